@@ -1,0 +1,5 @@
+//! When does it fire next?
+
+mod timestamp;
+
+pub use timestamp::Timestamp;
