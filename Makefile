@@ -1,0 +1,58 @@
+# The house: one word for everything one does here. `make` alone lists them.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+# rustup installs here, and not every shell knows.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+# Simulated histories for `make soak`, seconds per target for `make fuzz`.
+SEEDS ?= 100000
+FUZZ_SECONDS ?= 60
+
+.PHONY: help
+help: ## Lists the targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: toolchain ## Builds and runs the embedded example: a scheduler, a few jobs, data in one file.
+	cargo run --release -p tickwright-examples --example embedded
+
+.PHONY: test
+test: toolchain ## Runs every check and every test, on SQLite, MariaDB and PostgreSQL.
+	@scripts/databases run -- scripts/test
+
+.PHONY: bench
+bench: bench-cron bench-timer bench-store ## Runs all benchmarks.
+
+.PHONY: bench-cron
+bench-cron: toolchain ## Measures how fast the next fire of a schedule is found.
+	cargo bench -p tickwright-cron --bench next_fire
+
+.PHONY: bench-timer
+bench-timer: toolchain ## Measures the time wheel.
+	cargo bench -p tickwright-timer --bench wheel
+
+.PHONY: bench-store
+bench-store: toolchain ## Measures claims and completions on each database, all of them durable.
+	scripts/databases run -- cargo run --release -p tickwright-tests --bin bench-store
+
+.PHONY: soak
+soak: toolchain ## Simulates many clusters with faults; SEEDS=100000 says how many.
+	cargo run --release -p tickwright-tests --bin soak -- --seeds $(SEEDS)
+
+.PHONY: fuzz
+fuzz: toolchain ## Fuzzes every target in fuzz/; FUZZ_SECONDS=60 says how long each.
+	@cargo fuzz --version >/dev/null 2>&1 || { echo "cargo-fuzz is missing; run: cargo install cargo-fuzz" >&2; exit 1; }
+	set -euo pipefail; for target in $$(cargo fuzz list); do \
+		cargo fuzz run --sanitizer none "$$target" -- -max_total_time=$(FUZZ_SECONDS); \
+	done
+
+.PHONY: fmt
+fmt: toolchain ## Formats all code.
+	cargo fmt --all
+
+# What cargo cannot tell by itself in one line.
+.PHONY: toolchain
+toolchain:
+	@type -P cargo >/dev/null || { echo "Rust is missing; install it from https://rustup.rs and try again" >&2; exit 1; }
+	@type -P cc >/dev/null || { echo "a C compiler is missing; run: apt-get install build-essential" >&2; exit 1; }
