@@ -1,0 +1,213 @@
+//! A cron expression, and when it fires in a zone.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+
+use crate::dst::{DstRule, Fold, Gap};
+use crate::error::Error;
+use crate::field::{Dialect, Expression};
+use crate::pattern::Pattern;
+use crate::timestamp::Timestamp;
+use crate::zone::{OFFSET_MAX, Period, Zone};
+use crate::{quartz, unix};
+
+/// A cron expression that can fire. Equal to every other that means the same, however it is written.
+///
+/// ```
+/// use tickwright_cron::{Cron, DstRule, Timestamp, Zone};
+///
+/// let cron = Cron::parse("0 0/15 9-17 ? * mon-fri").unwrap();
+/// let zone = Zone::parse("Asia/Shanghai").unwrap();
+/// let sunday = Timestamp::from_millis(1_782_007_200_500);
+/// let next = cron.next_after(sunday, &zone, DstRule::QUARTZ).unwrap();
+/// assert_eq!(next.to_string(), "2026-06-22T01:00:00Z");
+///
+/// assert_eq!(cron.to_string(), "0 0/15 9-17 ? * MON-FRI");
+/// assert_eq!(cron, Cron::parse("0 0/15 9-17 ? * 2-6 *").unwrap());
+///
+/// let error = Cron::parse("0 0 0 * * *").unwrap_err();
+/// assert!(error.to_string().ends_with("write for example `0 0 0 * * ?`"));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Cron {
+    dialect: Dialect,
+    text: String,
+    pattern: Pattern,
+}
+
+impl Cron {
+    /// Reads a Quartz expression and refuses all that Quartz would read past.
+    pub fn parse(expr: &str) -> Result<Cron, Error> {
+        Cron::parse_in(Dialect::Quartz, expr)
+    }
+
+    /// Reads an expression of either dialect.
+    pub fn parse_in(dialect: Dialect, expr: &str) -> Result<Cron, Error> {
+        Cron::new(dialect, read(dialect, expr)?)
+    }
+
+    /// Reads a Quartz expression as Quartz would, for taking over what is stored already. The second value
+    /// tells what was dropped, in the words with which [`Cron::parse`] would have refused it; the
+    /// expression's own text is without it, so that it reads as it fires.
+    ///
+    /// ```
+    /// use tickwright_cron::Cron;
+    ///
+    /// let (cron, warnings) = Cron::parse_lenient("10X 0 0 ? * MON-FRI/2").unwrap();
+    /// assert_eq!(cron.to_string(), "10 0 0 ? * MON-FRI");
+    /// assert_eq!(warnings.len(), 2);
+    /// ```
+    pub fn parse_lenient(expr: &str) -> Result<(Cron, Vec<Error>), Error> {
+        let (expression, warnings) = quartz::read(expr, true)?;
+        Ok((Cron::new(Dialect::Quartz, expression)?, warnings))
+    }
+
+    fn new(dialect: Dialect, expression: Expression) -> Result<Cron, Error> {
+        let pattern = Pattern::new(&expression);
+        match pattern.at_or_after(0) {
+            Some(_) => Ok(Cron { dialect, text: expression.text, pattern }),
+            None => Err(Error::Impossible { expr: expression.text }),
+        }
+    }
+
+    /// The dialect it is written in.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Its parts, read anew: they are needed for words only, and take more room than the sets do.
+    pub(crate) fn expression(&self) -> Expression {
+        read(self.dialect, &self.text).expect("the text of an expression can be read again")
+    }
+
+    /// The first fire strictly after `t`; none if there is none until the end of 2199.
+    ///
+    /// Bounded: it looks at each change of the zone's clocks until then at most once (two a year), and between
+    /// them makes one search, itself bounded by the number of months.
+    pub fn next_after(&self, t: Timestamp, zone: &Zone, dst: DstRule) -> Option<Timestamp> {
+        let (gap, fold) = dst.resolve(self.pattern.is_every_hour());
+        // Fires fall on whole seconds.
+        let mut second = t.as_millis().div_euclid(1_000).saturating_add(1).max(-OFFSET_MAX);
+        while second < HORIZON {
+            let period = zone.period_at(second);
+            if second == period.start && gap == Gap::Next && self.fires_in_gap_before(period) {
+                return Some(at(second));
+            }
+            let (first, end) = period.local_range(fold);
+            let local = (second + period.offset).max(first);
+            let found = self.pattern.at_or_after(local);
+            if let Some(found) = found.filter(|found| *found < end) {
+                return Some(at(found - period.offset));
+            }
+            second = period.end;
+            // The clocks may yet go back behind `local`; if not, nothing happens before what was found.
+            if period.end.saturating_add(period.offset_after) >= local {
+                second = second.max(found? - OFFSET_MAX);
+            }
+        }
+        None
+    }
+
+    /// The last fire strictly before `t`; none if there is none since the start of 1970. Bounded as
+    /// [`Cron::next_after`] is.
+    pub fn previous_before(&self, t: Timestamp, zone: &Zone, dst: DstRule) -> Option<Timestamp> {
+        let (gap, fold) = dst.resolve(self.pattern.is_every_hour());
+        let mut second = t.as_millis().saturating_sub(1).div_euclid(1_000).min(HORIZON);
+        while second > -OFFSET_MAX {
+            let period = zone.period_at(second);
+            let (first, end) = period.local_range(fold);
+            let local = (second + period.offset).min(end - 1);
+            let found = self.pattern.at_or_before(local);
+            if let Some(found) = found.filter(|found| *found >= first) {
+                return Some(at(found - period.offset));
+            }
+            if gap == Gap::Next && self.fires_in_gap_before(period) {
+                return Some(at(period.start));
+            }
+            second = period.start - 1;
+            // The clocks may have been ahead of `local` before; if not, nothing happened since what was found.
+            if period.start + period.offset_before <= local {
+                second = second.min(found? + OFFSET_MAX);
+            }
+        }
+        None
+    }
+
+    /// Every fire strictly after `t`, in order.
+    ///
+    /// ```
+    /// use tickwright_cron::{Cron, DstRule, Timestamp, Zone};
+    ///
+    /// let leap_days = Cron::parse("0 0 0 29 2 ?").unwrap();
+    /// let zone = Zone::utc();
+    /// let mut fires = leap_days.iter_from(Timestamp::from_millis(1_782_000_000_000), &zone, DstRule::QUARTZ);
+    /// assert_eq!(fires.next().unwrap().to_string(), "2028-02-29T00:00:00Z");
+    /// assert_eq!(fires.next().unwrap().to_string(), "2032-02-29T00:00:00Z");
+    /// ```
+    pub fn iter_from(&self, t: Timestamp, zone: &Zone, dst: DstRule) -> impl Iterator<Item = Timestamp> {
+        std::iter::successors(self.next_after(t, zone, dst), move |fire| self.next_after(*fire, zone, dst))
+    }
+
+    /// Whether a wall-clock time that fits was jumped over when this period began.
+    fn fires_in_gap_before(&self, period: Period) -> bool {
+        let (from, to) = (period.start + period.offset_before, period.start + period.offset);
+        from < to && self.pattern.at_or_after(from).is_some_and(|found| found < to)
+    }
+}
+
+impl Period {
+    /// The local times that count in this period: a repeated one in only one of its two, or in both.
+    fn local_range(self, fold: Fold) -> (i64, i64) {
+        let (start, end) = (self.start + self.offset, self.end + self.offset);
+        match fold {
+            Fold::First => (start.max(self.start + self.offset_before), end),
+            Fold::Second => (start, end.min(self.end + self.offset_after)),
+            Fold::Both => (start, end),
+        }
+    }
+}
+
+/// Nothing fires later: 2200-01-03T00:00:00Z, past the end of 2199 in every zone.
+const HORIZON: i64 = 7_258_291_200;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_millis(second * 1_000)
+}
+
+fn read(dialect: Dialect, expr: &str) -> Result<Expression, Error> {
+    match dialect {
+        Dialect::Quartz => quartz::read(expr, false).map(|(expression, _)| expression),
+        Dialect::Unix => unix::read(expr),
+    }
+}
+
+impl PartialEq for Cron {
+    fn eq(&self, other: &Cron) -> bool {
+        self.pattern == other.pattern
+    }
+}
+
+impl Eq for Cron {}
+
+impl Hash for Cron {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.pattern.hash(state);
+    }
+}
+
+impl fmt::Display for Cron {
+    /// As it was written, in upper case and with single blanks.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for Cron {
+    type Err = Error;
+
+    /// As [`Cron::parse`].
+    fn from_str(expr: &str) -> Result<Cron, Error> {
+        Cron::parse(expr)
+    }
+}

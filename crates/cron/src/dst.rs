@@ -1,0 +1,117 @@
+//! What becomes of wall-clock times that daylight saving removes or repeats.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::Error;
+
+/// For a time the clocks jump over, such as 02:30 on the night they go forward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Gap {
+    /// It does not fire that day.
+    Skip,
+    /// It fires when the gap ends, once however many times fell into it.
+    Next,
+}
+
+/// For a time the clocks show twice, such as 01:30 on the night they go back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fold {
+    /// It fires the first time.
+    First,
+    /// It fires the second time.
+    Second,
+    /// It fires both times.
+    Both,
+}
+
+/// The rule a schedule follows on the nights the clocks change. Prints as, and is read from, a short word.
+///
+/// ```
+/// use tickwright_cron::{DstRule, Fold, Gap};
+///
+/// assert_eq!(DstRule::QUARTZ.to_string(), "quartz");
+/// assert_eq!("natural".parse(), Ok(DstRule::NATURAL));
+/// assert_eq!("next-both".parse(), Ok(DstRule::new(Gap::Next, Fold::Both)));
+/// assert!("sometimes".parse::<DstRule>().is_err());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DstRule {
+    gap: Gap,
+    fold: Fold,
+    every_hour_by_elapsed_time: bool,
+}
+
+impl DstRule {
+    /// What Quartz and so XXL-JOB do: removed times are skipped, repeated ones fire the second time, so that
+    /// even `* * * * * ?` is silent for an hour. The default, for jobs without a zone of their own.
+    pub const QUARTZ: DstRule = DstRule::new(Gap::Skip, Fold::Second);
+
+    /// What people mean, for jobs with a zone of their own (promise I6). A job for certain hours fires exactly
+    /// once: at the end of the gap, or the first time of two. A job for every hour goes on by elapsed time.
+    pub const NATURAL: DstRule =
+        DstRule { gap: Gap::Next, fold: Fold::First, every_hour_by_elapsed_time: true };
+
+    /// The same for all expressions, whichever hours they name.
+    pub const fn new(gap: Gap, fold: Fold) -> DstRule {
+        DstRule { gap, fold, every_hour_by_elapsed_time: false }
+    }
+
+    /// What it comes to for an expression of every hour, or of certain hours.
+    pub(crate) fn resolve(self, every_hour: bool) -> (Gap, Fold) {
+        if every_hour && self.every_hour_by_elapsed_time {
+            (Gap::Skip, Fold::Both)
+        } else {
+            (self.gap, self.fold)
+        }
+    }
+}
+
+impl Default for DstRule {
+    fn default() -> Self {
+        DstRule::QUARTZ
+    }
+}
+
+impl fmt::Display for DstRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = WORDS.iter().find(|(_, rule)| rule == self).map(|(word, _)| *word);
+        f.write_str(word.expect("every rule that can be made has a word"))
+    }
+}
+
+impl FromStr for DstRule {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<DstRule, Error> {
+        let word = text.trim().to_ascii_lowercase();
+        let found = WORDS.iter().find(|(known, _)| *known == word).map(|(_, rule)| *rule);
+        found.ok_or_else(|| Error::DstRule { text: text.to_owned() })
+    }
+}
+
+/// Stored in databases: words may be added, not changed. The first word for a rule is the one printed.
+const WORDS: [(&str, DstRule); 8] = [
+    ("quartz", DstRule::QUARTZ),
+    ("natural", DstRule::NATURAL),
+    ("skip-first", DstRule::new(Gap::Skip, Fold::First)),
+    ("skip-second", DstRule::new(Gap::Skip, Fold::Second)),
+    ("skip-both", DstRule::new(Gap::Skip, Fold::Both)),
+    ("next-first", DstRule::new(Gap::Next, Fold::First)),
+    ("next-second", DstRule::new(Gap::Next, Fold::Second)),
+    ("next-both", DstRule::new(Gap::Next, Fold::Both)),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_read_and_every_rule_comes_back_from_its_print() {
+        for (word, rule) in WORDS {
+            assert_eq!(word.parse(), Ok(rule));
+            assert_eq!(rule.to_string().parse(), Ok(rule));
+        }
+        assert_eq!("skip-second".parse::<DstRule>().unwrap().to_string(), "quartz");
+    }
+}

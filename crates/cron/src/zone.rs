@@ -1,0 +1,204 @@
+//! Time zones by name, and the stretches of constant offset they are made of.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::tz::TimeZone;
+
+use crate::calendar::Day;
+use crate::error::Error;
+use crate::timestamp::Timestamp;
+
+/// A time zone of the IANA database. Cheap to clone.
+///
+/// The machine's own database is used where there is one, else the copy built in.
+///
+/// ```
+/// use tickwright_cron::Zone;
+///
+/// let zone: Zone = "asia/shanghai".parse().unwrap();
+/// assert_eq!(zone.name(), "Asia/Shanghai");
+///
+/// let error = Zone::parse("Shanghai").unwrap_err();
+/// assert!(error.to_string().contains("did you mean `Asia/Shanghai`?"));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Zone(TimeZone);
+
+impl Zone {
+    /// The zone of that name, such as `Europe/London`; upper and lower case are alike.
+    pub fn parse(name: &str) -> Result<Zone, Error> {
+        match TimeZone::get(name.trim()) {
+            Ok(zone) => Ok(Zone(zone)),
+            Err(_) => Err(Error::Zone { name: name.to_owned(), suggestion: similar(name) }),
+        }
+    }
+
+    /// Coordinated universal time.
+    pub fn utc() -> Zone {
+        Zone(TimeZone::UTC)
+    }
+
+    /// The zone this machine is set to (`TZ`, or its system setting); UTC if it is set to none.
+    pub fn system() -> Zone {
+        TimeZone::try_system().map_or_else(|_| Zone::utc(), Zone)
+    }
+
+    /// Its name in the database; `local` for a machine's own setting that has none.
+    pub fn name(&self) -> &str {
+        self.0.iana_name().unwrap_or("local")
+    }
+
+    /// The date in this zone at that instant; instants no calendar reaches give its first or last date.
+    pub fn day_at(&self, at: Timestamp) -> Day {
+        let second = at.as_millis().div_euclid(1_000).clamp(-SECOND_LIMIT, SECOND_LIMIT);
+        Day::from_epoch_day((second + self.offset_at(second)).div_euclid(86_400))
+    }
+
+    /// The first instant in this zone that is later than that whole day.
+    pub(crate) fn end_of(&self, day: Day) -> Timestamp {
+        let midnight = (day.epoch_day() + 1) * 86_400;
+        let mut second = midnight - OFFSET_MAX;
+        loop {
+            let period = self.period_at(second);
+            let here = (midnight - period.offset).max(period.start);
+            if here < period.end {
+                return Timestamp::from_millis(here * 1_000);
+            }
+            second = period.end;
+        }
+    }
+
+    /// The stretch of constant offset that holds this instant, in seconds since the epoch.
+    pub(crate) fn period_at(&self, second: i64) -> Period {
+        let instant = instant(second);
+        let offset = self.offset_at(second);
+        let before = self.0.preceding(instant + jiff::SignedDuration::from_secs(1)).next();
+        let start = before.map_or(i64::MIN / 2, |transition| transition.timestamp().as_second());
+        let after = self.0.following(instant).next();
+        Period {
+            start,
+            end: after.as_ref().map_or(i64::MAX / 2, |transition| transition.timestamp().as_second()),
+            offset,
+            offset_before: if start > -SECOND_LIMIT { self.offset_at(start - 1) } else { offset },
+            offset_after: after.map_or(offset, |transition| i64::from(transition.offset().seconds())),
+        }
+    }
+
+    fn offset_at(&self, second: i64) -> i64 {
+        i64::from(self.0.to_offset(instant(second)).seconds())
+    }
+}
+
+/// No zone is further from UTC; the calendar library's own limit.
+pub(crate) const OFFSET_MAX: i64 = 26 * 3_600;
+
+/// Instants further than this from the epoch (about 7 900 years) are beyond the calendar library.
+const SECOND_LIMIT: i64 = 250_000_000_000;
+
+fn instant(second: i64) -> jiff::Timestamp {
+    jiff::Timestamp::from_second(second.clamp(-SECOND_LIMIT, SECOND_LIMIT))
+        .expect("within the library's range")
+}
+
+/// Instants `start..end` that share one offset, and what borders them; all in seconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Period {
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) offset: i64,
+    pub(crate) offset_before: i64,
+    pub(crate) offset_after: i64,
+}
+
+impl fmt::Debug for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Zone({})", self.name())
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Zone {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Zone, Error> {
+        Zone::parse(name)
+    }
+}
+
+/// A zone of which `name` is the city, or a name at most two typing errors away.
+fn similar(name: &str) -> Option<String> {
+    let wanted = name.trim().to_ascii_lowercase().replace(' ', "_");
+    if wanted.is_empty() || wanted.len() > NAME_MAX {
+        return None;
+    }
+    if matches!(wanted.as_str(), "beijing" | "asia/beijing" | "china") {
+        return Some("Asia/Shanghai".to_owned());
+    }
+    let distance = |zone: &str| {
+        let zone = zone.to_ascii_lowercase();
+        let city = zone.rsplit('/').next().unwrap_or(&zone);
+        if city == wanted { 0 } else { edits(&wanted, &zone).min(edits(&wanted, city)) }
+    };
+    jiff::tz::db()
+        .available()
+        .map(|zone| (distance(zone.as_str()), zone.as_str().to_owned()))
+        .filter(|(edits, _)| *edits <= 2 && *edits < wanted.len())
+        .min()
+        .map(|(_, zone)| zone)
+}
+
+/// No name in the database is longer; what is longer is not worth comparing.
+const NAME_MAX: usize = 40;
+
+/// How many letters must change, come or go to make one word the other.
+fn edits(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in to.bytes().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_name_gets_the_nearest_right_one() {
+        let check = |name: &str, suggestion: Option<&str>| match Zone::parse(name) {
+            Err(Error::Zone { suggestion: found, .. }) => assert_eq!(found.as_deref(), suggestion, "{name}"),
+            other => panic!("{name}: {other:?}"),
+        };
+        check("Europe/Lodnon", Some("Europe/London"));
+        check("New York", Some("America/New_York"));
+        check("Beijing", Some("Asia/Shanghai"));
+        check("Middle-earth/Mordor", None);
+        check("", None);
+        check(&"x".repeat(100_000), None);
+    }
+
+    #[test]
+    fn a_day_ends_where_the_next_one_begins() {
+        let check = |zone: &str, day: &str, end: &str| {
+            let zone = Zone::parse(zone).unwrap();
+            assert_eq!(zone.end_of(day.parse().unwrap()).to_string(), end);
+        };
+        check("UTC", "2026-06-21", "2026-06-22T00:00:00Z");
+        check("Asia/Shanghai", "2026-06-21", "2026-06-21T16:00:00Z");
+        // Samoa had no 30 December 2011.
+        check("Pacific/Apia", "2011-12-29", "2011-12-30T10:00:00Z");
+        // Midnight comes twice; the first ends the day.
+        check("America/Havana", "2026-10-31", "2026-11-01T04:00:00Z");
+    }
+}
