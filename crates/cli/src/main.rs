@@ -1,3 +1,36 @@
-//! The one binary.
+//! The one binary: parses what was typed, calls the library that knows, prints what it says.
 
-fn main() {}
+mod cron;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Cron(command) => cron::run(command),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A distributed job scheduler.
+#[derive(Parser)]
+#[command(name = "tickwright", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Questions about cron expressions.
+    #[command(subcommand)]
+    Cron(cron::Command),
+}

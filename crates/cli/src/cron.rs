@@ -1,0 +1,217 @@
+//! `tickwright cron`: what an expression means, before anyone relies on it.
+
+use std::fmt;
+use std::io::{self, Write as _};
+
+use ::cron::{Cron, DstRule, Timestamp, Zone};
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use jiff::tz::TimeZone;
+use timer::{Clock as _, SystemClock};
+
+/// What can be asked about cron expressions.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Says in words when an expression fires, and lists its previous and next fires.
+    Explain(Explain),
+}
+
+/// Answers, on stdout.
+pub fn run(command: Command) -> anyhow::Result<()> {
+    let answer = match command {
+        Command::Explain(explain) => explain.answer(SystemClock::new().now())?,
+    };
+    match io::stdout().write_all(answer.as_bytes()) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write the answer"),
+    }
+}
+
+/// An expression, and how to look at it.
+#[derive(Args)]
+pub struct Explain {
+    /// The expression, in quotes: '0 0/15 9-17 ? * MON-FRI'.
+    expr: String,
+
+    /// How it is written: quartz begins with seconds, unix is what crontab reads.
+    #[arg(long, value_enum, default_value_t)]
+    dialect: Dialect,
+
+    /// The zone whose clocks it follows, such as Europe/London [default: this machine's].
+    #[arg(long)]
+    zone: Option<Zone>,
+
+    /// What becomes of times that daylight saving removes or repeats: quartz, natural, or a gap and a fold word
+    /// such as skip-first [default: natural with --zone, quartz without].
+    #[arg(long, value_name = "RULE")]
+    dst: Option<DstRule>,
+
+    /// How many fires to list.
+    #[arg(short = 'n', long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    count: u16,
+
+    /// The instant to look from, such as 2026-10-24T12:00:00Z [default: now].
+    #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
+    from: Option<Timestamp>,
+
+    /// The language of the answer.
+    #[arg(long, value_enum, default_value_t)]
+    lang: Language,
+}
+
+impl Explain {
+    fn answer(&self, now: Timestamp) -> anyhow::Result<String> {
+        let cron = parse(&self.expr, self.dialect)?;
+        let from = self.from.unwrap_or(now);
+        let zone = self.zone.clone().unwrap_or_else(Zone::system);
+        // The rules a job gets, with a zone of its own and without.
+        let usual = if self.zone.is_some() { DstRule::NATURAL } else { DstRule::QUARTZ };
+        let dst = self.dst.unwrap_or(usual);
+        let previous = cron.previous_before(from, &zone, dst);
+        let next = cron.iter_from(from, &zone, dst).take(self.count.into()).collect();
+        Ok(Answer { cron, zone, dst, previous, next, count: self.count, language: self.lang }.to_string())
+    }
+}
+
+fn parse(expr: &str, dialect: Dialect) -> anyhow::Result<Cron> {
+    let error = match Cron::parse_in(dialect.into(), expr) {
+        Ok(cron) => return Ok(cron),
+        Err(error) => error,
+    };
+    let other = match dialect {
+        Dialect::Quartz => Dialect::Unix,
+        Dialect::Unix => Dialect::Quartz,
+    };
+    match (Cron::parse_in(other.into(), expr), other) {
+        (Ok(_), Dialect::Unix) => bail!("{error}; or, as crontab reads it, add `--dialect unix`"),
+        (Ok(_), Dialect::Quartz) => bail!("{error}; or, as Quartz reads it, add `--dialect quartz`"),
+        (Err(_), _) => Err(error.into()),
+    }
+}
+
+fn parse_instant(text: &str) -> Result<Timestamp, String> {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(at) => Ok(Timestamp::from_millis(at.as_millisecond())),
+        Err(_) => Err("write a date, a time and an offset, such as 2026-10-24T12:00:00Z".to_owned()),
+    }
+}
+
+/// What is printed.
+struct Answer {
+    cron: Cron,
+    zone: Zone,
+    dst: DstRule,
+    previous: Option<Timestamp>,
+    next: Vec<Timestamp>,
+    count: u16,
+    language: Language,
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.language.words();
+        writeln!(f, "{}", self.cron)?;
+        writeln!(f, "{}", self.cron.describe(self.language.into()))?;
+        writeln!(f, "{}: {}, {}: {}", words.zone, self.zone, words.dst, self.dst)?;
+
+        writeln!(f, "\n{}:", words.previous)?;
+        match self.previous {
+            Some(fire) => self.write_fire(f, fire)?,
+            None => writeln!(f, "  {}", words.never_before)?,
+        }
+        writeln!(f, "\n{}:", words.next)?;
+        for fire in &self.next {
+            self.write_fire(f, *fire)?;
+        }
+        if self.next.len() < self.count.into() {
+            writeln!(f, "  {}", words.never_again)?;
+        }
+        Ok(())
+    }
+}
+
+impl Answer {
+    /// One fire, by the clocks of the zone and in UTC.
+    fn write_fire(&self, f: &mut fmt::Formatter<'_>, fire: Timestamp) -> fmt::Result {
+        // Only this machine's own zone can be without a name.
+        let zone = TimeZone::get(self.zone.name()).unwrap_or_else(|_| TimeZone::system());
+        let local = jiff::Timestamp::from_millisecond(fire.as_millis())
+            .expect("a fire lies between 1970 and 2199")
+            .to_zoned(zone);
+        let weekday = usize::from(local.weekday().to_monday_zero_offset().unsigned_abs());
+        let weekday = self.language.words().weekdays[weekday];
+        writeln!(f, "  {weekday} {}  {fire}", local.strftime("%Y-%m-%d %H:%M:%S %:z"))
+    }
+}
+
+/// The ways of writing cron, as options.
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum Dialect {
+    #[default]
+    Quartz,
+    Unix,
+}
+
+impl From<Dialect> for ::cron::Dialect {
+    fn from(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Quartz => ::cron::Dialect::Quartz,
+            Dialect::Unix => ::cron::Dialect::Unix,
+        }
+    }
+}
+
+/// The languages we answer in, as options.
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum Language {
+    #[default]
+    En,
+    Zh,
+}
+
+impl From<Language> for ::cron::Language {
+    fn from(language: Language) -> Self {
+        match language {
+            Language::En => ::cron::Language::English,
+            Language::Zh => ::cron::Language::Chinese,
+        }
+    }
+}
+
+/// All that is said besides the description.
+struct Words {
+    zone: &'static str,
+    dst: &'static str,
+    previous: &'static str,
+    never_before: &'static str,
+    next: &'static str,
+    never_again: &'static str,
+    /// From Monday on.
+    weekdays: [&'static str; 7],
+}
+
+impl Language {
+    fn words(self) -> Words {
+        match self {
+            Language::En => Words {
+                zone: "zone",
+                dst: "daylight-saving rule",
+                previous: "previous fire",
+                never_before: "none since 1970",
+                next: "next fires",
+                never_again: "no more until 2200",
+                weekdays: ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"],
+            },
+            Language::Zh => Words {
+                zone: "时区",
+                dst: "夏令时规则",
+                previous: "上次触发",
+                never_before: "自 1970 年以来没有",
+                next: "接下来的触发",
+                never_again: "直到 2200 年不再触发",
+                weekdays: ["周一", "周二", "周三", "周四", "周五", "周六", "周日"],
+            },
+        }
+    }
+}
