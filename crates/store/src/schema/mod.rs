@@ -1,0 +1,461 @@
+//! The tables: XXL-JOB's, found as they are or created new, and our own beside them.
+//!
+//! An existing XXL-JOB database is looked at column by column, never by version number, and never altered: only
+//! `tw_*` tables are added, so that dropping them is the whole way back. What was found is a [`Schema`], and whoever
+//! writes SQL about XXL-JOB's tables asks it.
+
+use std::collections::BTreeMap;
+
+use engine::StoreError;
+
+use crate::session::{Lock, Row, Session, SessionError, Value};
+
+/// The SQL a database speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// SQLite.
+    Sqlite,
+    /// MySQL and MariaDB.
+    MySql,
+    /// PostgreSQL.
+    Postgres,
+}
+
+/// Brings the database to where we can work with it, and says what it looks like. Any number of processes may do
+/// this at once.
+pub async fn prepare(session: &mut dyn Session, dialect: Dialect) -> Result<Schema, SessionError> {
+    take_turn(session, dialect).await?;
+    let prepared = prepare_alone(session, dialect).await;
+    end_turn(session, dialect, prepared.is_ok()).await?;
+    prepared
+}
+
+async fn prepare_alone(session: &mut dyn Session, dialect: Dialect) -> Result<Schema, SessionError> {
+    let found = Found::read(session, dialect).await?;
+    if !found.has_table("tw_schema") {
+        run_script(session, SCHEMA_TABLE).await?;
+    }
+    create_xxl_tables(session, dialect, &found).await?;
+    migrate(session, dialect).await?;
+    ensure_lock_row(session).await?;
+    Schema::new(Found::read(session, dialect).await?, dialect)
+}
+
+/// What we have to know about the tables before we can write SQL about them.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    dialect: Dialect,
+    found: Found,
+}
+
+impl Schema {
+    fn new(found: Found, dialect: Dialect) -> Result<Schema, SessionError> {
+        let schema = Schema { dialect, found };
+        for (table, columns) in NEEDED {
+            for column in columns.split(' ') {
+                if !schema.has(table, column) {
+                    return Err(incomplete(format!("the table {table} has no column {column}")));
+                }
+            }
+        }
+        if !schema.has_schedule_type() && !schema.has("xxl_job_info", "job_cron") {
+            return Err(incomplete("the table xxl_job_info has neither schedule_type nor job_cron".into()));
+        }
+        Ok(schema)
+    }
+
+    /// The SQL that its database speaks.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Whether a column exists.
+    pub fn has(&self, table: &str, column: &str) -> bool {
+        self.found.columns.get(table).is_some_and(|columns| columns.contains_key(column))
+    }
+
+    /// Whether a job has `schedule_type`, `schedule_conf` and `misfire_strategy`. Before XXL-JOB 2.3 it had only
+    /// `job_cron`.
+    pub fn has_schedule_type(&self) -> bool {
+        self.has("xxl_job_info", "schedule_type")
+    }
+
+    /// The column of `xxl_job_info` with the job's description.
+    pub fn description_column(&self) -> &'static str {
+        if self.has("xxl_job_info", "name") { "name" } else { "job_desc" }
+    }
+
+    /// The column of `xxl_job_group` with the group's title.
+    pub fn title_column(&self) -> &'static str {
+        if self.has("xxl_job_group", "name") { "name" } else { "title" }
+    }
+
+    /// Whether a group of executors has its own token.
+    pub fn has_access_token(&self) -> bool {
+        self.has("xxl_job_group", "access_token")
+    }
+
+    /// Whether a group remembers when it was last written.
+    pub fn group_has_update_time(&self) -> bool {
+        self.has("xxl_job_group", "update_time")
+    }
+
+    /// Whether a day's report remembers when it was last written.
+    pub fn report_has_update_time(&self) -> bool {
+        self.has("xxl_job_log_report", "update_time")
+    }
+
+    /// Whether a user has a login token (and then a password column wide enough for SHA-256).
+    pub fn user_has_token(&self) -> bool {
+        self.has("xxl_job_user", "token")
+    }
+
+    /// Whether the database keeps an executor from being registered twice. If not, whoever registers must.
+    pub fn registry_is_unique(&self) -> bool {
+        self.found.registry_is_unique
+    }
+
+    /// Refuses a text that the column cannot hold: cutting it would be silent.
+    pub fn check_fits(&self, table: &str, column: &str, text: &str) -> Result<(), StoreError> {
+        let width = self.found.columns.get(table).and_then(|columns| columns.get(column)).copied().flatten();
+        let (length, most, unit) = match width {
+            Some(Width::Chars(most)) => (text.chars().count(), most, "characters"),
+            Some(Width::Bytes(most)) => (text.len(), most, "bytes"),
+            None => return Ok(()),
+        };
+        if length <= most {
+            return Ok(());
+        }
+        Err(StoreError::Invalid(format!(
+            "a text of {length} {unit} is too long for {table}.{column} of this database, which holds {most}"
+        )))
+    }
+}
+
+/// The columns of XXL-JOB's tables that every generation has, and that we read or write.
+const NEEDED: &[(&str, &str)] = &[
+    (
+        "xxl_job_info",
+        "id job_group add_time update_time author alarm_email executor_route_strategy executor_handler executor_param \
+         executor_block_strategy executor_timeout executor_fail_retry_count glue_type glue_source glue_remark \
+         glue_updatetime child_jobid trigger_status trigger_last_time trigger_next_time",
+    ),
+    (
+        "xxl_job_log",
+        "id job_group job_id executor_address executor_handler executor_param executor_sharding_param \
+         executor_fail_retry_count trigger_time trigger_code trigger_msg handle_time handle_code handle_msg alarm_status",
+    ),
+    ("xxl_job_group", "id app_name address_type address_list"),
+    ("xxl_job_registry", "id registry_group registry_key registry_value update_time"),
+    ("xxl_job_lock", "lock_name"),
+];
+
+// ── Looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// The tables and columns there are.
+#[derive(Clone, Debug)]
+struct Found {
+    columns: BTreeMap<String, BTreeMap<String, Option<Width>>>,
+    registry_is_unique: bool,
+}
+
+/// How much a text column holds, if it says.
+#[derive(Clone, Copy, Debug)]
+enum Width {
+    Chars(usize),
+    Bytes(usize),
+}
+
+impl Found {
+    async fn read(session: &mut dyn Session, dialect: Dialect) -> Result<Found, SessionError> {
+        let sql = match dialect {
+            Dialect::Sqlite => {
+                "SELECT t.name, c.name, lower(c.type), NULL FROM sqlite_master t JOIN pragma_table_info(t.name) c \
+                 WHERE t.type = 'table'"
+            }
+            Dialect::MySql => {
+                "SELECT table_name, column_name, data_type, character_maximum_length FROM information_schema.columns \
+                 WHERE table_schema = DATABASE()"
+            }
+            Dialect::Postgres => {
+                "SELECT table_name::text, column_name::text, data_type::text, character_maximum_length::bigint \
+                 FROM information_schema.columns WHERE table_schema = current_schema()"
+            }
+        };
+        let mut columns: BTreeMap<String, BTreeMap<String, Option<Width>>> = BTreeMap::new();
+        for row in session.query(sql, &[], Lock::None).await? {
+            let Row(values) = row;
+            let [Value::Text(table), Value::Text(column), Value::Text(kind), length] = &values[..] else {
+                return Err(incomplete(format!("its list of columns is not readable: {values:?}")));
+            };
+            columns.entry(table.clone()).or_default().insert(column.clone(), width(kind, length));
+        }
+        Ok(Found { columns, registry_is_unique: registry_is_unique(session, dialect).await? })
+    }
+
+    fn has_table(&self, table: &str) -> bool {
+        self.columns.contains_key(table)
+    }
+}
+
+fn width(kind: &str, length: &Value) -> Option<Width> {
+    match (kind, length) {
+        (kind, Value::Int(most)) if kind.contains("char") => usize::try_from(*most).ok().map(Width::Chars),
+        (kind, Value::Int(most)) if kind.contains("text") => usize::try_from(*most).ok().map(Width::Bytes),
+        // SQLite says it in the type.
+        (kind, _) => {
+            let most = kind.strip_prefix("varchar(")?.strip_suffix(')')?.parse().ok()?;
+            Some(Width::Chars(most))
+        }
+    }
+}
+
+async fn registry_is_unique(session: &mut dyn Session, dialect: Dialect) -> Result<bool, SessionError> {
+    if dialect != Dialect::MySql {
+        // Only databases of our own making.
+        return Ok(true);
+    }
+    let sql = "SELECT index_name FROM information_schema.statistics WHERE table_schema = DATABASE() \
+               AND table_name = 'xxl_job_registry' AND non_unique = 0 AND column_name = 'registry_value'";
+    Ok(!session.query(sql, &[], Lock::None).await?.is_empty())
+}
+
+// ── Creating ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Creates XXL-JOB's tables where there is none of them. Where there are some, there must be all.
+async fn create_xxl_tables(
+    session: &mut dyn Session,
+    dialect: Dialect,
+    found: &Found,
+) -> Result<(), SessionError> {
+    let missing: Vec<&str> = XXL_TABLES.iter().copied().filter(|table| !found.has_table(table)).collect();
+    let begun = recorded(session, XXL_VERSION).await?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    // A half of them may be ours, from a process that died while it created them.
+    let unfinished = begun.as_ref().is_some_and(|step| step.applied_ms == 0);
+    if missing.len() < XXL_TABLES.len() && !unfinished {
+        return Err(incomplete(format!(
+            "it has XXL-JOB's tables, but not {}; restore what is missing, or use an empty database",
+            missing.join(", ")
+        )));
+    }
+    let script = match dialect {
+        Dialect::Sqlite => include_str!("sqlite/xxl.sql"),
+        Dialect::MySql => include_str!("mysql/xxl.sql"),
+        Dialect::Postgres => include_str!("postgres/xxl.sql"),
+    };
+    if begun.is_none() {
+        record(session, XXL_VERSION, "xxl", script, 0).await?;
+    }
+    run_script(session, script).await?;
+    let now = session.now().await?;
+    let done = [Value::Int(now.as_millis()), Value::Int(XXL_VERSION)];
+    session.execute("UPDATE tw_schema SET applied_ms = ? WHERE version = ?", &done).await?;
+    Ok(())
+}
+
+const XXL_TABLES: [&str; 8] = [
+    "xxl_job_info",
+    "xxl_job_log",
+    "xxl_job_log_report",
+    "xxl_job_logglue",
+    "xxl_job_registry",
+    "xxl_job_group",
+    "xxl_job_user",
+    "xxl_job_lock",
+];
+
+/// The number under which the creation of XXL-JOB's tables is recorded.
+const XXL_VERSION: i64 = 0;
+
+/// Makes our own tables what this version of the program needs. A database that is ahead of us belongs to a newer
+/// node beside us, whose changes are made so that we can still work.
+async fn migrate(session: &mut dyn Session, dialect: Dialect) -> Result<(), SessionError> {
+    for migration in migrations(dialect) {
+        match recorded(session, migration.version).await? {
+            Some(step) if step.checksum == checksum(migration.script) => continue,
+            Some(_) => {
+                return Err(incomplete(format!(
+                    "migration {} ({}) was applied with another text than this program has; \
+                     the program and the database do not belong together",
+                    migration.version, migration.name
+                )));
+            }
+            None => {}
+        }
+        run_script(session, migration.script).await?;
+        let now = session.now().await?;
+        record(session, migration.version, migration.name, migration.script, now.as_millis()).await?;
+    }
+    Ok(())
+}
+
+/// One step of our tables' history. Steps are never edited, only added. MySQL cannot take back what a step that
+/// failed half-way has done, so each must be harmless to repeat.
+struct Migration {
+    version: i64,
+    name: &'static str,
+    script: &'static str,
+}
+
+fn migrations(dialect: Dialect) -> Vec<Migration> {
+    let runs = match dialect {
+        Dialect::Sqlite => include_str!("sqlite/1_runs.sql"),
+        Dialect::MySql => include_str!("mysql/1_runs.sql"),
+        Dialect::Postgres => include_str!("postgres/1_runs.sql"),
+    };
+    vec![Migration { version: 1, name: "runs", script: runs }]
+}
+
+const SCHEMA_TABLE: &str = "CREATE TABLE IF NOT EXISTS tw_schema (version BIGINT NOT NULL PRIMARY KEY, \
+     name VARCHAR(64) NOT NULL, checksum VARCHAR(16) NOT NULL, applied_ms BIGINT NOT NULL)";
+
+struct Recorded {
+    checksum: String,
+    applied_ms: i64,
+}
+
+async fn recorded(session: &mut dyn Session, version: i64) -> Result<Option<Recorded>, SessionError> {
+    let sql = "SELECT checksum, applied_ms FROM tw_schema WHERE version = ?";
+    let rows = session.query(sql, &[Value::Int(version)], Lock::None).await?;
+    Ok(rows.into_iter().find_map(|Row(values)| match &values[..] {
+        [Value::Text(checksum), Value::Int(applied_ms)] => {
+            Some(Recorded { checksum: checksum.clone(), applied_ms: *applied_ms })
+        }
+        _ => None,
+    }))
+}
+
+async fn record(
+    session: &mut dyn Session,
+    version: i64,
+    name: &str,
+    script: &str,
+    applied_ms: i64,
+) -> Result<(), SessionError> {
+    let sql = "INSERT INTO tw_schema (version, name, checksum, applied_ms) VALUES (?, ?, ?, ?)";
+    let row = [
+        Value::Int(version),
+        Value::Text(name.into()),
+        Value::Text(checksum(script)),
+        Value::Int(applied_ms),
+    ];
+    session.execute(sql, &row).await.map(|_| ())
+}
+
+/// FNV-1a: it has to notice an edited file, not an attacker.
+fn checksum(script: &str) -> String {
+    let hash = script.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+/// Without this row every Java admin beside us believes to have the lock that it stands for.
+async fn ensure_lock_row(session: &mut dyn Session) -> Result<(), SessionError> {
+    let sql = "SELECT lock_name FROM xxl_job_lock WHERE lock_name = 'schedule_lock'";
+    if !session.query(sql, &[], Lock::None).await?.is_empty() {
+        return Ok(());
+    }
+    let inserted =
+        session.execute("INSERT INTO xxl_job_lock (lock_name) VALUES ('schedule_lock')", &[]).await;
+    match inserted {
+        Err(SessionError::Store(StoreError::Schema(reason) | StoreError::Invalid(reason))) => {
+            Err(incomplete(format!("xxl_job_lock has no row schedule_lock, and adding it failed: {reason}")))
+        }
+        other => other.map(|_| ()),
+    }
+}
+
+async fn run_script(session: &mut dyn Session, script: &str) -> Result<(), SessionError> {
+    for statement in statements(script) {
+        session.execute(&statement, &[]).await?;
+    }
+    Ok(())
+}
+
+/// Our scripts hold no semicolon but those between statements, and comments only on lines of their own.
+fn statements(script: &str) -> Vec<String> {
+    let lines: Vec<&str> = script.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
+    let statements = lines.join("\n");
+    statements.split(';').map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).collect()
+}
+
+// ── One at a time ───────────────────────────────────────────────────────────────────────────────────────────────
+
+async fn take_turn(session: &mut dyn Session, dialect: Dialect) -> Result<(), SessionError> {
+    match dialect {
+        // One writer, and one process.
+        Dialect::Sqlite => Ok(()),
+        // MySQL commits at every CREATE, so no transaction could guard us.
+        Dialect::MySql => {
+            let sql = format!("SELECT GET_LOCK({MYSQL_LOCK}, 30)");
+            let rows = session.query(&sql, &[], Lock::None).await?;
+            match rows.first() {
+                Some(Row(values)) if values == &[Value::Int(1)] => Ok(()),
+                _ => Err(SessionError::Collision("another process is preparing the database".into())),
+            }
+        }
+        Dialect::Postgres => {
+            let sql = format!("SELECT 1 FROM (SELECT pg_advisory_xact_lock({POSTGRES_LOCK})) AS turn");
+            session.query(&sql, &[], Lock::None).await.map(|_| ())
+        }
+    }
+}
+
+async fn end_turn(session: &mut dyn Session, dialect: Dialect, worked: bool) -> Result<(), SessionError> {
+    if dialect != Dialect::MySql {
+        // The end of the transaction is the end of the turn.
+        return Ok(());
+    }
+    let released =
+        session.query(&format!("SELECT RELEASE_LOCK({MYSQL_LOCK})"), &[], Lock::None).await.map(|_| ());
+    // What went wrong before is the better thing to say; a lost connection has given up the lock by itself.
+    if worked { released } else { Ok(()) }
+}
+
+/// Locks of that kind belong to the whole server.
+const MYSQL_LOCK: &str = "CONCAT('tickwright.', MD5(DATABASE()))";
+
+/// Any number that others are unlikely to use in the same database: "tickwrig" in ASCII.
+const POSTGRES_LOCK: i64 = 0x7469_636b_7772_6967;
+
+fn incomplete(what: String) -> SessionError {
+    SessionError::Store(StoreError::Schema(format!("this database cannot be used: {what}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_fall_into_statements() {
+        for dialect in [Dialect::Sqlite, Dialect::MySql, Dialect::Postgres] {
+            for migration in migrations(dialect) {
+                for statement in statements(migration.script) {
+                    let harmless = ["CREATE TABLE IF NOT EXISTS ", "CREATE INDEX IF NOT EXISTS "];
+                    assert!(harmless.iter().any(|start| statement.starts_with(start)), "{statement}");
+                    assert!(
+                        !statement.contains("xxl_"),
+                        "our migrations leave XXL-JOB's tables alone: {statement}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_column_holds_what_its_type_says() {
+        let check = |kind: &str, length: Value, expected: &str| {
+            assert_eq!(format!("{:?}", width(kind, &length)), expected, "{kind}");
+        };
+        check("varchar", Value::Int(512), "Some(Chars(512))");
+        check("character varying", Value::Int(512), "Some(Chars(512))");
+        check("varchar(512)", Value::Null, "Some(Chars(512))");
+        check("text", Value::Int(65535), "Some(Bytes(65535))");
+        check("text", Value::Null, "None");
+        check("bigint", Value::Null, "None");
+    }
+}

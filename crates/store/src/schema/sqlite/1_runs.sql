@@ -1,0 +1,110 @@
+-- What we remember beside XXL-JOB's tables.
+
+CREATE TABLE IF NOT EXISTS tw_node (
+    name VARCHAR(190) NOT NULL,
+    epoch INTEGER NOT NULL,
+    lease_until_ms INTEGER NOT NULL,
+    fenced INTEGER NOT NULL DEFAULT 0,
+    joined_ms INTEGER NOT NULL,
+    version_text VARCHAR(64) NOT NULL DEFAULT '',
+    PRIMARY KEY (name, epoch)
+) WITHOUT ROWID;
+
+-- The indexed shadow of a job's next time, and what XXL-JOB's columns cannot say of it.
+CREATE TABLE IF NOT EXISTS tw_job (
+    job_id INTEGER PRIMARY KEY,
+    job_key VARCHAR(190) UNIQUE,
+    next_ms INTEGER,
+    claim_ms INTEGER,
+    zone VARCHAR(64),
+    dst_rule VARCHAR(64),
+    anchor_ms INTEGER,
+    schedule_kind VARCHAR(32),
+    schedule_text TEXT,
+    valid_from_ms INTEGER,
+    valid_until_ms INTEGER,
+    jitter_ms INTEGER NOT NULL DEFAULT 0,
+    timeout_ms INTEGER,
+    misfire VARCHAR(64),
+    overlap VARCHAR(64),
+    retry VARCHAR(128),
+    delivery VARCHAR(64),
+    children_mode VARCHAR(16),
+    alert INTEGER NOT NULL DEFAULT 0,
+    problem TEXT,
+    revision INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE INDEX IF NOT EXISTS tw_job_claim ON tw_job (claim_ms, job_id);
+
+-- Open runs only: a row goes when its run is over.
+CREATE TABLE IF NOT EXISTS tw_fire (
+    log_id INTEGER PRIMARY KEY,
+    fire_id INTEGER NOT NULL,
+    job_id INTEGER NOT NULL,
+    scheduled_ms INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    cause INTEGER NOT NULL,
+    shard INTEGER NOT NULL,
+    shards INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    retry_of INTEGER,
+    depth INTEGER NOT NULL DEFAULT 0,
+    state INTEGER NOT NULL,
+    version INTEGER NOT NULL DEFAULT 0,
+    node VARCHAR(190),
+    epoch INTEGER,
+    due_ms INTEGER NOT NULL,
+    check_ms INTEGER NOT NULL,
+    doubt_ms INTEGER,
+    address VARCHAR(255),
+    param TEXT,
+    UNIQUE (job_id, scheduled_ms, kind, cause, shard, attempt)
+);
+
+CREATE INDEX IF NOT EXISTS tw_fire_due ON tw_fire (state, due_ms);
+
+CREATE INDEX IF NOT EXISTS tw_fire_check ON tw_fire (state, check_ms);
+
+CREATE TABLE IF NOT EXISTS tw_broadcast (
+    fire_id INTEGER PRIMARY KEY,
+    open INTEGER NOT NULL,
+    failed INTEGER NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS tw_history (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    job_id INTEGER NOT NULL,
+    disposition INTEGER NOT NULL,
+    first_ms INTEGER NOT NULL,
+    last_ms INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    run_id INTEGER,
+    fire_id INTEGER,
+    at_ms INTEGER NOT NULL,
+    superseded INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE INDEX IF NOT EXISTS tw_history_job ON tw_history (job_id);
+
+CREATE INDEX IF NOT EXISTS tw_history_run ON tw_history (run_id) WHERE run_id IS NOT NULL;
+
+CREATE TABLE IF NOT EXISTS tw_trigger (
+    job_id INTEGER NOT NULL,
+    trigger_key INTEGER NOT NULL,
+    run_id INTEGER NOT NULL,
+    at_ms INTEGER NOT NULL,
+    PRIMARY KEY (job_id, trigger_key)
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS tw_outbox (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind VARCHAR(16) NOT NULL,
+    job_id INTEGER NOT NULL,
+    run_id INTEGER NOT NULL,
+    message TEXT NOT NULL,
+    due_ms INTEGER NOT NULL,
+    leased_until_ms INTEGER NOT NULL DEFAULT 0,
+    tries INTEGER NOT NULL DEFAULT 0
+);
