@@ -1,0 +1,182 @@
+//! Turns `#[scheduled(…)]` on a function into that function and an entry in the registry.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use cron::{Cron, Zone};
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::meta::ParseNestedMeta;
+use syn::parse::Parser;
+use syn::{Error, ItemFn, LitStr, Path, Result};
+
+use crate::duration;
+
+pub fn expand(arguments: TokenStream, function: TokenStream) -> Result<TokenStream> {
+    let arguments = Arguments::parse(arguments)?;
+    let function: ItemFn = syn::parse2(function)?;
+    check_signature(&function)?;
+    let timer = arguments.timer()?;
+    let when = arguments.when(&timer)?;
+    let ident = &function.sig.ident;
+    let name = match &arguments.name {
+        Some(name) => quote!(#name),
+        None => quote!(::core::concat!(::core::module_path!(), "::", ::core::stringify!(#ident))),
+    };
+    let spawn = if function.sig.asyncness.is_some() { quote!(spawn) } else { quote!(spawn_blocking) };
+    Ok(quote! {
+        #function
+
+        #timer::__private::inventory::submit! {
+            #timer::Scheduled {
+                name: #name,
+                start: |scheduler, name| scheduler.#spawn(name, #when, #ident),
+            }
+        }
+    })
+}
+
+/// What was written, each at most once.
+#[derive(Default)]
+struct Arguments {
+    cron: Option<LitStr>,
+    zone: Option<LitStr>,
+    fixed_rate: Option<LitStr>,
+    fixed_delay: Option<LitStr>,
+    initial_delay: Option<LitStr>,
+    catch_up: Option<Span>,
+    name: Option<LitStr>,
+    krate: Option<LitStr>,
+}
+
+impl Arguments {
+    fn parse(tokens: TokenStream) -> Result<Arguments> {
+        let mut arguments = Arguments::default();
+        syn::meta::parser(|meta| arguments.take(meta)).parse2(tokens)?;
+        Ok(arguments)
+    }
+
+    fn take(&mut self, meta: ParseNestedMeta<'_>) -> Result<()> {
+        let key = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        let place = match key.as_str() {
+            "cron" => &mut self.cron,
+            "zone" => &mut self.zone,
+            "fixed_rate" => &mut self.fixed_rate,
+            "fixed_delay" => &mut self.fixed_delay,
+            "initial_delay" => &mut self.initial_delay,
+            "name" => &mut self.name,
+            "crate" => &mut self.krate,
+            "catch_up" => {
+                self.catch_up = Some(syn::spanned::Spanned::span(&meta.path));
+                return Ok(());
+            }
+            _ => return Err(meta.error(KEYS)),
+        };
+        if place.is_some() {
+            return Err(meta.error(format!("`{key}` is given twice")));
+        }
+        *place = Some(meta.value()?.parse()?);
+        Ok(())
+    }
+
+    /// Where the timer crate is.
+    fn timer(&self) -> Result<TokenStream> {
+        match &self.krate {
+            Some(path) => path.parse::<Path>().map(|path| quote!(#path)),
+            None => Ok(quote!(::tickwright_timer)),
+        }
+    }
+
+    /// The expression that builds the `When`.
+    fn when(&self, timer: &TokenStream) -> Result<TokenStream> {
+        let rule = match (&self.cron, &self.fixed_rate, &self.fixed_delay) {
+            (Some(cron), None, None) => self.calendar(timer, cron)?,
+            (None, Some(period), None) => {
+                let period = period_tokens(period)?;
+                quote!(#timer::When::fixed_rate(#period))
+            }
+            (None, None, Some(delay)) => {
+                let delay = period_tokens(delay)?;
+                quote!(#timer::When::fixed_delay(#delay))
+            }
+            (None, None, None) => return Err(Error::new(Span::call_site(), ONE_RULE)),
+            (_, Some(second), None) | (_, _, Some(second)) => {
+                return Err(Error::new(second.span(), ONE_RULE));
+            }
+        };
+        if let (Some(zone), None) = (&self.zone, &self.cron) {
+            return Err(Error::new(
+                zone.span(),
+                "a zone goes with `cron`; rates and delays know no calendar",
+            ));
+        }
+        if let (Some(span), Some(_)) = (self.catch_up, &self.fixed_delay) {
+            return Err(Error::new(span, "a fixed delay misses nothing, so there is nothing to catch up"));
+        }
+        let initial_delay = match &self.initial_delay {
+            Some(delay) => {
+                let delay = duration_tokens(checked(delay, duration::parse)?);
+                quote!(.initial_delay(#delay))
+            }
+            None => quote!(),
+        };
+        let catch_up = self.catch_up.map(|_| quote!(.catch_up()));
+        Ok(quote!(#rule #initial_delay #catch_up))
+    }
+
+    fn calendar(&self, timer: &TokenStream, cron: &LitStr) -> Result<TokenStream> {
+        checked(cron, Cron::parse)?;
+        let zone = match &self.zone {
+            Some(zone) => {
+                checked(zone, Zone::parse)?;
+                // The machine that runs it may know fewer zones than the one that compiled it.
+                quote!(#timer::Zone::parse(#zone).expect("a zone known when this was compiled"))
+            }
+            None => quote!(#timer::Zone::system()),
+        };
+        Ok(quote! {
+            #timer::When::calendar(
+                #timer::Cron::parse(#cron).expect("an expression checked when this was compiled"),
+                #zone,
+                #timer::DstRule::NATURAL,
+            )
+        })
+    }
+}
+
+const KEYS: &str = "expected one of `cron`, `zone`, `fixed_rate`, `fixed_delay`, `initial_delay`, `catch_up`, \
+                    `name`, `crate`";
+const ONE_RULE: &str = "say when, in one way: `cron = \"0 30 2 * * ?\"`, `fixed_rate = \"5s\"` or \
+                        `fixed_delay = \"5s\"`";
+
+fn check_signature(function: &ItemFn) -> Result<()> {
+    let signature = &function.sig;
+    if !signature.inputs.is_empty() {
+        return Err(Error::new_spanned(&signature.inputs, "a scheduled function takes no arguments"));
+    }
+    if !signature.generics.params.is_empty() {
+        return Err(Error::new_spanned(&signature.generics, "a scheduled function cannot be generic"));
+    }
+    Ok(())
+}
+
+fn period_tokens(literal: &LitStr) -> Result<TokenStream> {
+    let period = checked(literal, duration::parse)?;
+    if period.is_zero() {
+        return Err(Error::new(
+            literal.span(),
+            "a task without rest would never stop running; write at least `1ms`",
+        ));
+    }
+    Ok(duration_tokens(period))
+}
+
+fn duration_tokens(length: Duration) -> TokenStream {
+    let millis = u64::try_from(length.as_millis()).expect("it was read from as many milliseconds");
+    quote!(::core::time::Duration::from_millis(#millis))
+}
+
+/// Reads a literal, or says at the literal why not.
+fn checked<T, E: Display>(literal: &LitStr, parse: impl Fn(&str) -> std::result::Result<T, E>) -> Result<T> {
+    parse(&literal.value()).map_err(|error| Error::new(literal.span(), error))
+}

@@ -1,0 +1,137 @@
+//! A task as its owner sees it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cron::Timestamp;
+use tokio::sync::{Notify, mpsc};
+
+use crate::driver::Command;
+use crate::when::{Due, Now, Run};
+use crate::{Clock, TaskId};
+
+/// A scheduled task: ask how it is, or cancel it. Dropping the handle leaves the task scheduled.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) id: TaskId,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Weak, so that a handle kept somewhere does not keep the scheduler alive.
+    pub(crate) commands: mpsc::WeakUnboundedSender<Command>,
+}
+
+impl Handle {
+    /// The task's name.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// When the next run is due, as far as that is known: the end of a run decides for a fixed delay or an own
+    /// trigger. `None` when there will be none.
+    pub fn next_at(&self) -> Option<Timestamp> {
+        let next = self.shared.status().next?;
+        Some(next.at(Now::read(&*self.clock)))
+    }
+
+    /// The last run that ended.
+    pub fn last_run(&self) -> Option<Run> {
+        self.shared.status().last_run
+    }
+
+    /// How many runs have ended, well or badly.
+    pub fn count(&self) -> u64 {
+        self.shared.status().count
+    }
+
+    /// How many of them failed.
+    pub fn failures(&self) -> u64 {
+        self.shared.status().failures
+    }
+
+    /// How many ticks passed without a run of their own.
+    pub fn missed(&self) -> u64 {
+        self.shared.status().missed
+    }
+
+    /// Whether it is running right now.
+    pub fn is_running(&self) -> bool {
+        self.shared.status().is_running
+    }
+
+    /// Whether it will never run again, and is not running.
+    pub fn is_over(&self) -> bool {
+        self.shared.status().is_over
+    }
+
+    /// Starts no further run; one that is under way goes on to its end. Answers whether there was anything left to
+    /// cancel.
+    pub fn cancel(&self) -> bool {
+        let mut status = self.shared.status();
+        let had_more = !status.is_over && !status.is_cancelled;
+        status.is_cancelled = true;
+        status.next = None;
+        drop(status);
+        if had_more && let Some(commands) = self.commands.upgrade() {
+            // A driver that is gone has cancelled everything already.
+            let _ = commands.send(Command::Cancel(self.id));
+        }
+        had_more
+    }
+
+    /// Waits until the task is over: its last run ended, it was cancelled, or the scheduler is gone.
+    pub async fn over(&self) {
+        let mut notified = std::pin::pin!(self.shared.over.notified());
+        // In line before looking, or the news could come in between.
+        notified.as_mut().enable();
+        if !self.is_over() {
+            notified.await;
+        }
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle")
+            .field("name", &self.shared.name)
+            .field("status", &*self.shared.status())
+            .finish()
+    }
+}
+
+/// What the driver writes and handles read.
+pub(crate) struct Shared {
+    pub name: Arc<str>,
+    status: Mutex<Status>,
+    over: Notify,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Status {
+    pub next: Option<Due>,
+    pub last_run: Option<Run>,
+    pub count: u64,
+    pub failures: u64,
+    pub missed: u64,
+    pub is_running: bool,
+    pub is_cancelled: bool,
+    pub is_over: bool,
+}
+
+impl Shared {
+    pub fn new(name: Arc<str>, next: Option<Due>) -> Self {
+        let status = Status { next, ..Status::default() };
+        Shared { name, status: Mutex::new(status), over: Notify::new() }
+    }
+
+    pub fn status(&self) -> MutexGuard<'_, Status> {
+        // No foreign code runs under the lock, so whoever panicked left it whole.
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn end(&self) {
+        let mut status = self.status();
+        (status.next, status.is_running, status.is_over) = (None, false, true);
+        drop(status);
+        self.over.notify_waiters();
+    }
+}

@@ -1,0 +1,199 @@
+//! The scheduler of one process.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::driver::{Command, Driver, Gauges, Shutdown};
+use crate::handle::{Handle, Shared};
+use crate::hooks::{Failure, Hooks, Late};
+use crate::run::{Body, Outcome, Work};
+use crate::scheduled::Scheduled;
+use crate::when::{Now, When};
+use crate::{Clock, SystemClock, TaskId};
+
+/// Runs tasks when they are due.
+///
+/// * A task never runs beside itself, and a slow, failing or panicking task neither delays nor stops another.
+/// * At most [`max_running`](Builder::max_running) tasks run at once. What is due beyond that waits in line, first
+///   come first served, each task at most once; it is reported as [`Late::Held`].
+/// * Nothing fires early, whatever the clocks do. After a pause of the process a task fires once and reports what
+///   it missed; see [`When::catch_up`].
+/// * Tasks that follow the wall clock notice within a quarter of a second that it was set. Set forward, what became
+///   due fires at once. Set back, no instant fires twice: a calendar is silent until its last fired instant is past.
+///
+/// Dropping a scheduler ends it: nothing fires any more and async runs are dropped at their next `.await`. For a
+/// gentle end there is [`shutdown`](Scheduler::shutdown).
+pub struct Scheduler {
+    clock: Arc<dyn Clock>,
+    gauges: Arc<Gauges>,
+    /// Unbounded, for each command is a task its sender wants kept anyway.
+    commands: mpsc::UnboundedSender<Command>,
+    next_id: AtomicU64,
+}
+
+impl Scheduler {
+    /// A scheduler on the system's clock, with the defaults of [`Builder`].
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn new() -> Self {
+        Scheduler::builder().start()
+    }
+
+    /// Chooses clock, limits and hooks.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Schedules an async task. It may return nothing or a `Result<(), E>`; errors go to
+    /// [`on_error`](Builder::on_error), and the task stays scheduled.
+    pub fn spawn<F, R>(&self, name: impl Into<Arc<str>>, when: When, task: F) -> Handle
+    where
+        F: FnMut() -> R + Send + 'static,
+        R: Future<Output: Outcome> + Send + 'static,
+    {
+        self.add(name.into(), when, Work::of_async(task))
+    }
+
+    /// Schedules a task that blocks or computes. Its runs have a thread of their own.
+    pub fn spawn_blocking<F, R>(&self, name: impl Into<Arc<str>>, when: When, task: F) -> Handle
+    where
+        F: FnMut() -> R + Send + 'static,
+        R: Outcome,
+    {
+        self.add(name.into(), when, Work::of_blocking(task))
+    }
+
+    /// Schedules every function marked [`#[scheduled]`](crate::scheduled) in this program, in the order of their
+    /// names.
+    pub fn start_scheduled(&self) -> Vec<Handle> {
+        let mut found: Vec<_> = inventory::iter::<Scheduled>().collect();
+        found.sort_by_key(|scheduled| scheduled.name);
+        found.into_iter().map(|scheduled| (scheduled.start)(self, scheduled.name)).collect()
+    }
+
+    /// How busy it is.
+    pub fn load(&self) -> Load {
+        Load {
+            tasks: self.gauges.tasks.load(Ordering::Relaxed),
+            held: self.gauges.held.load(Ordering::Relaxed),
+            running: self.gauges.running.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Starts nothing more, waits up to `grace` for what is running, and says what became of it.
+    ///
+    /// Tasks added later are over at once. A second shutdown finds nothing.
+    pub async fn shutdown(&self, grace: Duration) -> Shutdown {
+        let (reply, report) = oneshot::channel();
+        // Without a driver nobody holds the other end, and there is nothing to report.
+        let _ = self.commands.send(Command::Shutdown { grace, reply });
+        report.await.unwrap_or_default()
+    }
+
+    fn add(&self, name: Arc<str>, mut when: When, work: Work) -> Handle {
+        let id = TaskId(self.next_id.fetch_add(1, Ordering::Relaxed));
+        let due = when.first(Now::read(&*self.clock));
+        let shared = Arc::new(Shared::new(name, due));
+        let added = due.map(|due| {
+            let shared = Arc::clone(&shared);
+            self.commands.send(Command::Add { id, shared, due, body: Body { when, work } })
+        });
+        if !matches!(added, Some(Ok(()))) {
+            shared.end();
+        }
+        Handle { id, shared, clock: Arc::clone(&self.clock), commands: self.commands.downgrade() }
+    }
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Scheduler::new()
+    }
+}
+
+impl fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scheduler").field("load", &self.load()).finish_non_exhaustive()
+    }
+}
+
+/// How busy a [`Scheduler`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Tasks that may run again or are running.
+    pub tasks: usize,
+    /// Of these, due and waiting in line for a place.
+    pub held: usize,
+    /// Of these, running.
+    pub running: usize,
+}
+
+/// Chooses how a [`Scheduler`] works.
+#[derive(Debug)]
+pub struct Builder {
+    clock: Arc<dyn Clock>,
+    max_running: usize,
+    hooks: Hooks,
+}
+
+impl Builder {
+    /// Reads another clock than the system's.
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
+        Builder { clock, ..self }
+    }
+
+    /// How many tasks may run at once; 256 unless chosen, and at least one.
+    pub fn max_running(self, max_running: usize) -> Self {
+        Builder { max_running: max_running.max(1), ..self }
+    }
+
+    /// Hears of every run that failed or panicked. Without it they are logged as errors.
+    pub fn on_error(mut self, hook: impl Fn(&Failure) + Send + Sync + 'static) -> Self {
+        self.hooks.on_error = Box::new(hook);
+        self
+    }
+
+    /// Hears of runs that are held back, start late or stand for missed ticks. Without it they are logged as
+    /// warnings.
+    pub fn on_late(mut self, hook: impl Fn(&Late) + Send + Sync + 'static) -> Self {
+        self.hooks.on_late = Box::new(hook);
+        self
+    }
+
+    /// From how much on a start counts as late; a second unless chosen.
+    pub fn late_after(mut self, late_after: Duration) -> Self {
+        self.hooks.late_after = late_after;
+        self
+    }
+
+    /// Starts the scheduler.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn start(self) -> Scheduler {
+        let Builder { clock, max_running, hooks } = self;
+        let (commands, received) = mpsc::unbounded_channel();
+        let gauges = Arc::new(Gauges::default());
+        let driver =
+            Driver::new(Arc::clone(&clock), Arc::new(hooks), Arc::clone(&gauges), max_running, received);
+        tokio::spawn(driver.run());
+        Scheduler { clock, gauges, commands, next_id: AtomicU64::new(0) }
+    }
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Builder { clock: Arc::new(SystemClock::new()), max_running: MAX_RUNNING, hooks: Hooks::default() }
+    }
+}
+
+/// Below the 512 threads tokio keeps for blocking work, so that a blocking run that starts has its thread.
+const MAX_RUNNING: usize = 256;

@@ -1,0 +1,294 @@
+//! When a task runs: the rules, as pure functions of the time.
+//!
+//! Two clocks take part. What people wrote in calendar terms (once at, cron, own triggers) follows the wall clock
+//! and its steps; what was said as a length of time (after, fixed rate, fixed delay) follows the monotonic clock,
+//! which has none.
+
+use std::fmt;
+use std::time::Duration;
+
+use cron::{Cron, DstRule, Schedule, Timestamp, Zone};
+
+use crate::Clock;
+
+/// When a task runs.
+///
+/// A task never runs beside itself. If it is still running, or held back, when it is due again, it runs once more
+/// as soon as it can; the ticks that passed meanwhile are counted as missed and reported, not made up for, unless
+/// [`catch_up`](When::catch_up) says so.
+#[derive(Debug)]
+pub struct When {
+    rule: Rule,
+    initial_delay: Duration,
+    catch_up: bool,
+}
+
+#[derive(Debug)]
+enum Rule {
+    At(Timestamp),
+    After,
+    Rate(Duration),
+    Delay(Duration),
+    Calendar(Box<Calendar>),
+    Own(Box<dyn Trigger>),
+}
+
+#[derive(Debug)]
+struct Calendar {
+    schedule: Schedule,
+    /// The last instant that fired. The clock may show it again; it does not fire again.
+    fired: Option<Timestamp>,
+    /// Monotonic end of the initial delay.
+    not_before: Duration,
+}
+
+impl When {
+    /// Once, when the wall clock shows `at`; at once if that is past.
+    pub fn at(at: Timestamp) -> When {
+        When::new(Rule::At(at))
+    }
+
+    /// Once, after `delay`.
+    pub fn after(delay: Duration) -> When {
+        When::new(Rule::After).initial_delay(delay)
+    }
+
+    /// At once and then every `period`, from start to start; at least a millisecond.
+    pub fn fixed_rate(period: Duration) -> When {
+        When::new(Rule::Rate(period.max(SHORTEST)))
+    }
+
+    /// At once and then always `delay` after the end of the run before; at least a millisecond.
+    pub fn fixed_delay(delay: Duration) -> When {
+        When::new(Rule::Delay(delay.max(SHORTEST)))
+    }
+
+    /// By a cron expression, Quartz or Unix, in the time of a zone: `0 30 2 * * ?` in `Europe/London`.
+    ///
+    /// On days when clocks change, certain hours fire exactly once; see [`DstRule::NATURAL`].
+    ///
+    /// ```
+    /// use tickwright_timer::When;
+    ///
+    /// When::cron("0 30 2 * * ?", "Europe/London").unwrap();
+    /// let error = When::cron("0 30 2 * * ?", "London").unwrap_err();
+    /// assert!(error.to_string().contains("did you mean `Europe/London`?"));
+    /// ```
+    pub fn cron(expr: &str, zone: &str) -> Result<When, cron::Error> {
+        Ok(When::calendar(Cron::parse(expr)?, Zone::parse(zone)?, DstRule::NATURAL))
+    }
+
+    /// As [`cron`](When::cron), with a zone from elsewhere or another rule for the days when clocks change.
+    pub fn calendar(cron: Cron, zone: Zone, dst: DstRule) -> When {
+        let schedule = Schedule::cron(cron, zone, dst);
+        let calendar = Calendar { schedule, fired: None, not_before: Duration::ZERO };
+        When::new(Rule::Calendar(Box::new(calendar)))
+    }
+
+    /// Whenever a rule of your own says.
+    pub fn trigger(trigger: impl Trigger + 'static) -> When {
+        When::new(Rule::Own(Box::new(trigger)))
+    }
+
+    /// Nothing is due before this has passed.
+    pub fn initial_delay(self, delay: Duration) -> When {
+        When { initial_delay: delay, ..self }
+    }
+
+    /// Makes up for every tick of a fixed rate or a calendar that was missed, one run after the other.
+    pub fn catch_up(self) -> When {
+        When { catch_up: true, ..self }
+    }
+
+    fn new(rule: Rule) -> When {
+        When { rule, initial_delay: Duration::ZERO, catch_up: false }
+    }
+
+    /// When it is due first; `None` if never.
+    pub(crate) fn first(&mut self, now: Now) -> Option<Due> {
+        let earliest = now.monotonic.saturating_add(self.initial_delay);
+        let not_early = |at: Timestamp| match self.initial_delay {
+            Duration::ZERO => Due::Wall(at),
+            delay => Due::Wall(at.max(now.wall + delay)),
+        };
+        match &mut self.rule {
+            Rule::After | Rule::Rate(_) | Rule::Delay(_) => Some(Due::Monotonic(earliest)),
+            Rule::At(at) => Some(not_early(*at)),
+            Rule::Calendar(calendar) => {
+                calendar.not_before = earliest;
+                calendar.next(now)
+            }
+            Rule::Own(trigger) => trigger.next(Past { now: now.wall, last: None }).map(not_early),
+        }
+    }
+
+    /// Notes that the run due at `due` starts now; says what it stands for and what follows.
+    pub(crate) fn start(&mut self, due: Due, now: Now) -> Start {
+        match (&mut self.rule, due) {
+            (Rule::Rate(period), Due::Monotonic(at)) => {
+                let missed = if self.catch_up { 0 } else { ticks(now.monotonic.saturating_sub(at), *period) };
+                let next = at.saturating_add(times(*period, missed + 1));
+                Start { missed, next: Next::Due(Due::Monotonic(next)) }
+            }
+            (Rule::Calendar(calendar), Due::Wall(at)) => {
+                calendar.fired = Some(at);
+                let until = if self.catch_up { at } else { now.wall.max(at) };
+                let missed = calendar.schedule.count_between(at, until, MISSED_COUNTED_MAX);
+                let next = calendar.schedule.next_after(until);
+                Start { missed, next: next.map_or(Next::Never, |at| Next::Due(Due::Wall(at))) }
+            }
+            (Rule::Delay(_) | Rule::Own(_), _) => Start { missed: 0, next: Next::AfterRun },
+            _ => Start { missed: 0, next: Next::Never },
+        }
+    }
+
+    /// When it is due again, for rules that wait for the end of a run. May call foreign code.
+    pub(crate) fn after_run(&mut self, run: Run, now: Now) -> Option<Due> {
+        match &mut self.rule {
+            Rule::Delay(delay) => Some(Due::Monotonic(now.monotonic.saturating_add(*delay))),
+            Rule::Own(trigger) => trigger.next(Past { now: now.wall, last: Some(run) }).map(Due::Wall),
+            _ => None,
+        }
+    }
+
+    /// Whether a wall clock set back makes another instant the next one.
+    pub(crate) fn is_calendar(&self) -> bool {
+        matches!(self.rule, Rule::Calendar(_))
+    }
+
+    /// When it is due next now that the wall clock was set back; for calendars only.
+    pub(crate) fn rewound(&self, now: Now) -> Option<Due> {
+        match &self.rule {
+            Rule::Calendar(calendar) => calendar.next(now),
+            _ => None,
+        }
+    }
+}
+
+impl Calendar {
+    fn next(&self, now: Now) -> Option<Due> {
+        let from = now.wall + self.not_before.saturating_sub(now.monotonic);
+        self.schedule.next_after(self.fired.map_or(from, |fired| fired.max(from))).map(Due::Wall)
+    }
+}
+
+/// A rule of your own for when a task runs next.
+///
+/// Asked once when the task is added and again after each run. An instant already past is due at once; `None` ends
+/// the task. Closures are triggers:
+///
+/// ```
+/// use std::time::Duration;
+/// use tickwright_timer::{Past, When};
+///
+/// // Three runs, each a little later than the one before.
+/// let mut waits = [1, 2, 4].map(Duration::from_secs).into_iter();
+/// let backing_off = When::trigger(move |past: Past| waits.next().map(|wait| past.now + wait));
+/// ```
+pub trait Trigger: Send {
+    /// The next time to run, or `None` to stop.
+    fn next(&mut self, past: Past) -> Option<Timestamp>;
+}
+
+impl<F: FnMut(Past) -> Option<Timestamp> + Send> Trigger for F {
+    fn next(&mut self, past: Past) -> Option<Timestamp> {
+        self(past)
+    }
+}
+
+impl fmt::Debug for dyn Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("own trigger")
+    }
+}
+
+/// What a [`Trigger`] is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// What the wall clock shows.
+    pub now: Timestamp,
+    /// The last run, if there was one.
+    pub last: Option<Run>,
+}
+
+/// One run of a task, as the wall clock saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// When it was due.
+    pub scheduled_at: Timestamp,
+    /// When it really started.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub completed_at: Timestamp,
+}
+
+/// Both clocks, read together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Now {
+    pub wall: Timestamp,
+    pub monotonic: Duration,
+}
+
+impl Now {
+    pub fn read(clock: &dyn Clock) -> Now {
+        Now { wall: clock.now(), monotonic: clock.monotonic() }
+    }
+}
+
+/// An instant on the clock that counts for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Wall(Timestamp),
+    Monotonic(Duration),
+}
+
+impl Due {
+    /// The instant on the wall clock as it stands now.
+    pub fn at(self, now: Now) -> Timestamp {
+        match self {
+            Due::Wall(at) => at,
+            Due::Monotonic(at) if at >= now.monotonic => now.wall + (at - now.monotonic),
+            Due::Monotonic(at) => now.wall - (now.monotonic - at),
+        }
+    }
+
+    /// How long ago it was; zero if it is still to come.
+    pub fn late_by(self, now: Now) -> Duration {
+        match self {
+            Due::Wall(at) => now.wall.duration_since(at),
+            Due::Monotonic(at) => now.monotonic.saturating_sub(at),
+        }
+    }
+}
+
+/// What a starting run stands for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Start {
+    /// Ticks after its own that passed before it could start.
+    pub missed: u64,
+    pub next: Next,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    Due(Due),
+    /// Known when the run has ended; see [`When::after_run`].
+    AfterRun,
+    Never,
+}
+
+/// Whole periods in a length of time.
+fn ticks(length: Duration, period: Duration) -> u64 {
+    u64::try_from(length.as_nanos() / period.as_nanos()).unwrap_or(u64::MAX - 1)
+}
+
+fn times(period: Duration, count: u64) -> Duration {
+    let nanos = period.as_nanos().saturating_mul(u128::from(count));
+    Duration::from_nanos_u128(nanos.min(Duration::MAX.as_nanos()))
+}
+
+/// The wheel's tick: a shorter period would only be many runs at once.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// Counting stops here: a schedule of every second, after a year's pause, would count for half a minute.
+const MISSED_COUNTED_MAX: u64 = 10_000;
