@@ -30,14 +30,20 @@ impl Dialect {
 
 /// A field of an expression, in Quartz's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Field {
+    /// 0 to 59; not in Unix's dialect.
     Second,
+    /// 0 to 59.
     Minute,
+    /// 0 to 23.
     Hour,
+    /// 1 to 31.
     DayOfMonth,
+    /// 1 to 12.
     Month,
+    /// Sunday to Saturday.
     DayOfWeek,
+    /// 1970 to 2199; not in Unix's dialect.
     Year,
 }
 

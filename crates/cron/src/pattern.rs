@@ -25,7 +25,8 @@ pub(crate) struct Pattern {
 
 impl Pattern {
     pub(crate) fn new(expression: &Expression) -> Pattern {
-        let bits = |field| expression.values(field).into_iter().fold(0, |bits, value| bits | 1u64 << value);
+        let values = |field| expression.field(field).iter().flat_map(move |part| part.values(field));
+        let bits = |field| values(field).fold(0, |bits, value| bits | 1u64 << value);
         Pattern {
             seconds: bits(Field::Second),
             minutes: bits(Field::Minute),
@@ -33,7 +34,7 @@ impl Pattern {
             month_days: MonthDays::new(expression.field(Field::DayOfMonth), bits(Field::DayOfMonth)),
             months: bits(Field::Month),
             week_days: WeekDays::new(expression.field(Field::DayOfWeek), bits(Field::DayOfWeek)),
-            years: Years::new(expression.values(Field::Year)),
+            years: Years::new(values(Field::Year)),
             either_day: expression.either_day,
         }
     }
@@ -333,7 +334,7 @@ const EVERY_WEEKDAY: u64 = 0b1111_1110;
 struct Years([u64; 4]);
 
 impl Years {
-    fn new(years: Vec<u16>) -> Years {
+    fn new(years: impl Iterator<Item = u16>) -> Years {
         let mut words = [0; 4];
         for year in years {
             let index = usize::from(year - YEAR_MIN);

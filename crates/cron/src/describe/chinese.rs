@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Group, clock_times, groups, is_any, spelled_out, units};
+use super::{Group, clock_times, groups, is_any, is_list, spelled_out, units};
 use crate::field::{Expression, Field, Part};
 use crate::schedule::Schedule;
 
@@ -43,11 +43,13 @@ fn time_of_day(expression: &Expression) -> Vec<String> {
     let on_the_minute = expression.values(Field::Second) == [0];
     if !is_any(expression, Field::Hour) {
         clauses.push(list(groups(expression.field(Field::Hour)).iter().map(hours)));
-    } else if !is_any(expression, Field::Minute) && expression.values(Field::Minute).len() == 1 {
+    } else if is_list(expression, Field::Minute) {
         clauses.push("每小时".to_owned());
     }
     if !is_any(expression, Field::Minute) || on_the_minute {
         clauses.push(clause(expression, Field::Minute, "分钟", "分"));
+    } else if is_list(expression, Field::Second) {
+        clauses.push("每分钟".to_owned());
     }
     if !on_the_minute {
         clauses.push(clause(expression, Field::Second, "秒", "秒"));
@@ -87,9 +89,13 @@ fn days(expression: &Expression) -> Option<String> {
     let by_date = (!is_any(expression, Field::DayOfMonth)).then(|| month_days(expression));
     let by_weekday = (!is_any(expression, Field::DayOfWeek)).then(|| week_days(expression));
     match (by_date, by_weekday) {
-        (Some(date), Some(weekday)) if expression.either_day => Some(format!("{date}或{weekday}")),
+        (Some(date), Some(weekday)) if expression.either_day => Some(format!("{date}或每{weekday}")),
         (Some(date), Some(weekday)) => Some(format!("{date}且为{weekday}")),
-        (Some(days), None) | (None, Some(days)) if !expression.either_day => Some(days),
+        (Some(date), None) if !expression.either_day => Some(date),
+        (None, Some(weekday)) if !expression.either_day => Some(match expression.field(Field::DayOfWeek) {
+            [Part::LastOf(_) | Part::Nth { .. }] => format!("{}{weekday}", month(expression)),
+            _ => format!("每{weekday}"),
+        }),
         // Either will do, and one of them is any day.
         _ => None,
     }
@@ -97,11 +103,11 @@ fn days(expression: &Expression) -> Option<String> {
 
 fn month_days(expression: &Expression) -> String {
     let words = |part: &Part| match *part {
-        Part::One(day) => format!(" {day} 日"),
+        Part::One(day) => format!("{day} 日"),
         Part::Every { step } => format!("从 1 日起每 {step} 天"),
         Part::From { start, step } => format!("从 {start} 日起每 {step} 天"),
-        Part::Range { start, end, step: 1 } => format!(" {start} 日至 {end} 日"),
-        Part::Range { start, end, step } => format!(" {start} 日至 {end} 日每 {step} 天"),
+        Part::Range { start, end, step: 1 } => format!("{start} 日至 {end} 日"),
+        Part::Range { start, end, step } => format!("{start} 日至 {end} 日每 {step} 天"),
         Part::Last { before: 0, workday: false } => "最后一天".to_owned(),
         Part::Last { before: 0, workday: true } => "最后一个工作日".to_owned(),
         Part::Last { before, workday: false } => format!("倒数第 {} 天", before + 1),
@@ -109,8 +115,14 @@ fn month_days(expression: &Expression) -> String {
         Part::Nearest(day) => format!("最接近 {day} 日的工作日"),
         Part::LastOf(_) | Part::Nth { .. } => String::new(),
     };
-    let month = if is_any(expression, Field::Month) { "每月" } else { "当月" };
-    format!("{month}{}", list(expression.field(Field::DayOfMonth).iter().map(words)))
+    let days = list(expression.field(Field::DayOfMonth).iter().map(words));
+    let blank = if days.starts_with(|first: char| first.is_ascii_digit()) { " " } else { "" };
+    format!("{}{blank}{days}", month(expression))
+}
+
+/// Whichever month, or the one just named.
+fn month(expression: &Expression) -> &'static str {
+    if is_any(expression, Field::Month) { "每月" } else { "当月" }
 }
 
 fn week_days(expression: &Expression) -> String {
@@ -120,11 +132,11 @@ fn week_days(expression: &Expression) -> String {
         Part::Range { start, end, .. } => {
             format!("周{}至周{}", WEEKDAYS[usize::from(start) - 1], WEEKDAYS[usize::from(end) - 1])
         }
-        Part::LastOf(day) => format!("月最后一个周{}", WEEKDAYS[usize::from(day) - 1]),
-        Part::Nth { weekday, nth } => format!("月第 {nth} 个周{}", WEEKDAYS[usize::from(weekday) - 1]),
+        Part::LastOf(day) => format!("最后一个周{}", WEEKDAYS[usize::from(day) - 1]),
+        Part::Nth { weekday, nth } => format!("第 {nth} 个周{}", WEEKDAYS[usize::from(weekday) - 1]),
         _ => String::new(),
     };
-    format!("每{}", list(parts.iter().map(words)))
+    list(parts.iter().map(words))
 }
 
 fn months(expression: &Expression) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Group, clock_times, groups, is_any, spelled_out, units};
+use super::{Group, clock_times, groups, is_any, is_list, spelled_out, units};
 use crate::field::{Expression, Field, Part};
 use crate::schedule::Schedule;
 
@@ -43,10 +43,12 @@ fn time_of_day(expression: &Expression) -> Vec<String> {
     }
     if !is_any(expression, Field::Minute) || on_the_minute {
         clauses.push(clause(expression, Field::Minute, "minute"));
+    } else if is_list(expression, Field::Second) {
+        clauses.push("every minute".to_owned());
     }
     if !is_any(expression, Field::Hour) {
         clauses.push(and(&groups(expression.field(Field::Hour)).iter().map(hours).collect::<Vec<_>>()));
-    } else if !is_any(expression, Field::Minute) && expression.values(Field::Minute).len() == 1 {
+    } else if is_list(expression, Field::Minute) {
         clauses.push("every hour".to_owned());
     }
     clauses

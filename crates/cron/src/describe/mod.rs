@@ -86,6 +86,11 @@ fn is_any(expression: &Expression, field: Field) -> bool {
     expression.field(field).is_empty() || expression.values(field).len() == usize::from(max - min + 1)
 }
 
+/// Whether the field is single values only, which say nothing of how often they come round.
+fn is_list(expression: &Expression, field: Field) -> bool {
+    expression.field(field).iter().all(|part| matches!(part, Part::One(_)))
+}
+
 /// Neighbouring single values as one list, everything else by itself; in the order written.
 enum Group {
     Values(Vec<u16>),
