@@ -1,1 +1,37 @@
-//! engine
+//! What happens now? The rules of scheduling, and the loops that follow them.
+//!
+//! The engine is pure: the clock, the database and the executors come in through traits, so the scheduling centre, a
+//! program that schedules for itself ([`embedded`]), and the simulation that breaks everything from a seed all run this
+//! same code.
+//!
+//! One fire passes through these files in this order: [`plan`](Planner) → `claim` → `outbox` → `dispatch` → `note` →
+//! `complete`. Beside it `rescue` takes over from dead nodes, `watch` asks about runs that do not report, `control`
+//! starts, stops and edits, `alert` tells people and `prune` forgets.
+
+mod alert;
+mod claim;
+mod complete;
+mod control;
+mod dispatch;
+pub mod embedded;
+mod engine;
+mod job;
+mod membership;
+mod note;
+mod outbox;
+mod plan;
+pub mod policy;
+mod ports;
+mod prune;
+mod rescue;
+mod run;
+mod sabotage;
+pub mod watch;
+
+pub use complete::CHILD_DEPTH_MAX;
+pub use engine::{Engine, LEASE, Options, Parts, Status};
+pub use job::{AppId, ChildrenMode, Job, JobId, JobSpec};
+pub use membership::Skew;
+pub use ports::*;
+pub use run::*;
+pub use sabotage::{Bugs, Sabotage};

@@ -1,0 +1,95 @@
+//! Claim: take what is due soon, row first, and put it into the outbox.
+//!
+//! Any number of nodes may claim at once: the store gives each job's instants to exactly one.
+
+use std::time::Duration;
+
+use cron::Timestamp;
+
+use crate::engine::{Engine, RETRY};
+use crate::plan::Tick;
+use crate::ports::{Claim, StoreError};
+use crate::sabotage::Sabotage;
+
+impl Engine {
+    pub(crate) async fn claim_loop(&self) {
+        // What a lost commit did is found out before anything else is claimed.
+        let mut in_doubt = false;
+        loop {
+            let wait = match self.claim_all(&mut in_doubt).await {
+                Ok(wait) => wait,
+                Err(error) => {
+                    tracing::warn!(%error, "could not claim; trying again in {RETRY:?}");
+                    in_doubt = true;
+                    RETRY
+                }
+            };
+            tokio::select! {
+                biased;
+                () = self.inner.claim_now.notified() => {}
+                () = self.inner.clock.sleep(wait) => {}
+            }
+        }
+    }
+
+    /// Claims until nothing more is due; says how long to wait before the next time.
+    async fn claim_all(&self, in_doubt: &mut bool) -> Result<Duration, StoreError> {
+        if !self.status().may_claim {
+            return Ok(HELD_BACK);
+        }
+        let node = self.node();
+        if std::mem::take(in_doubt) {
+            let owned = self.inner.store.owned(&node).await.inspect_err(|_| *in_doubt = true)?;
+            self.put_into_outbox(Claim { orders: owned, ..Claim::default() }).await;
+        }
+        let mut next_at = None;
+        loop {
+            if self.outbox().len() >= HELD_MAX {
+                return Ok(HELD_BACK);
+            }
+            let now = self.now();
+            let slots = self.life().as_ref().expect("loops run only after joining").slots(now);
+            let tick = Tick::new(now, &*self.inner.router, self.inner.options.bugs);
+            let due = self.inner.store.claim_due(&node, now, slots, BATCH_MAX, &tick).await?;
+            let waiting = self.inner.store.claim_waiting(&node, now, slots, BATCH_MAX, &tick).await?;
+            let more = due.more || waiting.more;
+            next_at = [next_at, due.next_at, waiting.next_at, tick.soonest()].into_iter().flatten().min();
+            self.put_into_outbox(due).await;
+            self.put_into_outbox(waiting).await;
+            if !more {
+                let until_next = next_at.map_or(POLL_MAX, |at| at.duration_since(self.now()));
+                return Ok(if until_next.is_zero() { HELD_BACK } else { until_next.min(POLL_MAX) });
+            }
+        }
+    }
+
+    async fn put_into_outbox(&self, claim: Claim) {
+        {
+            let mut outbox = self.outbox();
+            for mut order in claim.orders {
+                if self.sabotaged(Sabotage::SendEarly) {
+                    order.run.due_at = Timestamp::from_millis(0);
+                }
+                outbox.add(order);
+            }
+        }
+        self.inner.send_now.notify_one();
+        for replaced in claim.replaced {
+            tracing::info!(run = %replaced.run.id, job = %replaced.run.job, "ended: a later run takes its place");
+            self.inner.dispatch.kill(&replaced.run, Some(&replaced.job)).await;
+        }
+    }
+}
+
+/// Jobs per transaction: it commits in milliseconds, and the round trip is not the limit.
+const BATCH_MAX: usize = 500;
+
+/// Runs in hand, above which nothing more is claimed: they are rows, other nodes may have them.
+const HELD_MAX: usize = 50_000;
+
+/// How long to wait when nothing may be claimed for now, or what is due cannot be (a cancelled run of its job waits for
+/// its node).
+const HELD_BACK: Duration = Duration::from_millis(50);
+
+/// Claims look 1.5 s ahead, so this often is in time for everything that others add.
+const POLL_MAX: Duration = Duration::from_millis(500);

@@ -1,0 +1,215 @@
+//! Complete: close runs and open what follows, in one transaction; only then is a report acknowledged.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use cron::{Schedule, Timestamp};
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+use crate::engine::{Engine, RETRY};
+use crate::job::Job;
+use crate::plan;
+use crate::ports::{Ender, Ending, FollowUps, StoreError, Verdict};
+use crate::run::{Outcome, Run, RunId};
+use crate::sabotage::{Bugs, Sabotage};
+
+impl Engine {
+    /// Takes an executor's report of how a run ended. When this returns the report is durable and may be acknowledged;
+    /// on an error it must not be, and the executor will report again. Reporting twice is harmless.
+    pub async fn report(&self, run: RunId, outcome: Outcome) -> Result<Verdict, StoreError> {
+        let (reply, written) = oneshot::channel();
+        self.inner
+            .reports
+            .push(Report { ending: Ending { run, outcome, version: None }, reply: Some(reply) })
+            .await;
+        written.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the node is stopping".into())))
+    }
+
+    /// Writes down what the engine itself found out about a run.
+    pub(crate) async fn conclude(&self, ending: Ending) {
+        self.inner.reports.push(Report { ending, reply: None }).await;
+    }
+
+    pub(crate) async fn complete_loop(&self) {
+        loop {
+            let mut batch = self.inner.reports.take(BATCH_MAX).await;
+            if self.sabotaged(Sabotage::AckBeforeCommit) {
+                for reply in batch.iter_mut().filter_map(|report| report.reply.take()) {
+                    let _ = reply.send(Ok(Verdict::Applied));
+                }
+                self.inner.clock.sleep(LINGER * 10).await;
+            }
+            let endings: Vec<Ending> = batch.iter().map(|report| report.ending.clone()).collect();
+            let all_reports = batch.iter().all(|report| report.reply.is_some());
+            let verdicts = self.write_endings(&endings, all_reports).await;
+            for (report, verdict) in batch.into_iter().zip(verdicts) {
+                if let Some(reply) = report.reply {
+                    // The executor may have hung up; it will report again.
+                    let _ = reply.send(verdict);
+                }
+            }
+            self.inner.reports.written(endings.len());
+            // What follows may be due at once.
+            self.inner.claim_now.notify_one();
+        }
+    }
+
+    /// Writes a batch. What the engine concluded itself is tried for as long as it takes; reports alone are given
+    /// back after a few tries, since their executors keep them. One that can never be written does not hold up the
+    /// others.
+    async fn write_endings(&self, endings: &[Ending], all_reports: bool) -> Vec<Result<Verdict, StoreError>> {
+        let mut tries = 0;
+        loop {
+            let now = self.now();
+            let ender = After { now, bugs: self.inner.options.bugs };
+            let error = match self.inner.store.complete(now, endings, &ender).await {
+                Ok(verdicts) => return verdicts.into_iter().map(Ok).collect(),
+                Err(error) => error,
+            };
+            tries += 1;
+            if error.is_transient() && !(all_reports && tries >= REPORT_TRIES) {
+                tracing::warn!(%error, runs = endings.len(), "could not write down how runs ended; trying again in {RETRY:?}");
+                self.inner.clock.sleep(RETRY).await;
+                continue;
+            }
+            if !error.is_transient() && endings.len() > 1 {
+                let (first, second) = endings.split_at(endings.len() / 2);
+                let mut verdicts = Box::pin(self.write_endings(first, all_reports)).await;
+                verdicts.extend(Box::pin(self.write_endings(second, all_reports)).await);
+                return verdicts;
+            }
+            tracing::error!(%error, run = %endings[0].run, "could not write down how a run ended; its executor is told to report again");
+            return endings.iter().map(|_| Err(error.clone())).collect();
+        }
+    }
+}
+
+/// Decides what follows the end of a run.
+pub(crate) struct After {
+    now: Timestamp,
+    bugs: Bugs,
+}
+
+impl Ender for After {
+    fn follow(&self, job: &Job, run: &Run, outcome: &Outcome) -> FollowUps {
+        let mut follow = FollowUps::default();
+        match outcome {
+            Outcome::Succeeded(_) if run.depth >= CHILD_DEPTH_MAX => {
+                let cut = !job.spec.children.is_empty();
+                follow.alert = cut.then(|| format!("its children do not run: they are {CHILD_DEPTH_MAX} deep already, which looks like a circle"));
+            }
+            Outcome::Succeeded(_) => {
+                follow.children =
+                    job.spec.children.iter().copied().filter(|child| *child != job.id).collect();
+            }
+            Outcome::Cancelled(_) | Outcome::Dropped(..) => {}
+            failure => {
+                let attempt = run.attempt - u32::from(self.bugs.has(Sabotage::OneRetryTooMany));
+                let delay = if is_stopped(job, run) { None } else { job.spec.retry.delay_after(attempt) };
+                follow.retry_at = delay.map(|delay| self.now + delay);
+                if follow.retry_at.is_none() && job.spec.alert {
+                    follow.alert = Some(failure.message().to_owned());
+                }
+            }
+        }
+        if let Schedule::FixedDelay { delay } = job.spec.schedule
+            && run.origin.is_scheduled()
+            && follow.retry_at.is_none()
+        {
+            let fire_at = self.now + delay;
+            follow.rearm = Some((fire_at, plan::claim_at(job, fire_at)));
+        }
+        follow
+    }
+}
+
+/// Whether somebody stopped the job that made this run; then it is not tried again. A schedule that has simply reached
+/// its end is not stopped.
+fn is_stopped(job: &Job, run: &Run) -> bool {
+    let goes_on = matches!(job.spec.schedule, Schedule::FixedDelay { .. })
+        || job.spec.next_after(run.scheduled_at).is_some();
+    !job.enabled && run.origin.is_scheduled() && goes_on
+}
+
+/// A report on its way into the store.
+pub(crate) struct Report {
+    ending: Ending,
+    reply: Option<oneshot::Sender<Result<Verdict, StoreError>>>,
+}
+
+/// The reports on their way.
+pub(crate) struct Reports {
+    sender: mpsc::Sender<Report>,
+    receiver: Mutex<Receiver>,
+    /// Pushed and not yet written.
+    open: AtomicUsize,
+}
+
+struct Receiver {
+    reports: mpsc::Receiver<Report>,
+    /// A second report of a run that the batch before held already.
+    put_by: Vec<Report>,
+}
+
+impl Reports {
+    pub(crate) fn new() -> Self {
+        let (sender, reports) = mpsc::channel(REPORTS_MAX);
+        Reports {
+            sender,
+            receiver: Mutex::new(Receiver { reports, put_by: Vec::new() }),
+            open: AtomicUsize::new(0),
+        }
+    }
+
+    /// Waits while there are too many: whoever reports is slowed down, nothing is dropped.
+    async fn push(&self, report: Report) {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        if self.sender.send(report).await.is_err() {
+            unreachable!("the receiver lives as long as the sender");
+        }
+    }
+
+    /// The next batch, in the order of the ids, with each run once.
+    async fn take(&self, max: usize) -> Vec<Report> {
+        let mut receiver = self.receiver.lock().await;
+        let mut arrived = std::mem::take(&mut receiver.put_by);
+        if arrived.is_empty() {
+            receiver.reports.recv_many(&mut arrived, max).await;
+        } else {
+            while arrived.len() < max
+                && let Ok(report) = receiver.reports.try_recv()
+            {
+                arrived.push(report);
+            }
+        }
+        let mut seen = BTreeSet::new();
+        let (mut batch, again): (Vec<_>, Vec<_>) =
+            arrived.into_iter().partition(|report| seen.insert(report.ending.run));
+        receiver.put_by = again;
+        batch.sort_by_key(|report| report.ending.run);
+        batch
+    }
+
+    fn written(&self, count: usize) {
+        self.open.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// Rows per transaction.
+const BATCH_MAX: usize = 500;
+
+/// Reports waiting; above this, reporting waits.
+const REPORTS_MAX: usize = 10_000;
+
+/// Tries before an executor is told to report again.
+const REPORT_TRIES: u32 = 5;
+
+const LINGER: Duration = Duration::from_millis(5);
+
+/// A child's child's … child this deep opens no more.
+pub const CHILD_DEPTH_MAX: u32 = 16;

@@ -1,0 +1,191 @@
+//! Control: start, stop, edit, delete, trigger. Exact against what is already claimed.
+//!
+//! A change takes effect in the database at once, and there asks the nodes that hold runs it no longer wants to take
+//! them back. It is acknowledged when all have answered. So after the acknowledgement nothing of the old leaves any
+//! node (I7).
+
+use std::time::Duration;
+
+use cron::Schedule;
+
+use crate::engine::{Engine, RETRY};
+use crate::job::{JobId, JobSpec};
+use crate::plan::Tick;
+use crate::ports::{CancelAnswer, Control, Controlled, StoreError, Trigger};
+use crate::run::RunId;
+use crate::sabotage::Sabotage;
+
+impl Engine {
+    /// Adds a job, stopped.
+    pub async fn create(&self, spec: &JobSpec) -> Result<JobId, StoreError> {
+        self.inner.store.create_job(spec).await
+    }
+
+    /// Makes sure that a job with this key exists with this definition, and is started. Any number of processes may say
+    /// the same at their start. A fixed rate keeps the anchor it has.
+    pub async fn ensure(&self, mut spec: JobSpec) -> Result<JobId, StoreError> {
+        let Some(key) = spec.key.clone() else {
+            return Err(StoreError::Invalid(
+                "a job that a program declares needs a key, so that it is found again".into(),
+            ));
+        };
+        let job = match self.inner.store.job_by_key(&key).await? {
+            Some(job) => job,
+            None => {
+                match self.inner.store.create_job(&spec).await {
+                    // Another process was first.
+                    Ok(_) | Err(StoreError::Conflict(_)) => {}
+                    Err(error) => return Err(error),
+                }
+                let created = self.inner.store.job_by_key(&key).await?;
+                created.ok_or_else(|| {
+                    StoreError::Conflict(format!("the job `{key}` was deleted as it was created"))
+                })?
+            }
+        };
+        if let (Schedule::FixedRate { anchor: old, .. }, Schedule::FixedRate { anchor, .. }) =
+            (&job.spec.schedule, &mut spec.schedule)
+        {
+            *anchor = *old;
+        }
+        if job.spec != spec {
+            self.edit(job.id, spec, Some(job.revision)).await?;
+        }
+        if !job.enabled {
+            self.start(job.id).await?;
+        }
+        Ok(job.id)
+    }
+
+    /// The job's schedule fires from now on: first at its first instant after now.
+    pub async fn start(&self, job: JobId) -> Result<Controlled, StoreError> {
+        self.control(job, Control::Start).await
+    }
+
+    /// The job's schedule fires no more. When this returns, nothing of it is sent any more.
+    pub async fn stop(&self, job: JobId) -> Result<Controlled, StoreError> {
+        self.control(job, Control::Stop).await
+    }
+
+    /// Gives the job a new definition; with `revision`, only if nobody else has meanwhile. When this returns, nothing of
+    /// the old schedule is sent any more, and nothing of the new one is missed.
+    pub async fn edit(
+        &self,
+        job: JobId,
+        spec: JobSpec,
+        revision: Option<i64>,
+    ) -> Result<Controlled, StoreError> {
+        self.control(job, Control::Edit { spec: Box::new(spec), revision }).await
+    }
+
+    /// Deletes the job. When this returns, nothing of it is sent any more.
+    pub async fn delete(&self, job: JobId) -> Result<Controlled, StoreError> {
+        self.control(job, Control::Delete).await
+    }
+
+    /// Runs the job now, whether or not it is started. The same `key` for the same job gives the same run again.
+    pub async fn trigger(&self, job: JobId, key: i64, param: Option<String>) -> Result<RunId, StoreError> {
+        let trigger = Trigger { key, at: self.now(), param, address: None };
+        let mut tries = 0;
+        loop {
+            match self.inner.store.trigger(job, &trigger).await {
+                Ok(run) => {
+                    self.inner.claim_now.notify_one();
+                    return Ok(run);
+                }
+                Err(error) if error.is_transient() && tries < TRIES => tries += 1,
+                Err(error) => return Err(error),
+            }
+            self.inner.clock.sleep(RETRY).await;
+        }
+    }
+
+    async fn control(&self, job: JobId, control: Control) -> Result<Controlled, StoreError> {
+        let controlled = {
+            let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
+            self.inner.store.control(job, &control, &tick).await?
+        };
+        self.inner.claim_now.notify_one();
+        if self.sabotaged(Sabotage::StopWithoutConfirm) {
+            return Ok(controlled);
+        }
+        let mut left = controlled.cancelling;
+        let started = self.inner.clock.monotonic();
+        while left > 0 {
+            if self.inner.clock.monotonic() - started > CONFIRM_MAX {
+                return Err(StoreError::Conflict(format!(
+                    "the change of job {job} is made, but {left} of its runs are held by nodes that have not answered; they may still be sent"
+                )));
+            }
+            self.take_back_asked().await?;
+            left = self.inner.store.cancelling(job).await?;
+            if left > 0 {
+                self.inner.clock.sleep(CONFIRM_LOOK).await;
+            }
+        }
+        Ok(controlled)
+    }
+
+    /// Looks for runs of this node that somebody, on any node, wants cancelled.
+    pub(crate) async fn cancel_loop(&self) {
+        let mut idle = 0;
+        loop {
+            self.inner.clock.sleep(CANCEL_LOOK).await;
+            idle += 1;
+            // With nothing in hand there is nothing to take back but what a lost commit left.
+            if self.outbox().len() == 0 && idle < IDLE_LOOKS {
+                continue;
+            }
+            idle = 0;
+            if let Err(error) = self.take_back_asked().await {
+                tracing::warn!(%error, "could not look for cancelled runs; trying again in {CANCEL_LOOK:?}");
+            }
+        }
+    }
+
+    async fn take_back_asked(&self) -> Result<(), StoreError> {
+        let Some(node) = self.life().as_ref().map(|life| life.node.clone()) else { return Ok(()) };
+        let asked = self.inner.store.asked_to_cancel(&node).await?;
+        let answers: Vec<CancelAnswer> = {
+            let mut outbox = self.outbox();
+            let in_time = asked.into_iter().filter(|run| outbox.take_back(run));
+            in_time.map(|run| CancelAnswer { run: run.id, version: run.version, sent: None }).collect()
+        };
+        if !answers.is_empty() {
+            self.answer_cancel(&answers).await;
+        }
+        Ok(())
+    }
+
+    /// Tells the store, until it has heard: what was taken back here will never be sent.
+    pub(crate) async fn answer_cancel(&self, answers: &[CancelAnswer]) {
+        loop {
+            let answered = {
+                let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
+                self.inner.store.answer_cancel(answers, &tick).await
+            };
+            match answered {
+                Ok(()) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "could not confirm cancelled runs; trying again in {RETRY:?}")
+                }
+            }
+            self.inner.clock.sleep(RETRY).await;
+        }
+    }
+}
+
+/// A trigger whose commit is in doubt is repeated this often; its key makes that harmless.
+const TRIES: u32 = 5;
+
+/// How often a node looks for cancelled runs while it has any in hand.
+const CANCEL_LOOK: Duration = Duration::from_millis(100);
+
+/// And how many of these it lets pass while it has none.
+const IDLE_LOOKS: u32 = 10;
+
+/// How often a change looks whether all nodes have answered.
+const CONFIRM_LOOK: Duration = Duration::from_millis(25);
+
+/// How long it waits for them: a dead node's runs are taken over within its lease.
+const CONFIRM_MAX: Duration = Duration::from_secs(15);

@@ -1,0 +1,118 @@
+//! Send: what is due leaves now, if it is still ours.
+//!
+//! Between the due instant and the network there is no SQL (unless the dispatch asks to be marked first). The answer is
+//! a receipt, not a result: the executor took the run, did not, or nobody knows.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+
+use crate::engine::Engine;
+use crate::job::JobId;
+use crate::policy::Delivery;
+use crate::ports::{Ending, Moved, Receipt, To};
+use crate::run::{Order, Outcome};
+use crate::sabotage::Sabotage;
+use crate::watch;
+
+impl Engine {
+    pub(crate) async fn send_loop(&self) {
+        let mut in_flight = FuturesUnordered::new();
+        loop {
+            for order in self.take_due() {
+                in_flight.push(self.send(order));
+            }
+            tokio::select! {
+                biased;
+                Some(job) = in_flight.next(), if !in_flight.is_empty() => {
+                    for order in self.outbox().answered(job) {
+                        in_flight.push(self.send(order));
+                    }
+                }
+                () = self.inner.send_now.notified() => {}
+                () = self.inner.clock.sleep(self.until_due()) => {}
+            }
+        }
+    }
+
+    fn take_due(&self) -> Vec<Order> {
+        let may_send = self.lease_left() > SEND_MARGIN && !self.is_stopping() && self.inner.notes.has_room();
+        if may_send { self.outbox().take_due(self.now()) } else { Vec::new() }
+    }
+
+    fn until_due(&self) -> Duration {
+        if self.lease_left() <= SEND_MARGIN || self.is_stopping() || !self.inner.notes.has_room() {
+            return LOOK_AGAIN;
+        }
+        let now = self.now();
+        // The estimate of the database's time is in whole milliseconds, so its tick may be up to one away.
+        self.outbox().next_at().map_or(LOOK_AGAIN, |at| at.duration_since(now)).clamp(SHORTEST, LOOK_AGAIN)
+    }
+
+    /// Sends one run and sees to its receipt. Returns its job, whose next fire may now leave.
+    async fn send(&self, mut order: Order) -> JobId {
+        let job = order.run.job;
+        if self.inner.dispatch.marks_first() {
+            let to = To::Running {
+                address: None,
+                check_at: watch::first_check(&order.job, self.now()),
+                doubt_since: None,
+            };
+            match self.note_and_wait(&order, to).await {
+                Some(Moved::Done(version)) => order.run.version = version,
+                // Taken from us, cancelled, or our life is over: it is not ours to send.
+                _ => return job,
+            }
+        }
+        // The last step before the network: is it still ours? A pause may have happened anywhere above.
+        let left = self.lease_left();
+        if left <= SEND_MARGIN {
+            if !self.inner.dispatch.marks_first() {
+                self.outbox().forget(order.run.id);
+                self.outbox().add(order);
+            }
+            return job;
+        }
+        match self.inner.dispatch.send(&order, left).await {
+            Receipt::Accepted { .. } if self.inner.dispatch.marks_first() => {
+                self.outbox().forget(order.run.id)
+            }
+            Receipt::Accepted { address } => {
+                let check_at = watch::first_check(&order.job, self.now());
+                self.note(&order, To::Running { address: Some(address), check_at, doubt_since: None });
+            }
+            Receipt::Refused { reason } => self.end_unsent(&order, Outcome::Refused(reason)).await,
+            Receipt::Unknown { address, reason } => self.doubt(&order, address, reason).await,
+        }
+        job
+    }
+
+    /// Nobody knows whether the request arrived: the job's delivery policy decides.
+    async fn doubt(&self, order: &Order, address: Option<String>, reason: String) {
+        tracing::warn!(run = %order.run.id, job = %order.run.job, reason, delivery = ?order.job.spec.delivery, "no answer from the executor");
+        if self.sabotaged(Sabotage::ResendWithNewId) {
+            return self.end_unsent(order, Outcome::Refused(reason)).await;
+        }
+        match order.job.spec.delivery {
+            Delivery::AtMostOnce => self.end_unsent(order, Outcome::Ambiguous(reason)).await,
+            Delivery::Probe | Delivery::AtLeastOnce => {
+                let check_at = self.now() + watch::FIRST_PROBE;
+                self.note(order, To::Unknown { address, check_at, doubt_since: None });
+            }
+        }
+    }
+
+    async fn end_unsent(&self, order: &Order, outcome: Outcome) {
+        self.conclude(Ending { run: order.run.id, outcome, version: Some(order.run.version) }).await;
+        self.outbox().forget(order.run.id);
+    }
+}
+
+/// Nothing is sent in the last moments of a lease: the request must have left before it ends.
+const SEND_MARGIN: Duration = Duration::from_millis(100);
+
+/// How long to wait at most before looking at the outbox again, should nobody have said that it changed.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+const SHORTEST: Duration = Duration::from_micros(200);

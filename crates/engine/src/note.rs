@@ -1,0 +1,173 @@
+//! Note: write down, many at a time, what became of runs that were sent.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+
+use crate::engine::{Engine, RETRY};
+use crate::ports::{CancelAnswer, Move, Moved, StoreError, To};
+use crate::run::{Order, Run, RunState};
+
+/// What is still to be written.
+#[derive(Default)]
+pub(crate) struct Notes {
+    waiting: Mutex<VecDeque<Note>>,
+    added: Notify,
+}
+
+struct Note {
+    run: Run,
+    to: To,
+    /// The sender waits for it: the run has not been sent yet.
+    reply: Option<oneshot::Sender<Moved>>,
+}
+
+impl Notes {
+    fn push(&self, note: Note) {
+        self.waiting.lock().expect("no holder of this lock panics").push_back(note);
+        self.added.notify_one();
+    }
+
+    fn take(&self, max: usize) -> Vec<Note> {
+        let mut waiting = self.waiting.lock().expect("no holder of this lock panics");
+        let count = waiting.len().min(max);
+        let mut notes: Vec<Note> = waiting.drain(..count).collect();
+        // Always in the order of the ids: two writers that overlap must not lock each other out.
+        notes.sort_by_key(|note| note.run.id);
+        notes
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.lock().expect("no holder of this lock panics").is_empty()
+    }
+
+    /// While the store does not keep up, nothing more is sent.
+    pub(crate) fn has_room(&self) -> bool {
+        self.waiting.lock().expect("no holder of this lock panics").len() < NOTES_MAX
+    }
+
+    pub(crate) fn clear(&self) {
+        self.waiting.lock().expect("no holder of this lock panics").clear();
+    }
+}
+
+impl Engine {
+    /// Has it written soon.
+    pub(crate) fn note(&self, order: &Order, to: To) {
+        self.inner.notes.push(Note { run: order.run.clone(), to, reply: None });
+    }
+
+    /// Has it written, and waits until it is. `None` if this life ended meanwhile.
+    pub(crate) async fn note_and_wait(&self, order: &Order, to: To) -> Option<Moved> {
+        let (reply, written) = oneshot::channel();
+        self.inner.notes.push(Note { run: order.run.clone(), to, reply: Some(reply) });
+        written.await.ok()
+    }
+
+    pub(crate) async fn note_loop(&self) {
+        loop {
+            if self.inner.notes.is_empty() {
+                self.inner.notes.added.notified().await;
+            }
+            let notes = self.inner.notes.take(BATCH_MAX);
+            let moves: Vec<Move> = notes
+                .iter()
+                .map(|note| Move { run: note.run.id, version: note.run.version, to: note.to.clone() })
+                .collect();
+            if moves.is_empty() {
+                continue;
+            }
+            let moved = self.write(&moves).await;
+            self.settle(notes, moved).await;
+            // Whoever waits for nothing can wait a little, so that one commit holds more.
+            if self.inner.notes.len_waited_for() == 0 {
+                self.inner.clock.sleep(LINGER).await;
+            }
+        }
+    }
+
+    /// Writes until it is written. A repeated write may find its own first one, which a lost commit hid.
+    async fn write(&self, moves: &[Move]) -> Vec<Moved> {
+        let mut repeated = false;
+        loop {
+            match self.inner.store.move_runs(moves).await {
+                Ok(moved) if repeated => match self.recognise(moves, moved).await {
+                    Ok(moved) => return moved,
+                    Err(error) => tracing::warn!(%error, "could not read back; trying again in {RETRY:?}"),
+                },
+                Ok(moved) => return moved,
+                Err(error) => {
+                    repeated |= matches!(error, StoreError::CommitUnknown(_));
+                    tracing::warn!(%error, runs = moves.len(), "could not note what was sent; trying again in {RETRY:?}");
+                }
+            }
+            self.inner.clock.sleep(RETRY).await;
+        }
+    }
+
+    /// Finds among the refused moves those that an earlier try has made: the row is where we wanted it, one version on,
+    /// and still names this node.
+    async fn recognise(&self, moves: &[Move], mut moved: Vec<Moved>) -> Result<Vec<Moved>, StoreError> {
+        let refused: Vec<_> = moves
+            .iter()
+            .zip(&moved)
+            .filter(|(_, moved)| **moved == Moved::Stale)
+            .map(|(asked, _)| asked.run)
+            .collect();
+        if refused.is_empty() {
+            return Ok(moved);
+        }
+        let node = self.node();
+        for run in self.inner.store.open_runs(&refused).await? {
+            for (asked, moved) in moves.iter().zip(&mut moved) {
+                let ours = run.node.as_ref() == Some(&node) && run.state == asked.to.state();
+                if asked.run == run.id && run.version == asked.version + 1 && ours {
+                    *moved = Moved::Done(run.version);
+                }
+            }
+        }
+        Ok(moved)
+    }
+
+    async fn settle(&self, notes: Vec<Note>, moved: Vec<Moved>) {
+        let mut answers = Vec::new();
+        for (note, moved) in notes.into_iter().zip(moved) {
+            let waited_for = note.reply.is_some();
+            if moved == Moved::Cancelling {
+                // Not sent yet if the sender still waits; otherwise the cancellation came too late.
+                let sent = (!waited_for).then(|| note.to.clone());
+                answers.push(CancelAnswer { run: note.run.id, version: note.run.version, sent });
+            }
+            // Marked but not sent yet: it stays in hand until the dispatch has it.
+            let is_done = matches!(moved, Moved::Done(_));
+            if !(waited_for && is_done && note.to.state() == RunState::Running) {
+                self.outbox().forget(note.run.id);
+            }
+            if let Some(reply) = note.reply {
+                // Nobody waits any more if the life ended.
+                let _ = reply.send(moved);
+            }
+        }
+        if !answers.is_empty() {
+            self.answer_cancel(&answers).await;
+        }
+    }
+}
+
+impl Notes {
+    fn len_waited_for(&self) -> usize {
+        let waiting = self.waiting.lock().expect("no holder of this lock panics");
+        waiting.iter().filter(|note| note.reply.is_some()).count()
+    }
+}
+
+/// Rows per transaction.
+const BATCH_MAX: usize = 500;
+
+/// Notes waiting, above which nothing more is sent.
+const NOTES_MAX: usize = 20_000;
+
+/// How long a note may wait for others to join it.
+const LINGER: Duration = Duration::from_millis(10);

@@ -1,0 +1,147 @@
+//! The runs this node has claimed: waiting for their time, being sent, or sent and not yet noted.
+//!
+//! Everything in here is also a row, so all of it may be lost. It keeps the order: the fires of one job leave one after
+//! the other, the next when the answer to the one before is in.
+
+use std::collections::{HashMap, VecDeque};
+
+use cron::Timestamp;
+use timer::{Key, Wheel};
+
+use crate::job::JobId;
+use crate::run::{Order, Run, RunId};
+
+/// What this node has in hand.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    wheel: Wheel<Order>,
+    places: HashMap<RunId, Place>,
+    queues: HashMap<JobId, JobQueue>,
+}
+
+/// Where a run in hand is.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// In the wheel.
+    Waiting(Key),
+    /// Due, but an earlier fire of its job is still being sent.
+    Behind,
+    /// Handed to the dispatch, until the row says what became of it.
+    Sent,
+}
+
+/// The due fires of one job.
+#[derive(Debug, Default)]
+struct JobQueue {
+    /// The fire being sent, and how many of its shards have no answer yet.
+    sending: Option<(RunId, usize)>,
+    behind: VecDeque<Order>,
+}
+
+impl Outbox {
+    pub(crate) fn new(now: Timestamp) -> Self {
+        Outbox { wheel: Wheel::new(now), places: HashMap::new(), queues: HashMap::new() }
+    }
+
+    /// How many runs are in hand.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether nothing has been handed to the dispatch that is not noted yet.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.places.values().any(|place| matches!(place, Place::Sent))
+    }
+
+    /// Takes in a claimed run, unless it is in hand already.
+    pub(crate) fn add(&mut self, order: Order) {
+        if self.places.contains_key(&order.run.id) {
+            return;
+        }
+        let (id, due_at) = (order.run.id, order.run.due_at);
+        let key = self.wheel.insert(due_at, order);
+        self.places.insert(id, Place::Waiting(key));
+    }
+
+    /// When the next run may be due.
+    pub(crate) fn next_at(&self) -> Option<Timestamp> {
+        self.wheel.next_at()
+    }
+
+    /// Takes out what is due and may be sent now, in order. The others wait for [`answered`](Outbox::answered).
+    pub(crate) fn take_due(&mut self, now: Timestamp) -> Vec<Order> {
+        let mut due = Vec::new();
+        self.wheel.advance(now, &mut due);
+        let mut ready = Vec::with_capacity(due.len());
+        for (_, order) in due {
+            self.places.insert(order.run.id, Place::Behind);
+            let queue = self.queues.entry(order.run.job).or_default();
+            queue.behind.push_back(order);
+            queue.release(&mut ready);
+        }
+        self.mark_sent(&ready);
+        ready
+    }
+
+    /// The answer to a run of the job is in, or will not come: takes out what may be sent now.
+    pub(crate) fn answered(&mut self, job: JobId) -> Vec<Order> {
+        let mut ready = Vec::new();
+        if let Some(queue) = self.queues.get_mut(&job) {
+            if let Some((_, open)) = &mut queue.sending {
+                *open -= 1;
+                if *open == 0 {
+                    queue.sending = None;
+                }
+            }
+            queue.release(&mut ready);
+            if queue.sending.is_none() {
+                self.queues.remove(&job);
+            }
+        }
+        self.mark_sent(&ready);
+        ready
+    }
+
+    fn mark_sent(&mut self, orders: &[Order]) {
+        for order in orders {
+            self.places.insert(order.run.id, Place::Sent);
+        }
+    }
+
+    /// The row says what became of a run: it is no longer ours to remember.
+    pub(crate) fn forget(&mut self, id: RunId) {
+        self.places.remove(&id);
+    }
+
+    /// Takes a run back before it is sent. False if it has been handed to the dispatch: then it is too late.
+    pub(crate) fn take_back(&mut self, run: &Run) -> bool {
+        match self.places.get(&run.id) {
+            Some(Place::Sent) => return false,
+            Some(Place::Waiting(key)) => {
+                self.wheel.cancel(*key);
+            }
+            Some(Place::Behind) => {
+                if let Some(queue) = self.queues.get_mut(&run.job) {
+                    queue.behind.retain(|order| order.run.id != run.id);
+                }
+            }
+            None => {}
+        }
+        self.places.remove(&run.id);
+        true
+    }
+}
+
+impl JobQueue {
+    /// Takes out the shards of the fire whose turn it is.
+    fn release(&mut self, ready: &mut Vec<Order>) {
+        while let Some(order) = self.behind.front() {
+            match &mut self.sending {
+                None => self.sending = Some((order.run.fire, 1)),
+                Some((fire, open)) if *fire == order.run.fire => *open += 1,
+                Some(_) => return,
+            }
+            ready.extend(self.behind.pop_front());
+        }
+    }
+}

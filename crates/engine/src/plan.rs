@@ -1,0 +1,303 @@
+//! What becomes of a due job, decided from the job and the time alone.
+//!
+//! [`Tick`] is the planner of one heartbeat: the store calls it inside its transaction. It is pure: the same job and
+//! `now` give the same plan, so its rules are tested as a table.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use cron::{Schedule, Timestamp};
+
+use crate::job::Job;
+use crate::policy::{Misfire, Overlap, Router, Target};
+use crate::ports::{Assignment, Fire, NextFire, Plan, Planner};
+use crate::run::{Disposition, LOOK_AHEAD, Origin, Run, Shard, Unsent};
+use crate::sabotage::{Bugs, Sabotage};
+
+/// The planner of one heartbeat.
+pub(crate) struct Tick<'a> {
+    now: Timestamp,
+    router: &'a dyn Router,
+    bugs: Bugs,
+    /// When the first run that must not be claimed yet is due, so that the next heartbeat is on time for it.
+    soonest: Mutex<Option<Timestamp>>,
+}
+
+impl<'a> Tick<'a> {
+    pub(crate) fn new(now: Timestamp, router: &'a dyn Router, bugs: Bugs) -> Self {
+        Tick { now, router, bugs, soonest: Mutex::new(None) }
+    }
+
+    /// When the first run that was left for later is due.
+    pub(crate) fn soonest(&self) -> Option<Timestamp> {
+        *self.soonest.lock().expect("no holder of this lock panics")
+    }
+
+    /// The executors of a fire. Where nobody is there the run is opened all the same: that it could not be sent
+    /// belongs into the log.
+    fn targets(&self, job: &Job, scheduled_at: Timestamp) -> Vec<Target> {
+        let targets = self.router.targets(job, scheduled_at);
+        if targets.is_empty() { vec![Target::AtSend] } else { targets }
+    }
+
+    fn leave(&self, until: Timestamp) -> Assignment {
+        let mut soonest = self.soonest.lock().expect("no holder of this lock panics");
+        *soonest = Some(soonest.map_or(until, |earlier| earlier.min(until)));
+        Assignment::Leave(until)
+    }
+}
+
+impl Planner for Tick<'_> {
+    fn plan(&self, job: &Job) -> Plan {
+        let Some(first) = job.next_fire_at else {
+            return Plan { fires: vec![], unsent: vec![], next: NextFire::Never, replace: false };
+        };
+        let mut instants = Instants { job, next: Some(first) };
+        let mut plan = Plan { fires: vec![], unsent: vec![], next: NextFire::Never, replace: false };
+        missed(job, &mut instants, self.now, &mut plan);
+        due(job, &mut instants, self.now, &mut plan);
+        if job.spec.overlap.is_exclusive() {
+            one_place(job, &mut plan);
+        }
+        if self.bugs.has(Sabotage::SilentMisfire) {
+            plan.unsent.clear();
+        }
+        if self.bugs.has(Sabotage::NextFromNow) {
+            instants.next = instants.next.and_then(|_| job.spec.next_after(self.now + LOOK_AHEAD * 2));
+        }
+        for fire in &mut plan.fires {
+            if !fire.waits {
+                fire.targets = self.targets(job, fire.scheduled_at);
+            }
+        }
+        plan.next = match (&job.spec.schedule, instants.next) {
+            (Schedule::FixedDelay { .. }, None) if !plan.fires.is_empty() => NextFire::AfterRun,
+            // Its one instant was not sent, so no run will end: the delay counts from now.
+            (Schedule::FixedDelay { delay }, None) => self.at(job, self.now + *delay),
+            (_, Some(next)) => self.at(job, next),
+            (_, None) => NextFire::Never,
+        };
+        plan
+    }
+
+    fn assign(&self, job: &Job, run: &Run) -> Assignment {
+        if job.spec.overlap.is_exclusive() {
+            if run.due_at > self.now {
+                return self.leave(run.due_at);
+            }
+            match job.spec.overlap {
+                _ if job.running.is_none() || job.running == Some(run.id) => {}
+                // Whoever ends the other run wakes this one; looking again is for when that is missed.
+                Overlap::Wait => return self.leave(self.now + WAIT_LOOK),
+                Overlap::Replace => return Assignment::Replace(self.shards_of(job, run)),
+                Overlap::Skip | Overlap::Allow => return Assignment::Block(BLOCKED.into()),
+            }
+        }
+        Assignment::Send(self.shards_of(job, run))
+    }
+
+    fn next_after(&self, job: &Job, after: Timestamp) -> NextFire {
+        match (&job.spec.schedule, job.spec.next_after(after)) {
+            (_, Some(next)) => self.at(job, next),
+            // Started or edited: the first run is one delay away.
+            (Schedule::FixedDelay { delay }, None) => self.at(job, after + *delay),
+            (_, None) => NextFire::Never,
+        }
+    }
+
+    fn claim_at(&self, job: &Job, fire_at: Timestamp) -> Timestamp {
+        claim_at(job, fire_at)
+    }
+}
+
+impl Tick<'_> {
+    fn at(&self, job: &Job, fire_at: Timestamp) -> NextFire {
+        NextFire::At { fire_at, claim_at: claim_at(job, fire_at) }
+    }
+
+    /// The targets of a waiting run: all shards of one that is not split yet, else the one of its shard.
+    fn shards_of(&self, job: &Job, run: &Run) -> Vec<Target> {
+        if let Some(address) = &run.address
+            && run.shard == Shard::UNSPLIT
+        {
+            return vec![Target::Address(address.clone())];
+        }
+        let targets = self.targets(job, run.scheduled_at);
+        if run.shard == Shard::UNSPLIT {
+            return targets;
+        }
+        vec![targets[run.shard.index as usize % targets.len()].clone()]
+    }
+}
+
+/// When the fire of a job is to be claimed: ahead of its time, so that nothing but the send is left to do then. A job
+/// whose runs must not overlap is decided upon only when it is due, since the other run may end until then.
+pub(crate) fn claim_at(job: &Job, fire_at: Timestamp) -> Timestamp {
+    if job.spec.overlap.is_exclusive() { fire_at } else { fire_at - LOOK_AHEAD }
+}
+
+/// The instants of a job's schedule, from its next fire on.
+struct Instants<'a> {
+    job: &'a Job,
+    next: Option<Timestamp>,
+}
+
+impl Instants<'_> {
+    /// Takes the next instant if it is before or at `until`.
+    fn take_until(&mut self, until: Timestamp) -> Option<Timestamp> {
+        let at = self.next.filter(|at| *at <= until)?;
+        self.next = self.job.spec.next_after(at);
+        Some(at)
+    }
+}
+
+/// Takes the instants that are too late to be sent as if nothing had happened, and does what the job's policy says.
+fn missed(job: &Job, instants: &mut Instants<'_>, now: Timestamp, plan: &mut Plan) {
+    let too_late = now - Misfire::GRACE - Duration::from_millis(1);
+    let mut range = Range::default();
+    let mut make_up = Vec::new();
+    let mut left = MISSED_MAX;
+    while left > 0
+        && let Some(at) = instants.take_until(too_late)
+    {
+        left -= 1;
+        match job.spec.misfire {
+            Misfire::FireAll { window, max }
+                if at >= now - window && make_up.len() < max.min(FIRES_MAX) as usize =>
+            {
+                make_up.push(at);
+            }
+            _ => range.add(at),
+        }
+    }
+    // With more to come than one plan may count, the make-up is for the last of them.
+    let all_seen = instants.next.is_none_or(|next| next > too_late);
+    if job.spec.misfire == Misfire::FireOnce && all_seen {
+        make_up.extend(range.pop_last());
+    }
+    let disposition = match job.spec.misfire {
+        Misfire::FireOnce => Disposition::Coalesced,
+        Misfire::Skip | Misfire::FireAll { .. } => Disposition::MisfireSkipped,
+    };
+    plan.unsent.extend(range.into_unsent(disposition, "nobody could fire it in time"));
+    plan.fires.extend(make_up.into_iter().map(|at| fire(job, at, Origin::Misfire)));
+}
+
+/// Takes the instants that are due, or will be soon.
+fn due(job: &Job, instants: &mut Instants<'_>, now: Timestamp, plan: &mut Plan) {
+    let horizon = if job.spec.overlap.is_exclusive() { now } else { now + LOOK_AHEAD };
+    // An instant of the missed kind that did not fit into this plan comes first in the next.
+    if instants.next.is_some_and(|next| next < now - Misfire::GRACE) {
+        return;
+    }
+    while plan.fires.len() < FIRES_MAX as usize
+        && let Some(at) = instants.take_until(horizon)
+    {
+        plan.fires.push(fire(job, at, Origin::Schedule));
+    }
+}
+
+/// Lets one of the fires have the job's one place, if it is free, and decides what the others do.
+fn one_place(job: &Job, plan: &mut Plan) {
+    let fires = std::mem::take(&mut plan.fires);
+    let mut free = job.running.is_none();
+    let mut waiting = job.waiting;
+    let last = fires.len().saturating_sub(1);
+    for (index, mut fire) in fires.into_iter().enumerate() {
+        let at = fire.scheduled_at;
+        match job.spec.overlap {
+            // Of several, the last would replace the ones before at once.
+            Overlap::Replace if index == last => {
+                plan.replace = !free;
+                plan.fires.push(fire);
+            }
+            Overlap::Replace => {
+                plan.unsent.push(Unsent::one(Disposition::Blocked, at, "a later fire took its place"))
+            }
+            _ if free && waiting == 0 => {
+                free = false;
+                plan.fires.push(fire);
+            }
+            Overlap::Wait if waiting < Overlap::MAX_WAITING => {
+                waiting += 1;
+                fire.waits = true;
+                plan.fires.push(fire);
+            }
+            _ => plan.unsent.push(Unsent::one(Disposition::Blocked, at, BLOCKED)),
+        }
+    }
+}
+
+fn fire(job: &Job, scheduled_at: Timestamp, origin: Origin) -> Fire {
+    let due_at = scheduled_at + jitter(job, scheduled_at);
+    Fire { scheduled_at, due_at, origin, targets: vec![], waits: false }
+}
+
+/// How much later than its instant a fire is sent: anything up to the job's jitter, the same whenever it is asked.
+fn jitter(job: &Job, scheduled_at: Timestamp) -> Duration {
+    let limit = job.spec.jitter.as_millis() as u64;
+    if limit == 0 {
+        return Duration::ZERO;
+    }
+    // Fibonacci hashing: neighbouring ids and instants land far apart.
+    let mixed = (job.id.0 as u64 ^ (scheduled_at.as_millis() as u64).rotate_left(32))
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    Duration::from_millis((mixed >> 32) % (limit + 1))
+}
+
+/// Instants that share a fate, counted and not listed: an outage may cover very many.
+#[derive(Default)]
+struct Range {
+    first: Option<Timestamp>,
+    before_last: Option<Timestamp>,
+    last: Option<Timestamp>,
+    count: u64,
+}
+
+impl Range {
+    fn add(&mut self, at: Timestamp) {
+        self.first.get_or_insert(at);
+        self.before_last = self.last.replace(at);
+        self.count += 1;
+    }
+
+    fn pop_last(&mut self) -> Option<Timestamp> {
+        let last = self.last?;
+        self.count -= 1;
+        self.last = self.before_last.take();
+        Some(last)
+    }
+
+    fn into_unsent(self, disposition: Disposition, reason: &str) -> Option<Unsent> {
+        let (first, last) = (self.first?, self.last?);
+        (self.count > 0).then(|| Unsent {
+            disposition,
+            first,
+            last,
+            count: self.count,
+            reason: reason.into(),
+        })
+    }
+}
+
+impl Unsent {
+    /// A single instant.
+    pub(crate) fn one(disposition: Disposition, at: Timestamp, reason: &str) -> Unsent {
+        Unsent { disposition, first: at, last: at, count: 1, reason: reason.into() }
+    }
+}
+
+/// How many missed instants one plan counts: the transaction stays short (a fraction of a second) however long the
+/// outage was; the next plan goes on where this one ended.
+const MISSED_MAX: u32 = 50_000;
+
+/// How many fires of one job one plan opens, for the same reason.
+pub(crate) const FIRES_MAX: u32 = 1000;
+
+/// How often a run that waits for its job's place looks whether it is free, should nobody have woken it.
+const WAIT_LOOK: Duration = Duration::from_secs(1);
+
+const BLOCKED: &str = "another run of the job was going on";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! The planner as a table: a job, the time, and what becomes of its instants.
+
+use std::time::Duration;
+
+use cron::{Schedule, Timestamp};
+
+use super::*;
+use crate::job::{AppId, JobId, JobSpec};
+use crate::run::{RunId, RunState};
+
+/// Everything happens on one executor, and a broadcast on three.
+struct Three;
+
+impl Router for Three {
+    fn targets(&self, job: &Job, _: Timestamp) -> Vec<Target> {
+        let count = if job.spec.route == "BROADCAST" { 3 } else { 1 };
+        (0..count).map(|index| Target::Address(format!("http://10.0.0.{index}/"))).collect()
+    }
+}
+
+fn ms(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+/// A job that fires each second, next at `next`.
+fn each_second(next: i64) -> Job {
+    let schedule = Schedule::fixed_rate(ms(0), Duration::from_secs(1)).unwrap();
+    job(schedule, next)
+}
+
+fn job(schedule: Schedule, next: i64) -> Job {
+    Job {
+        id: JobId(7),
+        spec: JobSpec::new(AppId(1), "a job", schedule, "handler"),
+        enabled: true,
+        next_fire_at: Some(ms(next)),
+        revision: 1,
+        running: None,
+        waiting: 0,
+        problem: None,
+    }
+}
+
+fn plan(job: &Job, now: i64) -> Plan {
+    Tick::new(ms(now), &Three, Bugs::default()).plan(job)
+}
+
+/// What is sent (instants), what is not (first, last, count), and the next instant.
+type Summary = (Vec<i64>, Vec<(Disposition, i64, i64, u64)>, Option<i64>);
+
+fn summary(plan: &Plan) -> Summary {
+    let next = match plan.next {
+        NextFire::At { fire_at, .. } => Some(fire_at.as_millis()),
+        NextFire::AfterRun | NextFire::Never => None,
+    };
+    (
+        plan.fires.iter().map(|fire| fire.scheduled_at.as_millis()).collect(),
+        plan.unsent
+            .iter()
+            .map(|unsent| {
+                (unsent.disposition, unsent.first.as_millis(), unsent.last.as_millis(), unsent.count)
+            })
+            .collect(),
+        next,
+    )
+}
+
+#[test]
+fn every_instant_within_the_look_ahead_is_claimed_in_order() {
+    let check = |next, now, sent: &[i64], after| {
+        assert_eq!(summary(&plan(&each_second(next), now)), (sent.to_vec(), vec![], Some(after)));
+    };
+    check(10_000, 8_500, &[10_000], 11_000);
+    check(10_000, 8_499, &[], 10_000);
+    check(10_000, 9_900, &[10_000, 11_000], 12_000);
+    // A little late: nothing is lost, each instant is sent.
+    check(10_000, 15_000, &[10_000, 11_000, 12_000, 13_000, 14_000, 15_000, 16_000], 17_000);
+}
+
+#[test]
+fn what_is_too_late_follows_the_misfire_policy() {
+    use Disposition::*;
+    let check = |misfire, sent: &[i64], unsent: &[(Disposition, i64, i64, u64)]| {
+        let mut job = each_second(10_000);
+        job.spec.misfire = misfire;
+        // 10 s to 14 s are more than 5 s late, 15 s is not.
+        let (late, mut in_time) = (plan(&job, 20_000), vec![]);
+        in_time.extend((15..=21).map(|second| second * 1000));
+        let expected: Vec<i64> = sent.iter().copied().chain(in_time).collect();
+        assert_eq!(summary(&late), (expected, unsent.to_vec(), Some(22_000)), "{misfire:?}");
+    };
+    check(Misfire::Skip, &[], &[(MisfireSkipped, 10_000, 14_000, 5)]);
+    check(Misfire::FireOnce, &[14_000], &[(Coalesced, 10_000, 13_000, 4)]);
+    let all = |window, max| Misfire::FireAll { window: Duration::from_secs(window), max };
+    check(all(60, 100), &[10_000, 11_000, 12_000, 13_000, 14_000], &[]);
+    check(all(60, 2), &[10_000, 11_000], &[(MisfireSkipped, 12_000, 14_000, 3)]);
+    check(all(7, 100), &[13_000, 14_000], &[(MisfireSkipped, 10_000, 12_000, 3)]);
+}
+
+#[test]
+fn one_missed_instant_fires_once_and_coalesces_nothing() {
+    let mut job = job(Schedule::once(ms(10_000)), 10_000);
+    job.spec.misfire = Misfire::FireOnce;
+    let plan = plan(&job, 99_000);
+    assert_eq!(summary(&plan), (vec![10_000], vec![], None));
+    assert_eq!((plan.fires[0].origin, plan.next), (Origin::Misfire, NextFire::Never));
+}
+
+#[test]
+fn an_outage_of_months_is_counted_in_bounded_steps_with_one_make_up() {
+    let mut job = each_second(0);
+    job.spec.misfire = Misfire::FireOnce;
+    let now = 120_000 * 1000;
+    let (mut coalesced, mut made_up, mut steps) = (0, 0, 0);
+    loop {
+        let plan = plan(&job, now);
+        coalesced += plan.unsent.iter().map(|unsent| unsent.count).sum::<u64>();
+        made_up += plan.fires.iter().filter(|fire| fire.origin == Origin::Misfire).count();
+        steps += 1;
+        let NextFire::At { fire_at, .. } = plan.next else { panic!("it fires for ever") };
+        if fire_at > ms(now) {
+            break;
+        }
+        job.next_fire_at = Some(fire_at);
+    }
+    // Instants 0 … 119 994 s are too late.
+    assert_eq!((coalesced, made_up, steps), (119_994, 1, 3));
+}
+
+#[test]
+fn a_job_with_one_place_is_decided_upon_when_it_is_due() {
+    let mut alone = each_second(10_000);
+    alone.spec.overlap = Overlap::Skip;
+    assert_eq!(summary(&plan(&alone, 9_999)), (vec![], vec![], Some(10_000)));
+    assert_eq!(summary(&plan(&alone, 10_000)), (vec![10_000], vec![], Some(11_000)));
+}
+
+#[test]
+fn runs_of_a_job_with_one_place_do_not_overlap() {
+    use Disposition::Blocked;
+    let check = |overlap, running: Option<i64>, now, sent: &[(i64, bool)], blocked: &[i64], replace| {
+        let mut job = each_second(10_000);
+        job.spec.overlap = overlap;
+        job.running = running.map(RunId);
+        let plan = plan(&job, now);
+        let fires: Vec<_> =
+            plan.fires.iter().map(|fire| (fire.scheduled_at.as_millis(), fire.waits)).collect();
+        let unsent: Vec<_> =
+            plan.unsent.iter().map(|unsent| (unsent.disposition, unsent.first.as_millis())).collect();
+        assert_eq!(fires, sent, "{overlap:?}");
+        assert_eq!(unsent, blocked.iter().map(|at| (Blocked, *at)).collect::<Vec<_>>(), "{overlap:?}");
+        assert_eq!(plan.replace, replace, "{overlap:?}");
+    };
+    check(Overlap::Skip, None, 10_000, &[(10_000, false)], &[], false);
+    check(Overlap::Skip, Some(1), 10_000, &[], &[10_000], false);
+    check(Overlap::Skip, None, 11_000, &[(10_000, false)], &[11_000], false);
+    check(Overlap::Wait, Some(1), 10_000, &[(10_000, true)], &[], false);
+    check(Overlap::Wait, None, 11_000, &[(10_000, false), (11_000, true)], &[], false);
+    check(Overlap::Replace, Some(1), 10_000, &[(10_000, false)], &[], true);
+    check(Overlap::Replace, None, 11_000, &[(11_000, false)], &[10_000], false);
+}
+
+#[test]
+fn only_so_many_runs_wait_for_a_place() {
+    let mut job = each_second(10_000);
+    job.spec.overlap = Overlap::Wait;
+    job.running = Some(RunId(1));
+    job.waiting = Overlap::MAX_WAITING;
+    assert_eq!(
+        summary(&plan(&job, 10_000)),
+        (vec![], vec![(Disposition::Blocked, 10_000, 10_000, 1)], Some(11_000))
+    );
+}
+
+#[test]
+fn a_fixed_delay_waits_for_the_end_of_its_run_or_goes_on_without_one() {
+    let mut job = job(Schedule::fixed_delay(Duration::from_secs(3)).unwrap(), 10_000);
+    assert_eq!(plan(&job, 9_000).next, NextFire::AfterRun);
+    // Missed and skipped: there is no run whose end could be waited for.
+    assert_eq!(summary(&plan(&job, 90_000)).2, Some(93_000));
+    job.spec.overlap = Overlap::Skip;
+    job.running = Some(RunId(1));
+    assert_eq!(summary(&plan(&job, 10_000)).2, Some(13_000));
+}
+
+#[test]
+fn a_broadcast_has_one_row_for_each_executor() {
+    let mut job = each_second(10_000);
+    job.spec.route = "BROADCAST".into();
+    assert_eq!(plan(&job, 9_000).fires[0].targets.len(), 3);
+}
+
+#[test]
+fn jitter_delays_a_fire_by_the_same_time_whenever_it_is_asked() {
+    let mut job = each_second(10_000);
+    job.spec.jitter = Duration::from_millis(400);
+    let dues: Vec<i64> = plan(&job, 14_000)
+        .fires
+        .iter()
+        .map(|fire| fire.due_at.as_millis() - fire.scheduled_at.as_millis())
+        .collect();
+    assert!(dues.iter().all(|late| (0..=400).contains(late)), "{dues:?}");
+    assert!(dues.windows(2).any(|pair| pair[0] != pair[1]), "they differ from fire to fire: {dues:?}");
+    assert_eq!(plan(&job, 14_000), plan(&job, 14_000));
+}
+
+#[test]
+fn nothing_fires_outside_a_jobs_validity() {
+    let mut job = each_second(10_000);
+    job.spec.valid_until = Some(ms(11_500));
+    assert_eq!(summary(&plan(&job, 12_000)), (vec![10_000, 11_000], vec![], None));
+    job.spec.valid_from = Some(ms(20_000));
+    job.spec.valid_until = None;
+    assert_eq!(job.spec.next_after(ms(10_000)), Some(ms(20_000)));
+}
+
+#[test]
+fn a_waiting_run_takes_the_place_if_it_is_free() {
+    let tick = Tick::new(ms(10_000), &Three, Bugs::default());
+    let check = |overlap, running: Option<i64>, due, expected: Assignment| {
+        let mut job = each_second(20_000);
+        job.spec.overlap = overlap;
+        job.running = running.map(RunId);
+        assert_eq!(tick.assign(&job, &waiting_run(due)), expected, "{overlap:?}");
+    };
+    let address = || vec![Target::Address("http://10.0.0.0/".into())];
+    check(Overlap::Allow, Some(1), 11_000, Assignment::Send(address()));
+    check(Overlap::Wait, None, 10_000, Assignment::Send(address()));
+    check(Overlap::Wait, None, 10_001, Assignment::Leave(ms(10_001)));
+    check(Overlap::Wait, Some(1), 10_000, Assignment::Leave(ms(11_000)));
+    check(Overlap::Skip, Some(1), 10_000, Assignment::Block(BLOCKED.into()));
+    check(Overlap::Replace, Some(1), 10_000, Assignment::Replace(address()));
+    check(Overlap::Skip, Some(42), 10_000, Assignment::Send(address()));
+}
+
+fn waiting_run(due: i64) -> Run {
+    Run {
+        id: RunId(42),
+        fire: RunId(42),
+        job: JobId(7),
+        scheduled_at: ms(due),
+        origin: Origin::Manual { key: 1 },
+        shard: Shard::UNSPLIT,
+        attempt: 1,
+        retry_of: None,
+        depth: 0,
+        state: RunState::Waiting,
+        version: 1,
+        node: None,
+        due_at: ms(due),
+        check_at: ms(due),
+        doubt_since: None,
+        address: None,
+        param: None,
+    }
+}

@@ -1,0 +1,13 @@
+//! The choices a job makes, each a pure function of what it is given.
+
+mod delivery;
+mod misfire;
+mod overlap;
+mod retry;
+mod route;
+
+pub use delivery::Delivery;
+pub use misfire::Misfire;
+pub use overlap::Overlap;
+pub use retry::{Backoff, Retry};
+pub use route::{Router, Target};

@@ -1,0 +1,67 @@
+//! Prune and adopt: forget what is old, and notice what others changed in the database.
+
+use std::time::Duration;
+
+use crate::engine::Engine;
+use crate::plan::Tick;
+use crate::ports::{Retention, StoreError};
+
+impl Engine {
+    pub(crate) async fn prune_loop(&self) {
+        loop {
+            self.inner.clock.sleep(PRUNE_EVERY).await;
+            loop {
+                let now = self.now();
+                let retention = Retention {
+                    runs_before: now - self.inner.options.keep_runs,
+                    history_before: now - self.inner.options.keep_history,
+                };
+                match self.inner.store.prune(&retention, PRUNE_MAX).await {
+                    Ok(PRUNE_MAX) => self.inner.clock.sleep(PRUNE_PAUSE).await,
+                    Ok(_) => break,
+                    Err(error) => {
+                        tracing::warn!(%error, "could not delete what is old; trying again in {PRUNE_EVERY:?}");
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Finds jobs that a Java admin or a person changed in the database.
+    pub(crate) async fn adopt_loop(&self) {
+        loop {
+            let started = self.inner.clock.monotonic();
+            if let Err(error) = self.adopt().await {
+                tracing::warn!(%error, "could not look for jobs changed by others; trying again soon");
+            }
+            // On very large tables a look takes long; then it is taken less often, so that it stays a small load.
+            let took = self.inner.clock.monotonic() - started;
+            self.inner.clock.sleep(ADOPT_EVERY.max(took * ADOPT_SHARE)).await;
+        }
+    }
+
+    async fn adopt(&self) -> Result<(), StoreError> {
+        let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
+        let changed = self.inner.store.adopt(ADOPT_MAX, &tick).await?;
+        if changed > 0 {
+            tracing::info!(changed, "took in jobs that others changed");
+            self.inner.claim_now.notify_one();
+        }
+        Ok(())
+    }
+}
+
+const PRUNE_EVERY: Duration = Duration::from_secs(60);
+
+/// Rows per transaction: no lock is held for long.
+const PRUNE_MAX: usize = 1000;
+
+/// Between two of them, so that firing is not disturbed.
+const PRUNE_PAUSE: Duration = Duration::from_millis(50);
+
+const ADOPT_EVERY: Duration = Duration::from_secs(1);
+const ADOPT_MAX: usize = 1000;
+
+/// At most this share (one in …) of the time is spent looking.
+const ADOPT_SHARE: u32 = 50;

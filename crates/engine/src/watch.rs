@@ -1,0 +1,198 @@
+//! Watch: every open run that an executor has, or may have, is asked about until it is over (I9).
+
+use std::time::Duration;
+
+use cron::Timestamp;
+use futures_util::StreamExt;
+use futures_util::stream;
+
+use crate::engine::Engine;
+use crate::job::Job;
+use crate::policy::Delivery;
+use crate::ports::{Ending, Move, Moved, Probe, StoreError, To, Watched};
+use crate::run::{Outcome, Run, RunState};
+
+impl Engine {
+    pub(crate) async fn watch_loop(&self) {
+        loop {
+            self.inner.clock.sleep(LOOK).await;
+            if let Err(error) = self.watch().await {
+                tracing::warn!(%error, "could not look after open runs; trying again in {LOOK:?}");
+            }
+        }
+    }
+
+    async fn watch(&self) -> Result<(), StoreError> {
+        let now = self.now();
+        let watched = self.inner.store.overdue(now, BATCH_MAX).await?;
+        if watched.is_empty() {
+            return Ok(());
+        }
+        // Whoever moves the time of the next look forward is the one who looks now.
+        let moves: Vec<Move> = watched
+            .iter()
+            .map(|watched| {
+                let run = &watched.run;
+                let to = stay(run, now + ASK_MAX, run.doubt_since);
+                Move { run: run.id, version: run.version, to }
+            })
+            .collect();
+        let moved = self.inner.store.move_runs(&moves).await?;
+        let mine = watched.into_iter().zip(moved).filter_map(|(mut watched, moved)| match moved {
+            Moved::Done(version) => {
+                watched.run.version = version;
+                Some(watched)
+            }
+            Moved::Cancelling | Moved::Stale => None,
+        });
+        let judged: Vec<(Run, Judgement)> =
+            stream::iter(mine).map(|watched| self.ask(watched)).buffer_unordered(ASK_AT_ONCE).collect().await;
+        let mut moves = Vec::new();
+        for (run, judgement) in judged {
+            match judgement {
+                Judgement::Move(to) => moves.push(Move { run: run.id, version: run.version, to }),
+                Judgement::End(outcome) => {
+                    tracing::warn!(run = %run.id, job = %run.job, ?outcome, "closing a run that did not report");
+                    self.conclude(Ending { run: run.id, outcome, version: Some(run.version) }).await;
+                }
+            }
+        }
+        moves.sort_by_key(|asked| asked.run);
+        if !moves.is_empty() {
+            self.inner.store.move_runs(&moves).await?;
+            self.inner.claim_now.notify_one();
+        }
+        Ok(())
+    }
+
+    async fn ask(&self, watched: Watched) -> (Run, Judgement) {
+        let Watched { run, job } = watched;
+        let job = job.as_deref();
+        if let Some(over) = timed_out(&run, job, self.now()) {
+            self.inner.dispatch.kill(&run, job).await;
+            return (run, over);
+        }
+        let probe = self.inner.dispatch.probe(&run, job).await;
+        let judgement = match run.state {
+            RunState::Unknown => judge_unknown(&run, job, &probe, self.now()),
+            _ => judge_running(&run, &probe, self.now()),
+        };
+        (run, judgement)
+    }
+}
+
+/// What the answer to a probe means for a run.
+#[derive(Debug, PartialEq)]
+enum Judgement {
+    Move(To),
+    End(Outcome),
+}
+
+/// The centre enforces the time a job allows too, should its executor not.
+fn timed_out(run: &Run, job: Option<&Job>, now: Timestamp) -> Option<Judgement> {
+    let timeout = job?.spec.timeout?;
+    let over = run.state == RunState::Running && now.duration_since(run.due_at) > timeout + TIMEOUT_GRACE;
+    over.then(|| {
+        Judgement::End(Outcome::TimedOut(format!(
+            "no result {TIMEOUT_GRACE:?} after its {timeout:?} were over"
+        )))
+    })
+}
+
+/// A run that was perhaps sent.
+fn judge_unknown(run: &Run, job: Option<&Job>, probe: &Probe, now: Timestamp) -> Judgement {
+    let delivery = job.map_or(Delivery::Probe, |job| job.spec.delivery);
+    let given_up = now.duration_since(run.due_at) > PROBE_WINDOW;
+    let ambiguous = |why: &str| Judgement::End(Outcome::Ambiguous(why.into()));
+    match (delivery, probe) {
+        (_, Probe::Started) => {
+            Judgement::Move(To::Running { address: None, check_at: now + WATCH_EVERY, doubt_since: None })
+        }
+        (Delivery::AtMostOnce, _) => {
+            ambiguous("no answer to the request; the job wants it sent at most once")
+        }
+        (_, _) if given_up => {
+            ambiguous("no answer to the request, and the executor could not be asked either")
+        }
+        (Delivery::AtLeastOnce, _) => Judgement::Move(To::Waiting { due_at: now }),
+        (Delivery::Probe, Probe::Denied) => match run.doubt_since {
+            // Denied before, long enough ago that a request still on its way would have arrived.
+            Some(since) if now.duration_since(since) >= DENIAL_GAP => {
+                Judgement::Move(To::Waiting { due_at: now })
+            }
+            since => Judgement::Move(To::Unknown {
+                address: None,
+                check_at: since.unwrap_or(now) + DENIAL_GAP,
+                doubt_since: Some(since.unwrap_or(now)),
+            }),
+        },
+        (Delivery::Probe, Probe::Dead) => ambiguous("the executor died; whether it had begun is not known"),
+        (Delivery::Probe, Probe::Silent) => {
+            Judgement::Move(To::Unknown { address: None, check_at: now + ASK_AGAIN, doubt_since: None })
+        }
+    }
+}
+
+/// A run that an executor took.
+fn judge_running(run: &Run, probe: &Probe, now: Timestamp) -> Judgement {
+    let doubt_since = run.doubt_since.unwrap_or(now);
+    let in_doubt_for = now.duration_since(doubt_since);
+    let lost = |why: &str| Judgement::End(Outcome::Lost(why.into()));
+    match probe {
+        Probe::Started => Judgement::Move(stay(run, now + WATCH_EVERY, None)),
+        Probe::Dead => lost("its executor died"),
+        Probe::Denied if run.doubt_since.is_some() && in_doubt_for >= DENIAL_GAP => {
+            lost("its executor does not know it any more: it was restarted, or its result was lost")
+        }
+        Probe::Denied => Judgement::Move(stay(run, now + DENIAL_GAP, Some(doubt_since))),
+        Probe::Silent if in_doubt_for >= SILENT_MAX => lost("its executor has not answered for a minute"),
+        Probe::Silent => Judgement::Move(stay(run, now + ASK_AGAIN_RUNNING, Some(doubt_since))),
+    }
+}
+
+/// The same state, looked at again then.
+fn stay(run: &Run, check_at: Timestamp, doubt_since: Option<Timestamp>) -> To {
+    match run.state {
+        RunState::Unknown => To::Unknown { address: None, check_at, doubt_since },
+        _ => To::Running { address: None, check_at, doubt_since },
+    }
+}
+
+/// When to look first at a run that an executor has just taken.
+pub(crate) fn first_check(job: &Job, now: Timestamp) -> Timestamp {
+    let over = job.spec.timeout.map(|timeout| timeout + TIMEOUT_GRACE + LOOK);
+    now + over.map_or(WATCH_EVERY, |over| over.min(WATCH_EVERY))
+}
+
+/// How often each node looks for runs to ask about.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How long after a request without an answer its executor is first asked.
+pub(crate) const FIRST_PROBE: Duration = Duration::from_millis(500);
+
+/// Two denials at least this far apart mean that a request never arrived: longer than one can be on its way.
+pub const DENIAL_GAP: Duration = Duration::from_secs(1);
+
+/// How long an unanswered request is asked about before it is given up as ambiguous.
+pub const PROBE_WINDOW: Duration = Duration::from_secs(60);
+
+/// How often a running run is asked about. With the two below, a run whose executor died is found out within 120 s.
+pub const WATCH_EVERY: Duration = Duration::from_secs(30);
+
+/// How long an executor may be silent before its runs are lost.
+pub const SILENT_MAX: Duration = Duration::from_secs(60);
+
+const ASK_AGAIN: Duration = Duration::from_secs(2);
+const ASK_AGAIN_RUNNING: Duration = Duration::from_secs(10);
+
+/// How long one look may take before another node may look too.
+const ASK_MAX: Duration = Duration::from_secs(10);
+
+/// How much longer than its job allows a run may take before the centre ends it; its executor should have by then.
+const TIMEOUT_GRACE: Duration = Duration::from_secs(20);
+
+/// Runs asked about at the same time.
+const ASK_AT_ONCE: usize = 64;
+
+/// Runs per look.
+const BATCH_MAX: usize = 500;
