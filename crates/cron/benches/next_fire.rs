@@ -17,6 +17,14 @@ fn main() {
             figures.push((format!("next/{name}/{zone}"), next_fire(&cron, &zone)));
         }
     }
+    for (name, expr) in HOSTILE {
+        let (cron, zone): (Cron, Zone) = (
+            expr.parse().expect("the cases are right"),
+            "America/New_York".parse().expect("the zone exists"),
+        );
+        let search = || cron.next_after(black_box(START), &zone, DstRule::QUARTZ);
+        figures.push((format!("hostile/{name}"), time(|| _ = black_box(search()))));
+    }
     for (name, expr) in EXPRESSIONS {
         figures.push((format!("parse/{name}"), time(|| drop(black_box(Cron::parse(black_box(expr)))))));
     }
@@ -25,9 +33,7 @@ fn main() {
     let rate = Schedule::fixed_rate(START, Duration::from_millis(250)).expect("the cases are right");
     figures.push((
         "next/fixed-rate".to_owned(),
-        time(|| {
-            black_box(rate.next_after(black_box(Timestamp::from_millis(1_790_000_000_123))));
-        }),
+        time(|| _ = black_box(rate.next_after(black_box(Timestamp::from_millis(1_790_000_000_123))))),
     ));
 
     println!("{:<40} {:>10}", "case", "ns");
@@ -49,6 +55,10 @@ const EXPRESSIONS: [(&str, &str); 8] = [
     ("leap-day", "0 0 0 29 2 ?"),
     ("one-year", "0 0 0 1 1 ? 2150"),
 ];
+
+/// The longest searches: a time that New York's clocks skip in every year to come, and a day long after now.
+const HOSTILE: [(&str, &str); 2] =
+    [("always-in-a-gap", "0 30 2 ? 3 1#2"), ("far-ahead", "0 0 0 29 2 ? 1972,2196")];
 
 const START: Timestamp = Timestamp::from_millis(1_782_000_000_500);
 

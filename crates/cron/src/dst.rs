@@ -48,7 +48,8 @@ impl DstRule {
     pub const QUARTZ: DstRule = DstRule::new(Gap::Skip, Fold::Second);
 
     /// What people mean, for jobs with a zone of their own (promise I6). A job for certain hours fires exactly
-    /// once: at the end of the gap, or the first time of two. A job for every hour goes on by elapsed time.
+    /// once: at the end of the gap, or the first time of two. A job for every hour, one whose hour field lets
+    /// all 24 pass, goes on by elapsed time: it fires at every instant whose wall-clock time fits.
     pub const NATURAL: DstRule =
         DstRule { gap: Gap::Next, fold: Fold::First, every_hour_by_elapsed_time: true };
 

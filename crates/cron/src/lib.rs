@@ -33,6 +33,10 @@
 //! * Years go from 1970 to 2199, whatever the year is now; Quartz looks a hundred years ahead.
 //! * What clocks do at night is a choice, [`DstRule`]; [`DstRule::QUARTZ`] does as Quartz does.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod calendar;
 mod cron;
 mod describe;

@@ -39,12 +39,13 @@ impl Zone {
         Zone(TimeZone::UTC)
     }
 
-    /// The zone this machine is set to (`TZ`, or its system setting); UTC if it is set to none.
+    /// The zone this machine is set to (`TZ`, or its system setting); UTC if it is set to none. The one thing
+    /// here that depends on the machine.
     pub fn system() -> Zone {
         TimeZone::try_system().map_or_else(|_| Zone::utc(), Zone)
     }
 
-    /// Its name in the database; `local` for a machine's own setting that has none.
+    /// Its name in the database; `local`, which cannot be parsed, for a machine's own setting that has none.
     pub fn name(&self) -> &str {
         self.0.iana_name().unwrap_or("local")
     }
@@ -131,24 +132,27 @@ impl FromStr for Zone {
     }
 }
 
-/// A zone of which `name` is the city, or a name at most two typing errors away.
+/// A zone of which `name` is the city, or a name few typing errors away.
 fn similar(name: &str) -> Option<String> {
     let wanted = name.trim().to_ascii_lowercase().replace(' ', "_");
-    if wanted.is_empty() || wanted.len() > NAME_MAX {
-        return None;
-    }
-    if matches!(wanted.as_str(), "beijing" | "asia/beijing" | "china") {
+    if matches!(wanted.as_str(), "beijing" | "asia/beijing" | "china" | "gmt+8" | "utc+8") {
         return Some("Asia/Shanghai".to_owned());
     }
+    // No guess about offsets: `Etc/GMT+5` looks like `GMT+5` and means the opposite.
+    if wanted.len() > NAME_MAX || wanted.contains(|letter: char| letter.is_ascii_digit()) {
+        return None;
+    }
+    // One error in every four letters at most, or `CST` would be taken for `EST`.
+    let errors_max = (wanted.len().saturating_sub(1) / 3).min(2);
     let distance = |zone: &str| {
         let zone = zone.to_ascii_lowercase();
         let city = zone.rsplit('/').next().unwrap_or(&zone);
-        if city == wanted { 0 } else { edits(&wanted, &zone).min(edits(&wanted, city)) }
+        edits(&wanted, &zone).min(edits(&wanted, city))
     };
     jiff::tz::db()
         .available()
         .map(|zone| (distance(zone.as_str()), zone.as_str().to_owned()))
-        .filter(|(edits, _)| *edits <= 2 && *edits < wanted.len())
+        .filter(|(errors, _)| *errors <= errors_max)
         .min()
         .map(|(_, zone)| zone)
 }
@@ -183,6 +187,10 @@ mod tests {
         check("Europe/Lodnon", Some("Europe/London"));
         check("New York", Some("America/New_York"));
         check("Beijing", Some("Asia/Shanghai"));
+        check("GMT+8", Some("Asia/Shanghai"));
+        check("GMT+5", None);
+        check("CST", None);
+        check("../../etc/passwd", None);
         check("Middle-earth/Mordor", None);
         check("", None);
         check(&"x".repeat(100_000), None);

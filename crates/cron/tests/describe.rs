@@ -52,7 +52,11 @@ fn days_of_the_month() {
         "At 10:15, on the 1st, the 2nd, the 3rd and the 22nd of the month",
         "每月 1 日、2 日、3 日、22 日 10:15",
     );
-    check("0 15 10 11-13 * ?", "At 10:15, on the 11th to the 13th of the month", "每月 11 日至 13 日 10:15");
+    check(
+        "0 15 10 11-13 * ?",
+        "At 10:15, on the 11th through the 13th of the month",
+        "每月 11 日至 13 日 10:15",
+    );
     check(
         "0 15 10 1/5 * ?",
         "At 10:15, on every 5th day from the 1st of the month",
@@ -94,7 +98,7 @@ fn days_of_the_month() {
 
 #[test]
 fn days_of_the_week() {
-    check("0 0 9 ? * MON-FRI", "At 09:00, on Monday to Friday", "每周一至周五 09:00");
+    check("0 0 9 ? * MON-FRI", "At 09:00, on Monday through Friday", "每周一至周五 09:00");
     check("0 0 9 ? * SUN,3", "At 09:00, on Sunday and Tuesday", "每周日、周二 09:00");
     check("0 0 9 ? * 2/2", "At 09:00, on Monday, Wednesday and Friday", "每周一、周三、周五 09:00");
     check("0 0 9 ? * L", "At 09:00, on Saturday", "每周六 09:00");
@@ -108,7 +112,7 @@ fn months_and_years() {
     check("0 0 0 29 2 ?", "At 00:00, on the 29th of the month, in February", "每年 2 月，当月 29 日 00:00");
     check(
         "0 0 0 1 JAN-MAR,12 ?",
-        "At 00:00, on the 1st of the month, in January to March and December",
+        "At 00:00, on the 1st of the month, in January through March and December",
         "每年 1 月至 3 月、12 月，当月 1 日 00:00",
     );
     check(

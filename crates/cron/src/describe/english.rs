@@ -102,7 +102,7 @@ fn month_days(expression: &Expression) -> String {
         Part::One(day) => format!("the {}", ordinal(day)),
         Part::Every { step } => format!("every {} day from the 1st", ordinal(step)),
         Part::From { start, step } => format!("every {} day from the {}", ordinal(step), ordinal(start)),
-        Part::Range { start, end, step: 1 } => format!("the {} to the {}", ordinal(start), ordinal(end)),
+        Part::Range { start, end, step: 1 } => format!("the {} through the {}", ordinal(start), ordinal(end)),
         Part::Range { start, end, step } => {
             format!("every {} day from the {} to the {}", ordinal(step), ordinal(start), ordinal(end))
         }
@@ -123,7 +123,7 @@ fn week_days(expression: &Expression) -> String {
     let words = |part: &Part| match *part {
         Part::One(day) => WEEKDAYS[usize::from(day) - 1].to_owned(),
         Part::Range { start, end, .. } => {
-            format!("{} to {}", WEEKDAYS[usize::from(start) - 1], WEEKDAYS[usize::from(end) - 1])
+            format!("{} through {}", WEEKDAYS[usize::from(start) - 1], WEEKDAYS[usize::from(end) - 1])
         }
         Part::LastOf(day) => format!("the last {} of the month", WEEKDAYS[usize::from(day) - 1]),
         Part::Nth { weekday, nth } => {
@@ -139,7 +139,7 @@ fn months(expression: &Expression) -> Option<String> {
     let words = |part: &Part| match *part {
         Part::One(month) => MONTHS[usize::from(month) - 1].to_owned(),
         Part::Range { start, end, .. } => {
-            format!("{} to {}", MONTHS[usize::from(start) - 1], MONTHS[usize::from(end) - 1])
+            format!("{} through {}", MONTHS[usize::from(start) - 1], MONTHS[usize::from(end) - 1])
         }
         _ => String::new(),
     };

@@ -25,7 +25,7 @@ impl Cron {
     /// use tickwright_cron::{Cron, Language};
     ///
     /// let cron = Cron::parse("0 0/15 9-17 ? * MON-FRI").unwrap();
-    /// assert_eq!(cron.describe(Language::English), "Every 15 minutes, from 09:00 to 17:59, on Monday to Friday");
+    /// assert_eq!(cron.describe(Language::English), "Every 15 minutes, from 09:00 to 17:59, on Monday through Friday");
     /// assert_eq!(cron.describe(Language::Chinese), "每周一至周五，09:00 至 17:59，每 15 分钟");
     /// ```
     pub fn describe(&self, language: Language) -> String {
