@@ -62,6 +62,7 @@ mod hooks;
 mod run;
 mod scheduled;
 mod scheduler;
+mod sleepers;
 pub mod testing;
 mod wheel;
 mod when;

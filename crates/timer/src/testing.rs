@@ -1,6 +1,5 @@
 //! A clock that moves when a test says so.
 
-use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,6 +8,7 @@ use std::time::Duration;
 
 use cron::Timestamp;
 
+use crate::sleepers::{Bed, Sleepers};
 use crate::{Clock, Sleep};
 
 /// A clock set by hand: tests and simulations of hours take milliseconds, and nothing waits for real.
@@ -41,8 +41,7 @@ impl ManualClock {
         let time = Time {
             started_at: now,
             monotonic: Duration::ZERO,
-            sleepers: BTreeMap::new(),
-            next_sleeper: 0,
+            sleepers: Sleepers::default(),
             observers: Vec::new(),
         };
         ManualClock { time: Arc::new(Mutex::new(time)) }
@@ -55,12 +54,11 @@ impl ManualClock {
     pub fn advance(&self, length: Duration) {
         let woken = {
             let mut time = self.time();
-            time.monotonic += length;
-            let after_now = (time.monotonic + Duration::from_nanos(1), 0);
-            let later = time.sleepers.split_off(&after_now);
-            std::mem::replace(&mut time.sleepers, later)
+            time.monotonic = time.monotonic.saturating_add(length);
+            let now = time.monotonic;
+            time.sleepers.take_due(now)
         };
-        woken.into_values().for_each(Waker::wake);
+        woken.for_each(Waker::wake);
     }
 
     /// Sets the wall clock forward or, with a negative number, back. Monotonic time and sleepers take no notice.
@@ -72,8 +70,7 @@ impl ManualClock {
     /// How long until the earliest sleeper is due; `None` while nobody sleeps.
     pub fn until_next_wake(&self) -> Option<Duration> {
         let time = self.time();
-        let ((due, _), _) = time.sleepers.first_key_value()?;
-        Some(due.saturating_sub(time.monotonic))
+        Some(time.sleepers.first_due()?.saturating_sub(time.monotonic))
     }
 
     /// Waits, without letting time pass, until at least `count` sleeps are under way.
@@ -109,11 +106,10 @@ impl Clock for ManualClock {
 
     fn sleep(&self, length: Duration) -> Sleep {
         let mut time = self.time();
-        let id = time.next_sleeper;
-        time.next_sleeper += 1;
         let due = time.monotonic.saturating_add(length);
+        let bed = time.sleepers.bed(due);
         drop(time);
-        Box::pin(Sleeper { clock: self.clone(), key: (due, id) })
+        Box::pin(Sleeper { clock: self.clone(), bed })
     }
 }
 
@@ -122,16 +118,14 @@ struct Time {
     /// What the wall showed at monotonic zero, had it never been set since.
     started_at: Timestamp,
     monotonic: Duration,
-    /// Who sleeps until when; the number tells those apart who wake together.
-    sleepers: BTreeMap<(Duration, u64), Waker>,
-    next_sleeper: u64,
+    sleepers: Sleepers,
     /// Who waits in [`ManualClock::sleepers`].
     observers: Vec<Waker>,
 }
 
 struct Sleeper {
     clock: ManualClock,
-    key: (Duration, u64),
+    bed: Bed,
 }
 
 impl Future for Sleeper {
@@ -139,10 +133,10 @@ impl Future for Sleeper {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let mut time = self.clock.time();
-        if time.monotonic >= self.key.0 {
+        if time.monotonic >= self.bed.0 {
             return Poll::Ready(());
         }
-        time.sleepers.insert(self.key, context.waker().clone());
+        time.sleepers.sleep(self.bed, context.waker());
         let observers = std::mem::take(&mut time.observers);
         drop(time);
         observers.into_iter().for_each(Waker::wake);
@@ -152,7 +146,7 @@ impl Future for Sleeper {
 
 impl Drop for Sleeper {
     fn drop(&mut self) {
-        self.clock.time().sleepers.remove(&self.key);
+        self.clock.time().sleepers.leave(self.bed);
     }
 }
 
