@@ -213,3 +213,73 @@ const LINGER: Duration = Duration::from_millis(5);
 
 /// A child's child's … child this deep opens no more.
 pub const CHILD_DEPTH_MAX: u32 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::JobId;
+    use crate::policy::{Backoff, Retry};
+    use crate::run::{Origin, RunState};
+    use crate::testing::{each_second, job, ms, run};
+
+    fn follow(job: &Job, run: &Run, outcome: Outcome) -> FollowUps {
+        After { now: ms(50_000), bugs: Bugs::default() }.follow(job, run, &outcome)
+    }
+
+    fn failed() -> Outcome {
+        Outcome::Failed("no luck".into())
+    }
+
+    #[test]
+    fn a_failed_run_is_tried_again_as_often_as_its_job_says_and_then_people_are_told() {
+        let mut job = each_second(60_000);
+        job.spec.alert = true;
+        job.spec.retry = Retry { count: 2, backoff: Backoff::Fixed(Duration::from_secs(3)) };
+        let check = |job: &Job, attempt, outcome: Outcome, retry_at: Option<i64>, alerted| {
+            let run = Run { attempt, ..run(1, RunState::Running, 40_000) };
+            let follow = follow(job, &run, outcome.clone());
+            assert_eq!(
+                (follow.retry_at, follow.alert.is_some()),
+                (retry_at.map(ms), alerted),
+                "{attempt} {outcome:?}"
+            );
+        };
+        check(&job, 1, failed(), Some(53_000), false);
+        check(&job, 2, Outcome::Lost("gone".into()), Some(53_000), false);
+        check(&job, 3, failed(), None, true);
+        check(&job, 1, Outcome::Refused("nobody there".into()), Some(53_000), false);
+        check(&job, 1, Outcome::Cancelled("by hand".into()), None, false);
+        check(&job, 1, Outcome::Succeeded("done".into()), None, false);
+        // Somebody stopped the job: it is not tried again.
+        job.enabled = false;
+        check(&job, 1, failed(), None, true);
+        // A schedule that came to its end is not stopped.
+        job.spec.schedule = Schedule::once(ms(40_000));
+        check(&job, 1, failed(), Some(53_000), false);
+    }
+
+    #[test]
+    fn children_follow_success_down_to_a_depth() {
+        let mut job = each_second(60_000);
+        job.spec.children = vec![JobId(8), job.id, JobId(9)];
+        let check = |depth, outcome, children: &[JobId], alerted| {
+            let run = Run { depth, ..run(1, RunState::Running, 40_000) };
+            let follow = follow(&job, &run, outcome);
+            assert_eq!((follow.children.as_slice(), follow.alert.is_some()), (children, alerted));
+        };
+        check(0, Outcome::Succeeded(String::new()), &[JobId(8), JobId(9)], false);
+        check(CHILD_DEPTH_MAX, Outcome::Succeeded(String::new()), &[], true);
+        check(0, failed(), &[], false);
+    }
+
+    #[test]
+    fn a_fixed_delay_counts_from_the_last_end_of_a_scheduled_run() {
+        let mut job = job(Schedule::fixed_delay(Duration::from_secs(7)).unwrap(), 0);
+        let scheduled = run(1, RunState::Running, 40_000);
+        assert_eq!(follow(&job, &scheduled, failed()).rearm, Some((ms(57_000), ms(55_500))));
+        let by_hand = Run { origin: Origin::Manual { key: 1 }, ..scheduled.clone() };
+        assert_eq!(follow(&job, &by_hand, failed()).rearm, None);
+        job.spec.retry = Retry { count: 1, backoff: Backoff::Fixed(Duration::ZERO) };
+        assert_eq!(follow(&job, &scheduled, failed()).rearm, None, "the retry is still to come");
+    }
+}

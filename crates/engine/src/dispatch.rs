@@ -92,7 +92,9 @@ impl Engine {
     async fn doubt(&self, order: &Order, address: Option<String>, reason: String) {
         tracing::warn!(run = %order.run.id, job = %order.run.job, reason, delivery = ?order.job.spec.delivery, "no answer from the executor");
         if self.sabotaged(Sabotage::ResendWithNewId) {
-            return self.end_unsent(order, Outcome::Refused(reason)).await;
+            let mut again = order.clone();
+            again.run.id.0 += 1 << 40;
+            self.inner.dispatch.send(&again, self.lease_left()).await;
         }
         match order.job.spec.delivery {
             Delivery::AtMostOnce => self.end_unsent(order, Outcome::Ambiguous(reason)).await,

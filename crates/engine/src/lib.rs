@@ -26,6 +26,8 @@ mod prune;
 mod rescue;
 mod run;
 mod sabotage;
+#[cfg(test)]
+mod testing;
 pub mod watch;
 
 pub use complete::CHILD_DEPTH_MAX;

@@ -145,3 +145,67 @@ impl JobQueue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::run::RunState;
+    use crate::testing::{each_second, ms, run};
+
+    fn order(id: i64, job: i64, due: i64) -> Order {
+        let run = Run { job: JobId(job), ..run(id, RunState::Claimed, due) };
+        Order { run, job: Arc::new(each_second(0)) }
+    }
+
+    fn ids(orders: &[Order]) -> Vec<i64> {
+        orders.iter().map(|order| order.run.id.0).collect()
+    }
+
+    #[test]
+    fn fires_of_one_job_leave_one_after_the_other_and_do_not_hold_up_others() {
+        let mut outbox = Outbox::new(ms(0));
+        for (id, job, due) in [(1, 7, 10), (2, 7, 20), (3, 7, 30), (4, 8, 20)] {
+            outbox.add(order(id, job, due));
+        }
+        assert_eq!(ids(&outbox.take_due(ms(9))), []);
+        assert_eq!(ids(&outbox.take_due(ms(25))), [1, 4]);
+        assert_eq!(ids(&outbox.take_due(ms(40))), []);
+        assert_eq!(ids(&outbox.answered(JobId(7))), [2]);
+        assert_eq!(ids(&outbox.answered(JobId(8))), []);
+        assert_eq!(ids(&outbox.answered(JobId(7))), [3]);
+    }
+
+    #[test]
+    fn all_shards_of_a_fire_leave_together() {
+        let mut outbox = Outbox::new(ms(0));
+        for (id, fire, due) in [(1, 1, 10), (2, 1, 10), (3, 3, 11)] {
+            let mut shard = order(id, 7, due);
+            shard.run.fire = RunId(fire);
+            outbox.add(shard);
+        }
+        assert_eq!(ids(&outbox.take_due(ms(20))), [1, 2]);
+        assert_eq!(ids(&outbox.answered(JobId(7))), []);
+        assert_eq!(ids(&outbox.answered(JobId(7))), [3]);
+    }
+
+    #[test]
+    fn a_run_can_be_taken_back_until_it_is_handed_on() {
+        let mut outbox = Outbox::new(ms(0));
+        for (id, due) in [(1, 10), (2, 10), (3, 99)] {
+            outbox.add(order(id, 7, due));
+            outbox.add(order(id, 7, due));
+        }
+        assert_eq!(outbox.len(), 3, "what is in hand is not taken in twice");
+        assert_eq!(ids(&outbox.take_due(ms(10))), [1]);
+        assert!(!outbox.take_back(&order(1, 7, 10).run), "sent");
+        assert!(outbox.take_back(&order(2, 7, 10).run), "behind the first");
+        assert!(outbox.take_back(&order(3, 7, 99).run), "waiting");
+        assert!(outbox.take_back(&order(4, 7, 99).run), "never had it");
+        assert!(!outbox.is_settled());
+        outbox.forget(RunId(1));
+        assert!(outbox.is_settled());
+        assert_eq!((outbox.len(), outbox.answered(JobId(7)).len()), (0, 0));
+    }
+}

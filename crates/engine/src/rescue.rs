@@ -152,3 +152,92 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Runs per transaction.
 const BATCH_MAX: usize = 500;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::testing::{each_second, ms, run};
+
+    /// A run due at 10 s; its node could send until 12 s.
+    fn left(state: RunState, due: i64, change: impl Fn(&mut Job)) -> Abandoned {
+        let mut job = each_second(14_000);
+        change(&mut job);
+        Abandoned { run: run(1, state, due), job: Some(Arc::new(job)), lease_until: Some(ms(12_000)) }
+    }
+
+    #[test]
+    fn what_was_due_after_the_last_possible_send_is_certainly_unsent() {
+        let check = |state, due, marks_first, unsent| {
+            assert_eq!(
+                is_certainly_unsent(&left(state, due, |_| {}), ms(13_000), marks_first),
+                unsent,
+                "{state:?} {due}"
+            );
+        };
+        check(RunState::Claimed, 12_001, false, true);
+        check(RunState::Claimed, 12_000, false, false);
+        check(RunState::Claimed, 12_000, true, true);
+        check(RunState::Cancelling, 12_001, false, true);
+        check(RunState::Running, 12_001, true, false);
+        let unknown = Abandoned { lease_until: None, ..left(RunState::Claimed, 12_500, |_| {}) };
+        assert!(!is_certainly_unsent(&unknown, ms(13_000), false), "without a lease, until now");
+    }
+
+    #[test]
+    fn what_may_have_been_sent_follows_the_delivery_policy() {
+        let check = |delivery, expected: Fate| {
+            let left = left(RunState::Claimed, 10_000, |job| job.spec.delivery = delivery);
+            assert_eq!(fate(&left, false, true, ms(13_000)), expected, "{delivery:?}");
+        };
+        let ask = To::Unknown { address: None, check_at: ms(13_000), doubt_since: None };
+        check(Delivery::Probe, Fate::Move(ask));
+        check(Delivery::AtLeastOnce, Fate::Move(To::Waiting { due_at: ms(10_000) }));
+        let at_most = fate(
+            &left(RunState::Claimed, 10_000, |job| job.spec.delivery = Delivery::AtMostOnce),
+            false,
+            true,
+            ms(13_000),
+        );
+        assert!(matches!(at_most, Fate::End(Outcome::Ambiguous(_))), "{at_most:?}");
+    }
+
+    #[test]
+    fn what_was_not_sent_waits_if_in_time_and_misfires_if_not() {
+        let check = |misfire, next, is_latest, now, expected: Option<Disposition>| {
+            let left = left(RunState::Claimed, 12_500, |job| {
+                job.spec.misfire = misfire;
+                job.next_fire_at = Some(ms(next));
+            });
+            let dropped = match fate(&left, true, is_latest, ms(now)) {
+                Fate::Move(To::Waiting { due_at }) if due_at == ms(12_500) => None,
+                Fate::End(Outcome::Dropped(disposition, _)) => Some(disposition),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(dropped, expected, "{misfire:?} at {now}");
+        };
+        use Disposition::{Coalesced, MisfireSkipped};
+        check(Misfire::Skip, 14_000, true, 17_500, None);
+        check(Misfire::Skip, 14_000, true, 17_501, Some(MisfireSkipped));
+        check(Misfire::FireOnce, 99_000, true, 30_000, None);
+        check(Misfire::FireOnce, 99_000, false, 30_000, Some(Coalesced));
+        // The job's own next instant is missed as well: its make-up stands for this one too.
+        check(Misfire::FireOnce, 14_000, true, 30_000, Some(Coalesced));
+        let all = |secs| Misfire::FireAll { window: Duration::from_secs(secs), max: 9 };
+        check(all(60), 14_000, false, 30_000, None);
+        check(all(6), 14_000, false, 30_000, Some(MisfireSkipped));
+    }
+
+    #[test]
+    fn a_run_of_a_dead_process_is_lost_and_a_cancelled_one_cancelled() {
+        let lost = fate(&left(RunState::Running, 10_000, |_| {}), false, true, ms(13_000));
+        assert!(matches!(lost, Fate::End(Outcome::Lost(_))), "{lost:?}");
+        assert_eq!(
+            fate(&left(RunState::Cancelling, 12_500, |_| {}), true, true, ms(13_000)),
+            Fate::Answer(None)
+        );
+        let asked = fate(&left(RunState::Cancelling, 10_000, |_| {}), false, true, ms(13_000));
+        assert!(matches!(asked, Fate::Answer(Some(To::Unknown { .. }))), "{asked:?}");
+    }
+}

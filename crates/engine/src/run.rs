@@ -199,15 +199,17 @@ impl RunState {
             (Claimed, AskCancel) => Cancelling,
             (Claimed | Cancelling | Unknown, Accept) => Running,
             (Claimed | Cancelling, Doubt) => Unknown,
-            // The report can overtake our own note that the executor accepted.
-            (Claimed | Cancelling | Unknown | Running, Succeed) => Succeeded,
-            (Claimed | Cancelling | Unknown | Running, Fail) => Failed,
-            (Unknown | Running, TimeOut) => TimedOut,
+            // The report can overtake our own note that the executor accepted, and come while the run waits to be sent
+            // again because nobody had answered.
+            (Waiting | Claimed | Cancelling | Unknown | Running, Succeed) => Succeeded,
+            (Waiting | Claimed | Cancelling | Unknown | Running, Fail) => Failed,
+            (Waiting | Claimed | Cancelling | Unknown | Running, TimeOut) => TimedOut,
             (Unknown | Running, Lose) => Lost,
             (Waiting | Claimed | Cancelling | Unknown | Running, Cancel) => Cancelled,
             // An executor that was only out of reach reports after all.
             (Lost, Succeed) => Succeeded,
             (Lost, Fail) => Failed,
+            (Lost, TimeOut) => TimedOut,
             (from, event) => return Err(IllegalEvent { from, event }),
         })
     }
@@ -368,3 +370,62 @@ pub struct Order {
 /// How long before a fire is due it may be claimed. Long enough that a slow commit (200 ms) and a missed poll
 /// do not make it late; short enough that little has to be taken back when a job is edited.
 pub const LOOK_AHEAD: Duration = Duration::from_millis(1500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATES: [RunState; 10] = {
+        use RunState::*;
+        [Waiting, Claimed, Cancelling, Unknown, Running, Succeeded, Failed, TimedOut, Lost, Cancelled]
+    };
+
+    const EVENTS: [RunEvent; 10] = {
+        use RunEvent::*;
+        [Claim, Release, AskCancel, Accept, Doubt, Succeed, Fail, TimeOut, Lose, Cancel]
+    };
+
+    #[test]
+    fn what_is_over_stays_over_except_that_a_lost_run_may_report() {
+        for from in STATES.into_iter().filter(|state| state.is_over()) {
+            for event in EVENTS {
+                match from.after(event) {
+                    Ok(to) => assert!(from == RunState::Lost && to.is_over(), "{from:?} {event:?} {to:?}"),
+                    Err(illegal) => assert_eq!((illegal.from, illegal.event), (from, event)),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_published_graph_is_the_one_in_the_code() {
+        let page = include_str!("../../../docs/lifecycle.md");
+        let mut drawn: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+        let mut coded = Vec::new();
+        for from in STATES {
+            for event in EVENTS {
+                if let Ok(to) = from.after(event) {
+                    coded.push(format!("| `{from:?}` | {event:?} | `{to:?}` |"));
+                }
+            }
+        }
+        drawn.sort_unstable();
+        coded.sort_unstable();
+        assert_eq!(drawn, coded, "the table in docs/lifecycle.md should read:\n{}", coded.join("\n"));
+    }
+
+    #[test]
+    fn numbers_in_rows_mean_what_they_meant() {
+        for state in STATES {
+            assert_eq!(RunState::from_number(state.to_number()), Some(state));
+        }
+        for origin in
+            [Origin::Schedule, Origin::Misfire, Origin::Manual { key: -9 }, Origin::Child { of: RunId(12) }]
+        {
+            let (kind, cause) = origin.to_numbers();
+            assert_eq!(Origin::from_numbers(kind, cause), Some(origin));
+        }
+        assert_eq!(RunState::from_number(99), None);
+        assert_eq!(Origin::from_numbers(99, 0), None);
+    }
+}

@@ -22,8 +22,6 @@ pub enum Sabotage {
     SilentMisfire,
     /// The next instant is counted from now, not from the last one (I1).
     NextFromNow,
-    /// Children are opened by a call after the commit (I12).
-    ChildrenAfterCommit,
     /// Runs leave as soon as they are claimed (I4).
     SendEarly,
     /// A failed run is tried once more than its job allows (I11).

@@ -196,3 +196,75 @@ const ASK_AT_ONCE: usize = 64;
 
 /// Runs per look.
 const BATCH_MAX: usize = 500;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{each_second, ms, run};
+
+    const NOW: i64 = 20_000;
+
+    /// What became of a run: its next state and when it is looked at again, or how it ended.
+    fn summary(judgement: Judgement) -> (RunState, Option<i64>) {
+        match judgement {
+            Judgement::Move(To::Waiting { due_at }) => (RunState::Waiting, Some(due_at.as_millis() - NOW)),
+            Judgement::Move(To::Running { check_at, .. }) => {
+                (RunState::Running, Some(check_at.as_millis() - NOW))
+            }
+            Judgement::Move(To::Unknown { check_at, .. }) => {
+                (RunState::Unknown, Some(check_at.as_millis() - NOW))
+            }
+            Judgement::End(outcome) => (RunState::Running.after(outcome.event()).unwrap(), None),
+        }
+    }
+
+    #[test]
+    fn an_unanswered_request_is_repeated_only_after_two_denials() {
+        let check = |delivery, probe, doubt: Option<i64>, due, expected| {
+            let mut job = each_second(0);
+            job.spec.delivery = delivery;
+            let run = Run { doubt_since: doubt.map(ms), ..run(1, RunState::Unknown, due) };
+            let judgement = judge_unknown(&run, Some(&job), &probe, ms(NOW));
+            assert_eq!(summary(judgement), expected, "{delivery:?} {probe:?} {doubt:?}");
+        };
+        let due = NOW - 2_000;
+        check(Delivery::Probe, Probe::Started, None, due, (RunState::Running, Some(30_000)));
+        check(Delivery::Probe, Probe::Denied, None, due, (RunState::Unknown, Some(1_000)));
+        check(Delivery::Probe, Probe::Denied, Some(NOW - 400), due, (RunState::Unknown, Some(600)));
+        check(Delivery::Probe, Probe::Denied, Some(NOW - 1_000), due, (RunState::Waiting, Some(0)));
+        check(Delivery::Probe, Probe::Silent, Some(NOW - 1_000), due, (RunState::Unknown, Some(2_000)));
+        check(Delivery::Probe, Probe::Silent, None, NOW - 60_001, (RunState::Failed, None));
+        check(Delivery::Probe, Probe::Dead, None, due, (RunState::Failed, None));
+        check(Delivery::AtMostOnce, Probe::Denied, None, due, (RunState::Failed, None));
+        check(Delivery::AtMostOnce, Probe::Started, None, due, (RunState::Running, Some(30_000)));
+        check(Delivery::AtLeastOnce, Probe::Silent, None, due, (RunState::Waiting, Some(0)));
+    }
+
+    #[test]
+    fn a_running_run_is_lost_when_its_executor_denies_it_twice_or_stays_silent() {
+        let check = |probe, doubt: Option<i64>, expected| {
+            let run = Run { doubt_since: doubt.map(ms), ..run(1, RunState::Running, 0) };
+            assert_eq!(summary(judge_running(&run, &probe, ms(NOW))), expected, "{probe:?} {doubt:?}");
+        };
+        check(Probe::Started, Some(0), (RunState::Running, Some(30_000)));
+        check(Probe::Denied, None, (RunState::Running, Some(1_000)));
+        check(Probe::Denied, Some(NOW - 1_000), (RunState::Lost, None));
+        check(Probe::Silent, None, (RunState::Running, Some(10_000)));
+        check(Probe::Silent, Some(NOW - 59_999), (RunState::Running, Some(10_000)));
+        check(Probe::Silent, Some(NOW - 60_000), (RunState::Lost, None));
+        check(Probe::Dead, None, (RunState::Lost, None));
+    }
+
+    #[test]
+    fn the_centre_ends_what_its_executor_should_have_ended() {
+        let mut job = each_second(0);
+        job.spec.timeout = Some(Duration::from_secs(5));
+        let run = run(1, RunState::Running, 0);
+        assert_eq!(timed_out(&run, Some(&job), ms(25_000)), None);
+        assert!(timed_out(&run, Some(&job), ms(25_001)).is_some());
+        assert_eq!(first_check(&job, ms(0)), ms(25_500));
+        job.spec.timeout = None;
+        assert_eq!(timed_out(&run, Some(&job), ms(9_999_999)), None);
+        assert_eq!(first_check(&job, ms(0)), ms(30_000));
+    }
+}

@@ -5,8 +5,8 @@ use std::time::Duration;
 use cron::{Schedule, Timestamp};
 
 use super::*;
-use crate::job::{AppId, JobId, JobSpec};
 use crate::run::{RunId, RunState};
+use crate::testing::{each_second, job, ms, run};
 
 /// Everything happens on one executor, and a broadcast on three.
 struct Three;
@@ -15,29 +15,6 @@ impl Router for Three {
     fn targets(&self, job: &Job, _: Timestamp) -> Vec<Target> {
         let count = if job.spec.route == "BROADCAST" { 3 } else { 1 };
         (0..count).map(|index| Target::Address(format!("http://10.0.0.{index}/"))).collect()
-    }
-}
-
-fn ms(millis: i64) -> Timestamp {
-    Timestamp::from_millis(millis)
-}
-
-/// A job that fires each second, next at `next`.
-fn each_second(next: i64) -> Job {
-    let schedule = Schedule::fixed_rate(ms(0), Duration::from_secs(1)).unwrap();
-    job(schedule, next)
-}
-
-fn job(schedule: Schedule, next: i64) -> Job {
-    Job {
-        id: JobId(7),
-        spec: JobSpec::new(AppId(1), "a job", schedule, "handler"),
-        enabled: true,
-        next_fire_at: Some(ms(next)),
-        revision: 1,
-        running: None,
-        waiting: 0,
-        problem: None,
     }
 }
 
@@ -234,23 +211,5 @@ fn a_waiting_run_takes_the_place_if_it_is_free() {
 }
 
 fn waiting_run(due: i64) -> Run {
-    Run {
-        id: RunId(42),
-        fire: RunId(42),
-        job: JobId(7),
-        scheduled_at: ms(due),
-        origin: Origin::Manual { key: 1 },
-        shard: Shard::UNSPLIT,
-        attempt: 1,
-        retry_of: None,
-        depth: 0,
-        state: RunState::Waiting,
-        version: 1,
-        node: None,
-        due_at: ms(due),
-        check_at: ms(due),
-        doubt_since: None,
-        address: None,
-        param: None,
-    }
+    Run { shard: Shard::UNSPLIT, ..run(42, RunState::Waiting, due) }
 }
