@@ -115,10 +115,11 @@ impl Driver {
                 biased;
                 received = self.commands.recv_many(&mut commands, COMMANDS_MAX) => {
                     if received == 0 {
-                        return self.end_all();
+                        return;
                     }
                     if let Some((grace, reply)) = self.obey(commands.drain(..)) {
                         let report = self.shut_down(grace).await;
+                        drop(self);
                         // Whoever asked may have stopped waiting.
                         let _ = reply.send(report);
                         return;
@@ -297,7 +298,7 @@ impl Driver {
     }
 
     /// Starts nothing more, and waits for what runs until the grace is over.
-    async fn shut_down(mut self, grace: Duration) -> Shutdown {
+    async fn shut_down(&mut self, grace: Duration) -> Shutdown {
         // Whoever adds a task from now on gets it back as over.
         self.commands.close();
         let mut report = Shutdown::default();
@@ -322,12 +323,13 @@ impl Driver {
         }
         let still = self.tasks.values().filter(|task| matches!(task.place, Place::Running));
         report.abandoned = still.map(|task| Arc::clone(&task.shared.name)).collect();
-        self.end_all();
         report
     }
+}
 
-    /// Lets every task know that nothing will come of it. Async runs are dropped with the set that holds them.
-    fn end_all(mut self) {
+impl Drop for Driver {
+    /// However it ends, every task hears that nothing will come of it. Async runs are dropped with their set.
+    fn drop(&mut self) {
         self.commands.close();
         while let Ok(command) = self.commands.try_recv() {
             if let Command::Add { shared, .. } = command {

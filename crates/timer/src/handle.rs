@@ -11,6 +11,34 @@ use crate::when::{Due, Now, Run};
 use crate::{Clock, TaskId};
 
 /// A scheduled task: ask how it is, or cancel it. Dropping the handle leaves the task scheduled.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use tickwright_timer::testing::ManualClock;
+/// use tickwright_timer::{Scheduler, Timestamp, When};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let clock = ManualClock::new(Timestamp::from_millis(0));
+/// let scheduler = Scheduler::builder().clock(Arc::new(clock.clone())).start();
+/// let hourly = When::cron("0 0 * * * ?", "UTC").unwrap();
+/// let task = scheduler.spawn("task", hourly, || async {});
+/// assert_eq!(task.next_at().unwrap().to_string(), "1970-01-01T01:00:00Z");
+///
+/// clock.sleepers(1).await; // the scheduler has nothing to do
+/// clock.advance(Duration::from_secs(3_600));
+/// while task.count() < 1 {
+///     tokio::task::yield_now().await;
+/// }
+/// assert_eq!(task.last_run().unwrap().scheduled_at, Timestamp::from_millis(3_600_000));
+/// assert_eq!(task.next_at().unwrap().to_string(), "1970-01-01T02:00:00Z");
+///
+/// assert!(task.cancel());
+/// assert_eq!(task.next_at(), None);
+/// task.over().await;
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) id: TaskId,

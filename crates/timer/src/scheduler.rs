@@ -53,6 +53,25 @@ impl Scheduler {
 
     /// Schedules an async task. It may return nothing or a `Result<(), E>`; errors go to
     /// [`on_error`](Builder::on_error), and the task stays scheduled.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tickwright_timer::{Scheduler, When};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let scheduler = Scheduler::new();
+    /// let count = scheduler.spawn("count", When::fixed_rate(Duration::from_millis(1)), {
+    ///     let mut runs = 0;
+    ///     move || {
+    ///         runs += 1;
+    ///         async move { if runs < 3 { Ok(()) } else { Err(format!("{runs} is enough")) } }
+    ///     }
+    /// });
+    /// # while count.failures() == 0 { tokio::task::yield_now().await; }
+    /// assert!(count.last_run().is_some());
+    /// # }
+    /// ```
     pub fn spawn<F, R>(&self, name: impl Into<Arc<str>>, when: When, task: F) -> Handle
     where
         F: FnMut() -> R + Send + 'static,
@@ -62,6 +81,21 @@ impl Scheduler {
     }
 
     /// Schedules a task that blocks or computes. Its runs have a thread of their own.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tickwright_timer::{Scheduler, When};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let scheduler = Scheduler::new();
+    /// let read = scheduler.spawn_blocking("read", When::after(Duration::ZERO), || {
+    ///     std::fs::read_to_string("/no/such/file").map(drop)
+    /// });
+    /// read.over().await;
+    /// assert_eq!(read.failures(), 1);
+    /// # }
+    /// ```
     pub fn spawn_blocking<F, R>(&self, name: impl Into<Arc<str>>, when: When, task: F) -> Handle
     where
         F: FnMut() -> R + Send + 'static,
@@ -78,7 +112,7 @@ impl Scheduler {
         found.into_iter().map(|scheduled| (scheduled.start)(self, scheduled.name)).collect()
     }
 
-    /// How busy it is.
+    /// How busy it is, as of a moment ago.
     pub fn load(&self) -> Load {
         Load {
             tasks: self.gauges.tasks.load(Ordering::Relaxed),
@@ -90,6 +124,24 @@ impl Scheduler {
     /// Starts nothing more, waits up to `grace` for what is running, and says what became of it.
     ///
     /// Tasks added later are over at once. A second shutdown finds nothing.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tickwright_timer::{Scheduler, When};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let scheduler = Scheduler::new();
+    /// let endless = When::after(Duration::ZERO);
+    /// let endless = scheduler.spawn("endless", endless, || std::future::pending::<()>());
+    /// while !endless.is_running() {
+    ///     tokio::task::yield_now().await;
+    /// }
+    /// let report = scheduler.shutdown(Duration::from_millis(1)).await;
+    /// assert_eq!(&*report.abandoned[0], "endless");
+    /// assert!(report.finished.is_empty());
+    /// # }
+    /// ```
     pub async fn shutdown(&self, grace: Duration) -> Shutdown {
         let (reply, report) = oneshot::channel();
         // Without a driver nobody holds the other end, and there is nothing to report.
@@ -136,6 +188,33 @@ pub struct Load {
 }
 
 /// Chooses how a [`Scheduler`] works.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+/// use std::time::Duration;
+/// use tickwright_timer::{Scheduler, When};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let failures = Arc::new(AtomicU32::new(0));
+/// let count = Arc::clone(&failures);
+/// let scheduler = Scheduler::builder()
+///     .max_running(16)
+///     .late_after(Duration::from_millis(100))
+///     .on_error(move |failure| {
+///         assert_eq!(failure.fault.to_string(), "panicked: out of tea");
+///         count.fetch_add(1, Ordering::Relaxed);
+///     })
+///     .on_late(|late| eprintln!("{late:?}"))
+///     .start();
+/// let task = scheduler.spawn("task", When::after(Duration::ZERO), || async {
+///     if true { panic!("out of tea") }
+/// });
+/// task.over().await;
+/// assert_eq!(failures.load(Ordering::Relaxed), 1);
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Builder {
     clock: Arc<dyn Clock>,

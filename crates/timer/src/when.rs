@@ -16,6 +16,19 @@ use crate::Clock;
 /// A task never runs beside itself. If it is still running, or held back, when it is due again, it runs once more
 /// as soon as it can; the ticks that passed meanwhile are counted as missed and reported, not made up for, unless
 /// [`catch_up`](When::catch_up) says so.
+///
+/// ```
+/// use std::time::Duration;
+/// use tickwright_timer::{Clock, SystemClock, When};
+///
+/// let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+/// let tomorrow = SystemClock::new().now() + 24 * 60 * minute;
+/// When::at(tomorrow);
+/// When::after(minute);
+/// When::fixed_rate(second).initial_delay(minute).catch_up();
+/// When::fixed_delay(second).initial_delay(minute);
+/// When::cron("0 30 2 * * ?", "Europe/London").unwrap();
+/// ```
 #[derive(Debug)]
 pub struct When {
     rule: Rule,

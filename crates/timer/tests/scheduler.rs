@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kit::{Kit, eventually, ms};
-use tickwright_timer::{Fault, Late, Past, Shutdown, Timestamp, When};
+use proptest::prelude::*;
+use tickwright_timer::{Clock, Fault, Late, Past, Shutdown, Timestamp, When};
 
 #[tokio::test]
 async fn each_rule_fires_at_its_instants_and_not_before() {
@@ -381,4 +382,64 @@ async fn check_slow(when: When, length: Duration, expected: &str) {
     }
     let runs: Vec<_> = kit.runs().iter().take(3).map(|run| run.trim().to_string()).collect();
     assert_eq!(runs.join(" "), expected, "{rule}");
+}
+
+#[derive(Clone, Debug)]
+enum Disturbance {
+    Pause(u64),
+    StepWall(i64),
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_disturbance_makes_anything_early_doubled_or_lost(
+        disturbances in proptest::collection::vec(
+            prop_oneof![
+                3 => (1u64..5_000).prop_map(Disturbance::Pause),
+                1 => (-20_000i64..20_000).prop_map(Disturbance::StepWall),
+            ],
+            1..30,
+        )
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(disturb(&disturbances));
+    }
+}
+
+async fn disturb(disturbances: &[Disturbance]) {
+    let kit = Kit::new();
+    let every_second = || When::cron("* * * * * ?", "UTC").unwrap();
+    let rate = kit.spawn("rate", When::fixed_rate(ms(700)), ms(0));
+    let strict = kit.spawn("strict rate", When::fixed_rate(ms(700)).catch_up(), ms(0));
+    let cron = kit.spawn("cron", every_second(), ms(0));
+    let strict_cron = kit.spawn("strict cron", every_second().catch_up(), ms(0));
+    let at = kit.spawn("at", When::at(kit::at(10_000)), ms(0));
+    let mut latest = 0;
+    let mut was_set_back = false;
+    for disturbance in disturbances {
+        match disturbance {
+            Disturbance::Pause(millis) => kit.pass(*millis).await,
+            Disturbance::StepWall(millis) => {
+                was_set_back |= *millis < 0;
+                kit.clock.step_wall(*millis);
+                // Until it is noticed.
+                kit.pass(250).await;
+            }
+        }
+        let now = kit.clock.now().as_millis() - kit::START;
+        latest = now.max(latest);
+        let ticks = (kit.clock.monotonic().as_millis() / 700) as u64 + 1;
+        eventually(|| strict.count() == ticks).await;
+        eventually(|| was_set_back || strict_cron.count() == latest as u64 / 1_000).await;
+        assert_eq!(rate.count() + rate.missed(), ticks);
+        assert!(was_set_back || cron.count() + cron.missed() == latest as u64 / 1_000);
+        assert_eq!(at.count(), u64::from(latest >= 10_000));
+        for task in ["cron", "strict cron"] {
+            let fired = kit.due_instants(task);
+            assert!(fired.is_sorted_by(|a, b| a < b), "{task} fired twice: {fired:?}");
+            assert!(fired.last().is_none_or(|last| *last <= latest), "{task} fired early");
+        }
+    }
 }

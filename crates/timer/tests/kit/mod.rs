@@ -77,6 +77,18 @@ impl Kit {
         started.collect()
     }
 
+    /// When the runs of one task were due, in the order of their starts.
+    pub fn due_instants(&self, name: &str) -> Vec<i64> {
+        let lates = self.lates.lock().unwrap();
+        let due = lates.iter().filter_map(|late| match late {
+            Late::Started { task, scheduled_at, .. } => {
+                (**task == *name).then(|| scheduled_at.as_millis() - START)
+            }
+            Late::Held { .. } => None,
+        });
+        due.collect()
+    }
+
     /// What was late by a millisecond or more, or missed something.
     pub fn lates(&self) -> Vec<Late> {
         let mut lates = self.lates.lock().unwrap().clone();
