@@ -39,6 +39,8 @@ struct Readme;
 
 mod calendar;
 mod cron;
+mod day;
+mod days;
 mod describe;
 mod dst;
 mod error;
@@ -51,8 +53,9 @@ mod timestamp;
 mod unix;
 mod zone;
 
-pub use calendar::{Calendar, Day, Holidays};
+pub use calendar::{Calendar, Holidays};
 pub use cron::Cron;
+pub use day::Day;
 pub use describe::Language;
 pub use dst::{DstRule, Fold, Gap};
 pub use error::Error;

@@ -214,7 +214,8 @@ const PERIOD_MAX: Duration = Duration::from_secs(36_525 * 86_400);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calendar::{Day, Holidays};
+    use crate::calendar::Holidays;
+    use crate::day::Day;
 
     fn ms(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis)

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use jiff::tz::TimeZone;
 
-use crate::calendar::Day;
+use crate::day::Day;
 use crate::error::Error;
 use crate::timestamp::Timestamp;
 
