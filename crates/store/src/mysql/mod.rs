@@ -1,0 +1,271 @@
+//! MySQL and MariaDB.
+
+mod bulk;
+mod literal;
+mod rows;
+
+use std::str::FromStr;
+
+use async_trait::async_trait;
+use engine::StoreError;
+use futures_util::TryStreamExt;
+use sqlx::error::DatabaseError;
+use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlDatabaseError, MySqlPool};
+use sqlx::{AssertSqlSafe, ConnectOptions, Either, Executor, MySql, raw_sql};
+use timer::Timestamp;
+
+use crate::Options;
+use crate::schema::{self, Dialect, Schema};
+use crate::server::{self, Fault, Server, Transaction, bounded};
+use crate::session::{Backend, Columns, Lock, Row, Session, SessionError, Value};
+use crate::sql_store::{SqlStore, surfaced};
+use literal::fill_in;
+
+/// A store in a MySQL or MariaDB database: a new one, or one that XXL-JOB works with.
+pub type MySqlStore = SqlStore<MySqlBackend>;
+
+impl MySqlStore {
+    /// Connects, and creates the tables that are missing.
+    pub async fn open(url: &str, options: Options) -> Result<MySqlStore, StoreError> {
+        let backend = MySqlBackend::open(url, &options).await.map_err(surfaced)?;
+        Ok(SqlStore::new(backend, &options))
+    }
+}
+
+/// The connections, and what the server can do.
+pub struct MySqlBackend {
+    pool: MySqlPool,
+    abilities: Abilities,
+    schema: Schema,
+}
+
+impl MySqlBackend {
+    async fn open(url: &str, options: &Options) -> Result<MySqlBackend, SessionError> {
+        let address = MySqlConnectOptions::from_str(url)
+            .map_err(|error| server::surfaced::<MySql>(&error))?
+            // Statements hold the parameters of jobs.
+            .disable_statement_logging();
+        let pool = server::pool_options::<MySql>(options.connections, SETTINGS).connect_lazy_with(address);
+        let mut session = MySqlSession::begin(&pool, Abilities::default()).await?;
+        let version = session.query("SELECT VERSION()", &[], Lock::None).await?;
+        let abilities = match version.first() {
+            Some(Row(values)) if let [Value::Text(version)] = &values[..] => Abilities::of(version),
+            _ => Abilities::default(),
+        };
+        let schema = schema::prepare(&mut session, Dialect::MySql).await?;
+        Box::new(session).commit().await?;
+        Ok(MySqlBackend { pool, abilities, schema })
+    }
+}
+
+/// READ COMMITTED, since REPEATABLE READ locks gaps between rows and then shows old ones. Nobody waits long for a
+/// lock: the transactions are short, so its owner is probably gone. MariaDB also ends the transactions of clients
+/// that vanished; MySQL skips what only MariaDB understands.
+const SETTINGS: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
+     SET SESSION innodb_lock_wait_timeout = 5 /*M!100300 , idle_transaction_timeout = 10 */";
+
+#[async_trait]
+impl Backend for MySqlBackend {
+    async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
+        Ok(Box::new(MySqlSession::begin(&self.pool, self.abilities).await?))
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+}
+
+/// What newer servers can do. Those that cannot are slower, not wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Abilities {
+    /// `SKIP LOCKED`.
+    skip_locked: bool,
+    /// `JSON_TABLE`.
+    json_table: bool,
+}
+
+impl Abilities {
+    fn of(version: &str) -> Abilities {
+        let mut numbers = version.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+        let mut next = || numbers.next().unwrap_or(0);
+        let number = (next(), next(), next());
+        if version.contains("MariaDB") {
+            Abilities { skip_locked: number >= (10, 6, 0), json_table: number >= (10, 6, 0) }
+        } else {
+            Abilities { skip_locked: number >= (8, 0, 1), json_table: number >= (8, 0, 4) }
+        }
+    }
+}
+
+struct MySqlSession {
+    transaction: Transaction<MySql>,
+    abilities: Abilities,
+}
+
+impl MySqlSession {
+    async fn begin(pool: &MySqlPool, abilities: Abilities) -> Result<MySqlSession, SessionError> {
+        Ok(MySqlSession { transaction: Transaction::begin(pool, "START TRANSACTION").await?, abilities })
+    }
+
+    async fn run(&mut self, sql: String) -> Result<Ran, SessionError> {
+        let connection = self.transaction.connection();
+        let answer = bounded(async {
+            let mut ran = Ran { found: 0, first_id: 0, rows: Vec::new() };
+            let mut results = raw_sql(AssertSqlSafe(sql)).fetch_many(connection);
+            while let Some(result) = results.try_next().await? {
+                match result {
+                    Either::Left(done) => {
+                        ran.found += done.rows_affected();
+                        ran.first_id = ran.first_id.max(done.last_insert_id());
+                    }
+                    Either::Right(row) => ran.rows.push(row),
+                }
+            }
+            Ok(ran)
+        });
+        let answer = answer.await;
+        self.transaction.answered(answer)
+    }
+
+    async fn run_all(&mut self, statements: Vec<String>) -> Result<u64, SessionError> {
+        let mut found = 0;
+        for statement in statements {
+            found += self.run(statement).await?.found;
+        }
+        Ok(found)
+    }
+}
+
+/// What a statement did.
+struct Ran {
+    found: u64,
+    /// The first number that the server has given to a row.
+    first_id: u64,
+    rows: Vec<sqlx::mysql::MySqlRow>,
+}
+
+#[async_trait]
+impl Session for MySqlSession {
+    async fn query(&mut self, sql: &str, params: &[Value], lock: Lock) -> Result<Vec<Row>, SessionError> {
+        let mut sql = fill_in(sql, params);
+        sql.push_str(match lock {
+            Lock::None => "",
+            Lock::Skip if self.abilities.skip_locked => " FOR UPDATE SKIP LOCKED",
+            Lock::Wait | Lock::Skip => " FOR UPDATE",
+        });
+        let ran = self.run(sql).await?;
+        rows::decode(&ran.rows).map_err(|error| server::surfaced::<MySql>(&error))
+    }
+
+    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, SessionError> {
+        Ok(self.run(fill_in(sql, params)).await?.found)
+    }
+
+    async fn insert(&mut self, into: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<(), SessionError> {
+        for (statement, _) in bulk::inserts(into, &rows) {
+            self.run(statement).await?;
+        }
+        Ok(())
+    }
+
+    /// The server tells the first number only. The others follow from it: where the number of rows is known from the
+    /// statement, InnoDB reserves all their numbers at once, whatever `innodb_autoinc_lock_mode` is. Clusters count
+    /// in steps, and may change them at any time, so the step is asked for together with the rows.
+    async fn insert_numbered(
+        &mut self,
+        into: Columns<'_>,
+        rows: Vec<Vec<Value>>,
+    ) -> Result<Vec<i64>, SessionError> {
+        let mut ids = Vec::with_capacity(rows.len());
+        for (mut statement, count) in bulk::inserts(into, &rows) {
+            statement.push_str("; SELECT @@SESSION.auto_increment_increment");
+            let ran = self.run(statement).await?;
+            let step = rows::decode(&ran.rows).map_err(|error| server::surfaced::<MySql>(&error))?;
+            let (Ok(first), Some(Value::Int(step))) =
+                (i64::try_from(ran.first_id), step.first().and_then(|Row(values)| values.first()))
+            else {
+                return Err(StoreError::Schema(format!("{} does not number its rows", into.table)).into());
+            };
+            ids.extend((0..count as i64).map(|index| first + index * step));
+        }
+        Ok(ids)
+    }
+
+    async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<u64, SessionError> {
+        let statements = bulk::updates(set, &rows, self.abilities.json_table);
+        self.run_all(statements).await
+    }
+
+    async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<u64, SessionError> {
+        self.run_all(bulk::deletes(table, key, ids)).await
+    }
+
+    async fn now(&mut self) -> Result<Timestamp, SessionError> {
+        // Sessions are in UTC, where no wall time comes twice.
+        let sql = "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
+        let rows = self.query(sql, &[], Lock::None).await?;
+        match rows.first() {
+            Some(Row(values)) if let [Value::Int(millis)] = values[..] => Ok(Timestamp::from_millis(millis)),
+            _ => Err(StoreError::Schema("the server does not tell the time".into()).into()),
+        }
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), SessionError> {
+        self.transaction.commit().await
+    }
+}
+
+impl Server for MySql {
+    async fn run(connection: &mut MySqlConnection, sql: &'static str) -> Result<(), sqlx::Error> {
+        connection.execute(raw_sql(sql)).await.map(|_| ())
+    }
+
+    fn fault(error: &dyn DatabaseError) -> Fault {
+        let number = error.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number);
+        fault(number.unwrap_or(0), error.code().as_deref().unwrap_or(""))
+    }
+}
+
+fn fault(number: u16, state: &str) -> Fault {
+    match (number, state.get(..2).unwrap_or("")) {
+        // Deadlock, lock not got in time, row changed under a MariaDB snapshot, unique key taken.
+        (1213 | 1205 | 1020 | 1062, _) | (_, "40") => Fault::Collision,
+        (1264 | 1366 | 1406, _) | (_, "22") => Fault::Value,
+        // 3D: the address names no database; 28: wrong password.
+        (_, "42" | "3D" | "28") => Fault::Schema,
+        // Out of connections, shutting down, read-only, disk full, killed…
+        _ => Fault::Server,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_servers_can_do_more() {
+        let check = |version: &str, skip_locked: bool, json_table: bool| {
+            assert_eq!(Abilities::of(version), Abilities { skip_locked, json_table }, "{version}");
+        };
+        check("10.11.19-MariaDB-0+deb12u1-log", true, true);
+        check("10.5.3-MariaDB", false, false);
+        check("8.0.36", true, true);
+        check("8.0.2-dmr", true, false);
+        check("5.7.44-log", false, false);
+        check("nonsense", false, false);
+    }
+
+    #[test]
+    fn errors_say_what_can_be_done() {
+        let check = |number, state, expected| assert_eq!(fault(number, state), expected, "{number} {state}");
+        check(1213, "40001", Fault::Collision);
+        check(1205, "HY000", Fault::Collision);
+        check(1062, "23000", Fault::Collision);
+        check(1406, "22001", Fault::Value);
+        check(1146, "42S02", Fault::Schema);
+        check(1045, "28000", Fault::Schema);
+        check(1053, "08S01", Fault::Server);
+        check(1290, "HY000", Fault::Server);
+        check(1040, "08004", Fault::Server);
+    }
+}

@@ -1,0 +1,205 @@
+//! PostgreSQL.
+
+mod bulk;
+mod rows;
+mod statement;
+
+use std::str::FromStr;
+
+use async_trait::async_trait;
+use engine::StoreError;
+use sqlx::error::DatabaseError;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool};
+use sqlx::{ConnectOptions, Executor, Postgres, raw_sql};
+use timer::Timestamp;
+
+use crate::Options;
+use crate::schema::{self, Dialect, Schema};
+use crate::server::{self, Fault, Server, Transaction, bounded};
+use crate::session::{Backend, Columns, Lock, Row, Session, SessionError, Value};
+use crate::sql_store::{SqlStore, surfaced};
+use statement::Statement;
+
+/// A store in a PostgreSQL database.
+pub type PostgresStore = SqlStore<PostgresBackend>;
+
+impl PostgresStore {
+    /// Connects, and creates the tables that are missing.
+    pub async fn open(url: &str, options: Options) -> Result<PostgresStore, StoreError> {
+        let backend = PostgresBackend::open(url, &options).await.map_err(surfaced)?;
+        Ok(SqlStore::new(backend, &options))
+    }
+}
+
+/// The connections.
+pub struct PostgresBackend {
+    pool: PgPool,
+    schema: Schema,
+}
+
+impl PostgresBackend {
+    async fn open(url: &str, options: &Options) -> Result<PostgresBackend, SessionError> {
+        let address = PgConnectOptions::from_str(url)
+            .map_err(|error| server::surfaced::<Postgres>(&error))?
+            .application_name("tickwright")
+            .disable_statement_logging();
+        let pool = server::pool_options::<Postgres>(options.connections, SETTINGS).connect_lazy_with(address);
+        let mut session = PostgresSession::begin(&pool).await?;
+        let schema = schema::prepare(&mut session, Dialect::Postgres).await?;
+        Box::new(session).commit().await?;
+        Ok(PostgresBackend { pool, schema })
+    }
+}
+
+/// Nobody waits long for a lock: the transactions are short, so its owner is probably gone. The server must notice
+/// that too, and end the transactions of clients that vanished.
+const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SET lock_timeout = '5s'; \
+     SET idle_in_transaction_session_timeout = '10s'; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; \
+     SET tcp_keepalives_count = 3; SET TIME ZONE 'UTC'";
+
+#[async_trait]
+impl Backend for PostgresBackend {
+    async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
+        Ok(Box::new(PostgresSession::begin(&self.pool).await?))
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+}
+
+struct PostgresSession {
+    transaction: Transaction<Postgres>,
+}
+
+impl PostgresSession {
+    async fn begin(pool: &PgPool) -> Result<PostgresSession, SessionError> {
+        Ok(PostgresSession { transaction: Transaction::begin(pool, "BEGIN").await? })
+    }
+
+    async fn run(&mut self, statement: Statement) -> Result<u64, SessionError> {
+        let answer = bounded(statement.query().execute(self.transaction.connection())).await;
+        self.transaction.answered(answer).map(|done| done.rows_affected())
+    }
+
+    async fn rows(&mut self, statement: Statement) -> Result<Vec<Row>, SessionError> {
+        let answer = bounded(statement.query().fetch_all(self.transaction.connection())).await;
+        let rows = self.transaction.answered(answer)?;
+        rows::decode(&rows).map_err(|error| server::surfaced::<Postgres>(&error))
+    }
+}
+
+#[async_trait]
+impl Session for PostgresSession {
+    async fn query(&mut self, sql: &str, params: &[Value], lock: Lock) -> Result<Vec<Row>, SessionError> {
+        let lock = match lock {
+            Lock::None => "",
+            Lock::Wait => " FOR UPDATE",
+            Lock::Skip => " FOR UPDATE SKIP LOCKED",
+        };
+        let mut statement = Statement::new(sql, params);
+        statement.sql.push_str(lock);
+        self.rows(statement).await
+    }
+
+    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, SessionError> {
+        self.run(Statement::new(sql, params)).await
+    }
+
+    async fn insert(&mut self, into: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<(), SessionError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.run(bulk::insert(into, &rows)).await.map(|_| ())
+    }
+
+    /// The server numbers the rows one by one, in the order in which we hand them over, and nobody promises in which
+    /// order it tells the numbers: sorted, they are in the order of the rows.
+    async fn insert_numbered(
+        &mut self,
+        into: Columns<'_>,
+        rows: Vec<Vec<Value>>,
+    ) -> Result<Vec<i64>, SessionError> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut statement = bulk::insert(into, &rows);
+        statement.sql.push_str(" RETURNING id");
+        let numbered = self.rows(statement).await?;
+        let id = |Row(values): Row| match values[..] {
+            [Value::Int(id)] => Some(id),
+            _ => None,
+        };
+        let mut ids: Vec<i64> = numbered.into_iter().filter_map(id).collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<u64, SessionError> {
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        self.run(bulk::update(set, &rows)).await
+    }
+
+    async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<u64, SessionError> {
+        let sql = format!("DELETE FROM {table} WHERE {key} IN ?");
+        self.run(Statement::new(&sql, &[Value::Ids(ids.to_vec())])).await
+    }
+
+    async fn now(&mut self) -> Result<Timestamp, SessionError> {
+        // Not the transaction's time, which stands still.
+        let sql = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)";
+        let rows = self.query(sql, &[], Lock::None).await?;
+        match rows.first() {
+            Some(Row(values)) if let [Value::Int(millis)] = values[..] => Ok(Timestamp::from_millis(millis)),
+            _ => Err(StoreError::Schema("the server does not tell the time".into()).into()),
+        }
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), SessionError> {
+        self.transaction.commit().await
+    }
+}
+
+impl Server for Postgres {
+    async fn run(connection: &mut PgConnection, sql: &'static str) -> Result<(), sqlx::Error> {
+        connection.execute(raw_sql(sql)).await.map(|_| ())
+    }
+
+    fn fault(error: &dyn DatabaseError) -> Fault {
+        fault(error.code().as_deref().unwrap_or(""))
+    }
+}
+
+fn fault(state: &str) -> Fault {
+    match (state, state.get(..2).unwrap_or("")) {
+        // Deadlock or serialization; lock not got in time; unique key taken; a table that another node creates too.
+        (_, "40") | ("55P03" | "23505" | "42P07", _) => Fault::Collision,
+        (_, "22" | "23") => Fault::Value,
+        // 3D: no such database; 28: wrong password; 3F: no such schema.
+        (_, "42" | "3D" | "3F" | "28") => Fault::Schema,
+        // Shutting down, starting up, out of connections, read-only, disk full, killed…
+        _ => Fault::Server,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_can_be_done() {
+        let check = |state, expected| assert_eq!(fault(state), expected, "{state}");
+        check("40P01", Fault::Collision);
+        check("40001", Fault::Collision);
+        check("55P03", Fault::Collision);
+        check("23505", Fault::Collision);
+        check("22001", Fault::Value);
+        check("42P01", Fault::Schema);
+        check("28P01", Fault::Schema);
+        check("57P01", Fault::Server);
+        check("25006", Fault::Server);
+        check("53300", Fault::Server);
+    }
+}

@@ -1,0 +1,233 @@
+//! What the two kinds of database server have in common: connections that may go at any moment, and statements about
+//! many rows, in which most columns say the same for all of them.
+
+use std::future::Future;
+use std::io;
+use std::time::Duration;
+
+use engine::StoreError;
+use sqlx::error::DatabaseError;
+use sqlx::pool::{PoolConnection, PoolOptions};
+use sqlx::{Database, Pool};
+
+use crate::session::{SessionError, Value};
+
+/// A kind of server, as far as its ways are its own.
+pub trait Server: Database {
+    /// Runs a statement that answers nothing.
+    fn run(
+        connection: &mut Self::Connection,
+        sql: &'static str,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// What an error that the server has sent means.
+    fn fault(error: &dyn DatabaseError) -> Fault;
+}
+
+/// What an error of the server means for whoever met it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Others were in the way.
+    Collision,
+    /// The value given can never be stored.
+    Value,
+    /// The tables or our rights are not what they should be.
+    Schema,
+    /// The server cannot work at present.
+    Server,
+}
+
+/// How connections are pooled, and what each is told first.
+pub fn pool_options<DB: Server>(connections: u32, settings: &'static str) -> PoolOptions<DB> {
+    PoolOptions::new()
+        .max_connections(connections.max(1))
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        // `Transaction::begin` finds out by itself, without a round trip before every transaction.
+        .test_before_acquire(false)
+        .after_connect(move |connection, _| Box::pin(DB::run(connection, settings)))
+}
+
+/// How long a call waits while the server is away, or all connections are in use.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Locks are waited for at most 5 s, by the session's settings. What takes longer than this will not answer any more:
+/// the link is dead, and TCP would notice only after minutes.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A transaction on a pooled connection.
+pub struct Transaction<DB: Server> {
+    /// Gone when the transaction is over.
+    connection: Option<PoolConnection<DB>>,
+    /// A statement is under way, or did not get an answer: nobody knows what the connection would say next.
+    unsettled: bool,
+    /// The error after which nothing of it can be committed.
+    failed: Option<SessionError>,
+}
+
+impl<DB: Server> Transaction<DB> {
+    /// Begins one. Idle connections to a server that was restarted meanwhile are thrown away until one works.
+    pub async fn begin(pool: &Pool<DB>, sql: &'static str) -> Result<Self, SessionError> {
+        // Every connection may be one of those; the one after them is new, and its failure is news.
+        for _ in 0..pool.size() {
+            match Self::begin_once(pool, sql).await {
+                Err(error) if is_lost::<DB>(&error) => continue,
+                other => return other.map_err(|error| surfaced::<DB>(&error)),
+            }
+        }
+        Self::begin_once(pool, sql).await.map_err(|error| surfaced::<DB>(&error))
+    }
+
+    async fn begin_once(pool: &Pool<DB>, sql: &'static str) -> Result<Self, sqlx::Error> {
+        let connection = pool.acquire().await?;
+        let mut transaction = Transaction { connection: Some(connection), unsettled: true, failed: None };
+        bounded(DB::run(transaction.connection(), sql)).await?;
+        transaction.unsettled = false;
+        Ok(transaction)
+    }
+
+    /// The connection, for one statement, whose answer goes to [`answered`](Self::answered).
+    pub fn connection(&mut self) -> &mut DB::Connection {
+        self.unsettled = true;
+        self.connection.as_mut().expect("it goes only with the transaction")
+    }
+
+    /// The meaning of what a statement has answered.
+    pub fn answered<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T, SessionError> {
+        self.unsettled = answer.as_ref().is_err_and(is_lost::<DB>);
+        answer.map_err(|error| {
+            let error = surfaced::<DB>(&error);
+            self.failed.get_or_insert_with(|| error.clone());
+            error
+        })
+    }
+
+    /// Commits. Whether a commit without an answer was done is not known.
+    pub async fn commit(mut self) -> Result<(), SessionError> {
+        if let Some(error) = self.failed.take() {
+            // PostgreSQL would say yes to the commit, and mean a rollback.
+            return Err(error);
+        }
+        let committed = bounded(DB::run(self.connection(), "COMMIT")).await;
+        match committed {
+            Ok(()) => {
+                // Back to the pool.
+                self.connection.take();
+                Ok(())
+            }
+            Err(sqlx::Error::Database(error)) if DB::fault(&*error) == Fault::Collision => {
+                self.unsettled = false;
+                Err(SessionError::Collision(error.to_string()))
+            }
+            Err(error) => Err(StoreError::CommitUnknown(error.to_string()).into()),
+        }
+    }
+}
+
+impl<DB: Server> Drop for Transaction<DB> {
+    /// What is not committed is rolled back at once: its locks stand in everybody's way. A connection that cannot say
+    /// so is closed, and the server knows what that means.
+    fn drop(&mut self) {
+        let Some(mut connection) = self.connection.take() else { return };
+        if self.unsettled {
+            connection.close_on_drop();
+            return;
+        }
+        tokio::spawn(async move {
+            if bounded(DB::run(&mut connection, "ROLLBACK")).await.is_err() {
+                connection.close_on_drop();
+            }
+        });
+    }
+}
+
+/// Gives up on an answer that will not come.
+pub async fn bounded<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"))),
+    }
+}
+
+/// Whether the connection is of no use any more.
+fn is_lost<DB: Server>(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Tls(_) => true,
+        // What a server says to its clients when it goes.
+        sqlx::Error::Database(error) => DB::fault(&**error) == Fault::Server,
+        _ => false,
+    }
+}
+
+/// The error as the steps see it. No variant repeats the address of the database, which may hold a password.
+pub fn surfaced<DB: Server>(error: &sqlx::Error) -> SessionError {
+    let text = error.to_string();
+    let error = match error {
+        sqlx::Error::Database(error) => match DB::fault(&**error) {
+            Fault::Collision => return SessionError::Collision(text),
+            Fault::Value => StoreError::Invalid(text),
+            Fault::Schema => StoreError::Schema(text),
+            Fault::Server => StoreError::Unavailable(text),
+        },
+        sqlx::Error::Configuration(_) => StoreError::Invalid(text),
+        sqlx::Error::PoolTimedOut => {
+            StoreError::Unavailable(format!("no free connection within {} s", ACQUIRE_TIMEOUT.as_secs()))
+        }
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => StoreError::Schema(text),
+        _ => StoreError::Unavailable(text),
+    };
+    SessionError::Store(error)
+}
+
+/// One column of many rows.
+pub enum Column<'a> {
+    /// Every row has this value.
+    Same(&'a Value),
+    /// The rows differ.
+    Each(Vec<&'a Value>),
+}
+
+/// The rows, column by column. There is at least one row.
+pub fn columns(rows: &[Vec<Value>]) -> Vec<Column<'_>> {
+    let width = rows.first().map_or(0, Vec::len);
+    let column = |index: usize| {
+        let values: Vec<&Value> = rows.iter().map(|row| &row[index]).collect();
+        if values.iter().all(|value| *value == values[0]) {
+            Column::Same(values[0])
+        } else {
+            Column::Each(values)
+        }
+    };
+    (0..width).map(column).collect()
+}
+
+/// The text between the `?` of a statement, of which those in quotes are no parameters.
+pub fn pieces(sql: &str) -> Vec<&str> {
+    let (mut pieces, mut from, mut quote) = (Vec::new(), 0, None);
+    for (at, byte) in sql.bytes().enumerate() {
+        match (quote, byte) {
+            (None, b'?') => {
+                pieces.push(&sql[from..at]);
+                from = at + 1;
+            }
+            (None, b'\'' | b'"' | b'`') => quote = Some(byte),
+            (Some(open), byte) if open == byte => quote = None,
+            _ => {}
+        }
+    }
+    pieces.push(&sql[from..]);
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_mark_in_quotes_is_text() {
+        assert_eq!(
+            pieces("a = ? AND b = '?''?' AND \"c?\" = ?"),
+            ["a = ", " AND b = '?''?' AND \"c?\" = ", ""]
+        );
+        assert_eq!(pieces("SELECT 1"), ["SELECT 1"]);
+    }
+}
