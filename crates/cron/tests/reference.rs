@@ -195,6 +195,13 @@ fn same_days(
     let fires = cron.iter_from(from, &utc, DstRule::QUARTZ).take_while(|fire| *fire <= to);
     let found: Vec<String> = fires.map(|fire| fire.to_string()).collect();
     prop_assert_eq!(&found, &expected, "{}", expr);
+
+    let before = |t: &Timestamp| cron.previous_before(*t, &utc, DstRule::QUARTZ).filter(|fire| *fire > from);
+    let just_after = Timestamp::from_millis(to.as_millis() + 1);
+    let mut backwards: Vec<String> =
+        std::iter::successors(before(&just_after), before).map(|fire| fire.to_string()).collect();
+    backwards.reverse();
+    prop_assert_eq!(&backwards, &expected, "{} backwards", expr);
     Ok(true)
 }
 
