@@ -131,9 +131,10 @@ impl Future for Sleeper {
             return Poll::Ready(());
         }
         let is_first = state.sleepers.sleep(self.bed, context.waker());
-        if !std::mem::replace(&mut state.has_thread, true) {
+        if !state.has_thread {
             let alarm = Arc::clone(&self.alarm);
             thread::spawn(move || alarm.run());
+            state.has_thread = true;
         } else if is_first {
             self.alarm.changed.notify_one();
         }

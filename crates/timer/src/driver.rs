@@ -196,6 +196,7 @@ impl Driver {
         let mut due = Vec::new();
         self.monotonic.advance(elapsed(now), &mut due);
         self.wall.advance(now.wall, &mut due);
+        let mut held = Vec::new();
         for (_, id) in due {
             let Some(task) = self.tasks.get_mut(&id) else { continue };
             let Place::Waiting(_, body) = std::mem::replace(&mut task.place, Place::Running) else {
@@ -203,16 +204,18 @@ impl Driver {
             };
             task.place = Place::InLine(body);
             if self.running.len() + self.line.len() >= self.limit {
-                let late = Late::Held {
+                held.push(Late::Held {
                     task: Arc::clone(&task.shared.name),
                     scheduled_at: task.due.at(now),
                     ahead: self.line.len(),
-                };
-                let hooks = Arc::clone(&self.hooks);
-                // Not here: a slow hook would hold up everything.
-                tokio::spawn(async move { hooks.late(&late) });
+                });
             }
             self.line.push_back(id);
+        }
+        if !held.is_empty() {
+            let hooks = Arc::clone(&self.hooks);
+            // Not here: a slow hook would hold up everything.
+            tokio::spawn(async move { held.iter().for_each(|late| hooks.late(late)) });
         }
     }
 

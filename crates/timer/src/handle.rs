@@ -57,7 +57,8 @@ impl Handle {
     /// When the next run is due, as far as that is known: the end of a run decides for a fixed delay or an own
     /// trigger. `None` when there will be none.
     pub fn next_at(&self) -> Option<Timestamp> {
-        let next = self.shared.status().next?;
+        let status = self.shared.status();
+        let next = status.next.filter(|_| !status.is_cancelled)?;
         Some(next.at(Now::read(&*self.clock)))
     }
 
@@ -97,7 +98,6 @@ impl Handle {
         let mut status = self.shared.status();
         let had_more = !status.is_over && !status.is_cancelled;
         status.is_cancelled = true;
-        status.next = None;
         drop(status);
         if had_more && let Some(commands) = self.commands.upgrade() {
             // A driver that is gone has cancelled everything already.

@@ -105,11 +105,15 @@ impl Scheduler {
     }
 
     /// Schedules every function marked [`#[scheduled]`](crate::scheduled) in this program, in the order of their
-    /// names.
+    /// names, and logs them: one that is missing was left out by the linker.
     pub fn start_scheduled(&self) -> Vec<Handle> {
         let mut found: Vec<_> = inventory::iter::<Scheduled>().collect();
         found.sort_by_key(|scheduled| scheduled.name);
-        found.into_iter().map(|scheduled| (scheduled.start)(self, scheduled.name)).collect()
+        let handles: Vec<_> = found.iter().map(|found| (found.start)(self, found.name)).collect();
+        for handle in &handles {
+            tracing::info!(task = handle.name(), next_at = ?handle.next_at(), "scheduled");
+        }
+        handles
     }
 
     /// How busy it is, as of a moment ago.

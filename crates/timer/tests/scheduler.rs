@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kit::{Kit, eventually, ms};
 use proptest::prelude::*;
-use tickwright_timer::{Clock, Fault, Late, Past, Shutdown, Timestamp, When};
+use tickwright_timer::{Clock, Fault, Late, Past, Scheduler, Shutdown, Timestamp, When};
 
 #[tokio::test]
 async fn each_rule_fires_at_its_instants_and_not_before() {
@@ -130,7 +130,7 @@ async fn failures_and_panics_are_reported_and_the_task_goes_on() {
 #[tokio::test]
 async fn a_panicking_hook_stops_nothing() {
     let clock = tickwright_timer::testing::ManualClock::new(kit::at(0));
-    let builder = tickwright_timer::Scheduler::builder().clock(Arc::new(clock.clone())).max_running(1);
+    let builder = Scheduler::builder().clock(Arc::new(clock.clone())).max_running(1);
     let scheduler = builder.on_error(|_| panic!("hook")).on_late(|_| panic!("hook")).start();
     let tasks =
         ["a", "b"].map(|name| scheduler.spawn(name, When::fixed_rate(ms(10)), || async { Err("no") }));
@@ -355,6 +355,32 @@ impl Drop for OnDrop {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
+}
+
+/// The real clock and several threads: nothing here depends on how fast they are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_crowd_runs_once_each_or_was_cancelled_before() {
+    let scheduler = Scheduler::builder().max_running(8).on_late(|_| {}).start();
+    let runs: Vec<_> = (0..2_000).map(|_| Arc::new(AtomicUsize::new(0))).collect();
+    let spawn = |(number, runs): (u64, &Arc<AtomicUsize>)| {
+        let runs = Arc::clone(runs);
+        let when = When::after(Duration::from_micros(number * 7919 % 5_000));
+        scheduler.spawn("one of many", when, move || {
+            runs.fetch_add(1, Ordering::SeqCst);
+            std::future::ready(())
+        })
+    };
+    let tasks: Vec<_> = (0..).zip(&runs).map(spawn).collect();
+    for task in tasks.iter().step_by(2) {
+        task.cancel();
+    }
+    for (number, (task, runs)) in tasks.iter().zip(&runs).enumerate() {
+        task.over().await;
+        let runs = runs.load(Ordering::SeqCst);
+        assert_eq!(runs as u64, task.count());
+        assert!(runs == 1 || runs == 0 && number % 2 == 0, "task {number} ran {runs} times");
+    }
+    eventually(|| scheduler.load().tasks == 0).await;
 }
 
 /// Lets time pass step by step and compares the due instants of the runs each step brought.
