@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cron::Timestamp;
 
-use crate::job::{Job, JobId, JobSpec};
+use crate::job::{AppId, Job, JobId, JobSpec};
 use crate::policy::Target;
 use crate::run::{Disposition, Node, Order, Origin, Outcome, Run, RunId, RunState, Unsent};
 
@@ -109,6 +109,9 @@ pub trait Store: Send + Sync {
     async fn prune(&self, retention: &Retention, max: usize) -> Result<usize, StoreError>;
 
     // ── Control ───────────────────────────────────────────────────────────────────────────────────────────
+
+    /// The group of executors of that name, created if it does not exist.
+    async fn ensure_app(&self, name: &str) -> Result<AppId, StoreError>;
 
     /// Adds a job, stopped. A key that exists already is a [`StoreError::Conflict`].
     async fn create_job(&self, spec: &JobSpec) -> Result<JobId, StoreError>;
