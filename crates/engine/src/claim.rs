@@ -58,7 +58,11 @@ impl Engine {
             self.put_into_outbox(waiting).await;
             if !more {
                 let until_next = next_at.map_or(POLL_MAX, |at| at.duration_since(self.now()));
-                return Ok(if until_next.is_zero() { HELD_BACK } else { until_next.min(POLL_MAX) });
+                return Ok(if until_next.is_zero() {
+                    HELD_BACK
+                } else {
+                    until_next.clamp(POLL_MIN, POLL_MAX)
+                });
             }
         }
     }
@@ -90,6 +94,9 @@ const HELD_MAX: usize = 50_000;
 /// How long to wait when nothing may be claimed for now, or what is due cannot be (a cancelled run of its job waits for
 /// its node).
 const HELD_BACK: Duration = Duration::from_millis(50);
+
+/// A little patience lets one transaction claim more; only jobs whose runs must not overlap are that much later.
+const POLL_MIN: Duration = Duration::from_millis(20);
 
 /// Claims look 1.5 s ahead, so this often is in time for everything that others add.
 const POLL_MAX: Duration = Duration::from_millis(500);

@@ -134,14 +134,19 @@ impl Engine {
             _ = &mut work => {}
         }
         self.inner.stopping.store(true, Ordering::Relaxed);
-        tokio::select! {
+        let settled = tokio::select! {
             biased;
-            () = self.settled() => {}
-            _ = &mut work => {}
-            () = self.inner.clock.sleep(self.inner.options.drain) => {}
-        }
+            () = self.settled() => true,
+            _ = &mut work => false,
+            () = self.inner.clock.sleep(self.inner.options.drain) => false,
+        };
         let node = self.life().as_ref().map(|life| life.node.clone());
         if let Some(node) = node {
+            if !settled {
+                // What may have been sent must not be handed back as if it had not been.
+                tracing::warn!(%node, "stopping with requests unanswered; the others ask about them when the lease ends");
+                return;
+            }
             tokio::select! {
                 biased;
                 left = self.inner.store.leave(&node) => if let Err(error) = left {
