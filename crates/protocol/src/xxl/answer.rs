@@ -1,0 +1,132 @@
+//! The answer to every call: a code, a message, and a payload in one of two fields.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{CODE_FAIL, CODE_OK, lenient};
+
+/// An answer, either way.
+///
+/// Written with the payload in both fields, so that clients of every lineage find it:
+///
+/// ```
+/// use tickwright_protocol::xxl::Answer;
+///
+/// assert_eq!(Answer::ok().to_json(), r#"{"code":200,"msg":"Success","content":null,"data":null}"#);
+/// let answer = Answer::read(br#"{"code":"500","msg":"boom"}"#)?;
+/// assert!(!answer.is_ok());
+/// assert_eq!(answer.message(), "boom");
+/// # Ok::<(), tickwright_protocol::xxl::AnswerError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// 200, or what went wrong.
+    pub code: i32,
+    /// A text for people; some clients match it.
+    pub msg: Option<String>,
+    /// What was asked for. Must be a text or null, except in the answer to `/log`.
+    pub payload: Value,
+}
+
+impl Answer {
+    /// All went well.
+    pub fn ok() -> Answer {
+        Answer::with(Value::Null)
+    }
+
+    /// All went well, and here it is.
+    pub fn with(payload: Value) -> Answer {
+        Answer { code: CODE_OK, msg: Some("Success".to_owned()), payload }
+    }
+
+    /// It failed, and this is why.
+    pub fn fail(msg: impl Into<String>) -> Answer {
+        Answer { code: CODE_FAIL, msg: Some(msg.into()), payload: Value::Null }
+    }
+
+    /// Whether the code says so.
+    pub fn is_ok(&self) -> bool {
+        self.code == CODE_OK
+    }
+
+    /// The message, empty if there is none.
+    pub fn message(&self) -> &str {
+        self.msg.as_deref().unwrap_or_default()
+    }
+
+    /// The payload as a type, if it is one.
+    pub fn payload_as<T: DeserializeOwned>(&self) -> Option<T> {
+        T::deserialize(&self.payload).ok()
+    }
+
+    /// As a body that every lineage reads.
+    pub fn to_json(&self) -> String {
+        let written = Written {
+            code: self.code,
+            msg: self.msg.as_deref(),
+            content: &self.payload,
+            data: &self.payload,
+        };
+        serde_json::to_string(&written).expect("texts and values have no unwritable part")
+    }
+
+    /// Reads an answer of any lineage: the payload is `data`, else `content`; a missing code is a failure.
+    pub fn read(body: &[u8]) -> Result<Answer, AnswerError> {
+        let read: Read = lenient::object(body).map_err(|error| AnswerError(error.to_string()))?;
+        let payload = if read.data.is_null() { read.content } else { read.data };
+        Ok(Answer { code: read.code, msg: read.msg, payload })
+    }
+}
+
+/// The body is no answer at all: not a JSON object, or its code is no number.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the answer is not of this protocol ({0}); check the address")]
+pub struct AnswerError(String);
+
+#[derive(Serialize)]
+struct Written<'a> {
+    code: i32,
+    msg: Option<&'a str>,
+    content: &'a Value,
+    data: &'a Value,
+}
+
+#[derive(Deserialize)]
+struct Read {
+    #[serde(default, deserialize_with = "lenient::integer_or_default")]
+    code: i32,
+    #[serde(default)]
+    msg: Option<String>,
+    #[serde(default)]
+    content: Value,
+    #[serde(default)]
+    data: Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_every_lineage_are_read() {
+        check(r#"{"code":200}"#, 200, "", Value::Null);
+        check(r#"{"code":200,"msg":null,"content":null}"#, 200, "", Value::Null);
+        check(r#"{"code":200,"msg":null,"content":"7"}"#, 200, "", "7".into());
+        check(r#"{"code":200,"data":"7","msg":"Success","success":true}"#, 200, "Success", "7".into());
+        check(r#"{"code":200,"data":null,"content":"old"}"#, 200, "", "old".into());
+        check(r#"{"code":"200","data":"new","content":"old"}"#, 200, "", "new".into());
+        check(r#"{"msg":"no code"}"#, 0, "no code", Value::Null);
+    }
+
+    fn check(body: &str, code: i32, msg: &str, payload: Value) {
+        let answer = Answer::read(body.as_bytes()).unwrap();
+        assert_eq!((answer.code, answer.message(), &answer.payload), (code, msg, &payload), "{body}");
+    }
+
+    #[test]
+    fn what_is_no_answer_is_an_error_and_not_a_crash() {
+        for body in ["", "null", "[]", "[{\"code\":200}]", "<html>", r#"{"code":"ok"}"#, r#"{"code":2e2}"#] {
+            assert!(Answer::read(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+}

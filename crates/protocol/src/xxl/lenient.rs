@@ -1,0 +1,95 @@
+//! Reading numbers and texts the way Gson does: a number may stand in a string, and null is the same as absent.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserializer, Error, Unexpected, Visitor};
+use serde::{Deserialize, de};
+
+/// Reads an object. Left alone, serde would also take a list for the fields in their order.
+pub fn object<'a, T: Deserialize<'a>>(json: &'a [u8]) -> serde_json::Result<T> {
+    match json.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{') | None => serde_json::from_slice(json),
+        Some(_) => Err(serde_json::Error::custom("expected a JSON object")),
+    }
+}
+
+/// An integer, plain or in a string.
+pub fn integer<'de, D: Deserializer<'de>, T: TryFrom<i64>>(from: D) -> Result<T, D::Error> {
+    from.deserialize_any(Integer(PhantomData))
+}
+
+/// An integer, plain or in a string; null is the default.
+pub fn integer_or_default<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<i64> + Default,
+{
+    Ok(maybe_integer(from)?.unwrap_or_default())
+}
+
+/// An integer, plain or in a string, or null.
+pub fn maybe_integer<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<i64>,
+{
+    struct OrNull<T>(PhantomData<T>);
+
+    impl<'de, T: TryFrom<i64>> Visitor<'de> for OrNull<T> {
+        type Value = Option<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an integer or null")
+        }
+
+        fn visit_none<E: Error>(self) -> Result<Option<T>, E> {
+            Ok(None)
+        }
+
+        fn visit_unit<E: Error>(self) -> Result<Option<T>, E> {
+            Ok(None)
+        }
+
+        fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Option<T>, D::Error> {
+            integer(from).map(Some)
+        }
+    }
+
+    from.deserialize_option(OrNull(PhantomData))
+}
+
+/// A text; null is the empty one.
+pub fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+struct Integer<T>(PhantomData<T>);
+
+impl<T: TryFrom<i64>> Visitor<'_> for Integer<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an integer")
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<T, E> {
+        T::try_from(value).map_err(|_| E::invalid_value(Unexpected::Signed(value), &self))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<T, E> {
+        let signed =
+            i64::try_from(value).map_err(|_| E::invalid_value(Unexpected::Unsigned(value), &self))?;
+        self.visit_i64(signed)
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<T, E> {
+        // As strict as JSON: no plus sign, no space, no exponent.
+        let digits = value.strip_prefix('-').unwrap_or(value);
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(E::invalid_value(Unexpected::Str(value), &self));
+        }
+        let number = value.parse().map_err(|_| E::invalid_value(Unexpected::Str(value), &self))?;
+        self.visit_i64(number)
+    }
+}

@@ -1,0 +1,52 @@
+//! XXL-JOB's protocol, every lineage of it (2.2.0 to 3.5).
+//!
+//! Written so that all understand it, read so that all are understood: numbers may stand in strings, unknown fields
+//! are ignored, results come in either field.
+//!
+//! | who asks | path | body | answer |
+//! |---|---|---|---|
+//! | executor | `/api/registry`, `/api/registryRemove` | [`Registry`] | [`Answer`] |
+//! | executor | `/api/callback` | [`write_callbacks`], [`read_callbacks`] | [`Answer`] |
+//! | centre | `/beat` | anything | [`Answer`] |
+//! | centre | `/run`, `/trigger` | [`TriggerRequest`] | [`Answer`] |
+//! | centre | `/idleBeat`, `/kill` | [`JobRequest`] | [`Answer`] |
+//! | centre | `/log` | [`LogRequest`] | [`Answer`] with a [`LogPage`] |
+
+mod answer;
+mod block;
+mod callback;
+mod glue;
+mod lenient;
+mod lineage;
+mod log;
+mod registry;
+pub mod texts;
+mod trigger;
+
+pub use answer::{Answer, AnswerError};
+pub use block::BlockStrategy;
+pub use callback::{CallbackItem, CallbackShape, MalformedItem, read_callbacks, write_callbacks};
+pub use glue::GlueType;
+pub use lineage::Lineage;
+pub use log::{LogPage, LogRequest};
+pub use registry::Registry;
+pub use trigger::{JobRequest, TriggerRequest};
+
+/// The header that carries the token. Sent exactly so: some ports look it up by its letters.
+pub const TOKEN_HEADER: &str = "XXL-JOB-ACCESS-TOKEN";
+/// The header that carries the executor's application name, from the newest lineage on.
+pub const APP_HEADER: &str = "XXL-JOB-APPNAME";
+/// The content type of every request.
+pub const CONTENT_TYPE: &str = "application/json;charset=UTF-8";
+
+/// All went well.
+pub const CODE_OK: i32 = 200;
+/// It failed.
+pub const CODE_FAIL: i32 = 500;
+/// The run took longer than it may.
+pub const CODE_TIMEOUT: i32 = 502;
+
+/// A stock executor takes no larger request body, and neither does ours.
+pub const BODY_MAX: usize = 5 * 1024 * 1024;
+/// How many results the newer executors put into one callback.
+pub const CALLBACK_BATCH_MAX: usize = 50;
