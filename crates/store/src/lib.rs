@@ -1,1 +1,103 @@
-//! store
+//! What do we remember? SQLite, MySQL/MariaDB and PostgreSQL behind [`engine::Store`].
+//!
+//! Each method of the store is one transaction. Its steps are written once, over [`session::Session`]; a database
+//! brings only what differs: how many rows are written at a time, how they are locked, what its errors mean.
+//! XXL-JOB's tables are our tables: their words stop in `jobs.rs` and `runs.rs`.
+
+mod adopt;
+mod alerts;
+mod claim;
+mod complete;
+#[cfg(feature = "conformance")]
+#[allow(
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "tests: their names say what they show, and they may panic"
+)]
+pub mod conformance;
+mod control;
+#[cfg(feature = "conformance")]
+pub mod faults;
+mod jobs;
+mod moves;
+mod mysql;
+mod nodes;
+mod postgres;
+mod prune;
+mod read;
+mod runs;
+mod schema;
+mod server;
+mod session;
+mod sql_store;
+mod sqlite;
+mod wall;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cron::Zone;
+use engine::{Store, StoreError};
+use timer::SystemClock;
+
+pub use mysql::MySqlStore;
+pub use postgres::PostgresStore;
+pub use sql_store::SqlStore;
+pub use sqlite::SqliteStore;
+
+/// Opens the store that `url` names, and creates its tables where they are missing:
+/// `sqlite:path/to/file.db`, `sqlite::memory:`, `mysql://user:password@host/database` or
+/// `postgres://user:password@host/database`.
+///
+/// `?shared=true` after a SQLite file lets several processes of one machine use it.
+pub async fn open(url: &str, mut options: Options) -> Result<Arc<dyn Store>, StoreError> {
+    let Some((scheme, rest)) = url.split_once(':') else {
+        return Err(unknown(url));
+    };
+    match scheme {
+        "sqlite" if rest == ":memory:" => Ok(Arc::new(SqliteStore::in_memory(Arc::new(SystemClock::new()))?)),
+        "sqlite" => {
+            let (path, settings) = rest.split_once('?').unwrap_or((rest, ""));
+            options.shared |= match settings {
+                "" | "shared=false" => false,
+                "shared=true" => true,
+                other => {
+                    return Err(StoreError::Invalid(format!(
+                        "`{other}` is not a setting of a SQLite file; the only one is `shared=true`"
+                    )));
+                }
+            };
+            Ok(Arc::new(SqliteStore::open(Path::new(path), options).await?))
+        }
+        "mysql" | "mariadb" => Ok(Arc::new(MySqlStore::open(url, options).await?)),
+        "postgres" | "postgresql" => Ok(Arc::new(PostgresStore::open(url, options).await?)),
+        _ => Err(unknown(url)),
+    }
+}
+
+/// Says so without repeating the address, which may hold a password.
+fn unknown(url: &str) -> StoreError {
+    let scheme = url.split(':').next().unwrap_or_default();
+    StoreError::Invalid(format!(
+        "`{scheme}` is not a database we know; an address begins with `sqlite:`, `mysql://` or `postgres://`"
+    ))
+}
+
+/// How a database is used.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whose wall time XXL-JOB's `DATETIME` columns hold, and the zone of cron jobs that name none.
+    /// All nodes of one database must agree. Default: the machine's.
+    pub zone: Zone,
+    /// SQLite: several processes of this machine use the file. Each transaction then waits for the others', and a
+    /// process that died is noticed only when its lease ends. Default: no.
+    pub shared: bool,
+    /// MySQL, PostgreSQL: at most so many connections. Default: 8.
+    pub connections: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { zone: Zone::system(), shared: false, connections: 8 }
+    }
+}

@@ -1,0 +1,536 @@
+//! One node takes what is due: jobs whose claim time has come, and runs that wait.
+//!
+//! Who fires an instant is decided by the compare-and-set on the job's old next time in XXL-JOB's own row. Locks that
+//! are skipped spread the work; none of this waits for another claim.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use engine::policy::Target;
+use engine::{
+    Assignment, Claim, Disposition, Fire, Job, JobId, LOOK_AHEAD, NextFire, Node, Order, Outcome, Plan,
+    Planner, Run, RunEvent, RunId, RunState, Shard, Slots,
+};
+use timer::Timestamp;
+
+use crate::jobs::{self, Stored};
+use crate::runs::{self, Closing, Entry, Opening};
+use crate::session::{Columns, Lock, Session, SessionError, Value};
+use crate::sql_store::Tables;
+use crate::{adopt, nodes};
+
+// ── Jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn claim_due(
+    s: &mut dyn Session,
+    tables: &Tables,
+    node: &Node,
+    now: Timestamp,
+    slots: Slots,
+    max: usize,
+    planner: &dyn Planner,
+) -> Result<Claim, SessionError> {
+    nodes::check_alive(s, node, now).await?;
+    let (ids, more) = take_due(s, now, slots, max).await?;
+    let mut found = jobs::load(s, tables, &ids).await?;
+    leave_out_changed(s, planner, &ids, &mut found).await?;
+
+    let due: Vec<Stored> = found.into_values().collect();
+    let plans: Vec<Plan> = due.iter().map(|stored| planner.plan(&stored.job)).collect();
+    advance(s, &due, &plans).await?;
+
+    let mut claim = Claim { more, ..Claim::default() };
+    let mut rows = Rows { opened: open_fires(s, &due).await?, ..Rows::default() };
+    for (stored, plan) in due.iter().zip(plans) {
+        // An unsent holder of the place is asked to go; the fire waits for its answer.
+        let waits = plan.replace
+            && match end_holder(s, tables, now, &stored.job).await? {
+                Ended::All(runs) => {
+                    claim.replaced.extend(sent_orders(&stored.job, runs));
+                    false
+                }
+                Ended::Asked => true,
+            };
+        rows.add(stored, plan, node, waits, now);
+    }
+    claim.orders = rows.write(s, tables, &due).await?;
+    if !claim.more {
+        claim.next_at = next_claim(s, now).await?;
+    }
+    Ok(claim)
+}
+
+/// The jobs whose time has come, locked, and whether there are more.
+async fn take_due(
+    s: &mut dyn Session,
+    now: Timestamp,
+    slots: Slots,
+    max: usize,
+) -> Result<(Vec<i64>, bool), SessionError> {
+    let (filter, others) = slot_filter(slots, "claim_ms", slots.others_before);
+    let sql = format!(
+        "SELECT job_id FROM tw_job WHERE claim_ms <= ?{filter} \
+         AND job_id NOT IN (SELECT job_id FROM tw_fire WHERE state = 2) ORDER BY claim_ms, job_id LIMIT ?"
+    );
+    let mut params = vec![now.into()];
+    params.extend(others);
+    params.push(limit(max, 1));
+    let rows = s.query(&sql, &params, Lock::Skip).await?;
+    let mut ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
+    let more = ids.len() > max;
+    ids.truncate(max);
+    ids.sort_unstable();
+    Ok((ids, more))
+}
+
+/// A condition for our slots, or for what was left lying by others; with its parameter, if it needs one.
+fn slot_filter(slots: Slots, column: &str, others_before: Timestamp) -> (String, Option<Value>) {
+    if slots.mask == u64::MAX {
+        return (String::new(), None);
+    }
+    let ours = (0..64).filter(|slot| slots.mask & (1 << slot) != 0).map(|slot| slot.to_string());
+    let ours: Vec<String> = ours.collect();
+    let ours = if ours.is_empty() { "-1".to_owned() } else { ours.join(", ") };
+    (format!(" AND (job_id % 64 IN ({ours}) OR {column} <= ?)"), Some(others_before.into()))
+}
+
+fn limit(max: usize, beyond: usize) -> Value {
+    i64::try_from(max.saturating_add(beyond)).unwrap_or(i64::MAX).into()
+}
+
+/// Leaves out jobs that others have changed since our row was written, and brings the row in line.
+async fn leave_out_changed(
+    s: &mut dyn Session,
+    planner: &dyn Planner,
+    ids: &[i64],
+    found: &mut BTreeMap<i64, Stored>,
+) -> Result<(), SessionError> {
+    for id in ids {
+        match found.get(id) {
+            Some(stored) if stored.is_in_line() && stored.job.problem.is_none() => continue,
+            Some(stored) => adopt::align(s, &stored.job, planner).await?,
+            None => set_shadows(s, vec![vec![(*id).into(), Value::Null, Value::Null]]).await?,
+        }
+        found.remove(id);
+    }
+    Ok(())
+}
+
+async fn set_shadows(s: &mut dyn Session, rows: Vec<Vec<Value>>) -> Result<(), SessionError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let set = Columns { table: "tw_job", keys: &["job_id"], columns: &["next_ms", "claim_ms"] };
+    s.update(set, rows).await?;
+    Ok(())
+}
+
+/// Moves the jobs to their next times, if they are still where they were read.
+async fn advance(s: &mut dyn Session, due: &[Stored], plans: &[Plan]) -> Result<(), SessionError> {
+    let mut shadows = Vec::with_capacity(due.len());
+    let (mut moved, mut stopped) = (Vec::with_capacity(due.len()), Vec::new());
+    for (stored, plan) in due.iter().zip(plans) {
+        let id = Value::Int(stored.job.id.0);
+        let old: Value = stored.job.next_fire_at.map_or(0.into(), Value::from);
+        let (next, claim) = jobs::next_columns(plan.next);
+        shadows.push(vec![id.clone(), next.into(), claim.into()]);
+        let row = vec![id, old.clone(), 1.into(), old, next.map_or(0.into(), Value::from)];
+        match plan.next {
+            NextFire::Never => stopped.push(row),
+            NextFire::At { .. } | NextFire::AfterRun => moved.push(row),
+        }
+    }
+    let stops: Vec<i64> =
+        stopped.iter().map(|row| if let Value::Int(id) = row[0] { id } else { 0 }).collect();
+    for rows in [moved, stopped] {
+        compare_and_set(s, rows).await?;
+    }
+    if !stops.is_empty() {
+        s.execute("UPDATE xxl_job_info SET trigger_status = 0 WHERE id IN ?", &[Value::Ids(stops)]).await?;
+    }
+    set_shadows(s, shadows).await
+}
+
+async fn compare_and_set(s: &mut dyn Session, rows: Vec<Vec<Value>>) -> Result<(), SessionError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let wanted = rows.len() as u64;
+    let set = Columns {
+        table: "xxl_job_info",
+        keys: &["id", "trigger_next_time", "trigger_status"],
+        columns: &["trigger_last_time", "trigger_next_time"],
+    };
+    match s.update(set, rows).await? {
+        moved if moved == wanted => Ok(()),
+        moved => Err(SessionError::Collision(format!("{} jobs were changed meanwhile", wanted - moved))),
+    }
+}
+
+/// The scheduled fires of these jobs that have open runs already: such an instant is not opened again, as happens when
+/// somebody sets a job's next time back.
+async fn open_fires(s: &mut dyn Session, due: &[Stored]) -> Result<BTreeSet<(i64, i64, i64)>, SessionError> {
+    if due.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let ids = due.iter().map(|stored| stored.job.id.0).collect();
+    let earliest = due.iter().filter_map(|stored| stored.job.next_fire_at).min();
+    let sql =
+        "SELECT job_id, scheduled_ms, kind FROM tw_fire WHERE job_id IN ? AND scheduled_ms >= ? AND kind < 3";
+    let rows = s.query(sql, &[Value::Ids(ids), earliest.unwrap_or_default().into()], Lock::None).await?;
+    let key = |row: crate::session::Row| {
+        let mut row = row.read();
+        Ok((row.int()?, row.int()?, row.int()?))
+    };
+    rows.into_iter().map(key).collect()
+}
+
+/// The rows that a claim of jobs writes.
+#[derive(Default)]
+struct Rows {
+    opened: BTreeSet<(i64, i64, i64)>,
+    /// The runs, each with the place of its job among the due ones.
+    runs: Vec<(usize, Run)>,
+    /// What was not sent, each with the place among the runs of the one it went into.
+    unsent: Vec<(Entry, Option<usize>)>,
+    jobs: usize,
+}
+
+impl Rows {
+    fn add(&mut self, stored: &Stored, plan: Plan, node: &Node, waits: bool, now: Timestamp) {
+        let job = stored.job.id;
+        let mut last_fire = None;
+        for fire in plan.fires {
+            if self.opened.contains(&(job.0, fire.scheduled_at.as_millis(), fire.origin.to_numbers().0)) {
+                continue;
+            }
+            last_fire = Some(self.runs.len());
+            let waits = waits || fire.waits;
+            let runs = if waits { vec![waiting(job, &fire)] } else { claimed(job, &fire, node) };
+            self.runs.extend(runs.into_iter().map(|run| (self.jobs, run)));
+        }
+        for unsent in plan.unsent {
+            let into = if unsent.disposition == Disposition::Coalesced { last_fire } else { None };
+            let entry = Entry { job, unsent, run: None, fire: None, at: now, superseded: runs::LOST };
+            self.unsent.push((entry, into));
+        }
+        self.jobs += 1;
+    }
+
+    /// Writes it all; gives the runs that are claimed, in the order they are due.
+    async fn write(
+        self,
+        s: &mut dyn Session,
+        tables: &Tables,
+        due: &[Stored],
+    ) -> Result<Vec<Order>, SessionError> {
+        let owners: Vec<usize> = self.runs.iter().map(|(job, _)| *job).collect();
+        let openings = self.runs.into_iter().map(|(job, run)| Opening { run, job: &due[job].job });
+        let runs = runs::open(s, tables, openings.collect()).await?;
+        let unsent =
+            self.unsent.into_iter().map(|(entry, into)| Entry { run: into.map(|i| runs[i].id), ..entry });
+        runs::record(s, unsent.collect()).await?;
+
+        let shared: Vec<Arc<Job>> = due.iter().map(|stored| Arc::new(stored.job.clone())).collect();
+        let orders = runs.into_iter().zip(owners).filter(|(run, _)| run.state == RunState::Claimed);
+        let mut orders: Vec<Order> =
+            orders.map(|(run, job)| Order { run, job: shared[job].clone() }).collect();
+        sort_by_due(&mut orders);
+        Ok(orders)
+    }
+}
+
+fn waiting(job: JobId, fire: &Fire) -> Run {
+    runs::waiting(job, fire.origin, fire.scheduled_at, fire.due_at)
+}
+
+/// One run for each target; one without an address if there is none.
+fn claimed(job: JobId, fire: &Fire, node: &Node) -> Vec<Run> {
+    let nobody = [Target::AtSend];
+    let targets = if fire.targets.is_empty() { &nobody[..] } else { &fire.targets[..] };
+    let shards = targets.iter().zip(shards(targets.len()));
+    let run = |(target, shard): (&Target, Shard)| Run {
+        shard,
+        state: RunState::Claimed,
+        node: Some(node.clone()),
+        address: target.address().map(str::to_owned),
+        ..waiting(job, fire)
+    };
+    shards.map(run).collect()
+}
+
+fn shards(total: usize) -> impl Iterator<Item = Shard> {
+    let total = u32::try_from(total).unwrap_or(u32::MAX);
+    (0..total).map(move |index| Shard { index, total })
+}
+
+fn sort_by_due(orders: &mut [Order]) {
+    orders.sort_by_key(|order| (order.run.due_at, order.run.id));
+}
+
+async fn next_claim(s: &mut dyn Session, now: Timestamp) -> Result<Option<Timestamp>, SessionError> {
+    let sql = "SELECT MIN(claim_ms) FROM tw_job WHERE claim_ms > ?";
+    let rows = s.query(sql, &[now.into()], Lock::None).await?;
+    Ok(rows.into_iter().next().map(|row| row.read().maybe_instant()).transpose()?.flatten())
+}
+
+/// What became of the run that held a job's one place.
+enum Ended {
+    /// It is over, with all that belonged to its fire.
+    All(Vec<Run>),
+    /// A node has a part of it that may or may not have been sent; that is asked to go.
+    Asked,
+}
+
+async fn end_holder(
+    s: &mut dyn Session,
+    tables: &Tables,
+    now: Timestamp,
+    job: &Job,
+) -> Result<Ended, SessionError> {
+    let open = runs::select(s, "WHERE job_id = ? ORDER BY log_id", &[job.id.0.into()], Lock::Wait).await?;
+    let fires: BTreeSet<RunId> =
+        open.iter().filter(|run| run.state != RunState::Waiting).map(|run| run.fire).collect();
+    let holders: Vec<Run> = open.into_iter().filter(|run| fires.contains(&run.fire)).collect();
+
+    let is_with_node = |run: &Run| matches!(run.state, RunState::Claimed | RunState::Cancelling);
+    if holders.iter().any(is_with_node) {
+        let asked: Vec<Run> = holders.into_iter().filter_map(asked_to_cancel).collect();
+        runs::save(s, &asked).await?;
+        return Ok(Ended::Asked);
+    }
+    let outcome = Outcome::Cancelled("a later fire of the job took its place".into());
+    let closings: Vec<Closing> = holders.into_iter().map(|run| Closing::last(run, outcome.clone())).collect();
+    runs::close(s, tables, now, &closings).await?;
+    Ok(Ended::All(closings.into_iter().map(|closing| closing.run).collect()))
+}
+
+/// Those of the ended runs whose executors are to be told.
+fn sent_orders(job: &Job, ended: Vec<Run>) -> impl Iterator<Item = Order> {
+    let job = Arc::new(job.clone());
+    let sent = ended.into_iter().filter(|run| run.state != RunState::Waiting);
+    sent.map(move |run| Order { run, job: job.clone() })
+}
+
+/// The run as control wants it gone; `None` if no node has it. It keeps its version: the node that has it may just be
+/// writing down what became of it, and that still counts.
+pub fn asked_to_cancel(mut run: Run) -> Option<Run> {
+    run.state = run.state.after(RunEvent::AskCancel).ok()?;
+    Some(run)
+}
+
+// ── Waiting runs ────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn claim_waiting(
+    s: &mut dyn Session,
+    tables: &Tables,
+    node: &Node,
+    now: Timestamp,
+    slots: Slots,
+    max: usize,
+    planner: &dyn Planner,
+) -> Result<Claim, SessionError> {
+    nodes::check_alive(s, node, now).await?;
+    let (waiting, more) = take_waiting(s, now, slots, max).await?;
+    let mut ids: Vec<i64> = waiting.iter().map(|run| run.job.0).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut found = jobs::load(s, tables, &ids).await?;
+    let waiting = with_places(s, tables, waiting, &mut found).await?;
+
+    let mut claim = Claim { more, ..Claim::default() };
+    let mut taken = Taken::default();
+    for run in waiting {
+        if taken.ended.contains(&run.id) {
+            continue;
+        }
+        let Some(stored) = found.get_mut(&run.job.0) else {
+            taken.closed.push(Closing::last(run, Outcome::Cancelled("its job is gone".into())));
+            continue;
+        };
+        let exclusive = stored.job.spec.overlap.is_exclusive();
+        let seen = seen_by(stored, &run);
+        let place_is_free = seen.running.is_none_or(|holder| holder == run.id);
+        let targets = match planner.assign(&seen, &run) {
+            Assignment::Send(targets) if place_is_free || !exclusive => targets,
+            Assignment::Send(_) => {
+                taken.saved.push(left(run, now + LOOK_AGAIN));
+                continue;
+            }
+            Assignment::Leave(at) => {
+                taken.saved.push(left(run, at));
+                continue;
+            }
+            Assignment::Block(reason) => {
+                taken.closed.push(Closing::last(run, Outcome::Dropped(Disposition::Blocked, reason)));
+                stored.job.waiting = stored.job.waiting.saturating_sub(1);
+                continue;
+            }
+            Assignment::Replace(targets) if place_is_free => targets,
+            // Its place went to another just now.
+            Assignment::Replace(_) if taken.has_sent(run.job) => {
+                taken.saved.push(left(run, now + LOOK_AGAIN));
+                continue;
+            }
+            Assignment::Replace(targets) => match end_holder(s, tables, now, &stored.job).await? {
+                Ended::All(runs) => {
+                    taken.ended.extend(runs.iter().map(|run| run.id));
+                    claim.replaced.extend(sent_orders(&stored.job, runs));
+                    targets
+                }
+                Ended::Asked => {
+                    taken.saved.push(left(run, now + LOOK_AGAIN));
+                    continue;
+                }
+            },
+        };
+        if exclusive {
+            stored.job.running = Some(run.id);
+            stored.holder_fire = Some(run.fire);
+            stored.job.waiting = stored.job.waiting.saturating_sub(1);
+        }
+        taken.send(run, targets, node);
+    }
+    claim.orders = taken.write(s, tables, now, &found).await?;
+    if !claim.more {
+        claim.next_at = next_waiting(s, now).await?;
+    }
+    Ok(claim)
+}
+
+/// How soon somebody looks again at a run whose place was taken while it was assigned.
+const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(2_500);
+
+async fn take_waiting(
+    s: &mut dyn Session,
+    now: Timestamp,
+    slots: Slots,
+    max: usize,
+) -> Result<(Vec<Run>, bool), SessionError> {
+    let (filter, others) = slot_filter(slots, "due_ms", slots.others_before + LOOK_AHEAD);
+    let tail = format!("WHERE state = 0 AND due_ms <= ?{filter} ORDER BY due_ms, log_id LIMIT ?");
+    let mut params = vec![(now + LOOK_AHEAD).into()];
+    params.extend(others);
+    params.push(limit(max, 1));
+    let mut runs = runs::select(s, &tail, &params, Lock::Skip).await?;
+    let more = runs.len() > max;
+    runs.truncate(max);
+    Ok((runs, more))
+}
+
+/// Locks the jobs with one place, and leaves out the runs of those that somebody else has: who waits for a place never
+/// waits for a lock. Reads those jobs anew, as they were only now kept from changing.
+async fn with_places(
+    s: &mut dyn Session,
+    tables: &Tables,
+    waiting: Vec<Run>,
+    found: &mut BTreeMap<i64, Stored>,
+) -> Result<Vec<Run>, SessionError> {
+    let exclusive = found.values().filter(|stored| stored.job.spec.overlap.is_exclusive());
+    let exclusive: Vec<i64> = exclusive.map(|stored| stored.job.id.0).collect();
+    if exclusive.is_empty() {
+        return Ok(waiting);
+    }
+    let locked = jobs::lock(s, &exclusive, Lock::Skip).await?;
+    found.extend(jobs::load(s, tables, &locked).await?);
+    let skipped: BTreeSet<i64> = exclusive.into_iter().filter(|id| !locked.contains(id)).collect();
+    Ok(waiting.into_iter().filter(|run| !skipped.contains(&run.job.0)).collect())
+}
+
+/// The job as the planner is to see it: a place held by other shards of the same fire is this run's own.
+fn seen_by(stored: &Stored, run: &Run) -> Job {
+    let mut job = stored.job.clone();
+    if stored.holder_fire == Some(run.fire) {
+        job.running = Some(run.id);
+    }
+    job
+}
+
+fn left(mut run: Run, until: Timestamp) -> Run {
+    run.due_at = until;
+    run.check_at = until;
+    run.version += 1;
+    run
+}
+
+/// The rows that a claim of waiting runs writes.
+#[derive(Default)]
+struct Taken {
+    saved: Vec<Run>,
+    closed: Vec<Closing>,
+    opened: Vec<Run>,
+    split: Vec<(RunId, Shard)>,
+    /// Closed already, to make place.
+    ended: BTreeSet<RunId>,
+}
+
+impl Taken {
+    fn has_sent(&self, job: JobId) -> bool {
+        self.saved.iter().any(|run| run.job == job && run.state == RunState::Claimed)
+    }
+
+    /// The run goes to the first target; where it is not split yet, new ones go to the others.
+    fn send(&mut self, run: Run, targets: Vec<Target>, node: &Node) {
+        let total = if run.shard == Shard::UNSPLIT { targets.len().max(1) } else { 1 };
+        let address = |target: Option<&Target>| {
+            target.and_then(Target::address).map(str::to_owned).or_else(|| run.address.clone())
+        };
+        let claimed = Run {
+            state: RunState::Claimed,
+            node: Some(node.clone()),
+            check_at: run.due_at,
+            doubt_since: None,
+            ..run.clone()
+        };
+        for (shard, target) in shards(total).zip(0..).skip(1).map(|(shard, i)| (shard, targets.get(i))) {
+            let address = address(target);
+            self.opened.push(Run { id: runs::NEW, shard, version: 1, address, ..claimed.clone() });
+        }
+        let shard =
+            if run.shard == Shard::UNSPLIT { Shard { index: 0, total: total as u32 } } else { run.shard };
+        if total > 1 {
+            self.split.push((run.id, shard));
+        }
+        self.saved.push(Run {
+            shard,
+            version: run.version + 1,
+            address: address(targets.first()),
+            ..claimed
+        });
+    }
+
+    async fn write(
+        self,
+        s: &mut dyn Session,
+        tables: &Tables,
+        now: Timestamp,
+        found: &BTreeMap<i64, Stored>,
+    ) -> Result<Vec<Order>, SessionError> {
+        runs::save(s, &self.saved).await?;
+        let set = Columns { table: "xxl_job_log", keys: &["id"], columns: &["executor_sharding_param"] };
+        if !self.split.is_empty() {
+            let rows = self.split.iter().map(|(run, shard)| vec![run.0.into(), runs::sharding(*shard)]);
+            s.update(set, rows.collect()).await?;
+        }
+        runs::close(s, tables, now, &self.closed).await?;
+        let openings = self.opened.into_iter().map(|run| Opening { job: &found[&run.job.0].job, run });
+        let opened = runs::open(s, tables, openings.collect()).await?;
+        let counts: Vec<(RunId, u32)> = self.split.iter().map(|(run, shard)| (*run, shard.total)).collect();
+        runs::open_broadcasts(s, &counts).await?;
+
+        let shared: BTreeMap<i64, Arc<Job>> =
+            found.iter().map(|(id, stored)| (*id, Arc::new(stored.job.clone()))).collect();
+        let claimed = self.saved.into_iter().chain(opened).filter(|run| run.state == RunState::Claimed);
+        let mut orders: Vec<Order> =
+            claimed.map(|run| Order { job: shared[&run.job.0].clone(), run }).collect();
+        sort_by_due(&mut orders);
+        Ok(orders)
+    }
+}
+
+async fn next_waiting(s: &mut dyn Session, now: Timestamp) -> Result<Option<Timestamp>, SessionError> {
+    let sql = "SELECT MIN(due_ms) FROM tw_fire WHERE state = 0 AND due_ms > ?";
+    let rows = s.query(sql, &[(now + LOOK_AHEAD).into()], Lock::None).await?;
+    let due = rows.into_iter().next().map(|row| row.read().maybe_instant()).transpose()?.flatten();
+    Ok(due.map(|due| due - LOOK_AHEAD))
+}

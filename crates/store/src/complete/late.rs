@@ -1,0 +1,201 @@
+//! Endings of runs that are not open: repeated, or in place of `Lost`, or about nothing.
+
+use std::collections::BTreeMap;
+
+use engine::{Disposition, Ender, Ending, JobId, Origin, Outcome, Run, RunId, RunState, Shard, Verdict};
+use timer::Timestamp;
+
+use super::{Opened, child_of, parent_for_children};
+use crate::jobs;
+use crate::runs::{self, Closing, FireEnd};
+use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::sql_store::Tables;
+
+/// Answers the endings for which `verdicts` says `Missing` so far.
+pub async fn complete(
+    s: &mut dyn Session,
+    tables: &Tables,
+    now: Timestamp,
+    endings: &[Ending],
+    ender: &dyn Ender,
+    verdicts: &mut [Verdict],
+) -> Result<(), SessionError> {
+    let missing = endings.iter().zip(&*verdicts).filter(|(_, verdict)| **verdict == Verdict::Missing);
+    let mut ids: Vec<i64> = missing.map(|(ending, _)| ending.run.0).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    let mut lost = lost_runs(s, &ids).await?;
+    let logs = log_rows(s, &ids).await?;
+    for (ending, verdict) in endings.iter().zip(verdicts) {
+        if *verdict != Verdict::Missing {
+            continue;
+        }
+        let Some(log) = logs.get(&ending.run.0) else {
+            continue;
+        };
+        *verdict = match lost.remove(&ending.run.0) {
+            Some(lost) if ending.outcome.is_reported() => {
+                supersede(s, tables, now, ending, &lost, log, ender).await?;
+                Verdict::Late
+            }
+            _ => Verdict::Duplicate,
+        };
+    }
+    Ok(())
+}
+
+/// A run that was lost, and no late result has come for it.
+struct Lost {
+    entry: i64,
+    scheduled_at: Timestamp,
+    fire: RunId,
+    was_retried: bool,
+}
+
+/// Locked, so that one result is first.
+async fn lost_runs(s: &mut dyn Session, ids: &[i64]) -> Result<BTreeMap<i64, Lost>, SessionError> {
+    let sql = "SELECT id, run_id, first_ms, fire_id, superseded FROM tw_history \
+               WHERE run_id IN ? AND disposition = ? AND superseded <> ? ORDER BY id";
+    let lost = Disposition::Lost.to_number().into();
+    let rows = s.query(sql, &[Value::Ids(ids.to_vec()), lost, runs::SUPERSEDED.into()], Lock::Wait).await?;
+    let read = |row: Row| -> Result<(i64, Lost), SessionError> {
+        let mut row = row.read();
+        let (entry, run) = (row.int()?, row.int()?);
+        let (scheduled_at, fire) = (row.instant()?, RunId(row.maybe_int()?.unwrap_or(run)));
+        Ok((run, Lost { entry, scheduled_at, fire, was_retried: row.int()? == runs::RETRIED }))
+    };
+    rows.into_iter().map(read).collect()
+}
+
+/// What the log knows of a run that is over.
+struct Logged {
+    job: JobId,
+    address: Option<String>,
+    param: Option<String>,
+    shard: Shard,
+    retries_left: i64,
+}
+
+async fn log_rows(s: &mut dyn Session, ids: &[i64]) -> Result<BTreeMap<i64, Logged>, SessionError> {
+    let sql = "SELECT id, job_id, executor_address, executor_param, executor_sharding_param, \
+               executor_fail_retry_count FROM xxl_job_log WHERE id IN ?";
+    let rows = s.query(sql, &[Value::Ids(ids.to_vec())], Lock::None).await?;
+    let read = |row: Row| -> Result<(i64, Logged), SessionError> {
+        let mut row = row.read();
+        let id = row.int()?;
+        let (job, address, param) = (JobId(row.int()?), row.maybe_text()?, row.maybe_text()?);
+        let shard = shard_of(&row.text()?);
+        Ok((id, Logged { job, address, param, shard, retries_left: row.int()? }))
+    };
+    rows.into_iter().map(read).collect()
+}
+
+fn shard_of(text: &str) -> Shard {
+    let parse =
+        |(index, total): (&str, &str)| Some(Shard { index: index.parse().ok()?, total: total.parse().ok()? });
+    text.split_once('/').and_then(parse).unwrap_or(Shard::WHOLE)
+}
+
+/// The log gets the real result. Where no other attempt stands for the run, its success opens the children; the alert
+/// was raised when it was lost.
+async fn supersede(
+    s: &mut dyn Session,
+    tables: &Tables,
+    now: Timestamp,
+    ending: &Ending,
+    lost: &Lost,
+    log: &Logged,
+    ender: &dyn Ender,
+) -> Result<(), SessionError> {
+    let sql = "UPDATE tw_history SET superseded = ? WHERE id = ?";
+    s.execute(sql, &[runs::SUPERSEDED.into(), lost.entry.into()]).await?;
+    write_result(s, tables, now, ending).await?;
+    if !matches!(ending.outcome, Outcome::Succeeded(_)) {
+        return Ok(());
+    }
+    let Some(end) = fire_end(s, tables, now, log, lost).await? else {
+        return Ok(());
+    };
+    let Some(stored) = jobs::load_one(s, tables, log.job).await? else {
+        return Ok(());
+    };
+    let run = as_it_was(ending.run, lost, log, stored.job.spec.retry.count);
+    let follow = ender.follow(&stored.job, &run, &ending.outcome);
+    if let Some(of) = parent_for_children(&stored.job, &run, &ending.outcome, end) {
+        let children = follow.children.iter().map(|child| child_of(*child, of, &run, now)).collect();
+        Opened { children, ..Opened::default() }.write(s, tables, &BTreeMap::new()).await?;
+    }
+    Ok(())
+}
+
+async fn write_result(
+    s: &mut dyn Session,
+    tables: &Tables,
+    now: Timestamp,
+    ending: &Ending,
+) -> Result<(), SessionError> {
+    let code = match ending.outcome {
+        Outcome::Succeeded(_) => 200,
+        Outcome::TimedOut(_) => 502,
+        _ => 500,
+    };
+    let message = runs::message_text(ending.outcome.message());
+    let row = vec![ending.run.0.into(), tables.wall.time(now), code.into(), message.into()];
+    let columns = ["handle_time", "handle_code", "handle_msg"];
+    s.update(Columns { table: "xxl_job_log", keys: &["id"], columns: &columns }, vec![row]).await?;
+    Ok(())
+}
+
+/// What a late success means for the fire. `None`: another attempt is under way or over, and it decides.
+async fn fire_end(
+    s: &mut dyn Session,
+    tables: &Tables,
+    now: Timestamp,
+    log: &Logged,
+    lost: &Lost,
+) -> Result<Option<FireEnd>, SessionError> {
+    if lost.was_retried {
+        let tail = "WHERE job_id = ? AND fire_id = ? AND shard = ? ORDER BY log_id";
+        let part = [log.job.0.into(), lost.fire.0.into(), i64::from(log.shard.index).into()];
+        let retries = runs::select(s, tail, &part, Lock::Wait).await?;
+        if retries.is_empty() || retries.iter().any(|run| run.state != RunState::Waiting) {
+            return Ok(None);
+        }
+        // Nobody has begun it, and nobody need.
+        let outcome = Outcome::Cancelled("the attempt before it succeeded after all".into());
+        let closing = |run| Closing { run, outcome: outcome.clone(), retried: true };
+        runs::close(s, tables, now, &retries.into_iter().map(closing).collect::<Vec<_>>()).await?;
+    }
+    if log.shard.total <= 1 {
+        return Ok(Some(FireEnd { over: true, succeeded: true }));
+    }
+    let mut counts = runs::lock_broadcasts(s, vec![lost.fire.0]).await?;
+    let Some(count) = counts.get_mut(&lost.fire.0) else {
+        return Ok(None);
+    };
+    match lost.was_retried {
+        true => count.open -= 1,
+        false => count.failed -= 1,
+    }
+    let over = count.open == 0;
+    let end = FireEnd { over, succeeded: over && count.failed == 0 };
+    runs::save_broadcasts(s, counts).await?;
+    Ok(Some(end))
+}
+
+/// The run as far as anybody remembers it.
+fn as_it_was(id: RunId, lost: &Lost, log: &Logged, retries: u32) -> Run {
+    Run {
+        id,
+        fire: lost.fire,
+        shard: log.shard,
+        attempt: 1 + retries.saturating_sub(u32::try_from(log.retries_left).unwrap_or(0)),
+        state: RunState::Lost,
+        address: log.address.clone(),
+        param: log.param.clone(),
+        ..runs::waiting(log.job, Origin::Schedule, lost.scheduled_at, lost.scheduled_at)
+    }
+}

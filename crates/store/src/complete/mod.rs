@@ -1,0 +1,226 @@
+//! Runs end, and what follows is opened in the same transaction.
+
+mod late;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{
+    ChildrenMode, Ender, Ending, FollowUps, Job, JobId, LOOK_AHEAD, NextFire, Origin, Outcome, Run, RunId,
+    RunState, Verdict,
+};
+use timer::Timestamp;
+
+use crate::jobs::{self, Stored};
+use crate::runs::{self, Closing, FireEnd, Opening};
+use crate::session::{Lock, Session, SessionError, Value};
+use crate::sql_store::Tables;
+use crate::{alerts, control};
+
+pub async fn complete(
+    s: &mut dyn Session,
+    tables: &Tables,
+    now: Timestamp,
+    endings: &[Ending],
+    ender: &dyn Ender,
+) -> Result<Vec<Verdict>, SessionError> {
+    let jobs = lock_jobs(s, tables, endings).await?;
+    let mut open = runs::lock(s, &ids_of(endings)).await?;
+
+    let mut verdicts = Vec::with_capacity(endings.len());
+    let mut ended = Vec::new();
+    for ending in endings {
+        let verdict = match open.get(&ending.run.0) {
+            Some(run) if is_stale(run, ending) => Verdict::Stale,
+            Some(_) => {
+                let run = open.remove(&ending.run.0).expect("it was found just now");
+                ended.push(end(run, &ending.outcome, &jobs, ender));
+                Verdict::Applied
+            }
+            // A run that was not open, or not any more since an ending before this one.
+            None if ended.iter().any(|ended| ended.closing.run.id == ending.run) => Verdict::Duplicate,
+            None => Verdict::Missing,
+        };
+        verdicts.push(verdict);
+    }
+    follow(s, tables, now, &jobs, ended).await?;
+
+    late::complete(s, tables, now, endings, ender, &mut verdicts).await?;
+    Ok(verdicts)
+}
+
+fn ids_of(endings: &[Ending]) -> Vec<i64> {
+    let ids: BTreeSet<i64> = endings.iter().map(|ending| ending.run.0).collect();
+    ids.into_iter().collect()
+}
+
+/// The jobs of the runs that end. Locked before the runs are, where their end changes more than the run.
+async fn lock_jobs(
+    s: &mut dyn Session,
+    tables: &Tables,
+    endings: &[Ending],
+) -> Result<BTreeMap<i64, Stored>, SessionError> {
+    if endings.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let sql = "SELECT DISTINCT job_id FROM tw_fire WHERE log_id IN ?";
+    let rows = s.query(sql, &[Value::Ids(ids_of(endings))], Lock::None).await?;
+    let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
+    let found = jobs::load(s, tables, &ids).await?;
+    let shared = found.values().filter(|stored| has_next_of_its_own(&stored.job));
+    let shared: Vec<i64> = shared.map(|stored| stored.job.id.0).collect();
+    jobs::lock(s, &shared, Lock::Wait).await?;
+    Ok(found)
+}
+
+/// Whether the end of a run changes when the job, or another run of it, is next claimed.
+fn has_next_of_its_own(job: &Job) -> bool {
+    job.spec.overlap.is_exclusive() || (job.enabled && job.next_fire_at.is_none())
+}
+
+fn is_stale(run: &Run, ending: &Ending) -> bool {
+    ending.version.is_some_and(|version| version != run.version)
+        || run.state.after(ending.outcome.event()).is_err()
+}
+
+/// A run that ends now.
+struct Ended {
+    closing: Closing,
+    follow: FollowUps,
+}
+
+fn end(run: Run, outcome: &Outcome, jobs: &BTreeMap<i64, Stored>, ender: &dyn Ender) -> Ended {
+    let job = jobs.get(&run.job.0).map(|stored| &stored.job);
+    let follow = job.map(|job| ender.follow(job, &run, outcome)).unwrap_or_default();
+    let closing = Closing { run, outcome: outcome.clone(), retried: follow.retry_at.is_some() };
+    Ended { closing, follow }
+}
+
+async fn follow(
+    s: &mut dyn Session,
+    tables: &Tables,
+    now: Timestamp,
+    jobs: &BTreeMap<i64, Stored>,
+    ended: Vec<Ended>,
+) -> Result<(), SessionError> {
+    let (closings, follows): (Vec<Closing>, Vec<FollowUps>) =
+        ended.into_iter().map(|ended| (ended.closing, ended.follow)).unzip();
+    let ends = runs::close(s, tables, now, &closings).await?;
+
+    let mut next = Opened::default();
+    let mut raised = Vec::new();
+    for ((closing, follow), end) in closings.iter().zip(follows).zip(&ends) {
+        let run = &closing.run;
+        let Some(stored) = jobs.get(&run.job.0) else {
+            continue;
+        };
+        if let Some(due_at) = follow.retry_at {
+            next.retries.push(retry_of(run, due_at));
+        }
+        if let Some(of) = parent_for_children(&stored.job, run, &closing.outcome, *end) {
+            next.children.extend(follow.children.iter().map(|child| child_of(*child, of, run, now)));
+        }
+        if let Some(message) = follow.alert {
+            raised.push((run.job, run.id, message));
+        }
+        if let Some((fire_at, claim_at)) = follow.rearm.filter(|_| end.over) {
+            rearm(s, run.job, fire_at, claim_at).await?;
+        }
+        if run.state == RunState::Cancelling {
+            // It was sent after all, so its instant must not fire again under the schedule it was cancelled for.
+            control::move_past(s, &stored.job, run, next_after(&stored.job, run.scheduled_at)).await?;
+        }
+    }
+    next.write(s, tables, jobs).await?;
+    alerts::raise(s, now, raised).await?;
+    wake_next(s, now, jobs, &closings).await
+}
+
+/// When a job fires next by its schedule. Claimed no later than any planner would; a claim that is early does no harm.
+fn next_after(job: &Job, after: Timestamp) -> NextFire {
+    match job.spec.next_after(after) {
+        Some(fire_at) => NextFire::At { fire_at, claim_at: fire_at - LOOK_AHEAD },
+        None => NextFire::Never,
+    }
+}
+
+/// The same fire and shard again.
+fn retry_of(run: &Run, due_at: Timestamp) -> Run {
+    Run {
+        fire: run.fire,
+        shard: run.shard,
+        attempt: run.attempt + 1,
+        retry_of: Some(run.id),
+        depth: run.depth,
+        param: run.param.clone(),
+        ..runs::waiting(run.job, run.origin, run.scheduled_at, due_at)
+    }
+}
+
+/// The run whose children are opened now that this one has ended, if any are.
+fn parent_for_children(job: &Job, run: &Run, outcome: &Outcome, end: FireEnd) -> Option<RunId> {
+    match job.spec.children_mode {
+        ChildrenMode::Once if run.shard.total > 1 => end.succeeded.then_some(run.fire),
+        _ => matches!(outcome, Outcome::Succeeded(_)).then_some(run.id),
+    }
+}
+
+fn child_of(child: JobId, of: RunId, parent: &Run, now: Timestamp) -> Run {
+    Run { depth: parent.depth + 1, ..runs::waiting(child, Origin::Child { of }, now, now) }
+}
+
+/// What the ends of runs open.
+#[derive(Default)]
+struct Opened {
+    retries: Vec<Run>,
+    children: Vec<Run>,
+}
+
+impl Opened {
+    /// Leaves out children that do not exist.
+    async fn write(
+        self,
+        s: &mut dyn Session,
+        tables: &Tables,
+        jobs: &BTreeMap<i64, Stored>,
+    ) -> Result<(), SessionError> {
+        let unknown: BTreeSet<i64> =
+            self.children.iter().map(|run| run.job.0).filter(|id| !jobs.contains_key(id)).collect();
+        let loaded = jobs::load(s, tables, &unknown.into_iter().collect::<Vec<_>>()).await?;
+        let runs = self.retries.into_iter().chain(self.children);
+        let openings = runs.filter_map(|run| {
+            let stored = jobs.get(&run.job.0).or_else(|| loaded.get(&run.job.0))?;
+            Some(Opening { job: &stored.job, run })
+        });
+        runs::open(s, tables, openings.collect()).await?;
+        Ok(())
+    }
+}
+
+/// Gives a job with a fixed delay its next time, if it is enabled and has none.
+async fn rearm(
+    s: &mut dyn Session,
+    job: JobId,
+    fire_at: Timestamp,
+    claim_at: Timestamp,
+) -> Result<(), SessionError> {
+    let sql = "UPDATE xxl_job_info SET trigger_next_time = ? \
+               WHERE id = ? AND trigger_status = 1 AND trigger_next_time = 0";
+    if s.execute(sql, &[fire_at.into(), job.0.into()]).await? > 0 {
+        let sql = "UPDATE tw_job SET next_ms = ?, claim_ms = ? WHERE job_id = ?";
+        s.execute(sql, &[fire_at.into(), claim_at.into(), job.0.into()]).await?;
+    }
+    Ok(())
+}
+
+/// The places that were freed go to those who wait for them.
+async fn wake_next(
+    s: &mut dyn Session,
+    now: Timestamp,
+    jobs: &BTreeMap<i64, Stored>,
+    closings: &[Closing],
+) -> Result<(), SessionError> {
+    let freed = closings.iter().map(|closing| closing.run.job.0);
+    let is_exclusive = |id: &i64| jobs.get(id).is_some_and(|stored| stored.job.spec.overlap.is_exclusive());
+    let freed: BTreeSet<i64> = freed.filter(is_exclusive).collect();
+    runs::wake(s, &freed.into_iter().collect::<Vec<_>>(), now).await
+}

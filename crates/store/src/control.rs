@@ -1,0 +1,362 @@
+//! People and programs change jobs, effective at the database's now.
+
+use engine::{
+    AppId, CancelAnswer, Control, Controlled, Job, JobId, JobSpec, NextFire, Origin, Outcome, Planner, Run,
+    RunEvent, RunId, RunState, StoreError, To, Trigger,
+};
+use timer::Timestamp;
+
+use crate::adopt::claim_of;
+use crate::claim::asked_to_cancel;
+use crate::jobs::{self, Stored};
+use crate::moves;
+use crate::runs::{self, Closing, Opening};
+use crate::session::{Columns, Lock, Session, SessionError, Value};
+use crate::sql_store::Tables;
+
+// ── Jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn ensure_app(s: &mut dyn Session, tables: &Tables, name: &str) -> Result<AppId, SessionError> {
+    jobs::check_text(name)?;
+    let title = tables.schema.title_column();
+    tables.schema.check_fits("xxl_job_group", "app_name", name)?;
+    let sql = "SELECT id FROM xxl_job_group WHERE app_name = ? ORDER BY id LIMIT 1";
+    if let Some(row) = s.query(sql, &[name.into()], Lock::None).await?.into_iter().next() {
+        return Ok(AppId(row.read().int()?));
+    }
+    // Old tables have room for twelve letters, and it is only a title.
+    let short: String = match tables.schema.check_fits("xxl_job_group", title, name) {
+        Ok(()) => name.to_owned(),
+        Err(_) => name.chars().take(12).collect(),
+    };
+    let mut columns = vec!["app_name", title, "address_type", "address_list"];
+    let mut row: Vec<Value> = vec![name.into(), short.into(), 0.into(), "".into()];
+    if tables.schema.group_has_update_time() {
+        columns.push("update_time");
+        row.push(tables.wall.time(s.now().await?));
+    }
+    let into = Columns { table: "xxl_job_group", keys: &[], columns: &columns };
+    Ok(AppId(s.insert_numbered(into, vec![row]).await?[0]))
+}
+
+pub async fn create_job(s: &mut dyn Session, tables: &Tables, spec: &JobSpec) -> Result<JobId, SessionError> {
+    jobs::check(tables, spec)?;
+    check_key(s, spec, None).await?;
+    let now = s.now().await?;
+    let id = jobs::insert(s, tables, &[spec], now).await?[0];
+    jobs::insert_own(s, tables, &[(&jobs::new(id, spec.clone()), None)]).await?;
+    Ok(id)
+}
+
+#[cfg(feature = "conformance")]
+pub async fn add_started_jobs(
+    s: &mut dyn Session,
+    tables: &Tables,
+    spec: &JobSpec,
+    count: usize,
+    next: Timestamp,
+) -> Result<Vec<JobId>, SessionError> {
+    let now = s.now().await?;
+    let ids = jobs::insert(s, tables, &vec![spec; count], now).await?;
+    let new = |id: &JobId| Job { enabled: true, next_fire_at: Some(next), ..jobs::new(*id, spec.clone()) };
+    let jobs: Vec<Job> = ids.iter().map(new).collect();
+    jobs::insert_own(s, tables, &jobs.iter().map(|job| (job, Some(next))).collect::<Vec<_>>()).await?;
+    let set =
+        Columns { table: "xxl_job_info", keys: &["id"], columns: &["trigger_status", "trigger_next_time"] };
+    s.update(set, ids.iter().map(|id| vec![id.0.into(), 1.into(), next.into()]).collect()).await?;
+    Ok(ids)
+}
+
+/// Refuses a key that another job has.
+async fn check_key(s: &mut dyn Session, spec: &JobSpec, own: Option<JobId>) -> Result<(), SessionError> {
+    let Some(key) = &spec.key else {
+        return Ok(());
+    };
+    let rows =
+        s.query("SELECT job_id FROM tw_job WHERE job_key = ?", &[key.as_str().into()], Lock::None).await?;
+    let holder = rows.into_iter().next().map(|row| row.read().int()).transpose()?.map(JobId);
+    match holder {
+        Some(holder) if Some(holder) != own => {
+            Err(StoreError::Conflict(format!("job {holder} has the key `{key}` already; keys are unique"))
+                .into())
+        }
+        _ => Ok(()),
+    }
+}
+
+pub async fn control(
+    s: &mut dyn Session,
+    tables: &Tables,
+    id: JobId,
+    control: &Control,
+    planner: &dyn Planner,
+) -> Result<Controlled, SessionError> {
+    let stored = lock_job(s, tables, id, planner).await?;
+    let at = s.now().await?;
+    let job = stored.job;
+    let cancelling = match control {
+        Control::Start => {
+            start(s, job, at, planner).await?;
+            cancelling(s, id).await?
+        }
+        Control::Stop => {
+            jobs::set_next(s, id, NextFire::Never).await?;
+            cancel(s, tables, &job, at, |run| run.origin.is_scheduled()).await?
+        }
+        Control::Edit { spec, revision } => edit(s, tables, job, at, spec, *revision, planner).await?,
+        Control::Delete => {
+            let asked = cancel(s, tables, &job, at, |_| true).await?;
+            s.delete("tw_job", "job_id", &[id.0]).await?;
+            s.delete("xxl_job_info", "id", &[id.0]).await?;
+            s.delete("xxl_job_logglue", "job_id", &[id.0]).await?;
+            s.delete("tw_trigger", "job_id", &[id.0]).await?;
+            asked
+        }
+    };
+    Ok(Controlled { at, cancelling })
+}
+
+/// The job, with our row locked. One that XXL-JOB made gets such a row.
+async fn lock_job(
+    s: &mut dyn Session,
+    tables: &Tables,
+    id: JobId,
+    planner: &dyn Planner,
+) -> Result<Stored, SessionError> {
+    jobs::lock(s, &[id.0], Lock::Wait).await?;
+    let stored = jobs::load_one(s, tables, id).await?.ok_or(StoreError::NoSuchJob(id))?;
+    if stored.shadow.is_none() {
+        jobs::insert_own(s, tables, &[(&stored.job, claim_of(&stored.job, planner))]).await?;
+    }
+    Ok(stored)
+}
+
+async fn start(
+    s: &mut dyn Session,
+    mut job: Job,
+    at: Timestamp,
+    planner: &dyn Planner,
+) -> Result<(), SessionError> {
+    if let Some(problem) = &job.problem {
+        return Err(StoreError::Invalid(format!("job {} cannot be started: {problem}", job.id)).into());
+    }
+    if job.enabled {
+        return Ok(());
+    }
+    job.enabled = true;
+    match planner.next_after(&job, at) {
+        NextFire::Never => {
+            let reason = format!("job {} cannot be started: its schedule has no instant after now", job.id);
+            Err(StoreError::Invalid(reason).into())
+        }
+        next => jobs::set_next(s, job.id, next).await,
+    }
+}
+
+async fn edit(
+    s: &mut dyn Session,
+    tables: &Tables,
+    job: Job,
+    at: Timestamp,
+    spec: &JobSpec,
+    revision: Option<i64>,
+    planner: &dyn Planner,
+) -> Result<u64, SessionError> {
+    if let Some(revision) = revision.filter(|revision| *revision != job.revision) {
+        return Err(StoreError::Conflict(format!(
+            "job {} is at revision {} and not {revision} any more; read it again",
+            job.id, job.revision
+        ))
+        .into());
+    }
+    jobs::check(tables, spec)?;
+    check_key(s, spec, Some(job.id)).await?;
+    let asked = cancel(s, tables, &job, at, |run| {
+        run.origin.is_scheduled() && run.attempt == 1 && run.scheduled_at > at
+    })
+    .await?;
+
+    let edited = Job { spec: spec.clone(), revision: job.revision + 1, problem: None, ..job.clone() };
+    jobs::update(s, tables, job.id, spec, at).await?;
+    jobs::update_own(s, tables, &edited).await?;
+    // A job that waits for the end of a run goes on waiting.
+    if job.enabled && (job.next_fire_at.is_some() || !has_scheduled_run(s, job.id).await?) {
+        jobs::set_next(s, job.id, planner.next_after(&edited, at)).await?;
+    }
+    Ok(asked)
+}
+
+async fn has_scheduled_run(s: &mut dyn Session, job: JobId) -> Result<bool, SessionError> {
+    let sql = "SELECT log_id FROM tw_fire WHERE job_id = ? AND kind < 3 LIMIT 1";
+    Ok(!s.query(sql, &[job.0.into()], Lock::None).await?.is_empty())
+}
+
+/// Cancels the unsent runs that `unwanted` names: at once where nobody has them, by asking where a node does. Returns
+/// how many runs of the job nodes are asked about.
+async fn cancel(
+    s: &mut dyn Session,
+    tables: &Tables,
+    job: &Job,
+    at: Timestamp,
+    unwanted: impl Fn(&Run) -> bool + Send,
+) -> Result<u64, SessionError> {
+    let tail = "WHERE job_id = ? AND state IN (0, 1) ORDER BY log_id";
+    let open = runs::select(s, tail, &[job.id.0.into()], Lock::Wait).await?;
+    let (waiting, claimed): (Vec<Run>, Vec<Run>) =
+        open.into_iter().filter(unwanted).partition(|run| run.state == RunState::Waiting);
+    let asked: Vec<Run> = claimed.into_iter().filter_map(asked_to_cancel).collect();
+    runs::save(s, &asked).await?;
+    close_cancelled(s, tables, at, waiting).await?;
+    cancelling(s, job.id).await
+}
+
+async fn close_cancelled(
+    s: &mut dyn Session,
+    tables: &Tables,
+    at: Timestamp,
+    cancelled: Vec<Run>,
+) -> Result<(), SessionError> {
+    let outcome = Outcome::Cancelled("the job was stopped, changed or deleted before it was sent".into());
+    let closings: Vec<Closing> =
+        cancelled.into_iter().map(|run| Closing::last(run, outcome.clone())).collect();
+    runs::close(s, tables, at, &closings).await?;
+    Ok(())
+}
+
+pub async fn cancelling(s: &mut dyn Session, job: JobId) -> Result<u64, SessionError> {
+    let sql = "SELECT COUNT(*) FROM tw_fire WHERE job_id = ? AND state = 2";
+    let rows = s.query(sql, &[job.0.into()], Lock::None).await?;
+    let count = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
+    Ok(count.unsigned_abs())
+}
+
+// ── Answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn answer_cancel(
+    s: &mut dyn Session,
+    tables: &Tables,
+    answers: &[CancelAnswer],
+    planner: &dyn Planner,
+) -> Result<(), SessionError> {
+    let now = s.now().await?;
+    let mut ids: Vec<i64> = answers.iter().map(|answer| answer.run.0).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let jobs = lock_jobs_of(s, tables, &ids).await?;
+    let mut found = runs::lock(s, &ids).await?;
+
+    let (mut cancelled, mut moved) = (Vec::new(), Vec::new());
+    for answer in answers {
+        let is_current = |run: &Run| run.state == RunState::Cancelling && run.version == answer.version;
+        if !found.get(&answer.run.0).is_some_and(is_current) {
+            continue;
+        }
+        let mut run = found.remove(&answer.run.0).expect("it was found just now");
+        let job = jobs.get(&run.job.0).map(|stored| &stored.job);
+        match &answer.sent {
+            None => {
+                rearm_unsent(s, job, &run, now, planner).await?;
+                cancelled.push(run);
+            }
+            Some(to) => {
+                check_sent(&run, to)?;
+                if let Some(job) = job {
+                    move_past(s, job, &run, planner.next_after(job, run.scheduled_at)).await?;
+                }
+                moves::go(&mut run, to);
+                moved.push(run);
+            }
+        }
+    }
+    runs::save(s, &moved).await?;
+    close_cancelled(s, tables, now, cancelled).await
+}
+
+fn check_sent(run: &Run, to: &To) -> Result<(), StoreError> {
+    let event = match to {
+        To::Running { .. } => RunEvent::Accept,
+        To::Unknown { .. } => RunEvent::Doubt,
+        To::Waiting { .. } => RunEvent::Release,
+    };
+    run.state.after(event).map(|_| ()).map_err(|error| StoreError::Invalid(error.to_string()))
+}
+
+async fn lock_jobs_of(
+    s: &mut dyn Session,
+    tables: &Tables,
+    runs: &[i64],
+) -> Result<std::collections::BTreeMap<i64, Stored>, SessionError> {
+    if runs.is_empty() {
+        return Ok(Default::default());
+    }
+    let sql = "SELECT DISTINCT job_id FROM tw_fire WHERE log_id IN ?";
+    let rows = s.query(sql, &[Value::Ids(runs.to_vec())], Lock::None).await?;
+    let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
+    jobs::lock(s, &ids, Lock::Wait).await?;
+    jobs::load(s, tables, &ids).await
+}
+
+/// A job that waited for the end of a run that never will be sent counts its delay from now.
+async fn rearm_unsent(
+    s: &mut dyn Session,
+    job: Option<&Job>,
+    run: &Run,
+    now: Timestamp,
+    planner: &dyn Planner,
+) -> Result<(), SessionError> {
+    if let Some(job) = job
+        && job.enabled
+        && job.next_fire_at.is_none()
+        && run.origin.is_scheduled()
+    {
+        jobs::set_next(s, job.id, planner.next_after(job, now)).await?;
+    }
+    Ok(())
+}
+
+/// Moves the job's next fire to `next` if it is not after the run's instant, so that this does not fire twice.
+pub async fn move_past(
+    s: &mut dyn Session,
+    job: &Job,
+    run: &Run,
+    next: NextFire,
+) -> Result<(), SessionError> {
+    let is_before = job.next_fire_at.is_some_and(|at| at <= run.scheduled_at);
+    if run.origin.is_scheduled() && is_before {
+        jobs::set_next(s, job.id, next).await?;
+    }
+    Ok(())
+}
+
+// ── Runs by hand ────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn trigger(
+    s: &mut dyn Session,
+    tables: &Tables,
+    job: JobId,
+    trigger: &Trigger,
+) -> Result<RunId, SessionError> {
+    for (column, text) in [("executor_param", &trigger.param), ("executor_address", &trigger.address)] {
+        let text = text.as_deref().unwrap_or_default();
+        jobs::check_text(text)?;
+        tables.schema.check_fits("xxl_job_log", column, text)?;
+    }
+    let sql = "SELECT run_id FROM tw_trigger WHERE job_id = ? AND trigger_key = ?";
+    if let Some(row) = s.query(sql, &[job.0.into(), trigger.key.into()], Lock::None).await?.into_iter().next()
+    {
+        return Ok(RunId(row.read().int()?));
+    }
+    let stored = jobs::load_one(s, tables, job).await?.ok_or(StoreError::NoSuchJob(job))?;
+    let run = Run {
+        param: trigger.param.clone(),
+        address: trigger.address.clone(),
+        ..runs::waiting(job, Origin::Manual { key: trigger.key }, trigger.at, trigger.at)
+    };
+    let opened = runs::open(s, tables, vec![Opening { run, job: &stored.job }]).await?;
+    let run = opened[0].id;
+    let now = s.now().await?;
+    let columns = ["job_id", "trigger_key", "run_id", "at_ms"];
+    let row = vec![job.0.into(), trigger.key.into(), run.0.into(), now.into()];
+    s.insert(Columns { table: "tw_trigger", keys: &[], columns: &columns }, vec![row]).await?;
+    Ok(run)
+}

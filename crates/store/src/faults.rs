@@ -1,0 +1,137 @@
+//! Transactions that break where a test says: what a killed process or a cut connection does.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use engine::StoreError;
+use timer::Timestamp;
+
+use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+
+/// What is to break next.
+#[derive(Debug, Default)]
+pub struct Faults {
+    next: Mutex<Option<Fault>>,
+    struck: AtomicBool,
+    statements: AtomicU64,
+}
+
+/// A way for a transaction to break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The connection is cut after so many statements; the commit counts as one.
+    CutAfter(u64),
+    /// It is cut while committing, and nothing was done.
+    CutBeforeCommit,
+    /// It is cut while committing, and all was done.
+    CutAfterCommit,
+}
+
+impl Faults {
+    /// Breaks the next transactions in this way, until one was broken.
+    pub fn strike(&self, fault: Fault) {
+        self.struck.store(false, Ordering::SeqCst);
+        self.statements.store(0, Ordering::SeqCst);
+        *self.next() = Some(fault);
+    }
+
+    /// No more faults. True if one struck since [`strike`](Faults::strike).
+    pub fn calm(&self) -> bool {
+        *self.next() = None;
+        self.struck.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn watch(self: &Arc<Self>, session: Box<dyn Session>) -> Box<dyn Session> {
+        Box::new(Watched { session: Some(session), faults: self.clone() })
+    }
+
+    fn next(&self) -> std::sync::MutexGuard<'_, Option<Fault>> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the connection is cut now, before another statement.
+    fn cuts(&self) -> bool {
+        let mut next = self.next();
+        let Some(Fault::CutAfter(statements)) = *next else {
+            return false;
+        };
+        if self.statements.fetch_add(1, Ordering::SeqCst) < statements {
+            return false;
+        }
+        *next = None;
+        self.struck.store(true, Ordering::SeqCst);
+        true
+    }
+
+    fn cut_at_commit(&self) -> Option<Fault> {
+        let mut next = self.next();
+        let fault = next.filter(|fault| matches!(fault, Fault::CutBeforeCommit | Fault::CutAfterCommit))?;
+        *next = None;
+        self.struck.store(true, Ordering::SeqCst);
+        Some(fault)
+    }
+}
+
+/// A session that asks before each statement whether it still has its connection.
+struct Watched {
+    session: Option<Box<dyn Session>>,
+    faults: Arc<Faults>,
+}
+
+impl Watched {
+    fn session(&mut self) -> Result<&mut Box<dyn Session>, SessionError> {
+        if self.faults.cuts() {
+            self.session = None;
+        }
+        self.session.as_mut().ok_or_else(|| StoreError::Unavailable("cut by a test".into()).into())
+    }
+}
+
+#[async_trait]
+impl Session for Watched {
+    async fn query(&mut self, sql: &str, params: &[Value], lock: Lock) -> Result<Vec<Row>, SessionError> {
+        self.session()?.query(sql, params, lock).await
+    }
+
+    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, SessionError> {
+        self.session()?.execute(sql, params).await
+    }
+
+    async fn insert(&mut self, into: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<(), SessionError> {
+        self.session()?.insert(into, rows).await
+    }
+
+    async fn insert_numbered(
+        &mut self,
+        into: Columns<'_>,
+        rows: Vec<Vec<Value>>,
+    ) -> Result<Vec<i64>, SessionError> {
+        self.session()?.insert_numbered(into, rows).await
+    }
+
+    async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<u64, SessionError> {
+        self.session()?.update(set, rows).await
+    }
+
+    async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<u64, SessionError> {
+        self.session()?.delete(table, key, ids).await
+    }
+
+    async fn now(&mut self) -> Result<Timestamp, SessionError> {
+        self.session()?.now().await
+    }
+
+    async fn commit(mut self: Box<Self>) -> Result<(), SessionError> {
+        self.session()?;
+        let session = self.session.take().expect("it was there just now");
+        match self.faults.cut_at_commit() {
+            None => session.commit().await,
+            Some(Fault::CutAfterCommit) => {
+                session.commit().await?;
+                Err(StoreError::CommitUnknown("cut by a test, after".into()).into())
+            }
+            Some(_) => Err(StoreError::CommitUnknown("cut by a test, before".into()).into()),
+        }
+    }
+}

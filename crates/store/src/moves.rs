@@ -1,0 +1,54 @@
+//! Open runs move on: accepted, doubted, given back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{Move, Moved, Run, RunState, To};
+
+use crate::runs;
+use crate::session::{Session, SessionError};
+
+pub async fn move_runs(s: &mut dyn Session, moves: &[Move]) -> Result<Vec<Moved>, SessionError> {
+    let mut ids: Vec<i64> = moves.iter().map(|wanted| wanted.run.0).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut found = runs::lock(s, &ids).await?;
+    let mut changed = BTreeSet::new();
+    let moved = moves.iter().map(|wanted| move_one(&mut found, &mut changed, wanted)).collect();
+    let changed: Vec<Run> = changed.into_iter().filter_map(|id| found.remove(&id)).collect();
+    runs::save(s, &changed).await?;
+    Ok(moved)
+}
+
+fn move_one(found: &mut BTreeMap<i64, Run>, changed: &mut BTreeSet<i64>, wanted: &Move) -> Moved {
+    let Some(run) = found.get_mut(&wanted.run.0) else {
+        return Moved::Stale;
+    };
+    if run.version == wanted.version && run.state == RunState::Cancelling {
+        return Moved::Cancelling;
+    }
+    if run.version != wanted.version || !wanted.to.from_states().contains(&run.state) {
+        return Moved::Stale;
+    }
+    go(run, &wanted.to);
+    changed.insert(run.id.0);
+    Moved::Done(run.version)
+}
+
+/// Changes the run as the move says. Whether it may is the caller's to know.
+pub fn go(run: &mut Run, to: &To) {
+    match to {
+        To::Waiting { due_at } => {
+            run.due_at = *due_at;
+            *run = runs::released(run.clone());
+        }
+        To::Running { address, check_at, doubt_since } | To::Unknown { address, check_at, doubt_since } => {
+            run.state = to.state();
+            run.version += 1;
+            run.check_at = *check_at;
+            run.doubt_since = *doubt_since;
+            if let Some(address) = address {
+                run.address = Some(address.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Lives of nodes: rows of `tw_node`.
+
+use std::time::Duration;
+
+use engine::{Heartbeat, Joined, Node, Outcome, Peer, RunState, StoreError};
+use timer::Timestamp;
+
+use crate::runs::{self, Closing};
+use crate::session::{Columns, Lock, Session, SessionError, Value};
+use crate::sql_store::Tables;
+
+pub async fn join(s: &mut dyn Session, name: &str, lease: Duration) -> Result<Joined, SessionError> {
+    if name.is_empty() || name.chars().count() > NAME_MAX || name.contains('\0') {
+        return Err(StoreError::Invalid(format!("a node's name has 1 to {NAME_MAX} characters")).into());
+    }
+    let now = s.now().await?;
+    let earlier =
+        s.query("SELECT MAX(epoch) FROM tw_node WHERE name = ?", &[name.into()], Lock::None).await?;
+    let earlier = earlier.into_iter().next().map(|row| row.read().maybe_int()).transpose()?.flatten();
+    // Lives that left are not remembered, but they all began earlier.
+    let epoch = earlier.map_or(now.as_millis(), |epoch| now.as_millis().max(epoch + 1));
+    s.execute("UPDATE tw_node SET fenced = 1 WHERE name = ?", &[name.into()]).await?;
+    let columns = ["name", "epoch", "lease_until_ms", "fenced", "joined_ms", "version_text"];
+    let row = vec![
+        name.into(),
+        epoch.into(),
+        (now + lease).into(),
+        Value::Int(0),
+        now.into(),
+        env!("CARGO_PKG_VERSION").into(),
+    ];
+    s.insert(Columns { table: "tw_node", keys: &[], columns: &columns }, vec![row]).await?;
+    Ok(Joined { node: Node { name: name.to_owned(), epoch }, now })
+}
+
+/// What the column holds.
+const NAME_MAX: usize = 190;
+
+pub async fn heartbeat(s: &mut dyn Session, node: &Node, lease: Duration) -> Result<Heartbeat, SessionError> {
+    let now = s.now().await?;
+    let sql = "UPDATE tw_node SET lease_until_ms = ? WHERE name = ? AND epoch = ? AND fenced = 0";
+    let extended =
+        s.execute(sql, &[(now + lease).into(), node.name.as_str().into(), node.epoch.into()]).await?;
+    if extended == 0 {
+        return Err(StoreError::Fenced(node.clone()).into());
+    }
+    let sql = "SELECT name, epoch, lease_until_ms FROM tw_node WHERE fenced = 0 ORDER BY name, epoch";
+    let rows = s.query(sql, &[], Lock::None).await?;
+    let peer = |row: crate::session::Row| -> Result<Peer, SessionError> {
+        let mut row = row.read();
+        let node = Node { name: row.text()?, epoch: row.int()? };
+        Ok(Peer { node, lease_until: row.instant()? })
+    };
+    Ok(Heartbeat { now, nodes: rows.into_iter().map(peer).collect::<Result<_, _>>()? })
+}
+
+pub async fn fence(s: &mut dyn Session, node: &Node) -> Result<bool, SessionError> {
+    let now = s.now().await?;
+    let sql =
+        "UPDATE tw_node SET fenced = 1 WHERE name = ? AND epoch = ? AND fenced = 0 AND lease_until_ms <= ?";
+    s.execute(sql, &[node.name.as_str().into(), node.epoch.into(), now.into()]).await?;
+    let sql = "SELECT fenced FROM tw_node WHERE name = ? AND epoch = ?";
+    let rows = s.query(sql, &[node.name.as_str().into(), node.epoch.into()], Lock::None).await?;
+    match rows.into_iter().next() {
+        Some(row) => Ok(row.read().int()? != 0),
+        None => Ok(true),
+    }
+}
+
+pub async fn leave(s: &mut dyn Session, tables: &Tables, node: &Node) -> Result<(), SessionError> {
+    let now = s.now().await?;
+    let here = [node.name.as_str().into(), node.epoch.into()];
+    let tail = "WHERE state IN (1, 2) AND node = ? AND epoch = ? ORDER BY log_id";
+    let (claimed, cancelling): (Vec<_>, Vec<_>) = runs::select(s, tail, &here, Lock::Wait)
+        .await?
+        .into_iter()
+        .partition(|run| run.state == RunState::Claimed);
+
+    let waiting = claimed.into_iter().map(runs::released).collect::<Vec<_>>();
+    runs::save(s, &waiting).await?;
+    let outcome = Outcome::Cancelled("cancelled before it was sent".into());
+    let closings = cancelling.into_iter().map(|run| Closing::last(run, outcome.clone())).collect::<Vec<_>>();
+    runs::close(s, tables, now, &closings).await?;
+
+    s.execute("DELETE FROM tw_node WHERE name = ? AND epoch = ?", &here).await?;
+    Ok(())
+}
+
+/// Refuses what a life that is over asks for.
+pub async fn check_alive(s: &mut dyn Session, node: &Node, now: Timestamp) -> Result<(), SessionError> {
+    let sql = "SELECT 1 FROM tw_node WHERE name = ? AND epoch = ? AND fenced = 0 AND lease_until_ms > ?";
+    let params = [node.name.as_str().into(), node.epoch.into(), now.into()];
+    match s.query(sql, &params, Lock::None).await?.is_empty() {
+        false => Ok(()),
+        true => Err(StoreError::Fenced(node.clone()).into()),
+    }
+}
+
+pub async fn end_all_lives(s: &mut dyn Session) -> Result<(), SessionError> {
+    let now = s.now().await?;
+    s.execute("UPDATE tw_node SET lease_until_ms = ? WHERE lease_until_ms > ?", &[now.into(), now.into()])
+        .await?;
+    s.execute("UPDATE tw_node SET fenced = 1", &[]).await?;
+    Ok(())
+}

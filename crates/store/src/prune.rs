@@ -1,0 +1,81 @@
+//! What is old goes, a little at a time, by key.
+
+use engine::Retention;
+
+use crate::session::{Lock, Session, SessionError, Value};
+use crate::sql_store::Tables;
+
+pub async fn prune(
+    s: &mut dyn Session,
+    tables: &Tables,
+    retention: &Retention,
+    max: usize,
+) -> Result<usize, SessionError> {
+    let runs_before = tables.wall.time(retention.runs_before);
+    let history_before: Value = retention.history_before.into();
+    let old: [(&str, &str, &str, Vec<Value>); 3] = [
+        (
+            "xxl_job_log",
+            "id",
+            "SELECT l.id FROM xxl_job_log l WHERE l.trigger_time < ? \
+             AND (l.handle_time IS NULL OR l.handle_time < ?) \
+             AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.log_id = l.id) ORDER BY l.trigger_time LIMIT ?",
+            vec![runs_before.clone(), runs_before],
+        ),
+        // Rows of this table have no time of their own; they go with the log of their first shard.
+        (
+            "tw_broadcast",
+            "fire_id",
+            "SELECT b.fire_id FROM tw_broadcast b WHERE b.open = 0 \
+             AND NOT EXISTS (SELECT 1 FROM xxl_job_log l WHERE l.id = b.fire_id) LIMIT ?",
+            vec![],
+        ),
+        (
+            "tw_history",
+            "id",
+            "SELECT id FROM tw_history WHERE at_ms < ? ORDER BY id LIMIT ?",
+            vec![history_before.clone()],
+        ),
+    ];
+    let mut pruned = 0;
+    for (table, key, select, mut params) in old {
+        params.push(left(max, pruned));
+        let rows = s.query(select, &params, Lock::None).await?;
+        let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
+        if !ids.is_empty() {
+            s.delete(table, key, &ids).await?;
+        }
+        pruned += ids.len();
+    }
+    pruned += prune_triggers(s, &history_before, left(max, pruned)).await?;
+    pruned += prune_nodes(s, &history_before, left(max, pruned)).await?;
+    Ok(pruned)
+}
+
+fn left(max: usize, pruned: usize) -> Value {
+    i64::try_from(max.saturating_sub(pruned)).unwrap_or(i64::MAX).into()
+}
+
+/// The key of a run that is still open is remembered: the run itself would be in the way of another.
+async fn prune_triggers(s: &mut dyn Session, before: &Value, max: Value) -> Result<usize, SessionError> {
+    let sql = "SELECT t.job_id, t.trigger_key FROM tw_trigger t WHERE t.at_ms < ? \
+               AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.log_id = t.run_id) LIMIT ?";
+    let rows = s.query(sql, &[before.clone(), max], Lock::None).await?;
+    let count = rows.len();
+    for row in rows {
+        s.execute("DELETE FROM tw_trigger WHERE job_id = ? AND trigger_key = ?", &row.0).await?;
+    }
+    Ok(count)
+}
+
+/// A life whose runs are still open is remembered: how long it may have sent them matters.
+async fn prune_nodes(s: &mut dyn Session, before: &Value, max: Value) -> Result<usize, SessionError> {
+    let sql = "SELECT n.name, n.epoch FROM tw_node n WHERE n.fenced = 1 AND n.lease_until_ms < ? \
+               AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.node = n.name AND f.epoch = n.epoch) LIMIT ?";
+    let rows = s.query(sql, &[before.clone(), max], Lock::None).await?;
+    let count = rows.len();
+    for row in rows {
+        s.execute("DELETE FROM tw_node WHERE name = ? AND epoch = ?", &row.0).await?;
+    }
+    Ok(count)
+}

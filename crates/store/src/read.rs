@@ -1,0 +1,200 @@
+//! Questions that change nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::{
+    Abandoned, Disposition, HistoryEntry, Job, JobId, Node, Order, Run, RunId, RunRecord, RunState,
+    StoreError, Unsent, Watched,
+};
+use timer::Timestamp;
+
+use crate::session::{Lock, Row, Session, SessionError, Value};
+use crate::sql_store::Tables;
+use crate::{jobs, runs};
+
+// ── Open runs ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn owned(s: &mut dyn Session, tables: &Tables, node: &Node) -> Result<Vec<Order>, SessionError> {
+    let tail = "WHERE state = 1 AND node = ? AND epoch = ? ORDER BY due_ms, log_id";
+    let found = runs::select(s, tail, &[node.name.as_str().into(), node.epoch.into()], Lock::None).await?;
+    let jobs = jobs_of(s, tables, &found).await?;
+    // A claimed run of a job that is gone is asked for by `asked_to_cancel`, or was deleted by others.
+    let order = |run: Run| jobs.get(&run.job.0).map(|job| Order { job: job.clone(), run });
+    Ok(found.into_iter().filter_map(order).collect())
+}
+
+pub async fn open_runs(s: &mut dyn Session, ids: &[RunId]) -> Result<Vec<Run>, SessionError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = Value::Ids(ids.iter().map(|id| id.0).collect());
+    runs::select(s, "WHERE log_id IN ? ORDER BY log_id", &[ids], Lock::None).await
+}
+
+pub async fn asked_to_cancel(s: &mut dyn Session, node: &Node) -> Result<Vec<Run>, SessionError> {
+    let tail = "WHERE state = 2 AND node = ? AND epoch = ? ORDER BY log_id";
+    runs::select(s, tail, &[node.name.as_str().into(), node.epoch.into()], Lock::None).await
+}
+
+pub async fn abandoned(
+    s: &mut dyn Session,
+    tables: &Tables,
+    running: bool,
+    max: usize,
+) -> Result<Vec<Abandoned>, SessionError> {
+    let states = if running { "1, 2, 4" } else { "1, 2" };
+    let tail = format!(
+        "WHERE state IN ({states}) AND NOT EXISTS (SELECT 1 FROM tw_node n WHERE n.name = tw_fire.node \
+         AND n.epoch = tw_fire.epoch AND n.fenced = 0) ORDER BY log_id LIMIT ?"
+    );
+    let found = runs::select(s, &tail, &[limit(max)], Lock::None).await?;
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let jobs = jobs_of(s, tables, &found).await?;
+    let leases = leases(s).await?;
+    let abandoned = found.into_iter().map(|run| Abandoned {
+        job: jobs.get(&run.job.0).cloned(),
+        lease_until: run.node.as_ref().and_then(|node| leases.get(node)).copied(),
+        run,
+    });
+    Ok(abandoned.collect())
+}
+
+async fn leases(s: &mut dyn Session) -> Result<BTreeMap<Node, Timestamp>, SessionError> {
+    let rows = s.query("SELECT name, epoch, lease_until_ms FROM tw_node", &[], Lock::None).await?;
+    let lease = |row: Row| -> Result<(Node, Timestamp), SessionError> {
+        let mut row = row.read();
+        Ok((Node { name: row.text()?, epoch: row.int()? }, row.instant()?))
+    };
+    rows.into_iter().map(lease).collect()
+}
+
+pub async fn overdue(
+    s: &mut dyn Session,
+    tables: &Tables,
+    now: Timestamp,
+    max: usize,
+) -> Result<Vec<Watched>, SessionError> {
+    let tail = "WHERE state IN (3, 4) AND check_ms <= ? ORDER BY check_ms, log_id LIMIT ?";
+    let found = runs::select(s, tail, &[now.into(), limit(max)], Lock::None).await?;
+    let jobs = jobs_of(s, tables, &found).await?;
+    Ok(found.into_iter().map(|run| Watched { job: jobs.get(&run.job.0).cloned(), run }).collect())
+}
+
+async fn jobs_of(
+    s: &mut dyn Session,
+    tables: &Tables,
+    runs: &[Run],
+) -> Result<BTreeMap<i64, Arc<Job>>, SessionError> {
+    let mut ids: Vec<i64> = runs.iter().map(|run| run.job.0).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let found = jobs::load(s, tables, &ids).await?;
+    Ok(found.into_iter().map(|(id, stored)| (id, Arc::new(stored.job))).collect())
+}
+
+fn limit(max: usize) -> Value {
+    i64::try_from(max).unwrap_or(i64::MAX).into()
+}
+
+// ── Jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn job(s: &mut dyn Session, tables: &Tables, id: JobId) -> Result<Option<Job>, SessionError> {
+    Ok(jobs::load_one(s, tables, id).await?.map(|stored| stored.job))
+}
+
+pub async fn job_by_key(
+    s: &mut dyn Session,
+    tables: &Tables,
+    key: &str,
+) -> Result<Option<Job>, SessionError> {
+    if jobs::check_text(key).is_err() {
+        return Ok(None);
+    }
+    let found = jobs::select(s, tables, "WHERE t.job_key = ?", &[key.into()]).await?;
+    Ok(found.into_iter().next().map(|stored| stored.job))
+}
+
+pub async fn jobs(
+    s: &mut dyn Session,
+    tables: &Tables,
+    after: Option<JobId>,
+    max: usize,
+) -> Result<Vec<Job>, SessionError> {
+    let after = after.map_or(0, |id| id.0);
+    let found =
+        jobs::select(s, tables, "WHERE j.id > ? ORDER BY j.id LIMIT ?", &[after.into(), limit(max)]).await?;
+    Ok(found.into_iter().map(|stored| stored.job).collect())
+}
+
+// ── The past ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn runs(
+    s: &mut dyn Session,
+    tables: &Tables,
+    job: JobId,
+    after: Option<RunId>,
+    max: usize,
+) -> Result<Vec<RunRecord>, SessionError> {
+    let sql = "SELECT l.id, l.job_id, l.trigger_time, l.trigger_code, l.handle_code, l.executor_address, \
+               l.trigger_msg, l.handle_msg, f.state, f.scheduled_ms, f.address \
+               FROM xxl_job_log l LEFT JOIN tw_fire f ON f.log_id = l.id \
+               WHERE l.job_id = ? AND l.id > ? ORDER BY l.id LIMIT ?";
+    let params = [job.0.into(), after.map_or(0, |run| run.0).into(), limit(max)];
+    let rows = s.query(sql, &params, Lock::None).await?;
+    rows.into_iter().map(|row| run_record(tables, row)).collect()
+}
+
+fn run_record(tables: &Tables, row: Row) -> Result<RunRecord, SessionError> {
+    let mut row = row.read();
+    let (id, job) = (RunId(row.int()?), JobId(row.int()?));
+    let logged_at = row.maybe_text()?.and_then(|text| tables.wall.instant(&text)).unwrap_or_default();
+    let codes = (row.int()?, row.int()?);
+    let logged_address = row.maybe_text()?;
+    let (trigger_msg, handle_msg) = (row.maybe_text()?, row.maybe_text()?);
+    let open = row.maybe_int()?.and_then(RunState::from_number);
+    let scheduled_at = row.maybe_instant()?.unwrap_or(logged_at);
+    let address = row.maybe_text()?.or(logged_address).filter(|address| !address.is_empty());
+    let message = handle_msg.or(trigger_msg).filter(|message| !message.is_empty());
+    Ok(RunRecord { id, job, scheduled_at, state: open.unwrap_or(state_of(codes)), address, message })
+}
+
+/// What XXL-JOB's codes for the sending and the handling say of a run that is not open with us.
+fn state_of((trigger_code, handle_code): (i64, i64)) -> RunState {
+    match (trigger_code, handle_code) {
+        (_, 200) => RunState::Succeeded,
+        (_, 502) => RunState::TimedOut,
+        // A Java admin's, on its way.
+        (200, 0) => RunState::Running,
+        (0, 0) => RunState::Unknown,
+        _ => RunState::Failed,
+    }
+}
+
+pub async fn history(
+    s: &mut dyn Session,
+    job: JobId,
+    after: Option<i64>,
+    max: usize,
+) -> Result<Vec<HistoryEntry>, SessionError> {
+    let sql = "SELECT id, job_id, disposition, first_ms, last_ms, count, reason, run_id, at_ms \
+               FROM tw_history WHERE job_id = ? AND id > ? ORDER BY id LIMIT ?";
+    let rows = s.query(sql, &[job.0.into(), after.unwrap_or(0).into(), limit(max)], Lock::None).await?;
+    rows.into_iter().map(history_entry).collect()
+}
+
+fn history_entry(row: Row) -> Result<HistoryEntry, SessionError> {
+    let mut row = row.read();
+    let (id, job) = (row.int()?, JobId(row.int()?));
+    let number = row.int()?;
+    let disposition = Disposition::from_number(number).ok_or_else(|| {
+        StoreError::Schema(format!("entry {id} of the history has the unknown disposition {number}"))
+    })?;
+    let (first, last) = (row.instant()?, row.instant()?);
+    let (count, reason) = (row.int()?.unsigned_abs(), row.text()?);
+    let run = row.maybe_int()?.map(RunId);
+    let unsent = Unsent { disposition, first, last, count, reason };
+    Ok(HistoryEntry { id, job, unsent, run, at: row.instant()? })
+}

@@ -1,0 +1,531 @@
+//! Runs: a row of `tw_fire` while it is open, and a row of `xxl_job_log` for ever.
+//!
+//! XXL-JOB's words for a run live here (and, for reading, in `read.rs`). Our log rows say `alarm_status = 1`, "no alarm
+//! needed", from the start: a Java admin beside us then neither repeats our failed runs nor mails about them.
+
+use std::collections::BTreeMap;
+
+use engine::{
+    Job, JobId, Node, Origin, Outcome, Run, RunId, RunState, Shard, StoreError, Unsent, disposition_of,
+};
+use timer::Timestamp;
+
+use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::sql_store::Tables;
+
+// ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// The columns of `tw_fire` in the order of [`read`].
+const COLUMNS: &str = "log_id, fire_id, job_id, scheduled_ms, kind, cause, shard, shards, attempt, retry_of, depth, \
+                       state, version, node, epoch, due_ms, check_ms, doubt_ms, address, param";
+
+/// Reads the open runs that `tail` finds.
+pub async fn select(
+    s: &mut dyn Session,
+    tail: &str,
+    params: &[Value],
+    lock: Lock,
+) -> Result<Vec<Run>, SessionError> {
+    let rows = s.query(&format!("SELECT {COLUMNS} FROM tw_fire {tail}"), params, lock).await?;
+    rows.into_iter().map(read).collect()
+}
+
+/// Reads open runs by their ids, and locks them in that order.
+pub async fn lock(s: &mut dyn Session, ids: &[i64]) -> Result<BTreeMap<i64, Run>, SessionError> {
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let ids = [Value::Ids(ids.to_vec())];
+    let runs = select(s, "WHERE log_id IN ? ORDER BY log_id", &ids, Lock::Wait).await?;
+    Ok(runs.into_iter().map(|run| (run.id.0, run)).collect())
+}
+
+fn read(row: Row) -> Result<Run, SessionError> {
+    let mut row = row.read();
+    let (id, fire, job) = (RunId(row.int()?), RunId(row.int()?), JobId(row.int()?));
+    let scheduled_at = row.instant()?;
+    let (kind, cause) = (row.int()?, row.int()?);
+    let origin = Origin::from_numbers(kind, cause).ok_or_else(|| odd(id, "kind", kind))?;
+    let shard = Shard { index: small(id, row.int()?)?, total: small(id, row.int()?)? };
+    let attempt = small(id, row.int()?)?;
+    let retry_of = row.maybe_int()?.map(RunId);
+    let depth = small(id, row.int()?)?;
+    let state = row.int()?;
+    let state = RunState::from_number(state).ok_or_else(|| odd(id, "state", state))?;
+    let version = row.int()?;
+    let node = match (row.maybe_text()?, row.maybe_int()?) {
+        (Some(name), Some(epoch)) => Some(Node { name, epoch }),
+        _ => None,
+    };
+    Ok(Run {
+        id,
+        fire,
+        job,
+        scheduled_at,
+        origin,
+        shard,
+        attempt,
+        retry_of,
+        depth,
+        state,
+        version,
+        node,
+        due_at: row.instant()?,
+        check_at: row.instant()?,
+        doubt_since: row.maybe_instant()?,
+        address: row.maybe_text()?,
+        param: row.maybe_text()?,
+    })
+}
+
+fn small(run: RunId, number: i64) -> Result<u32, SessionError> {
+    u32::try_from(number).map_err(|_| odd(run, "number", number))
+}
+
+fn odd(run: RunId, what: &str, number: i64) -> SessionError {
+    StoreError::Schema(format!("run {run} has the {what} {number}, which means nothing to this version"))
+        .into()
+}
+
+// ── Opening ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// A run to be opened. Its id is not known yet; neither is its fire, unless it belongs to an older one.
+pub struct Opening<'a> {
+    pub run: Run,
+    pub job: &'a Job,
+}
+
+/// The id of a run before it has one, and its fire if that is itself or the shard before it.
+pub const NEW: RunId = RunId(0);
+
+/// The first attempt of a whole fire, waiting. What differs is set by whoever opens it.
+pub fn waiting(job: JobId, origin: Origin, scheduled_at: Timestamp, due_at: Timestamp) -> Run {
+    Run {
+        id: NEW,
+        fire: NEW,
+        job,
+        scheduled_at,
+        origin,
+        shard: Shard::UNSPLIT,
+        attempt: 1,
+        retry_of: None,
+        depth: 0,
+        state: RunState::Waiting,
+        version: 1,
+        node: None,
+        due_at,
+        check_at: due_at,
+        doubt_since: None,
+        address: None,
+        param: None,
+    }
+}
+
+/// Opens runs, the shards of one fire one after the other. Gives them back with their ids.
+pub async fn open(
+    s: &mut dyn Session,
+    tables: &Tables,
+    openings: Vec<Opening<'_>>,
+) -> Result<Vec<Run>, SessionError> {
+    if openings.is_empty() {
+        return Ok(Vec::new());
+    }
+    let into = Columns { table: "xxl_job_log", keys: &[], columns: &LOG_COLUMNS };
+    let logs = openings.iter().map(|opening| log_row(tables, opening)).collect();
+    let ids = s.insert_numbered(into, logs).await?;
+
+    let mut runs: Vec<Run> = Vec::with_capacity(openings.len());
+    let mut broadcasts = Vec::new();
+    for (opening, id) in openings.into_iter().zip(ids) {
+        let mut run = opening.run;
+        run.id = RunId(id);
+        if run.fire == NEW {
+            run.fire = match runs.last() {
+                Some(first) if run.shard.index > 0 => first.fire,
+                _ => run.id,
+            };
+            if run.shard.index == 0 && run.shard.total > 1 {
+                broadcasts.push((run.fire, run.shard.total));
+            }
+        }
+        runs.push(run);
+    }
+    let into = Columns { table: "tw_fire", keys: &[], columns: &FIRE_COLUMNS };
+    s.insert(into, runs.iter().map(fire_row).collect()).await?;
+    open_broadcasts(s, &broadcasts).await?;
+    Ok(runs)
+}
+
+/// Counts down, for fires in so many shards.
+pub async fn open_broadcasts(s: &mut dyn Session, fires: &[(RunId, u32)]) -> Result<(), SessionError> {
+    if fires.is_empty() {
+        return Ok(());
+    }
+    let into = Columns { table: "tw_broadcast", keys: &[], columns: &["fire_id", "open", "failed"] };
+    let rows = fires.iter().map(|(fire, total)| vec![fire.0.into(), i64::from(*total).into(), 0.into()]);
+    s.insert(into, rows.collect()).await
+}
+
+const LOG_COLUMNS: [&str; 11] = [
+    "job_group",
+    "job_id",
+    "executor_address",
+    "executor_handler",
+    "executor_param",
+    "executor_sharding_param",
+    "executor_fail_retry_count",
+    "trigger_time",
+    "trigger_code",
+    "handle_code",
+    "alarm_status",
+];
+
+fn log_row(tables: &Tables, opening: &Opening<'_>) -> Vec<Value> {
+    let Opening { run, job } = opening;
+    let retries_left = job.spec.retry.count.saturating_sub(run.attempt - 1);
+    vec![
+        job.spec.app.0.into(),
+        job.id.0.into(),
+        run.address.as_deref().into(),
+        job.spec.handler.as_str().into(),
+        run.param.as_ref().unwrap_or(&job.spec.param).as_str().into(),
+        sharding(run.shard),
+        i64::from(retries_left.min(i32::MAX.unsigned_abs())).into(),
+        tables.wall.time(run.scheduled_at),
+        0.into(),
+        0.into(),
+        1.into(),
+    ]
+}
+
+/// `i/n`, for a fire in several shards.
+pub fn sharding(shard: Shard) -> Value {
+    if shard.total > 1 { format!("{}/{}", shard.index, shard.total).into() } else { Value::Null }
+}
+
+const FIRE_COLUMNS: [&str; 20] = [
+    "log_id",
+    "fire_id",
+    "job_id",
+    "scheduled_ms",
+    "kind",
+    "cause",
+    "shard",
+    "shards",
+    "attempt",
+    "retry_of",
+    "depth",
+    "state",
+    "version",
+    "node",
+    "epoch",
+    "due_ms",
+    "check_ms",
+    "doubt_ms",
+    "address",
+    "param",
+];
+
+fn fire_row(run: &Run) -> Vec<Value> {
+    let (kind, cause) = run.origin.to_numbers();
+    vec![
+        run.id.0.into(),
+        run.fire.0.into(),
+        run.job.0.into(),
+        run.scheduled_at.into(),
+        kind.into(),
+        cause.into(),
+        i64::from(run.shard.index).into(),
+        i64::from(run.shard.total).into(),
+        i64::from(run.attempt).into(),
+        run.retry_of.map(|run| run.0).into(),
+        i64::from(run.depth).into(),
+        run.state.to_number().into(),
+        run.version.into(),
+        run.node.as_ref().map(|node| node.name.as_str()).into(),
+        run.node.as_ref().map(|node| node.epoch).into(),
+        run.due_at.into(),
+        run.check_at.into(),
+        run.doubt_since.into(),
+        run.address.as_deref().into(),
+        run.param.as_deref().into(),
+    ]
+}
+
+// ── Changing ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Writes what changes in a run's life. The caller has locked the rows, and raised the versions.
+pub async fn save(s: &mut dyn Session, runs: &[Run]) -> Result<(), SessionError> {
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let columns =
+        ["shard", "shards", "state", "version", "node", "epoch", "due_ms", "check_ms", "doubt_ms", "address"];
+    let row = |run: &Run| -> Vec<Value> {
+        vec![
+            run.id.0.into(),
+            i64::from(run.shard.index).into(),
+            i64::from(run.shard.total).into(),
+            run.state.to_number().into(),
+            run.version.into(),
+            run.node.as_ref().map(|node| node.name.as_str()).into(),
+            run.node.as_ref().map(|node| node.epoch).into(),
+            run.due_at.into(),
+            run.check_at.into(),
+            run.doubt_since.into(),
+            run.address.as_deref().into(),
+        ]
+    };
+    let set = Columns { table: "tw_fire", keys: &["log_id"], columns: &columns };
+    s.update(set, runs.iter().map(row).collect()).await?;
+    Ok(())
+}
+
+/// The run as it waits for anybody to claim it again.
+pub fn released(mut run: Run) -> Run {
+    run.state = RunState::Waiting;
+    run.version += 1;
+    run.node = None;
+    run.check_at = run.due_at;
+    run.doubt_since = None;
+    run
+}
+
+/// Lets the oldest run that waits for a job's one place be claimed now, if the place is free. Not those that wait for
+/// their own time: retries, and runs for later.
+pub async fn wake(s: &mut dyn Session, jobs: &[i64], now: Timestamp) -> Result<(), SessionError> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let mut open =
+        select(s, "WHERE job_id IN ? ORDER BY log_id", &[Value::Ids(jobs.to_vec())], Lock::None).await?;
+    let mut woken = Vec::new();
+    for job in jobs {
+        if open.iter().any(|run| run.job.0 == *job && run.state != RunState::Waiting) {
+            continue;
+        }
+        let first =
+            open.iter_mut().find(|run| run.job.0 == *job && run.attempt == 1 && run.scheduled_at <= now);
+        if let Some(run) = first
+            && run.due_at > now
+        {
+            run.due_at = now;
+            run.version += 1;
+            woken.push(run.clone());
+        }
+    }
+    save(s, &woken).await
+}
+
+// ── Closing ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// A run to be closed.
+pub struct Closing {
+    /// As it was until now.
+    pub run: Run,
+    pub outcome: Outcome,
+    /// Another attempt follows.
+    pub retried: bool,
+}
+
+impl Closing {
+    /// No attempt follows.
+    pub fn last(run: Run, outcome: Outcome) -> Self {
+        Closing { run, outcome, retried: false }
+    }
+}
+
+/// What the end of a run means for its fire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FireEnd {
+    /// No part of it is left.
+    pub over: bool,
+    /// And every part succeeded.
+    pub succeeded: bool,
+}
+
+/// Closes runs that the caller has locked: the log gets the result, the history what was not sent or got lost, and the
+/// open rows go. Says of each what it means for its fire.
+pub async fn close(
+    s: &mut dyn Session,
+    tables: &Tables,
+    now: Timestamp,
+    closings: &[Closing],
+) -> Result<Vec<FireEnd>, SessionError> {
+    if closings.is_empty() {
+        return Ok(Vec::new());
+    }
+    let logs = closings.iter().map(|c| result_row(tables, now, &c.run, &c.outcome)).collect();
+    write_results(s, logs).await?;
+    let ids: Vec<i64> = closings.iter().map(|closing| closing.run.id.0).collect();
+    s.delete("tw_fire", "log_id", &ids).await?;
+    let history = closings.iter().filter_map(|closing| ended_entry(now, closing)).collect();
+    record(s, history).await?;
+    count_down(s, closings).await
+}
+
+/// A row for [`write_results`]: XXL-JOB's codes for an outcome.
+pub fn result_row(tables: &Tables, now: Timestamp, run: &Run, outcome: &Outcome) -> Vec<Value> {
+    let message = Value::Text(message_text(outcome.message()));
+    let sent = !matches!(run.state, RunState::Waiting | RunState::Claimed | RunState::Cancelling);
+    let handled = |code: i64| [200.into(), Value::Null, tables.wall.time(now), code.into(), message.clone()];
+    let [trigger_code, trigger_msg, handle_time, handle_code, handle_msg] = match outcome {
+        Outcome::Succeeded(_) => handled(200),
+        Outcome::TimedOut(_) => handled(502),
+        Outcome::Failed(_) | Outcome::Ambiguous(_) | Outcome::Lost(_) => handled(500),
+        Outcome::Cancelled(_) if sent => handled(500),
+        Outcome::Cancelled(_) | Outcome::Refused(_) | Outcome::Dropped(..) => {
+            [500.into(), message.clone(), Value::Null, 0.into(), Value::Null]
+        }
+    };
+    vec![
+        run.id.0.into(),
+        0.into(),
+        run.address.as_deref().into(),
+        trigger_code,
+        trigger_msg,
+        handle_time,
+        handle_code,
+        handle_msg,
+    ]
+}
+
+/// Writes results into log rows that have none yet.
+pub async fn write_results(s: &mut dyn Session, rows: Vec<Vec<Value>>) -> Result<u64, SessionError> {
+    let columns =
+        ["executor_address", "trigger_code", "trigger_msg", "handle_time", "handle_code", "handle_msg"];
+    s.update(Columns { table: "xxl_job_log", keys: &["id", "handle_code"], columns: &columns }, rows).await
+}
+
+/// A message as the log can hold it.
+pub fn message_text(message: &str) -> String {
+    let mut text: String = message.chars().take(MESSAGE_MAX).collect();
+    if text.len() < message.len() {
+        text.push_str("… (cut)");
+    }
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+}
+
+/// XXL-JOB's limit.
+const MESSAGE_MAX: usize = 15_000;
+
+/// An entry of the history.
+pub struct Entry {
+    pub job: JobId,
+    pub unsent: Unsent,
+    pub run: Option<RunId>,
+    pub fire: Option<RunId>,
+    pub at: Timestamp,
+    pub superseded: i64,
+}
+
+/// A late result may take a lost run's place.
+pub const LOST: i64 = 0;
+/// One has.
+pub const SUPERSEDED: i64 = 1;
+/// One may, but another attempt has been made of it.
+pub const RETRIED: i64 = 2;
+
+fn ended_entry(now: Timestamp, closing: &Closing) -> Option<Entry> {
+    let Closing { run, outcome, retried } = closing;
+    let unsent = Unsent {
+        disposition: disposition_of(outcome)?,
+        first: run.scheduled_at,
+        last: run.scheduled_at,
+        count: 1,
+        reason: message_text(outcome.message()),
+    };
+    let superseded = if *retried { RETRIED } else { LOST };
+    Some(Entry { job: run.job, unsent, run: Some(run.id), fire: Some(run.fire), at: now, superseded })
+}
+
+pub async fn record(s: &mut dyn Session, entries: Vec<Entry>) -> Result<(), SessionError> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let columns = [
+        "job_id",
+        "disposition",
+        "first_ms",
+        "last_ms",
+        "count",
+        "reason",
+        "run_id",
+        "fire_id",
+        "at_ms",
+        "superseded",
+    ];
+    let row = |entry: Entry| -> Vec<Value> {
+        vec![
+            entry.job.0.into(),
+            entry.unsent.disposition.to_number().into(),
+            entry.unsent.first.into(),
+            entry.unsent.last.into(),
+            i64::try_from(entry.unsent.count).unwrap_or(i64::MAX).into(),
+            entry.unsent.reason.into(),
+            entry.run.map(|run| run.0).into(),
+            entry.fire.map(|run| run.0).into(),
+            entry.at.into(),
+            entry.superseded.into(),
+        ]
+    };
+    let into = Columns { table: "tw_history", keys: &[], columns: &columns };
+    s.insert(into, entries.into_iter().map(row).collect()).await
+}
+
+/// Takes ended shards off their fires' counts. A fire in one part has no count.
+async fn count_down(s: &mut dyn Session, closings: &[Closing]) -> Result<Vec<FireEnd>, SessionError> {
+    let in_shards = closings.iter().filter(|c| c.run.shard.total > 1 && !c.retried);
+    let fires: Vec<i64> = in_shards.map(|closing| closing.run.fire.0).collect();
+    let mut counts = lock_broadcasts(s, fires).await?;
+    let ends = closings.iter().map(|closing| {
+        let succeeded = matches!(closing.outcome, Outcome::Succeeded(_));
+        match counts.get_mut(&closing.run.fire.0) {
+            _ if closing.retried => FireEnd { over: false, succeeded: false },
+            Some(count) if closing.run.shard.total > 1 => {
+                count.open -= 1;
+                count.failed += i64::from(!succeeded);
+                FireEnd { over: count.open == 0, succeeded: count.open == 0 && count.failed == 0 }
+            }
+            _ => FireEnd { over: true, succeeded },
+        }
+    });
+    let ends = ends.collect();
+    save_broadcasts(s, counts).await?;
+    Ok(ends)
+}
+
+/// How many shards of a fire are open, and how many have failed for good.
+pub struct Count {
+    pub open: i64,
+    pub failed: i64,
+}
+
+pub async fn lock_broadcasts(
+    s: &mut dyn Session,
+    mut fires: Vec<i64>,
+) -> Result<BTreeMap<i64, Count>, SessionError> {
+    fires.sort_unstable();
+    fires.dedup();
+    if fires.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let sql = "SELECT fire_id, open, failed FROM tw_broadcast WHERE fire_id IN ? ORDER BY fire_id";
+    let rows = s.query(sql, &[Value::Ids(fires)], Lock::Wait).await?;
+    let count = |row: Row| -> Result<(i64, Count), SessionError> {
+        let mut row = row.read();
+        Ok((row.int()?, Count { open: row.int()?, failed: row.int()? }))
+    };
+    rows.into_iter().map(count).collect()
+}
+
+pub async fn save_broadcasts(s: &mut dyn Session, counts: BTreeMap<i64, Count>) -> Result<(), SessionError> {
+    if counts.is_empty() {
+        return Ok(());
+    }
+    let set = Columns { table: "tw_broadcast", keys: &["fire_id"], columns: &["open", "failed"] };
+    let rows =
+        counts.into_iter().map(|(fire, count)| vec![fire.into(), count.open.into(), count.failed.into()]);
+    s.update(set, rows.collect()).await?;
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! One transaction on one of the databases, in the few words that all of them share.
+//!
+//! The steps of a fire (`claim.rs`, `complete.rs`, …) are written once, over [`Session`]. What differs between the
+//! databases is how rows are written many at a time and how they are locked, and that stays behind this trait.
+
+use async_trait::async_trait;
+use engine::StoreError;
+use timer::Timestamp;
+
+use crate::schema::Schema;
+
+/// A database that is ready: its tables exist and were looked at.
+#[async_trait]
+pub trait Backend: Send + Sync + 'static {
+    /// Opens a transaction (READ COMMITTED where there is a choice).
+    async fn begin(&self) -> Result<Box<dyn Session>, SessionError>;
+
+    /// What its tables look like.
+    fn schema(&self) -> &Schema;
+}
+
+/// A parameter or a column. Instants are milliseconds in `Int`, except in XXL-JOB's own columns.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Nothing.
+    Null,
+    /// A number of any width; `tinyint`, `int` and `bigint` columns all read as this.
+    Int(i64),
+    /// Text of any kind.
+    Text(String),
+    /// A `DATETIME` of XXL-JOB's tables, as `2026-06-21 10:00:00` in the configured zone.
+    Time(String),
+    /// Only as a parameter, written `IN ?` with no parentheses: any of these. Never empty.
+    Ids(Vec<i64>),
+}
+
+/// A row, column by column.
+#[derive(Clone, Debug)]
+pub struct Row(pub Vec<Value>);
+
+/// A table, its key columns and the columns to write, for statements about many rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns<'a> {
+    /// The table.
+    pub table: &'a str,
+    /// Rows are found by these (and must all match: a compare-and-set names the old value here).
+    pub keys: &'a [&'a str],
+    /// These are written.
+    pub columns: &'a [&'a str],
+}
+
+/// How a `SELECT` treats the rows it finds, until the transaction ends. SQLite has one writer, so there all three are
+/// the same. Only queries of one table (with others at most in subqueries) are asked to lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// Read only.
+    None,
+    /// Wait for whoever has a row.
+    Wait,
+    /// Leave out rows that somebody else has.
+    Skip,
+}
+
+/// A transaction. Dropped without [`commit`](Session::commit), it never happened.
+#[async_trait]
+pub trait Session: Send {
+    /// Runs a query written with `?` for each parameter.
+    async fn query(&mut self, sql: &str, params: &[Value], lock: Lock) -> Result<Vec<Row>, SessionError>;
+
+    /// Runs a statement written with `?` for each parameter; returns the number of rows it found, whether or not
+    /// their values differ.
+    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, SessionError>;
+
+    /// Inserts rows (`keys` unused), each in the order of `columns`.
+    async fn insert(&mut self, into: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<(), SessionError>;
+
+    /// Inserts rows into a table whose `id` the database numbers; returns the ids in the order of the rows.
+    async fn insert_numbered(
+        &mut self,
+        into: Columns<'_>,
+        rows: Vec<Vec<Value>>,
+    ) -> Result<Vec<i64>, SessionError>;
+
+    /// Updates many rows in one statement, each row given as its keys followed by its new columns. A key value is
+    /// never null. Returns how many were found, whether or not their values differ.
+    async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<u64, SessionError>;
+
+    /// Deletes many rows by one key column.
+    async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<u64, SessionError>;
+
+    /// The database's clock.
+    async fn now(&mut self) -> Result<Timestamp, SessionError>;
+
+    /// Makes it all true. A connection lost meanwhile is [`StoreError::CommitUnknown`].
+    async fn commit(self: Box<Self>) -> Result<(), SessionError>;
+}
+
+/// Why a statement did not work.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SessionError {
+    /// Others were in the way: a deadlock, a lock not got in time, a unique key that somebody else has just written.
+    /// Nothing happened, and the same transaction may succeed at once.
+    Collision(String),
+    /// Anything else, as the caller of the store is to see it.
+    Store(StoreError),
+}
+
+impl From<StoreError> for SessionError {
+    fn from(error: StoreError) -> Self {
+        SessionError::Store(error)
+    }
+}
+
+impl Row {
+    /// Its columns, one after the other.
+    pub fn read(self) -> Reader {
+        Reader(self.0.into_iter())
+    }
+}
+
+/// Takes a row's columns in their order.
+pub struct Reader(std::vec::IntoIter<Value>);
+
+impl Reader {
+    /// A number.
+    pub fn int(&mut self) -> Result<i64, SessionError> {
+        self.maybe_int()?.ok_or_else(|| unexpected("a number", &Value::Null))
+    }
+
+    /// A number, or nothing.
+    pub fn maybe_int(&mut self) -> Result<Option<i64>, SessionError> {
+        match self.next() {
+            Value::Int(number) => Ok(Some(number)),
+            Value::Null => Ok(None),
+            other => Err(unexpected("a number", &other)),
+        }
+    }
+
+    /// An instant in milliseconds.
+    pub fn instant(&mut self) -> Result<Timestamp, SessionError> {
+        self.int().map(Timestamp::from_millis)
+    }
+
+    /// An instant in milliseconds, or nothing.
+    pub fn maybe_instant(&mut self) -> Result<Option<Timestamp>, SessionError> {
+        Ok(self.maybe_int()?.map(Timestamp::from_millis))
+    }
+
+    /// A text; nothing is the empty one.
+    pub fn text(&mut self) -> Result<String, SessionError> {
+        Ok(self.maybe_text()?.unwrap_or_default())
+    }
+
+    /// A text, or nothing.
+    pub fn maybe_text(&mut self) -> Result<Option<String>, SessionError> {
+        match self.next() {
+            Value::Text(text) | Value::Time(text) => Ok(Some(text)),
+            Value::Null => Ok(None),
+            other => Err(unexpected("a text", &other)),
+        }
+    }
+
+    fn next(&mut self) -> Value {
+        self.0.next().unwrap_or(Value::Null)
+    }
+}
+
+fn unexpected(wanted: &str, found: &Value) -> SessionError {
+    StoreError::Schema(format!("a column that should hold {wanted} holds {found:?}")).into()
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Value::Int(number)
+    }
+}
+
+impl From<Timestamp> for Value {
+    fn from(at: Timestamp) -> Self {
+        Value::Int(at.as_millis())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Value::Text(text)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Value::Null, Into::into)
+    }
+}

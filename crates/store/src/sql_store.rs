@@ -1,0 +1,286 @@
+//! The store: each method one transaction, begun again where others were in the way.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cron::Zone;
+use engine::{
+    Abandoned, Alert, AppId, CancelAnswer, Claim, Control, Controlled, Ender, Ending, Heartbeat,
+    HistoryEntry, Job, JobId, JobSpec, Joined, Move, Moved, Node, Order, Planner, Retention, Run, RunId,
+    RunRecord, Slots, Store, StoreError, Trigger, Verdict, Watched,
+};
+use timer::Timestamp;
+
+use crate::schema::Schema;
+use crate::session::{Backend, Session, SessionError};
+use crate::wall::Wall;
+use crate::{Options, adopt, alerts, claim, complete, control, moves, nodes, prune, read};
+
+/// A store in a SQL database.
+pub struct SqlStore<B> {
+    backend: B,
+    tables: Tables,
+    #[cfg(feature = "conformance")]
+    faults: std::sync::Arc<crate::faults::Faults>,
+}
+
+/// What the steps have to know about the database's tables.
+pub struct Tables {
+    pub schema: Schema,
+    pub wall: Wall,
+    /// Of cron jobs that name none.
+    pub zone: Zone,
+}
+
+/// Runs the steps, an expression of the session `$s`, in a transaction; repeats it all after a collision. A macro,
+/// since no closure can lend its caller a session for as long as its future lives.
+macro_rules! transaction {
+    ($store:ident, $s:ident => $steps:expr) => {{
+        let mut tries = 0;
+        loop {
+            let attempt = async {
+                let mut session = $store.begin().await?;
+                let $s = &mut *session;
+                let result = $steps.await?;
+                session.commit().await?;
+                Ok(result)
+            };
+            if let ControlFlow::Break(result) = again(attempt.await, &mut tries).await {
+                break result;
+            }
+        }
+    }};
+}
+
+impl<B: Backend> SqlStore<B> {
+    pub(crate) fn new(backend: B, options: &Options) -> Self {
+        let tables = Tables {
+            schema: backend.schema().clone(),
+            wall: Wall::new(&options.zone),
+            zone: options.zone.clone(),
+        };
+        SqlStore {
+            backend,
+            tables,
+            #[cfg(feature = "conformance")]
+            faults: Default::default(),
+        }
+    }
+
+    /// Declares every life over, for a database that nobody else can have open.
+    pub(crate) async fn end_all_lives(&self) -> Result<(), StoreError> {
+        transaction!(self, s => nodes::end_all_lives(s))
+    }
+
+    async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
+        let session = self.backend.begin().await?;
+        #[cfg(feature = "conformance")]
+        let session = self.faults.watch(session);
+        Ok(session)
+    }
+
+    /// Adds many started jobs of one definition in few transactions, for tests and benchmarks: they all fire first,
+    /// and are claimed, at `next`.
+    #[cfg(feature = "conformance")]
+    pub async fn add_started_jobs(
+        &self,
+        spec: &JobSpec,
+        count: usize,
+        next: Timestamp,
+    ) -> Result<Vec<JobId>, StoreError> {
+        let mut added = Vec::with_capacity(count);
+        while added.len() < count {
+            let some = (count - added.len()).min(500);
+            let result: Result<_, StoreError> =
+                transaction!(self, s => control::add_started_jobs(s, &self.tables, spec, some, next));
+            added.extend(result?);
+        }
+        Ok(added)
+    }
+
+    /// The switches by which tests break its transactions.
+    #[cfg(feature = "conformance")]
+    pub fn faults(&self) -> std::sync::Arc<crate::faults::Faults> {
+        self.faults.clone()
+    }
+}
+
+/// Whether to begin again: after a collision, a little later each time, so that those who collided get out of step.
+async fn again<T>(result: Result<T, SessionError>, tries: &mut u32) -> ControlFlow<Result<T, StoreError>> {
+    match result {
+        Err(SessionError::Collision(reason)) if *tries < TRIES => {
+            *tries += 1;
+            tracing::debug!(reason, tries, "a transaction met others; beginning it again");
+            let most = PAUSE_MS << *tries;
+            tokio::time::sleep(Duration::from_millis(fastrand::u64(0..=most))).await;
+            ControlFlow::Continue(())
+        }
+        other => ControlFlow::Break(other.map_err(surfaced)),
+    }
+}
+
+/// Enough for some dozen transactions on the same rows, all of which succeed in turn.
+const TRIES: u32 = 8;
+
+/// Doubled before it is first used.
+const PAUSE_MS: u64 = 1;
+
+/// The error as our caller sees it.
+pub fn surfaced(error: SessionError) -> StoreError {
+    match error {
+        SessionError::Collision(reason) => {
+            StoreError::Unavailable(format!("other transactions were in the way each time: {reason}"))
+        }
+        SessionError::Store(error) => error,
+    }
+}
+
+#[async_trait]
+impl<B: Backend> Store for SqlStore<B> {
+    async fn join(&self, name: &str, lease: Duration) -> Result<Joined, StoreError> {
+        transaction!(self, s => nodes::join(s, name, lease))
+    }
+
+    async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<Heartbeat, StoreError> {
+        transaction!(self, s => nodes::heartbeat(s, node, lease))
+    }
+
+    async fn fence(&self, node: &Node) -> Result<bool, StoreError> {
+        transaction!(self, s => nodes::fence(s, node))
+    }
+
+    async fn leave(&self, node: &Node) -> Result<(), StoreError> {
+        transaction!(self, s => nodes::leave(s, &self.tables, node))
+    }
+
+    async fn claim_due(
+        &self,
+        node: &Node,
+        now: Timestamp,
+        slots: Slots,
+        max: usize,
+        planner: &dyn Planner,
+    ) -> Result<Claim, StoreError> {
+        transaction!(self, s => claim::claim_due(s, &self.tables, node, now, slots, max, planner))
+    }
+
+    async fn claim_waiting(
+        &self,
+        node: &Node,
+        now: Timestamp,
+        slots: Slots,
+        max: usize,
+        planner: &dyn Planner,
+    ) -> Result<Claim, StoreError> {
+        transaction!(self, s => claim::claim_waiting(s, &self.tables, node, now, slots, max, planner))
+    }
+
+    async fn owned(&self, node: &Node) -> Result<Vec<Order>, StoreError> {
+        transaction!(self, s => read::owned(s, &self.tables, node))
+    }
+
+    async fn open_runs(&self, ids: &[RunId]) -> Result<Vec<Run>, StoreError> {
+        transaction!(self, s => read::open_runs(s, ids))
+    }
+
+    async fn move_runs(&self, moves: &[Move]) -> Result<Vec<Moved>, StoreError> {
+        transaction!(self, s => moves::move_runs(s, moves))
+    }
+
+    async fn complete(
+        &self,
+        now: Timestamp,
+        endings: &[Ending],
+        ender: &dyn Ender,
+    ) -> Result<Vec<Verdict>, StoreError> {
+        transaction!(self, s => complete::complete(s, &self.tables, now, endings, ender))
+    }
+
+    async fn abandoned(&self, running: bool, max: usize) -> Result<Vec<Abandoned>, StoreError> {
+        transaction!(self, s => read::abandoned(s, &self.tables, running, max))
+    }
+
+    async fn overdue(&self, now: Timestamp, max: usize) -> Result<Vec<Watched>, StoreError> {
+        transaction!(self, s => read::overdue(s, &self.tables, now, max))
+    }
+
+    async fn adopt(&self, max: usize, planner: &dyn Planner) -> Result<usize, StoreError> {
+        transaction!(self, s => adopt::adopt(s, &self.tables, max, planner))
+    }
+
+    async fn take_alerts(
+        &self,
+        now: Timestamp,
+        lease: Duration,
+        max: usize,
+    ) -> Result<Vec<Alert>, StoreError> {
+        transaction!(self, s => alerts::take_alerts(s, now, lease, max))
+    }
+
+    async fn forget_alerts(&self, ids: &[i64]) -> Result<(), StoreError> {
+        transaction!(self, s => alerts::forget_alerts(s, ids))
+    }
+
+    async fn prune(&self, retention: &Retention, max: usize) -> Result<usize, StoreError> {
+        transaction!(self, s => prune::prune(s, &self.tables, retention, max))
+    }
+
+    async fn ensure_app(&self, name: &str) -> Result<AppId, StoreError> {
+        transaction!(self, s => control::ensure_app(s, &self.tables, name))
+    }
+
+    async fn create_job(&self, spec: &JobSpec) -> Result<JobId, StoreError> {
+        transaction!(self, s => control::create_job(s, &self.tables, spec))
+    }
+
+    async fn control(
+        &self,
+        job: JobId,
+        control: &Control,
+        planner: &dyn Planner,
+    ) -> Result<Controlled, StoreError> {
+        transaction!(self, s => control::control(s, &self.tables, job, control, planner))
+    }
+
+    async fn cancelling(&self, job: JobId) -> Result<u64, StoreError> {
+        transaction!(self, s => control::cancelling(s, job))
+    }
+
+    async fn asked_to_cancel(&self, node: &Node) -> Result<Vec<Run>, StoreError> {
+        transaction!(self, s => read::asked_to_cancel(s, node))
+    }
+
+    async fn answer_cancel(&self, answers: &[CancelAnswer], planner: &dyn Planner) -> Result<(), StoreError> {
+        transaction!(self, s => control::answer_cancel(s, &self.tables, answers, planner))
+    }
+
+    async fn trigger(&self, job: JobId, trigger: &Trigger) -> Result<RunId, StoreError> {
+        transaction!(self, s => control::trigger(s, &self.tables, job, trigger))
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError> {
+        transaction!(self, s => read::job(s, &self.tables, id))
+    }
+
+    async fn job_by_key(&self, key: &str) -> Result<Option<Job>, StoreError> {
+        transaction!(self, s => read::job_by_key(s, &self.tables, key))
+    }
+
+    async fn jobs(&self, after: Option<JobId>, max: usize) -> Result<Vec<Job>, StoreError> {
+        transaction!(self, s => read::jobs(s, &self.tables, after, max))
+    }
+
+    async fn runs(&self, job: JobId, after: Option<RunId>, max: usize) -> Result<Vec<RunRecord>, StoreError> {
+        transaction!(self, s => read::runs(s, &self.tables, job, after, max))
+    }
+
+    async fn history(
+        &self,
+        job: JobId,
+        after: Option<i64>,
+        max: usize,
+    ) -> Result<Vec<HistoryEntry>, StoreError> {
+        transaction!(self, s => read::history(s, job, after, max))
+    }
+}

@@ -1,0 +1,173 @@
+//! The statements of a [`Session`](crate::session::Session), on a SQLite connection in this thread.
+
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use engine::StoreError;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::vtab::array;
+use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, ffi, params_from_iter};
+
+use crate::session::{Row, SessionError, Value};
+
+/// A connection with its cache of prepared statements.
+pub struct Sqlite {
+    connection: Connection,
+}
+
+impl Sqlite {
+    pub fn open(path: &Path) -> Result<Sqlite, SessionError> {
+        // Not by URI: a `?` in a path is a letter like any other.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(trouble)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(trouble)?;
+        connection
+            .execute_batch(
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864",
+            )
+            .map_err(trouble)?;
+        Sqlite::new(connection)
+    }
+
+    pub fn in_memory() -> Result<Sqlite, SessionError> {
+        Sqlite::new(Connection::open_in_memory().map_err(trouble)?)
+    }
+
+    fn new(connection: Connection) -> Result<Sqlite, SessionError> {
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection
+            .execute_batch("PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY")
+            .map_err(trouble)?;
+        array::load_module(&connection).map_err(trouble)?;
+        Ok(Sqlite { connection })
+    }
+
+    pub fn begin(&self) -> Result<(), SessionError> {
+        // At once the writer: a transaction that first reads could not become one while others write.
+        self.connection
+            .prepare_cached("BEGIN IMMEDIATE")
+            .and_then(|mut begin| begin.execute([]))
+            .map_err(trouble)?;
+        Ok(())
+    }
+
+    pub fn commit(&self) -> Result<(), SessionError> {
+        let committed = self.connection.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
+        committed.map(|_| ()).map_err(|error| {
+            self.rollback();
+            match trouble(error) {
+                // The journal may or may not hold it.
+                SessionError::Store(StoreError::Unavailable(reason)) => {
+                    StoreError::CommitUnknown(reason).into()
+                }
+                other => other,
+            }
+        })
+    }
+
+    /// Ends what was begun. Where SQLite has ended it by itself already, there is nothing to do.
+    pub fn rollback(&self) {
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.connection.execute_batch("ROLLBACK")
+        {
+            tracing::warn!(%error, "a transaction could not be rolled back; the next one will fail and say so");
+        }
+    }
+
+    pub fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, SessionError> {
+        let mut statement = self.connection.prepare_cached(&with_lists(sql)).map_err(trouble)?;
+        let width = statement.column_count();
+        let mut found = statement.query(params_from_iter(params)).map_err(trouble)?;
+        let mut rows = Vec::new();
+        while let Some(row) = found.next().map_err(trouble)? {
+            let values = (0..width).map(|column| row.get_ref(column).map(value_of));
+            rows.push(Row(values.collect::<Result<_, _>>().map_err(trouble)?));
+        }
+        Ok(rows)
+    }
+
+    pub fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, SessionError> {
+        let mut statement = self.connection.prepare_cached(&with_lists(sql)).map_err(trouble)?;
+        let changed = statement.execute(params_from_iter(params)).map_err(trouble)?;
+        Ok(changed as u64)
+    }
+
+    /// Runs one statement for each row; returns how many rows it changed in all.
+    pub fn execute_each(&self, sql: &str, rows: &[Vec<Value>]) -> Result<u64, SessionError> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(trouble)?;
+        let mut changed = 0;
+        for row in rows {
+            changed += statement.execute(params_from_iter(row)).map_err(trouble)? as u64;
+        }
+        Ok(changed)
+    }
+
+    /// Runs one `INSERT` for each row; returns the ids given.
+    pub fn insert_each(&self, sql: &str, rows: &[Vec<Value>]) -> Result<Vec<i64>, SessionError> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(trouble)?;
+        rows.iter().map(|row| statement.insert(params_from_iter(row)).map_err(trouble)).collect()
+    }
+}
+
+/// How long another process may hold the file before we say so. Only where several share it.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// More than there are different statements.
+const STATEMENTS: usize = 256;
+
+fn with_lists(sql: &str) -> String {
+    sql.replace("IN ?", "IN rarray(?)")
+}
+
+fn value_of(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Int(number),
+        ValueRef::Real(number) => Value::Int(number as i64),
+        ValueRef::Text(text) | ValueRef::Blob(text) => {
+            Value::Text(String::from_utf8_lossy(text).into_owned())
+        }
+    }
+}
+
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Value::Null => ToSqlOutput::Borrowed(ValueRef::Null),
+            Value::Int(number) => ToSqlOutput::Borrowed(ValueRef::Integer(*number)),
+            Value::Text(text) | Value::Time(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            Value::Ids(ids) => {
+                let ids: Vec<_> = ids.iter().map(|id| rusqlite::types::Value::Integer(*id)).collect();
+                ToSqlOutput::from_rc(Rc::new(ids), c"rarray")
+            }
+        })
+    }
+}
+
+/// What an error of SQLite means to the caller.
+fn trouble(error: rusqlite::Error) -> SessionError {
+    let reason = error.to_string();
+    let rusqlite::Error::SqliteFailure(failure, _) = &error else {
+        return StoreError::Schema(reason).into();
+    };
+    match (failure.code, failure.extended_code) {
+        (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, _)
+        | (_, ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => {
+            SessionError::Collision(reason)
+        }
+        (
+            ErrorCode::DiskFull
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::CannotOpen
+            | ErrorCode::ReadOnly
+            | ErrorCode::OutOfMemory
+            | ErrorCode::OperationInterrupted,
+            _,
+        ) => StoreError::Unavailable(reason).into(),
+        (ErrorCode::TooBig, _) => StoreError::Invalid(reason).into(),
+        _ => StoreError::Schema(reason).into(),
+    }
+}

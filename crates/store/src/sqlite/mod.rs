@@ -1,0 +1,271 @@
+//! SQLite: one file, one writer.
+//!
+//! Transactions take turns at the one connection. For a file it lives in a thread of its own, so that waiting for the
+//! disk holds up nobody else; in memory, for tests and simulations, statements run where they are called, and nothing
+//! depends on what other threads do.
+
+mod connection;
+mod lock;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use cron::Zone;
+use engine::StoreError;
+use futures_util::FutureExt;
+use timer::{Clock, SystemClock, Timestamp};
+use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
+
+use crate::Options;
+use crate::schema::{self, Dialect, Schema};
+use crate::session::{Backend, Columns, Lock, Row, Session, SessionError, Value};
+use crate::sql_store::{SqlStore, surfaced};
+use connection::Sqlite;
+use lock::FileLock;
+
+/// A store in a SQLite file, or in memory.
+pub type SqliteStore = SqlStore<SqliteBackend>;
+
+impl SqliteStore {
+    /// Opens the file, or creates it. It is ours alone unless [`Options::shared`].
+    pub async fn open(path: &Path, options: Options) -> Result<SqliteStore, StoreError> {
+        create_private(path)?;
+        let lock = FileLock::take(path, options.shared)?;
+        let link = Link::thread(path, lock)?;
+        let backend = SqliteBackend::new(link, Arc::new(SystemClock::new())).await?;
+        let store = SqlStore::new(backend, &options);
+        if !options.shared {
+            // Nobody else has the file, so whoever had it before is dead.
+            store.end_all_lives().await?;
+        }
+        Ok(store)
+    }
+
+    /// A store that goes with the process, in UTC. Runs without threads; `clock` is the database's clock.
+    pub fn in_memory(clock: Arc<dyn Clock>) -> Result<SqliteStore, StoreError> {
+        let link = Link::Inline(Sqlite::in_memory().map_err(surfaced)?);
+        let backend =
+            SqliteBackend::new(link, clock).now_or_never().expect("nobody else has the connection")?;
+        Ok(SqlStore::new(backend, &Options { zone: Zone::utc(), ..Options::default() }))
+    }
+}
+
+/// Creates the file so that only its owner reads it: it holds the parameters of jobs.
+fn create_private(path: &Path) -> Result<(), StoreError> {
+    let mut create = std::fs::OpenOptions::new();
+    create.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut create, 0o600);
+    match create.open(path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(StoreError::Unavailable(format!(
+            "{} cannot be opened: {error}; see that its folder exists and may be written to",
+            path.display()
+        ))),
+    }
+}
+
+/// The one connection, and whose turn it is.
+pub struct SqliteBackend {
+    link: Arc<Mutex<Link>>,
+    clock: Arc<dyn Clock>,
+    schema: Schema,
+}
+
+impl SqliteBackend {
+    async fn new(link: Link, clock: Arc<dyn Clock>) -> Result<SqliteBackend, StoreError> {
+        let link = Arc::new(Mutex::new(link));
+        let prepared = async {
+            let mut session = SqliteSession::begin(&link, &clock).await?;
+            let schema = schema::prepare(&mut session, Dialect::Sqlite).await?;
+            Box::new(session).commit().await?;
+            Ok(schema)
+        };
+        let schema = prepared.await.map_err(surfaced)?;
+        Ok(SqliteBackend { link, clock, schema })
+    }
+}
+
+#[async_trait]
+impl Backend for SqliteBackend {
+    async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
+        Ok(Box::new(SqliteSession::begin(&self.link, &self.clock).await?))
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+}
+
+/// Where the connection is.
+enum Link {
+    Inline(Sqlite),
+    Thread { work: Option<SyncSender<Work>>, thread: Option<JoinHandle<()>> },
+}
+
+type Work = Box<dyn FnOnce(&Sqlite) + Send>;
+
+/// A transaction has at most one statement under way and its end waiting behind it.
+const QUEUE: usize = 4;
+
+impl Link {
+    fn thread(path: &Path, lock: FileLock) -> Result<Link, StoreError> {
+        let sqlite = Sqlite::open(path).map_err(|error| match surfaced(error) {
+            StoreError::Schema(reason) => {
+                StoreError::Schema(format!("{} is not a database we can use: {reason}", path.display()))
+            }
+            other => other,
+        })?;
+        let (work, queue): (SyncSender<Work>, Receiver<Work>) = sync_channel(QUEUE);
+        let thread = std::thread::Builder::new()
+            .name("tickwright-sqlite".into())
+            .spawn(move || {
+                // The file is given up after the connection is closed, not before.
+                let _lock = lock;
+                let sqlite = sqlite;
+                queue.into_iter().for_each(|work| work(&sqlite));
+            })
+            .map_err(|error| StoreError::Unavailable(format!("no thread for the database: {error}")))?;
+        Ok(Link::Thread { work: Some(work), thread: Some(thread) })
+    }
+}
+
+impl Drop for Link {
+    /// Waits until the file is closed, so that it can be opened again at once.
+    fn drop(&mut self) {
+        if let Link::Thread { work, thread } = self {
+            drop(work.take());
+            if let Some(thread) = thread.take() {
+                // It ends by a panic only if a statement panicked, and that caller has seen it.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// A turn at the connection.
+struct SqliteSession {
+    link: OwnedMutexGuard<Link>,
+    clock: Arc<dyn Clock>,
+    open: bool,
+}
+
+impl SqliteSession {
+    async fn begin(link: &Arc<Mutex<Link>>, clock: &Arc<dyn Clock>) -> Result<SqliteSession, SessionError> {
+        let link = link.clone().lock_owned().await;
+        let mut session = SqliteSession { link, clock: clock.clone(), open: true };
+        session.run(Sqlite::begin).await?;
+        Ok(session)
+    }
+
+    /// Runs `work` where the connection is.
+    async fn run<T, F>(&mut self, work: F) -> Result<T, SessionError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Sqlite) -> Result<T, SessionError> + Send + 'static,
+    {
+        let answer = match &mut *self.link {
+            Link::Inline(sqlite) => return work(sqlite),
+            Link::Thread { work: queue, .. } => {
+                let (reply, answer) = oneshot::channel();
+                let run: Work = Box::new(move |sqlite| {
+                    // Whoever asked may have given up; the transaction's end is in the queue then.
+                    let _ = reply.send(work(sqlite));
+                });
+                queue.as_ref().and_then(|queue| queue.send(run).ok()).map(|()| answer)
+            }
+        };
+        match answer {
+            Some(answer) => answer.await.unwrap_or_else(|_| Err(gone())),
+            None => Err(gone()),
+        }
+    }
+}
+
+fn gone() -> SessionError {
+    StoreError::Unavailable("its thread has ended; restart the process".into()).into()
+}
+
+impl Drop for SqliteSession {
+    fn drop(&mut self) {
+        if !self.open {
+            return;
+        }
+        match &mut *self.link {
+            Link::Inline(sqlite) => sqlite.rollback(),
+            Link::Thread { work: Some(queue), .. } => {
+                // A queue that is closed has ended every transaction.
+                let _ = queue.send(Box::new(Sqlite::rollback));
+            }
+            Link::Thread { work: None, .. } => {}
+        }
+    }
+}
+
+#[async_trait]
+impl Session for SqliteSession {
+    async fn query(&mut self, sql: &str, params: &[Value], _: Lock) -> Result<Vec<Row>, SessionError> {
+        let (sql, params) = (sql.to_owned(), params.to_vec());
+        self.run(move |sqlite| sqlite.query(&sql, &params)).await
+    }
+
+    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, SessionError> {
+        let (sql, params) = (sql.to_owned(), params.to_vec());
+        self.run(move |sqlite| sqlite.execute(&sql, &params)).await
+    }
+
+    async fn insert(&mut self, into: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<(), SessionError> {
+        let sql = insert_sql(into);
+        self.run(move |sqlite| sqlite.execute_each(&sql, &rows).map(|_| ())).await
+    }
+
+    async fn insert_numbered(
+        &mut self,
+        into: Columns<'_>,
+        rows: Vec<Vec<Value>>,
+    ) -> Result<Vec<i64>, SessionError> {
+        let sql = insert_sql(into);
+        self.run(move |sqlite| sqlite.insert_each(&sql, &rows)).await
+    }
+
+    async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<u64, SessionError> {
+        let sql = update_sql(set);
+        self.run(move |sqlite| sqlite.execute_each(&sql, &rows)).await
+    }
+
+    async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<u64, SessionError> {
+        let sql = format!("DELETE FROM {table} WHERE {key} = ?");
+        let rows: Vec<Vec<Value>> = ids.iter().map(|id| vec![Value::Int(*id)]).collect();
+        self.run(move |sqlite| sqlite.execute_each(&sql, &rows)).await
+    }
+
+    async fn now(&mut self) -> Result<Timestamp, SessionError> {
+        Ok(self.clock.now())
+    }
+
+    async fn commit(mut self: Box<Self>) -> Result<(), SessionError> {
+        let committed = self.run(Sqlite::commit).await;
+        // Whatever the answer was, it is over.
+        self.open = false;
+        committed
+    }
+}
+
+fn insert_sql(into: Columns<'_>) -> String {
+    let marks = vec!["?"; into.columns.len()].join(", ");
+    format!("INSERT INTO {} ({}) VALUES ({marks})", into.table, into.columns.join(", "))
+}
+
+/// Rows come as their keys followed by their columns, so the marks are numbered.
+fn update_sql(set: Columns<'_>) -> String {
+    let numbered = |columns: &[&str], from: usize, between: &str| {
+        let terms = columns.iter().enumerate().map(|(i, column)| format!("{column} = ?{}", from + i));
+        terms.collect::<Vec<_>>().join(between)
+    };
+    let columns = numbered(set.columns, set.keys.len() + 1, ", ");
+    let keys = numbered(set.keys, 1, " AND ");
+    format!("UPDATE {} SET {columns} WHERE {keys}", set.table)
+}
