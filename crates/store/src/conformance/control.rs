@@ -1,0 +1,345 @@
+//! People and programs change jobs.
+
+use std::time::Duration;
+
+use cron::{Cron, Dialect, DstRule, Schedule, Zone};
+use engine::policy::{Backoff, Delivery, Misfire, Overlap, Retry};
+use engine::{
+    CancelAnswer, ChildrenMode, Control, Disposition, JobId, JobSpec, Move, Moved, Outcome, RunState,
+    StoreError, To, Trigger, Verdict,
+};
+use timer::Timestamp;
+
+use super::Fresh;
+use super::bench::{Bench, HOUR, SECOND, Simple, ok};
+
+fn schedules(bench: &Bench) -> Vec<Schedule> {
+    let shanghai = Zone::parse("Asia/Shanghai").unwrap();
+    let quartz = Cron::parse("0 0/5 9-17 ? * MON-FRI").unwrap();
+    // Longer than XXL-JOB's column.
+    let minutes: Vec<String> = (0..59).map(|minute| minute.to_string()).collect();
+    let long = Cron::parse(&format!("0 {} * * * ?", minutes.join(","))).unwrap();
+    vec![
+        Schedule::cron(quartz.clone(), shanghai.clone(), DstRule::NATURAL),
+        Schedule::cron(quartz, Zone::utc(), DstRule::QUARTZ),
+        Schedule::cron(long, shanghai.clone(), DstRule::QUARTZ),
+        Schedule::cron(Cron::parse_in(Dialect::Unix, "*/5 * * * *").unwrap(), shanghai, DstRule::NATURAL),
+        Schedule::fixed_rate(bench.now, SECOND * 30).unwrap(),
+        Schedule::fixed_rate(bench.now, Duration::from_millis(250)).unwrap(),
+        Schedule::fixed_delay(Duration::from_millis(1_500)).unwrap(),
+        Schedule::once(bench.now + HOUR),
+        Schedule::Never,
+    ]
+}
+
+pub async fn a_job_comes_back_as_it_was_written(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let plain = JobSpec::new(bench.app, "plain", Schedule::Never, "demo");
+    let id = bench.store.create_job(&plain).await.unwrap();
+    let found = bench.store.job(id).await.unwrap().unwrap();
+    assert_eq!(found.spec, plain);
+    assert_eq!((found.enabled, found.next_fire_at, found.problem), (false, None, None));
+
+    let full = JobSpec {
+        key: Some("nightly/报表".into()),
+        valid_from: Some(bench.now),
+        valid_until: Some(bench.now + HOUR * 1_000),
+        jitter: Duration::from_millis(1_234),
+        misfire: Misfire::FireAll { window: HOUR, max: 7 },
+        overlap: Overlap::Replace,
+        retry: Retry { count: 3, backoff: Backoff::Exponential { first: SECOND, max: HOUR } },
+        delivery: Delivery::AtLeastOnce,
+        timeout: Some(Duration::from_millis(2_500)),
+        handler: "demo".into(),
+        param: "{\"a\": 1}\n'quoted' \\ 🦀".into(),
+        route: "ROUND".into(),
+        block: "COVER_EARLY".into(),
+        children: vec![id, JobId(987_654)],
+        children_mode: ChildrenMode::Each,
+        alert: true,
+        ..plain
+    };
+    let created = bench.store.create_job(&full).await.unwrap();
+    assert_eq!(bench.store.job(created).await.unwrap().unwrap().spec, full);
+    assert_eq!(bench.store.job_by_key("nightly/报表").await.unwrap().unwrap().id, created);
+
+    for schedule in schedules(&bench) {
+        let spec = JobSpec { schedule, ..full.clone() };
+        bench.control(created, Control::Edit { spec: Box::new(spec.clone()), revision: None }).await;
+        let found = bench.store.job(created).await.unwrap().unwrap();
+        assert_eq!((found.spec, found.problem), (spec, None));
+    }
+    for misfire in [Misfire::Skip, Misfire::FireOnce] {
+        let spec =
+            JobSpec { misfire, overlap: Overlap::Wait, delivery: Delivery::AtMostOnce, ..full.clone() };
+        bench.control(created, Control::Edit { spec: Box::new(spec.clone()), revision: None }).await;
+        assert_eq!(bench.store.job(created).await.unwrap().unwrap().spec, spec);
+    }
+}
+
+pub async fn a_started_job_fires_first_after_now(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let spec = JobSpec {
+        schedule: Schedule::fixed_rate(Timestamp::from_millis(0), SECOND).unwrap(),
+        ..bench.hourly()
+    };
+    let job = bench.store.create_job(&spec).await.unwrap();
+    let done = bench.store.control(job, &Control::Start, &Simple { now: bench.now }).await.unwrap();
+    assert!(done.at >= bench.now);
+    assert_eq!(bench.next_of(job).await, spec.next_after(done.at));
+    let found = bench.store.job(job).await.unwrap();
+    bench.control(job, Control::Start).await;
+    assert_eq!(bench.store.job(job).await.unwrap(), found, "starting again changes nothing");
+
+    bench.control(job, Control::Stop).await;
+    let found = bench.store.job(job).await.unwrap().unwrap();
+    assert_eq!((found.enabled, found.next_fire_at), (false, None));
+    assert!(bench.claim_at(bench.now + HOUR).await.orders.is_empty());
+}
+
+pub async fn a_job_without_an_instant_left_cannot_be_started(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let over = JobSpec { schedule: Schedule::once(bench.now - HOUR), ..bench.hourly() };
+    for spec in [over, JobSpec { valid_until: Some(bench.now), ..bench.hourly() }] {
+        let job = bench.store.create_job(&spec).await.unwrap();
+        let refused = bench.store.control(job, &Control::Start, &Simple { now: bench.now }).await;
+        assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
+        assert!(!bench.store.job(job).await.unwrap().unwrap().enabled);
+    }
+}
+
+pub async fn a_stop_cancels_what_nobody_has_sent(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let mut spec = bench.hourly();
+    spec.retry = Retry { count: 1, backoff: Backoff::Fixed(SECOND) };
+    let job = bench.start(&spec).await;
+    let running = bench.run(job).await;
+    let retried = bench.run(job).await;
+    bench.end(retried.id, Outcome::Failed("again".into())).await;
+    let claimed = bench.fire(job).await.remove(0).run;
+    let by_hand = bench.trigger(job, 1).await;
+
+    assert_eq!(bench.control(job, Control::Stop).await, 1);
+    assert_eq!(bench.store.cancelling(job).await, Ok(1));
+    let states: Vec<_> = bench.open_of(job).await.iter().map(|run| (run.id, run.state)).collect();
+    let expected =
+        [(running.id, RunState::Running), (claimed.id, RunState::Cancelling), (by_hand, RunState::Waiting)];
+    assert_eq!(states, expected, "the retry is cancelled at once");
+    assert_eq!(bench.dispositions(job).await, [Disposition::Cancelled]);
+
+    let to = To::Running { address: None, check_at: claimed.due_at, doubt_since: None };
+    let wanted = Move { run: claimed.id, version: claimed.version, to };
+    assert_eq!(bench.store.move_runs(&[wanted]).await.unwrap(), [Moved::Cancelling]);
+    let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap();
+    assert_eq!(asked.iter().map(|run| run.id).collect::<Vec<_>>(), [claimed.id]);
+    let answer = CancelAnswer { run: claimed.id, version: asked[0].version, sent: None };
+    let stale = CancelAnswer { version: claimed.version - 1, ..answer.clone() };
+    let planner = Simple { now: bench.now };
+    bench.store.answer_cancel(&[stale], &planner).await.unwrap();
+    assert_eq!(bench.store.cancelling(job).await, Ok(1), "an answer about an older version is none");
+    bench.store.answer_cancel(&[answer.clone(), answer], &planner).await.unwrap();
+    assert_eq!(bench.store.cancelling(job).await, Ok(0));
+    let last = bench.store.history(job, None, 10).await.unwrap().pop().unwrap();
+    assert_eq!((last.run, last.unsent.first), (Some(claimed.id), claimed.scheduled_at));
+    assert_eq!(bench.end(claimed.id, ok()).await, Verdict::Duplicate);
+    bench.store.answer_cancel(&[], &planner).await.unwrap();
+}
+
+pub async fn an_edit_cancels_the_old_instants_and_plans_the_new_ones(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&bench.hourly()).await;
+    let claimed = bench.fire(job).await.remove(0).run;
+    let spec = JobSpec {
+        schedule: Schedule::fixed_rate(bench.now + SECOND * 7_200, HOUR).unwrap(),
+        ..bench.hourly()
+    };
+    assert_eq!(bench.control(job, Control::Edit { spec: Box::new(spec), revision: Some(0) }).await, 1);
+    let found = bench.store.job(job).await.unwrap().unwrap();
+    assert_eq!((found.enabled, found.revision), (true, 1));
+    let next = bench.now + HOUR * 2;
+    assert_eq!(found.next_fire_at, Some(next));
+
+    assert!(
+        bench.claim_at(next).await.orders.is_empty(),
+        "while a run is being cancelled its job is left alone"
+    );
+    let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap();
+    let answer = CancelAnswer { run: claimed.id, version: asked[0].version, sent: None };
+    bench.store.answer_cancel(&[answer], &Simple { now: bench.now }).await.unwrap();
+    assert_eq!(bench.claim_at(next).await.orders[0].run.scheduled_at, next);
+}
+
+pub async fn an_edit_of_an_older_revision_is_refused(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.create(|_| {}).await;
+    let spec = bench.store.job(job).await.unwrap().unwrap().spec;
+    let edit = |name: &str, revision| Control::Edit {
+        spec: Box::new(JobSpec { name: name.into(), ..spec.clone() }),
+        revision: Some(revision),
+    };
+    let planner = Simple { now: bench.now };
+    bench.store.control(job, &edit("one", 0), &planner).await.unwrap();
+    let refused = bench.store.control(job, &edit("two", 0), &planner).await;
+    assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
+    assert_eq!(bench.store.job(job).await.unwrap().unwrap().spec.name, "one");
+    bench.store.control(job, &edit("two", 1), &planner).await.unwrap();
+    assert_eq!(bench.store.job(job).await.unwrap().unwrap().spec.name, "two");
+}
+
+pub async fn a_deleted_job_is_gone_and_its_runs_are_cancelled(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&JobSpec { key: Some("k".into()), ..bench.hourly() }).await;
+    let claimed = bench.fire(job).await.remove(0).run;
+    let by_hand = bench.trigger(job, 1).await;
+    assert_eq!(bench.control(job, Control::Delete).await, 1);
+    assert_eq!(bench.store.job(job).await, Ok(None));
+    assert_eq!(bench.store.job_by_key("k").await, Ok(None));
+    assert_eq!(bench.open(by_hand).await, None);
+    let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap();
+    assert_eq!(asked.iter().map(|run| run.id).collect::<Vec<_>>(), [claimed.id]);
+    let answer = CancelAnswer { run: claimed.id, version: asked[0].version, sent: None };
+    bench.store.answer_cancel(&[answer], &Simple { now: bench.now }).await.unwrap();
+    assert_eq!(bench.dispositions(job).await, [Disposition::Cancelled; 2]);
+    assert_eq!(bench.records(job).await.len(), 2);
+    bench.start(&JobSpec { key: Some("k".into()), ..bench.hourly() }).await;
+}
+
+pub async fn an_answer_that_comes_too_late_moves_the_job_past_the_instant(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&bench.hourly()).await;
+    let claimed = bench.fire(job).await.remove(0).run;
+    let spec = Box::new(JobSpec { param: "new".into(), ..bench.hourly() });
+    assert_eq!(bench.control(job, Control::Edit { spec, revision: None }).await, 1);
+    assert_eq!(bench.next_of(job).await, Some(claimed.scheduled_at), "it would fire again");
+
+    let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap().remove(0);
+    let to =
+        |check_at| To::Running { address: Some("http://10.0.0.3:1".into()), check_at, doubt_since: None };
+    let answer = CancelAnswer { run: asked.id, version: asked.version, sent: Some(to(asked.due_at + HOUR)) };
+    bench.store.answer_cancel(&[answer], &Simple { now: bench.now }).await.unwrap();
+    assert_eq!(bench.next_of(job).await, Some(claimed.scheduled_at + HOUR));
+    let run = bench.open(claimed.id).await.unwrap();
+    assert_eq!((run.state, run.check_at), (RunState::Running, asked.due_at + HOUR));
+    assert_eq!(bench.store.cancelling(job).await, Ok(0));
+    assert!(bench.claim_at(claimed.scheduled_at).await.orders.is_empty());
+
+    // What was never sent cannot have been handed back.
+    let claimed = bench.fire(job).await.remove(0).run;
+    bench.control(job, Control::Stop).await;
+    let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap().remove(0);
+    let sent = Some(To::Waiting { due_at: bench.now });
+    let answer = CancelAnswer { run: claimed.id, version: asked.version, sent };
+    let refused = bench.store.answer_cancel(&[answer], &Simple { now: bench.now }).await;
+    assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
+}
+
+pub async fn a_report_about_a_run_that_was_to_be_cancelled_moves_the_job_past_it(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&bench.hourly()).await;
+    let claimed = bench.fire(job).await.remove(0).run;
+    let spec = Box::new(JobSpec { param: "new".into(), ..bench.hourly() });
+    bench.control(job, Control::Edit { spec, revision: None }).await;
+    assert_eq!(bench.end(claimed.id, ok()).await, Verdict::Applied);
+    assert_eq!(bench.store.cancelling(job).await, Ok(0));
+    assert_eq!(bench.next_of(job).await, Some(claimed.scheduled_at + HOUR));
+    assert!(bench.claim_at(claimed.scheduled_at).await.orders.is_empty());
+    assert_eq!(bench.fire(job).await.len(), 1);
+}
+
+pub async fn a_key_names_one_job(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let keyed = |key: &str| JobSpec { key: Some(key.into()), ..bench.hourly() };
+    let one = bench.store.create_job(&keyed("one")).await.unwrap();
+    let two = bench.store.create_job(&keyed("two")).await.unwrap();
+    let refused = bench.store.create_job(&keyed("one")).await;
+    assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
+    let edit = Control::Edit { spec: Box::new(keyed("one")), revision: None };
+    let planner = Simple { now: bench.now };
+    let refused = bench.store.control(two, &edit, &planner).await;
+    assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
+    bench.store.control(one, &edit, &planner).await.unwrap();
+    assert_eq!(bench.store.job_by_key("two").await.unwrap().unwrap().id, two);
+    assert_eq!(bench.store.job_by_key("TWO").await.unwrap(), None, "upper and lower case differ");
+    assert_eq!(bench.store.job_by_key("no\0key").await.unwrap(), None);
+    // Jobs without a key are many.
+    bench.create(|_| {}).await;
+    bench.create(|_| {}).await;
+}
+
+pub async fn a_job_that_does_not_exist_cannot_be_controlled(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let nobody = JobId(987_654);
+    let planner = Simple { now: bench.now };
+    let edit = Control::Edit { spec: Box::new(bench.hourly()), revision: None };
+    for control in [Control::Start, Control::Stop, edit, Control::Delete] {
+        let refused = bench.store.control(nobody, &control, &planner).await.map(|_| ());
+        assert_eq!(refused, Err(StoreError::NoSuchJob(nobody)));
+    }
+    let trigger = Trigger { key: 1, at: bench.now, param: None, address: None };
+    assert_eq!(bench.store.trigger(nobody, &trigger).await, Err(StoreError::NoSuchJob(nobody)));
+    assert_eq!(bench.store.job(nobody).await, Ok(None));
+    assert_eq!(bench.store.cancelling(nobody).await, Ok(0));
+}
+
+pub async fn a_trigger_asked_for_twice_opens_one_run(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let (job, other) = (bench.create(|_| {}).await, bench.create(|_| {}).await);
+    let trigger = Trigger {
+        key: -5,
+        at: bench.now + HOUR,
+        param: Some("by hand".into()),
+        address: Some("http://10.0.0.8:1".into()),
+    };
+    let run = bench.store.trigger(job, &trigger).await.unwrap();
+    assert_eq!(bench.store.trigger(job, &Trigger { param: None, ..trigger.clone() }).await, Ok(run));
+    assert_ne!(bench.store.trigger(other, &trigger).await, Ok(run));
+    assert_ne!(bench.store.trigger(job, &Trigger { key: 6, ..trigger.clone() }).await, Ok(run));
+
+    let found = bench.open(run).await.unwrap();
+    assert_eq!(
+        (found.param.as_deref(), found.address.as_deref()),
+        (Some("by hand"), Some("http://10.0.0.8:1"))
+    );
+    assert_eq!((found.due_at, found.scheduled_at), (trigger.at, trigger.at));
+    assert!(bench.claim_waiting_at(bench.now).await.orders.is_empty(), "it is not due");
+    assert_eq!(bench.claim_waiting_at(trigger.at).await.orders.len(), 3);
+    bench.end(run, ok()).await;
+    assert_eq!(bench.store.trigger(job, &trigger).await, Ok(run), "also when it is over");
+}
+
+pub async fn texts_come_back_as_they_were_or_are_refused(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let spec = |name: &str, param: &str| JobSpec { name: name.into(), param: param.into(), ..bench.hourly() };
+    let odd = "🦀 <b>'\"\\%_;-- ?$1 \u{202e}\r\n\t名";
+    for (name, param) in [(odd, odd), (&"名".repeat(255), &"p".repeat(60_000)), ("", "")] {
+        let job = bench.store.create_job(&spec(name, param)).await.unwrap();
+        let found = bench.store.job(job).await.unwrap().unwrap().spec;
+        assert_eq!((found.name.as_str(), found.param.as_str()), (name, param));
+    }
+    for (name, param) in [("a\0b", ""), ("", "a\0b"), (&"x".repeat(256), "")] {
+        let refused = bench.store.create_job(&spec(name, param)).await;
+        assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
+    }
+    // Too much for some of the databases; no panic, and no silent cut in any.
+    let huge = "p".repeat(1_000_000);
+    match bench.store.create_job(&spec("huge", &huge)).await {
+        Ok(job) => assert_eq!(bench.store.job(job).await.unwrap().unwrap().spec.param, huge),
+        Err(refused) => assert!(matches!(refused, StoreError::Invalid(_)), "{refused:?}"),
+    }
+    let job = bench.start(&bench.hourly()).await;
+    let trigger = |param: &str| Trigger { key: 1, at: bench.now, param: Some(param.into()), address: None };
+    let refused = bench.store.trigger(job, &trigger("a\0b")).await;
+    assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
+    let run = bench.store.trigger(job, &trigger(odd)).await.unwrap();
+    assert_eq!(bench.open(run).await.unwrap().param.as_deref(), Some(odd));
+
+    // What an executor says is never refused: it is cut, and says so.
+    bench.claim_waiting_at(bench.now).await;
+    bench.end(run, Outcome::Succeeded("a\0b".into())).await;
+    let message = bench.records(job).await.pop().unwrap().message.unwrap();
+    assert_eq!(message, "a\u{fffd}b");
+    let run = bench.run(job).await;
+    bench.end(run.id, Outcome::Failed("名".repeat(100_000))).await;
+    let message = bench.records(job).await.pop().unwrap().message.unwrap();
+    assert!(message.ends_with("… (cut)") && message.chars().count() < 15_010);
+}

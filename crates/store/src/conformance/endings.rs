@@ -1,0 +1,323 @@
+//! Endings, and what follows them.
+
+use std::time::Duration;
+
+use cron::Schedule;
+use engine::policy::{Backoff, Retry};
+use engine::{
+    ChildrenMode, Control, Disposition, Ending, Job, Origin, Outcome, Run, RunId, RunState, Shard, Verdict,
+};
+
+use super::Fresh;
+use super::bench::{Bench, HOUR, SECOND, Simple, failed, lost, ok};
+
+pub async fn the_first_ending_wins(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&bench.hourly()).await;
+    let run = bench.run(job).await;
+    let endings = [ok(), failed(), ok()].map(|outcome| Ending { run: run.id, outcome, version: None });
+    let verdicts = bench.store.complete(bench.now, &endings, &Simple { now: bench.now }).await.unwrap();
+    assert_eq!(verdicts, [Verdict::Applied, Verdict::Duplicate, Verdict::Duplicate]);
+    assert_eq!(bench.end(run.id, failed()).await, Verdict::Duplicate);
+    assert_eq!(bench.end(run.id, lost()).await, Verdict::Duplicate);
+    assert_eq!(bench.end(RunId(1 << 40), ok()).await, Verdict::Missing);
+    assert_eq!(bench.open(run.id).await, None);
+    let record = &bench.records(job).await[0];
+    assert_eq!((record.state, record.message.as_deref()), (RunState::Succeeded, Some("done")));
+    assert_eq!(bench.store.complete(bench.now, &[], &Simple { now: bench.now }).await.unwrap(), []);
+}
+
+pub async fn every_outcome_is_in_the_log(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&bench.hourly()).await;
+    let text = || "why".to_owned();
+    let table = [
+        (Outcome::Succeeded(text()), RunState::Succeeded, None),
+        (Outcome::Failed(text()), RunState::Failed, None),
+        (Outcome::TimedOut(text()), RunState::TimedOut, None),
+        (Outcome::Refused(text()), RunState::Failed, None),
+        (Outcome::Ambiguous(text()), RunState::Failed, None),
+        (Outcome::Lost(text()), RunState::Failed, Some(Disposition::Lost)),
+        (Outcome::Cancelled(text()), RunState::Failed, Some(Disposition::Cancelled)),
+        (
+            Outcome::Dropped(Disposition::MisfireSkipped, text()),
+            RunState::Failed,
+            Some(Disposition::MisfireSkipped),
+        ),
+    ];
+    let mut expected = Vec::new();
+    for (outcome, state, disposition) in table {
+        let run = bench.run(job).await;
+        assert_eq!(bench.end(run.id, outcome).await, Verdict::Applied);
+        let record = bench.records(job).await.pop().unwrap();
+        assert_eq!((record.id, record.state, record.message.as_deref()), (run.id, state, Some("why")));
+        assert_eq!(record.address, run.address);
+        expected.extend(disposition.map(|disposition| (disposition, Some(run.id), run.scheduled_at)));
+    }
+    let entries = bench.store.history(job, None, 100).await.unwrap();
+    let entries = entries.iter().map(|e| (e.unsent.disposition, e.run, e.unsent.first)).collect::<Vec<_>>();
+    assert_eq!(entries, expected);
+
+    // Of a run that was refused, nobody handled anything; and a report may overtake our own note.
+    let claimed = bench.fire(job).await.remove(0).run;
+    assert_eq!(bench.end(claimed.id, ok()).await, Verdict::Applied);
+    let waiting = bench.trigger(job, 1).await;
+    assert_eq!(
+        bench.end(waiting, ok()).await,
+        Verdict::Applied,
+        "the report came while it waits to be sent again"
+    );
+}
+
+pub async fn an_ending_that_names_an_older_version_changes_nothing(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&bench.hourly()).await;
+    let run = bench.run(job).await;
+    let ending = |version| [Ending { run: run.id, outcome: lost(), version: Some(version) }];
+    let planner = Simple { now: bench.now };
+    let complete = |version| {
+        let (store, now, planner) = (bench.store.clone(), bench.now, &planner);
+        let ending = ending(version);
+        async move { store.complete(now, &ending, planner).await.unwrap()[0] }
+    };
+    assert_eq!(complete(run.version - 1).await, Verdict::Stale);
+    assert_eq!(bench.open(run.id).await.as_ref(), Some(&run));
+    assert_eq!(complete(run.version).await, Verdict::Applied);
+}
+
+pub async fn a_failed_run_is_tried_again_and_the_last_failure_raises_an_alert(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let mut spec = bench.hourly();
+    spec.retry = Retry { count: 2, backoff: Backoff::Fixed(SECOND) };
+    spec.alert = true;
+    spec.param = "of the job".into();
+    let job = bench.start(&spec).await;
+    let first = bench.run(job).await;
+
+    let mut run = first.clone();
+    for attempt in 2..=3 {
+        let ended_at = run.due_at + SECOND * 10;
+        assert_eq!(bench.end_at(ended_at, run.id, failed()).await, Verdict::Applied);
+        let [retry] = &bench.open_of(job).await[..] else { panic!("one retry") };
+        assert_eq!((retry.attempt, retry.retry_of, retry.fire), (attempt, Some(run.id), first.id));
+        assert_eq!((retry.scheduled_at, retry.due_at), (first.scheduled_at, ended_at + SECOND));
+        assert_eq!((retry.origin, retry.shard, retry.state), (first.origin, first.shard, RunState::Waiting));
+        assert!(bench.store.take_alerts(ended_at, SECOND, 10).await.unwrap().is_empty());
+        let claim = bench.claim_waiting_at(retry.due_at).await;
+        run = bench.accept(&claim.orders[0].run).await;
+    }
+    assert_eq!(bench.end(run.id, failed()).await, Verdict::Applied);
+    assert!(bench.open_of(job).await.is_empty());
+    let alerts = bench.store.take_alerts(bench.now + HOUR, SECOND, 10).await.unwrap();
+    assert_eq!(alerts.len(), 1);
+    assert_eq!((alerts[0].job, alerts[0].run, alerts[0].message.as_str()), (job, run.id, "no"));
+    assert_eq!(bench.records(job).await.len(), 3, "each attempt has its own row");
+}
+
+pub async fn children_run_once_when_the_parent_succeeds(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let child = bench.create(|_| {}).await;
+    let gone = bench.create(|_| {}).await;
+    let mut spec = bench.hourly();
+    spec.children = vec![child, gone];
+    let job = bench.start(&spec).await;
+    bench.control(gone, Control::Delete).await;
+
+    let run = bench.run(job).await;
+    bench.end(run.id, failed()).await;
+    assert!(bench.open_of(child).await.is_empty());
+    let run = bench.run(job).await;
+    for _ in 0..3 {
+        bench.end(run.id, ok()).await;
+    }
+    let [opened] = &bench.open_of(child).await[..] else { panic!("one child") };
+    assert_eq!((opened.origin, opened.depth), (Origin::Child { of: run.id }, 1));
+    assert_eq!((opened.state, opened.shard), (RunState::Waiting, Shard::UNSPLIT));
+    assert!(bench.records(gone).await.is_empty());
+}
+
+async fn broadcast(
+    bench: &Bench,
+    mode: ChildrenMode,
+    retries: u32,
+) -> (engine::JobId, engine::JobId, Vec<Run>) {
+    let child = bench.create(|_| {}).await;
+    let mut spec = bench.hourly();
+    spec.route = "5".into();
+    spec.children = vec![child];
+    spec.children_mode = mode;
+    spec.retry = Retry { count: retries, backoff: Backoff::Fixed(Duration::ZERO) };
+    let job = bench.start(&spec).await;
+    let mut shards = Vec::new();
+    for order in bench.fire(job).await {
+        shards.push(bench.accept(&order.run).await);
+    }
+    assert_eq!(shards.len(), 5);
+    (job, child, shards)
+}
+
+pub async fn children_of_a_broadcast_run_once_or_for_each_shard(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let (job, child, shards) = broadcast(&bench, ChildrenMode::Once, 1).await;
+    // The first shard needs a second attempt.
+    bench.end(shards[0].id, failed()).await;
+    for shard in &shards[1..] {
+        assert!(bench.open_of(child).await.is_empty());
+        bench.end(shard.id, ok()).await;
+    }
+    assert!(bench.open_of(child).await.is_empty(), "one shard is not over");
+    let retry = bench.open_of(job).await.remove(0);
+    assert_eq!((retry.shard, retry.fire), (shards[0].shard, shards[0].id));
+    bench.claim_waiting_at(bench.now).await;
+    bench.end(retry.id, ok()).await;
+    let [opened] = &bench.open_of(child).await[..] else { panic!("one child") };
+    assert_eq!(opened.origin, Origin::Child { of: shards[0].id });
+
+    let (_, child, shards) = broadcast(&bench, ChildrenMode::Each, 0).await;
+    let endings: Vec<Ending> = shards
+        .iter()
+        .map(|shard| Ending {
+            run: shard.id,
+            outcome: if shard.shard.index == 2 { failed() } else { ok() },
+            version: None,
+        })
+        .collect();
+    bench.store.complete(bench.now, &endings, &Simple { now: bench.now }).await.unwrap();
+    let of: Vec<Origin> = bench.open_of(child).await.iter().map(|run| run.origin).collect();
+    let expected: Vec<Origin> =
+        shards.iter().filter(|s| s.shard.index != 2).map(|s| Origin::Child { of: s.id }).collect();
+    assert_eq!(of, expected);
+}
+
+pub async fn a_broadcast_with_a_failed_shard_opens_no_children(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let (job, child, shards) = broadcast(&bench, ChildrenMode::Once, 0).await;
+    bench.end(shards[0].id, failed()).await;
+    for shard in &shards[1..] {
+        bench.end(shard.id, ok()).await;
+    }
+    assert!(bench.open_of(child).await.is_empty());
+    assert!(bench.open_of(job).await.is_empty());
+}
+
+pub async fn a_lost_run_gives_way_to_one_late_result(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let child = bench.create(|_| {}).await;
+    let mut spec = bench.hourly();
+    spec.children = vec![child];
+    let job = bench.start(&spec).await;
+    let run = bench.run(job).await;
+    assert_eq!(bench.end(run.id, lost()).await, Verdict::Applied);
+    assert_eq!(bench.end(run.id, lost()).await, Verdict::Duplicate, "only a report replaces it");
+    assert!(bench.open_of(child).await.is_empty());
+    assert_eq!(bench.end(run.id, ok()).await, Verdict::Late);
+    assert_eq!(bench.end(run.id, failed()).await, Verdict::Duplicate);
+    assert_eq!(bench.end(run.id, ok()).await, Verdict::Duplicate);
+    assert_eq!(bench.records(job).await[0].state, RunState::Succeeded);
+    assert_eq!(bench.open_of(child).await.len(), 1);
+
+    let run = bench.run(job).await;
+    bench.end(run.id, lost()).await;
+    assert_eq!(bench.end(run.id, Outcome::TimedOut("slow".into())).await, Verdict::Late);
+    assert_eq!(bench.records(job).await[1].state, RunState::TimedOut);
+    assert_eq!(bench.open_of(child).await.len(), 1);
+}
+
+pub async fn a_late_shard_completes_the_broadcast(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let (_, child, shards) = broadcast(&bench, ChildrenMode::Once, 0).await;
+    bench.end(shards[3].id, lost()).await;
+    bench.end(shards[4].id, lost()).await;
+    for shard in &shards[..3] {
+        bench.end(shard.id, ok()).await;
+    }
+    assert_eq!(bench.end(shards[3].id, ok()).await, Verdict::Late);
+    assert!(bench.open_of(child).await.is_empty(), "one shard is still lost");
+    assert_eq!(bench.end(shards[4].id, ok()).await, Verdict::Late);
+    assert_eq!(bench.open_of(child).await.len(), 1);
+}
+
+pub async fn a_late_success_takes_back_the_retry(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let child = bench.create(|_| {}).await;
+    let mut spec = bench.hourly();
+    spec.children = vec![child];
+    spec.retry = Retry { count: 5, backoff: Backoff::Fixed(Duration::ZERO) };
+    let job = bench.start(&spec).await;
+
+    let run = bench.run(job).await;
+    bench.end(run.id, lost()).await;
+    assert_eq!(bench.open_of(job).await.len(), 1);
+    assert_eq!(bench.end(run.id, ok()).await, Verdict::Late);
+    assert!(bench.open_of(job).await.is_empty(), "nobody had begun the retry");
+    assert_eq!(bench.open_of(child).await.len(), 1);
+
+    // A retry that is under way decides about the children instead.
+    let run = bench.run(job).await;
+    bench.end(run.id, lost()).await;
+    let retry =
+        bench.claim_waiting_at(bench.now).await.orders.into_iter().find(|order| order.job.id == job).unwrap();
+    assert_eq!(bench.end(run.id, ok()).await, Verdict::Late);
+    assert_eq!(bench.records(child).await.len(), 1);
+    assert_eq!(bench.end(retry.run.id, ok()).await, Verdict::Applied);
+    assert_eq!(bench.records(child).await.len(), 2);
+}
+
+pub async fn a_fixed_delay_counts_from_the_end_of_the_run(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let mut spec = bench.hourly();
+    spec.schedule = Schedule::fixed_delay(HOUR).unwrap();
+    spec.retry = Retry { count: 1, backoff: Backoff::Fixed(SECOND) };
+    let job = bench.start(&spec).await;
+    let run = bench.run(job).await;
+    let found: Job = bench.store.job(job).await.unwrap().unwrap();
+    assert_eq!((found.enabled, found.next_fire_at), (true, None));
+
+    let ended_at = run.due_at + SECOND * 90;
+    bench.end_at(ended_at, run.id, failed()).await;
+    assert_eq!(bench.next_of(job).await, None, "a retry follows");
+    let retry = bench.claim_waiting_at(ended_at + SECOND).await.orders.remove(0).run;
+    bench.end_at(ended_at + HOUR, retry.id, ok()).await;
+    assert_eq!(bench.next_of(job).await, Some(ended_at + HOUR * 2));
+
+    let run = bench.run(job).await;
+    bench.control(job, Control::Stop).await;
+    bench.end_at(run.due_at, run.id, ok()).await;
+    let found = bench.store.job(job).await.unwrap().unwrap();
+    assert_eq!((found.enabled, found.next_fire_at), (false, None), "a stopped job stays stopped");
+}
+
+pub async fn an_ending_of_a_run_whose_job_is_gone_is_recorded(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let mut spec = bench.hourly();
+    spec.retry = Retry { count: 5, backoff: Backoff::Fixed(Duration::ZERO) };
+    let job = bench.start(&spec).await;
+    let run = bench.run(job).await;
+    bench.control(job, Control::Delete).await;
+    assert!(bench.store.overdue(run.check_at, 10).await.unwrap()[0].job.is_none());
+    assert_eq!(bench.end(run.id, failed()).await, Verdict::Applied);
+    assert_eq!(bench.records(job).await[0].state, RunState::Failed);
+    assert!(bench.open_of(job).await.is_empty(), "there is nothing to try again");
+}
+
+pub async fn alerts_are_leased_until_they_are_forgotten(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let mut spec = bench.hourly();
+    spec.alert = true;
+    let job = bench.start(&spec).await;
+    for _ in 0..3 {
+        let run = bench.run(job).await;
+        bench.end(run.id, failed()).await;
+    }
+    let take = async |now, max| bench.store.take_alerts(now, SECOND * 60, max).await.unwrap();
+    let first = take(bench.now, 2).await;
+    assert_eq!(first.len(), 2);
+    assert!(first[0].run < first[1].run, "oldest first");
+    let rest = take(bench.now, 10).await;
+    assert_eq!(rest.len(), 1);
+    assert!(take(bench.now, 10).await.is_empty());
+    bench.store.forget_alerts(&[first[0].id, rest[0].id]).await.unwrap();
+    let again = take(bench.now + SECOND * 61, 10).await;
+    assert_eq!(again, first[1..]);
+    bench.store.forget_alerts(&[]).await.unwrap();
+}

@@ -1,0 +1,157 @@
+//! One suite that every database passes, for the tests of this crate and of whoever brings another database.
+//!
+//! Each test is an async function of a [`Fresh`] store. [`conformance_tests!`](crate::conformance_tests) makes `#[test]`s of them
+//! all. Nothing sleeps: time is what the tests say it is, except the database's own clock, which is only compared with
+//! itself.
+
+mod bench;
+pub mod claims;
+pub mod control;
+pub mod crashes;
+pub mod crowds;
+pub mod endings;
+pub mod nodes;
+pub mod places;
+pub mod records;
+
+use std::sync::Arc;
+
+use engine::{JobId, JobSpec, Store, StoreError};
+use futures_util::future::BoxFuture;
+use timer::Timestamp;
+
+pub use crate::faults::{Fault, Faults};
+use crate::session::Backend;
+use crate::sql_store::SqlStore;
+
+/// A store on an empty database that nobody else uses.
+pub struct Fresh {
+    store: Arc<dyn Store>,
+    faults: Arc<Faults>,
+    seed: Seed,
+}
+
+/// Adds so many started jobs of one definition that first fire then.
+type Seed = Arc<
+    dyn Fn(JobSpec, usize, Timestamp) -> BoxFuture<'static, Result<Vec<JobId>, StoreError>> + Send + Sync,
+>;
+
+impl<B: Backend> From<SqlStore<B>> for Fresh {
+    fn from(store: SqlStore<B>) -> Self {
+        let store = Arc::new(store);
+        let faults = store.faults();
+        let seeded = store.clone();
+        let seed = move |spec: JobSpec, count, next| {
+            let store = seeded.clone();
+            let added: BoxFuture<'static, _> =
+                Box::pin(async move { store.add_started_jobs(&spec, count, next).await });
+            added
+        };
+        Fresh { store, faults, seed: Arc::new(seed) }
+    }
+}
+
+/// Makes a test of each function of the suite. `$fresh` is an async function that gives `Option<Fresh>`: none skips the
+/// test, after saying why.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($fresh:path) => {
+        $crate::conformance_tests! { $fresh =>
+            nodes::a_new_life_has_a_higher_epoch_and_ends_the_one_before
+            nodes::only_a_life_whose_lease_has_ended_can_be_declared_over
+            nodes::a_life_that_is_over_can_neither_claim_nor_extend_its_lease
+            nodes::a_node_that_leaves_hands_its_runs_back
+            nodes::runs_of_a_dead_life_are_found_with_its_lease
+            claims::a_claim_moves_the_job_and_opens_its_run
+            claims::a_claim_takes_the_earliest_first_and_says_if_there_are_more
+            claims::a_node_takes_its_slots_first_and_what_others_leave_lying
+            claims::instants_that_are_not_sent_are_recorded
+            claims::a_job_that_is_over_is_stopped
+            claims::a_broadcast_opens_a_run_for_each_target
+            claims::a_waiting_run_is_split_when_it_is_claimed
+            claims::a_waiting_run_can_be_left_or_blocked
+            claims::a_run_moves_only_from_the_version_that_was_seen
+            claims::a_run_handed_back_is_claimed_by_another_and_the_first_is_refused
+            claims::running_runs_are_looked_at_when_their_time_comes
+            endings::the_first_ending_wins
+            endings::every_outcome_is_in_the_log
+            endings::an_ending_that_names_an_older_version_changes_nothing
+            endings::a_failed_run_is_tried_again_and_the_last_failure_raises_an_alert
+            endings::children_run_once_when_the_parent_succeeds
+            endings::children_of_a_broadcast_run_once_or_for_each_shard
+            endings::a_broadcast_with_a_failed_shard_opens_no_children
+            endings::a_lost_run_gives_way_to_one_late_result
+            endings::a_late_shard_completes_the_broadcast
+            endings::a_late_success_takes_back_the_retry
+            endings::a_fixed_delay_counts_from_the_end_of_the_run
+            endings::an_ending_of_a_run_whose_job_is_gone_is_recorded
+            endings::alerts_are_leased_until_they_are_forgotten
+            places::runs_that_may_not_overlap_are_blocked
+            places::runs_wait_for_the_one_place_and_the_oldest_goes_first
+            places::a_later_fire_takes_the_place_of_a_running_one
+            places::a_later_fire_waits_for_the_answer_about_an_unsent_one
+            places::an_attempt_of_a_broadcast_is_not_kept_out_by_its_own_fire
+            control::a_job_comes_back_as_it_was_written
+            control::a_started_job_fires_first_after_now
+            control::a_job_without_an_instant_left_cannot_be_started
+            control::a_stop_cancels_what_nobody_has_sent
+            control::an_edit_cancels_the_old_instants_and_plans_the_new_ones
+            control::an_edit_of_an_older_revision_is_refused
+            control::a_deleted_job_is_gone_and_its_runs_are_cancelled
+            control::an_answer_that_comes_too_late_moves_the_job_past_the_instant
+            control::a_report_about_a_run_that_was_to_be_cancelled_moves_the_job_past_it
+            control::a_key_names_one_job
+            control::a_job_that_does_not_exist_cannot_be_controlled
+            control::a_trigger_asked_for_twice_opens_one_run
+            control::texts_come_back_as_they_were_or_are_refused
+            records::jobs_and_runs_are_read_page_by_page
+            records::what_is_old_is_pruned_and_what_is_open_stays
+            records::nothing_to_adopt_changes_nothing
+            crowds::claimers_at_once_neither_double_nor_lose_a_fire
+            crowds::claimers_of_waiting_runs_neither_double_nor_lose_one
+            crowds::of_many_endings_at_once_one_counts
+            crowds::shards_that_end_at_once_open_the_children_once
+            crowds::one_place_is_never_held_by_two
+            crowds::triggers_at_once_open_one_run
+            crowds::joins_at_once_get_different_epochs
+            crashes::a_claim_cut_anywhere_leaves_all_or_nothing
+            crashes::a_claim_of_waiting_runs_cut_anywhere_leaves_all_or_nothing
+            crashes::a_move_cut_anywhere_leaves_all_or_nothing
+            crashes::an_ending_cut_anywhere_leaves_all_or_nothing
+            crashes::a_control_cut_anywhere_leaves_all_or_nothing
+            crashes::an_answer_cut_anywhere_leaves_all_or_nothing
+            crashes::a_claim_with_an_unknown_commit_is_found_by_its_owner
+            crashes::an_ending_with_an_unknown_commit_is_harmless_to_repeat
+        }
+    };
+    ($fresh:path => $($group:ident::$name:ident)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                if let Some(fresh) = $fresh().await {
+                    $crate::conformance::$group::$name(fresh).await;
+                }
+            }
+        )*
+
+        #[test]
+        fn no_function_of_the_suite_is_forgotten() {
+            let written = $crate::conformance::FUNCTIONS;
+            let listed = [$(stringify!($name)),*];
+            assert_eq!(written.matches("pub async fn ").count(), listed.len());
+        }
+    };
+}
+
+/// The text of all tests, by which the list above is checked.
+#[doc(hidden)]
+pub const FUNCTIONS: &str = concat!(
+    include_str!("claims.rs"),
+    include_str!("control.rs"),
+    include_str!("crashes.rs"),
+    include_str!("crowds.rs"),
+    include_str!("endings.rs"),
+    include_str!("nodes.rs"),
+    include_str!("places.rs"),
+    include_str!("records.rs"),
+);

@@ -1,0 +1,105 @@
+//! Lives of nodes.
+
+use std::time::Duration;
+
+use engine::{Control, RunState, Slots, StoreError};
+
+use super::Fresh;
+use super::bench::{Bench, LEASE, Simple};
+
+pub async fn a_new_life_has_a_higher_epoch_and_ends_the_one_before(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let again = bench.another("first").await;
+    assert!(again.node.epoch > bench.node.epoch);
+    assert!(bench.store.fence(&bench.node).await.unwrap(), "the life before is over");
+    let other = bench.another("second").await;
+    let beat = other.store.heartbeat(&other.node, LEASE).await.unwrap();
+    let alive: Vec<_> = beat.nodes.iter().map(|peer| &peer.node).collect();
+    assert_eq!(alive, [&again.node, &other.node]);
+    assert!(beat.nodes.iter().all(|peer| peer.lease_until > beat.now));
+
+    // A life that left is forgotten, and the next is later all the same.
+    again.store.leave(&again.node).await.unwrap();
+    let third = bench.another("first").await;
+    assert!(third.node.epoch > bench.node.epoch);
+
+    for name in ["", &"n".repeat(191), "a\0b"] {
+        let refused = bench.store.join(name, LEASE).await;
+        assert!(matches!(refused, Err(StoreError::Invalid(_))), "{name:?}: {refused:?}");
+    }
+}
+
+pub async fn only_a_life_whose_lease_has_ended_can_be_declared_over(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    assert!(!bench.store.fence(&bench.node).await.unwrap());
+    bench.store.heartbeat(&bench.node, LEASE).await.unwrap();
+
+    let short = bench.store.join("short", Duration::ZERO).await.unwrap().node;
+    assert!(bench.store.fence(&short).await.unwrap());
+    assert!(bench.store.fence(&short).await.unwrap(), "it stays over");
+    bench.store.leave(&bench.node).await.unwrap();
+    assert!(bench.store.fence(&bench.node).await.unwrap(), "a life that left is over");
+}
+
+pub async fn a_life_that_is_over_can_neither_claim_nor_extend_its_lease(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&bench.hourly()).await;
+    let at = bench.next_of(job).await.unwrap();
+    let waiting = bench.trigger(job, 1).await;
+    let again = bench.another("first").await;
+
+    let fenced = Err(StoreError::Fenced(bench.node.clone()));
+    let planner = Simple { now: at };
+    let store = &bench.store;
+    assert_eq!(store.heartbeat(&bench.node, LEASE).await.map(|_| ()), fenced);
+    assert_eq!(store.claim_due(&bench.node, at, Slots::ALL, 10, &planner).await.map(|_| ()), fenced);
+    assert_eq!(store.claim_waiting(&bench.node, at, Slots::ALL, 10, &planner).await.map(|_| ()), fenced);
+    assert_eq!(bench.open(waiting).await.unwrap().state, RunState::Waiting);
+
+    // A lease that has run out is as good as over.
+    let short = store.join("short", Duration::ZERO).await.unwrap().node;
+    let refused = store.claim_due(&short, at, Slots::ALL, 10, &planner).await.map(|_| ());
+    assert_eq!(refused, Err(StoreError::Fenced(short)));
+
+    assert_eq!(again.claim_at(at).await.orders.len(), 1);
+    assert_eq!(again.claim_waiting_at(at).await.orders.len(), 1);
+}
+
+pub async fn a_node_that_leaves_hands_its_runs_back(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&bench.hourly()).await;
+    let stopped = bench.start(&bench.hourly()).await;
+    let at = bench.next_of(job).await.unwrap();
+    let claimed = bench.claim_at(at).await.orders;
+    assert_eq!(claimed.len(), 2);
+    assert_eq!(bench.control(stopped, Control::Stop).await, 1);
+
+    bench.store.leave(&bench.node).await.unwrap();
+    let run = &bench.open_of(job).await[0];
+    assert_eq!((run.state, &run.node), (RunState::Waiting, &None));
+    assert!(bench.open_of(stopped).await.is_empty());
+    assert_eq!(bench.store.cancelling(stopped).await, Ok(0));
+
+    let other = bench.another("second").await;
+    let taken = other.claim_waiting_at(at).await.orders;
+    assert_eq!(taken.len(), 1);
+    assert_eq!(taken[0].run.node.as_ref(), Some(&other.node));
+    assert!(taken[0].run.version > claimed[0].run.version);
+}
+
+pub async fn runs_of_a_dead_life_are_found_with_its_lease(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&bench.hourly()).await;
+    let running = bench.run(job).await;
+    let claimed = bench.fire(job).await.remove(0).run;
+    assert!(bench.store.abandoned(true, 10).await.unwrap().is_empty());
+
+    let again = bench.another("first").await;
+    let found = again.store.abandoned(false, 10).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!((&found[0].run, found[0].job.as_ref().map(|job| job.id)), (&claimed, Some(job)));
+    assert!(found[0].lease_until.is_some_and(|until| until > bench.now));
+    let found = again.store.abandoned(true, 10).await.unwrap();
+    assert_eq!(found.iter().map(|found| found.run.id).collect::<Vec<_>>(), [running.id, claimed.id]);
+    assert_eq!(again.store.abandoned(true, 1).await.unwrap().len(), 1);
+}

@@ -1,0 +1,116 @@
+//! Jobs whose runs must not overlap.
+
+use std::time::Duration;
+
+use engine::policy::{Backoff, Overlap, Retry};
+use engine::{CancelAnswer, Disposition, JobSpec, RunState, Verdict};
+
+use super::Fresh;
+use super::bench::{Bench, HOUR, SECOND, Simple, failed, ok};
+
+fn with(bench: &Bench, overlap: Overlap) -> JobSpec {
+    JobSpec { overlap, ..bench.hourly() }
+}
+
+pub async fn runs_that_may_not_overlap_are_blocked(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&with(&bench, Overlap::Skip)).await;
+    let run = bench.run(job).await;
+    assert_eq!(bench.store.job(job).await.unwrap().unwrap().running, Some(run.id));
+    assert!(bench.fire(job).await.is_empty());
+    assert_eq!(bench.dispositions(job).await, [Disposition::Blocked]);
+
+    let by_hand = bench.trigger(job, 1).await;
+    assert_eq!(bench.store.job(job).await.unwrap().unwrap().waiting, 1);
+    assert!(bench.claim_waiting_at(bench.now).await.orders.is_empty());
+    assert_eq!(bench.open(by_hand).await, None);
+    assert_eq!(bench.dispositions(job).await, [Disposition::Blocked; 2]);
+
+    bench.end(run.id, ok()).await;
+    assert_eq!(bench.store.job(job).await.unwrap().unwrap().running, None);
+    assert_eq!(bench.fire(job).await.len(), 1);
+}
+
+pub async fn runs_wait_for_the_one_place_and_the_oldest_goes_first(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let mut spec = with(&bench, Overlap::Wait);
+    spec.retry = Retry { count: 1, backoff: Backoff::Fixed(HOUR * 100) };
+    let job = bench.start(&spec).await;
+    let run = bench.run(job).await;
+    for _ in 0..3 {
+        assert!(bench.fire(job).await.is_empty());
+    }
+    let waiting: Vec<_> =
+        bench.open_of(job).await.into_iter().filter(|run| run.state == RunState::Waiting).collect();
+    assert_eq!(waiting.len(), 3);
+    assert_eq!(bench.store.job(job).await.unwrap().unwrap().waiting, 3);
+
+    // They are looked at, and left for later.
+    let now = waiting[2].due_at;
+    assert!(bench.claim_waiting_at(now).await.orders.is_empty());
+    bench.end_at(now, run.id, failed()).await;
+    let retry = bench.open_of(job).await.pop().unwrap();
+    assert_eq!((retry.attempt, retry.due_at), (2, now + HOUR * 100), "a retry waits for its own time");
+
+    for expected in &waiting {
+        let orders = bench.claim_waiting_at(now).await.orders;
+        assert_eq!(orders.iter().map(|order| order.run.id).collect::<Vec<_>>(), [expected.id]);
+        assert!(bench.claim_waiting_at(now).await.orders.is_empty());
+        bench.end_at(now, expected.id, ok()).await;
+    }
+    assert!(bench.claim_waiting_at(now).await.orders.is_empty());
+}
+
+pub async fn a_later_fire_takes_the_place_of_a_running_one(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&with(&bench, Overlap::Replace)).await;
+    let first = bench.run(job).await;
+    let at = bench.next_of(job).await.unwrap();
+    let claim = bench.claim_at(at).await;
+    assert_eq!(claim.replaced.iter().map(|order| order.run.id).collect::<Vec<_>>(), [first.id]);
+    assert_eq!(claim.replaced[0].run.address, first.address);
+    let second = bench.accept(&claim.orders[0].run).await;
+    assert_eq!(bench.end(first.id, ok()).await, Verdict::Duplicate);
+    assert_eq!(bench.dispositions(job).await, [Disposition::Cancelled]);
+
+    let third = bench.trigger(job, 1).await;
+    let claim = bench.claim_waiting_at(bench.now).await;
+    assert_eq!(claim.replaced.iter().map(|order| order.run.id).collect::<Vec<_>>(), [second.id]);
+    assert_eq!(claim.orders.iter().map(|order| order.run.id).collect::<Vec<_>>(), [third]);
+    assert_eq!(bench.store.job(job).await.unwrap().unwrap().running, Some(third));
+}
+
+pub async fn a_later_fire_waits_for_the_answer_about_an_unsent_one(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&with(&bench, Overlap::Replace)).await;
+    let first = bench.fire(job).await.remove(0).run;
+    let at = bench.next_of(job).await.unwrap();
+    let claim = bench.claim_at(at).await;
+    assert!(claim.orders.is_empty() && claim.replaced.is_empty());
+    assert!(bench.claim_waiting_at(at).await.orders.is_empty(), "the first may have been sent");
+
+    let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap();
+    assert_eq!(asked.iter().map(|run| run.id).collect::<Vec<_>>(), [first.id]);
+    let answer = CancelAnswer { run: first.id, version: asked[0].version, sent: None };
+    bench.store.answer_cancel(&[answer], &Simple { now: at }).await.unwrap();
+    let orders = bench.claim_waiting_at(at + SECOND * 10).await.orders;
+    assert_eq!(orders.len(), 1);
+    assert_eq!(orders[0].run.scheduled_at, at);
+}
+
+pub async fn an_attempt_of_a_broadcast_is_not_kept_out_by_its_own_fire(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let mut spec = with(&bench, Overlap::Skip);
+    spec.route = "3".into();
+    spec.retry = Retry { count: 1, backoff: Backoff::Fixed(Duration::ZERO) };
+    let job = bench.start(&spec).await;
+    let shards = bench.fire(job).await;
+    bench.end(shards[1].run.id, failed()).await;
+    let retry = bench.claim_waiting_at(bench.now).await.orders;
+    assert_eq!(retry.iter().map(|order| order.run.shard).collect::<Vec<_>>(), [shards[1].run.shard]);
+    assert!(bench.fire(job).await.is_empty(), "the next fire is kept out");
+    for run in bench.open_of(job).await {
+        bench.end(run.id, ok()).await;
+    }
+    assert_eq!(bench.fire(job).await.len(), 3);
+}
