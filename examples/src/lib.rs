@@ -1,1 +1,1 @@
-//! x
+//! One runnable program per feature, smallest first: see `examples/`.
