@@ -1,0 +1,570 @@
+//! Databases of every generation of XXL-JOB are used as they are found; new ones are created by whoever comes first.
+//!
+//! Needs the servers of `scripts/databases`; says so where they are missing.
+
+use std::time::Duration;
+
+use cron::{Cron, DstRule, Schedule, Zone};
+use engine::policy::Target;
+use engine::{
+    AppId, Assignment, Control, Ender, Ending, Fire, FollowUps, Job, JobId, JobSpec, LOOK_AHEAD, NextFire,
+    Origin, Outcome, Plan, Planner, Run, Slots, Store, StoreError, Verdict,
+};
+use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, Row, raw_sql};
+use tickwright_store::{MySqlStore, Options, PostgresStore};
+use timer::Timestamp;
+
+// ── XXL-JOB's generations ───────────────────────────────────────────────────────────────────────────────────────
+
+/// What differs between them.
+struct Generation {
+    name: &'static str,
+    schedule: &'static str,
+    description: &'static str,
+    param: &'static str,
+    group: &'static str,
+    registry: &'static str,
+    log_keys: &'static str,
+    report: &'static str,
+    user: &'static str,
+}
+
+const CRON_ONLY: &str = "job_cron varchar(128) NOT NULL";
+const TYPED: &str = "schedule_type varchar(50) NOT NULL DEFAULT 'NONE', schedule_conf varchar(128) DEFAULT NULL, \
+     misfire_strategy varchar(50) NOT NULL DEFAULT 'DO_NOTHING'";
+
+const GENERATIONS: [Generation; 5] = [
+    Generation {
+        name: "2.2",
+        schedule: CRON_ONLY,
+        description: "job_desc",
+        param: "varchar(512)",
+        group: "title varchar(12) NOT NULL, `order` int NOT NULL DEFAULT 0, address_list varchar(512)",
+        registry: "id int NOT NULL AUTO_INCREMENT PRIMARY KEY, KEY i_g_k_v",
+        log_keys: "KEY I_trigger_time (trigger_time), KEY I_handle_code (handle_code)",
+        report: "",
+        user: "password varchar(50) NOT NULL",
+    },
+    Generation {
+        name: "2.4",
+        schedule: TYPED,
+        description: "job_desc",
+        param: "varchar(512)",
+        group: "title varchar(12) NOT NULL, address_list text, update_time datetime",
+        registry: "id int NOT NULL AUTO_INCREMENT PRIMARY KEY, KEY i_g_k_v",
+        log_keys: "KEY I_trigger_time (trigger_time), KEY I_handle_code (handle_code)",
+        report: ", update_time datetime",
+        user: "password varchar(50) NOT NULL",
+    },
+    Generation {
+        name: "3.1",
+        schedule: TYPED,
+        description: "job_desc",
+        param: "varchar(512)",
+        group: "title varchar(12) NOT NULL, address_list text, update_time datetime",
+        registry: "id int NOT NULL AUTO_INCREMENT PRIMARY KEY, UNIQUE KEY i_g_k_v",
+        log_keys: "KEY I_trigger_time (trigger_time), KEY I_handle_code (handle_code), \
+                   KEY I_jobid_jobgroup (job_id, job_group), KEY I_job_id (job_id)",
+        report: ", update_time datetime",
+        user: "password varchar(50) NOT NULL",
+    },
+    Generation {
+        name: "3.4",
+        schedule: TYPED,
+        description: "job_desc",
+        param: "text",
+        group: "title varchar(64) NOT NULL, address_list text, update_time datetime",
+        registry: "id bigint NOT NULL AUTO_INCREMENT PRIMARY KEY, UNIQUE KEY i_g_k_v",
+        log_keys: "KEY I_trigger_time (trigger_time), KEY I_handle_code (handle_code), KEY I_jobgroup (job_group), \
+                   KEY I_jobid (job_id)",
+        report: ", update_time datetime",
+        user: "password varchar(100) NOT NULL, token varchar(100)",
+    },
+    Generation {
+        name: "next",
+        schedule: TYPED,
+        description: "name",
+        param: "text",
+        group: "name varchar(64) NOT NULL, address_list text, update_time datetime, access_token varchar(255), \
+                UNIQUE KEY i_app_name (app_name)",
+        registry: "id bigint NOT NULL AUTO_INCREMENT PRIMARY KEY, UNIQUE KEY i_g_k_v",
+        log_keys: "KEY i_trigger_time (trigger_time), KEY i_handle_code (handle_code), KEY i_job_group (job_group), \
+                   KEY i_job_id (job_id)",
+        report: ", update_time datetime",
+        user: "password varchar(100) NOT NULL, token varchar(100)",
+    },
+];
+
+impl Generation {
+    fn is_typed(&self) -> bool {
+        self.schedule == TYPED
+    }
+
+    fn tables(&self) -> String {
+        let Generation { schedule, description, param, group, registry, log_keys, report, user, .. } = self;
+        let title = if group.starts_with("name") { "name" } else { "title" };
+        format!(
+            "CREATE TABLE xxl_job_info (id int NOT NULL AUTO_INCREMENT PRIMARY KEY, job_group int NOT NULL, {schedule}, \
+               {description} varchar(255) NOT NULL, add_time datetime, update_time datetime, author varchar(64), \
+               alarm_email varchar(255), executor_route_strategy varchar(50), executor_handler varchar(255), \
+               executor_param {param}, executor_block_strategy varchar(50), executor_timeout int NOT NULL DEFAULT 0, \
+               executor_fail_retry_count int NOT NULL DEFAULT 0, glue_type varchar(50) NOT NULL, glue_source mediumtext, \
+               glue_remark varchar(128), glue_updatetime datetime, child_jobid varchar(255), \
+               trigger_status tinyint NOT NULL DEFAULT 0, trigger_last_time bigint NOT NULL DEFAULT 0, \
+               trigger_next_time bigint NOT NULL DEFAULT 0, somebodys_own int NOT NULL DEFAULT 7);
+             CREATE TABLE xxl_job_log (id bigint NOT NULL AUTO_INCREMENT PRIMARY KEY, job_group int NOT NULL, \
+               job_id int NOT NULL, executor_address varchar(255), executor_handler varchar(255), executor_param {param}, \
+               executor_sharding_param varchar(20), executor_fail_retry_count int NOT NULL DEFAULT 0, \
+               trigger_time datetime, trigger_code int NOT NULL, trigger_msg text, handle_time datetime, \
+               handle_code int NOT NULL, handle_msg text, alarm_status tinyint NOT NULL DEFAULT 0, {log_keys});
+             CREATE TABLE xxl_job_log_report (id int NOT NULL AUTO_INCREMENT PRIMARY KEY, trigger_day datetime, \
+               running_count int NOT NULL DEFAULT 0, suc_count int NOT NULL DEFAULT 0, \
+               fail_count int NOT NULL DEFAULT 0{report}, UNIQUE KEY i_trigger_day (trigger_day));
+             CREATE TABLE xxl_job_logglue (id int NOT NULL AUTO_INCREMENT PRIMARY KEY, job_id int NOT NULL, \
+               glue_type varchar(50), glue_source mediumtext, glue_remark varchar(128) NOT NULL, add_time datetime, \
+               update_time datetime);
+             CREATE TABLE xxl_job_registry ({registry} (registry_group, registry_key, registry_value), \
+               registry_group varchar(50) NOT NULL, registry_key varchar(255) NOT NULL, \
+               registry_value varchar(255) NOT NULL, update_time datetime);
+             CREATE TABLE xxl_job_group (id int NOT NULL AUTO_INCREMENT PRIMARY KEY, app_name varchar(64) NOT NULL, \
+               address_type tinyint NOT NULL DEFAULT 0, {group});
+             CREATE TABLE xxl_job_user (id int NOT NULL AUTO_INCREMENT PRIMARY KEY, username varchar(50) NOT NULL, \
+               {user}, role tinyint NOT NULL, permission varchar(255), UNIQUE KEY i_username (username));
+             CREATE TABLE xxl_job_lock (lock_name varchar(50) NOT NULL PRIMARY KEY);
+             INSERT INTO xxl_job_lock VALUES ('schedule_lock');
+             INSERT INTO xxl_job_group (app_name, {title}) VALUES ('billing', 'Billing')"
+        )
+    }
+
+    /// A job as a Java admin has written it.
+    fn job(&self, kind: &str, conf: &str, status: i64, next: Timestamp) -> String {
+        let description = self.description;
+        let (columns, values) = match self.is_typed() {
+            true => ("schedule_type, schedule_conf", format!("'{kind}', '{conf}'")),
+            false => ("job_cron", format!("'{conf}'")),
+        };
+        format!(
+            "INSERT INTO xxl_job_info (job_group, {description}, add_time, update_time, author, alarm_email, {columns}, \
+               executor_route_strategy, executor_handler, executor_param, executor_block_strategy, glue_type, \
+               glue_source, glue_remark, glue_updatetime, child_jobid, trigger_status, trigger_next_time) \
+             VALUES (1, '月结 job', NOW(), NOW(), 'XXL', '', {values}, 'ROUND', 'settle', 'a=1', 'SERIAL_EXECUTION', 'BEAN', \
+               '', 'GLUE代码初始化', NOW(), '', {status}, {})",
+            next.as_millis()
+        )
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_any_generation_is_used_unaltered() {
+    let Some(server) = server("TICKWRIGHT_TEST_MYSQL_URL") else { return };
+    for generation in &GENERATIONS {
+        println!("generation {}", generation.name);
+        let database = Database::create(&server).await;
+        take_over(generation, &database).await;
+        database.remove().await;
+    }
+}
+
+async fn take_over(generation: &Generation, database: &Database) {
+    let mut xxl = MySqlConnection::connect(&database.url).await.unwrap();
+    let now = mysql_now(&mut xxl).await;
+    let due = Timestamp::from_millis(now.as_millis() / 1_000 * 1_000);
+    run(&mut xxl, &generation.tables()).await;
+    run(&mut xxl, &generation.job("CRON", "0/1 * * * * ?", 1, due)).await;
+    run(&mut xxl, &generation.job("CRON", "0 0 0 * * ? *", 0, Timestamp::from_millis(0))).await;
+    run(&mut xxl, &generation.job("CRON", "0 0 25 * * ?", 1, due)).await;
+    if generation.is_typed() {
+        run(&mut xxl, &generation.job("FIX_RATE", "30", 1, due)).await;
+    }
+    run(&mut xxl, JAVA_LOG).await;
+    let before = definitions(&mut xxl).await;
+
+    let store = MySqlStore::open(&database.url, options()).await.unwrap();
+    assert_eq!(definitions(&mut xxl).await, before, "{}: nothing is altered", generation.name);
+    adopted_jobs_fire(generation, &store, &mut xxl, due).await;
+    jobs_are_edited_within_what_the_columns_hold(generation, &store, &mut xxl).await;
+    drop(store);
+
+    assert_eq!(definitions(&mut xxl).await, before, "{}: nothing was altered", generation.name);
+    assert_eq!(line(&mut xxl, "SELECT lock_name FROM xxl_job_lock").await, ["schedule_lock"]);
+    assert_eq!(
+        line(&mut xxl, "SELECT job_id, trigger_code, handle_code, handle_msg FROM xxl_job_log WHERE id = 1")
+            .await,
+        ["2", "200", "500", "by Java"],
+        "other people's rows stay as they are"
+    );
+    assert_eq!(line(&mut xxl, "SELECT DISTINCT somebodys_own FROM xxl_job_info").await, ["7"]);
+}
+
+const JAVA_LOG: &str = "INSERT INTO xxl_job_log (job_group, job_id, executor_handler, trigger_time, trigger_code, \
+     handle_time, handle_code, handle_msg) VALUES (1, 2, 'settle', NOW(), 200, NOW(), 500, 'by Java')";
+
+async fn adopted_jobs_fire(
+    generation: &Generation,
+    store: &MySqlStore,
+    xxl: &mut MySqlConnection,
+    due: Timestamp,
+) {
+    let jobs = if generation.is_typed() { 4 } else { 3 };
+    assert_eq!(store.adopt(100, &EveryFire).await.unwrap(), jobs, "{}", generation.name);
+    let joined = store.join("taker", Duration::from_secs(60)).await.unwrap();
+    let broken = store.job(JobId(3)).await.unwrap().unwrap();
+    assert!(broken.problem.is_some(), "a schedule that cannot be read is said to be so");
+
+    let claim = store.claim_due(&joined.node, joined.now, Slots::ALL, 10, &EveryFire).await.unwrap();
+    let fired: Vec<(i64, Timestamp)> =
+        claim.orders.iter().map(|order| (order.job.id.0, order.run.scheduled_at)).collect();
+    let expected = if generation.is_typed() { vec![(1, due), (4, due)] } else { vec![(1, due)] };
+    assert_eq!(fired, expected, "{}", generation.name);
+    assert_eq!(
+        line(
+            xxl,
+            "SELECT trigger_last_time, trigger_next_time, trigger_status FROM xxl_job_info WHERE id = 1"
+        )
+        .await,
+        [due.as_millis().to_string(), (due.as_millis() + 1_000).to_string(), "1".into()]
+    );
+
+    let run = claim.orders[0].run.id;
+    let open = "SELECT trigger_code, handle_code, alarm_status FROM xxl_job_log WHERE id = ";
+    assert_eq!(line(xxl, &format!("{open}{run}")).await, ["0", "0", "1"], "Java takes it for one on its way");
+    let endings: Vec<Ending> = claim
+        .orders
+        .iter()
+        .map(|order| Ending {
+            run: order.run.id,
+            outcome: Outcome::Succeeded("done 好".into()),
+            version: None,
+        })
+        .collect();
+    let verdicts = store.complete(joined.now, &endings, &NothingFollows).await.unwrap();
+    assert!(verdicts.iter().all(|verdict| *verdict == Verdict::Applied), "{verdicts:?}");
+    let log = "SELECT job_group, job_id, executor_address, executor_handler, executor_param, executor_sharding_param, \
+               trigger_time, trigger_code, handle_code, handle_msg, alarm_status FROM xxl_job_log WHERE id = ";
+    assert_eq!(
+        line(xxl, &format!("{log}{run}")).await,
+        [
+            "1",
+            "1",
+            "http://10.0.0.7:9999/",
+            "settle",
+            "a=1",
+            "NULL",
+            &shanghai(due),
+            "200",
+            "200",
+            "done 好",
+            "1"
+        ],
+        "{}",
+        generation.name
+    );
+}
+
+async fn jobs_are_edited_within_what_the_columns_hold(
+    generation: &Generation,
+    store: &MySqlStore,
+    xxl: &mut MySqlConnection,
+) {
+    let job = store.job(JobId(2)).await.unwrap().unwrap();
+    let mut spec =
+        JobSpec { name: "renamed ' 名".into(), schedule: cron("0 30 2 * * ?"), ..job.spec.clone() };
+    edit(store, &spec).await.unwrap();
+    let schedule = if generation.is_typed() { "schedule_conf" } else { "job_cron" };
+    let sql = format!(
+        "SELECT {}, {schedule}, executor_param FROM xxl_job_info WHERE id = 2",
+        generation.description
+    );
+    assert_eq!(line(xxl, &sql).await, ["renamed ' 名", "0 30 2 * * ?", "a=1"]);
+
+    spec.param = "x".repeat(600);
+    match edit(store, &spec).await {
+        Ok(()) => assert_eq!(generation.param, "text"),
+        Err(error) => {
+            assert!(matches!(error, StoreError::Invalid(_)), "{error}");
+            assert_eq!(generation.param, "varchar(512)", "{error}");
+        }
+    }
+    store.control(JobId(2), &Control::Start, &EveryFire).await.unwrap();
+    store.control(JobId(2), &Control::Stop, &EveryFire).await.unwrap();
+
+    let app = store.ensure_app("billing").await.unwrap();
+    assert_eq!(app, AppId(1));
+    let other = store.ensure_app("a-group-with-a-rather-long-name").await.unwrap();
+    let created =
+        store.create_job(&JobSpec::new(other, "made here", cron("0 0 3 * * ?"), "made")).await.unwrap();
+    store.control(created, &Control::Start, &EveryFire).await.unwrap();
+    let sql = format!(
+        "SELECT trigger_status, glue_type, glue_updatetime IS NULL FROM xxl_job_info WHERE id = {created}"
+    );
+    assert_eq!(line(xxl, &sql).await, ["1", "BEAN", "0"]);
+}
+
+async fn edit(store: &MySqlStore, spec: &JobSpec) -> Result<(), StoreError> {
+    let control = Control::Edit { spec: Box::new(spec.clone()), revision: None };
+    store.control(JobId(2), &control, &EveryFire).await.map(|_| ())
+}
+
+// ── New databases ───────────────────────────────────────────────────────────────────────────────────────────────
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_processes_may_open_a_new_mysql_database_at_once() {
+    let Some(server) = server("TICKWRIGHT_TEST_MYSQL_URL") else { return };
+    let database = Database::create(&server).await;
+    let open = || MySqlStore::open(&database.url, options());
+    let (first, second, third) = tokio::join!(open(), open(), open());
+    for store in [first.unwrap(), second.unwrap(), third.unwrap()] {
+        works(&store).await;
+    }
+    let mut xxl = MySqlConnection::connect(&database.url).await.unwrap();
+    assert_eq!(line(&mut xxl, "SELECT COUNT(*) FROM xxl_job_lock").await, ["1"]);
+    assert_eq!(
+        line(&mut xxl, "SELECT COUNT(*) FROM xxl_job_user").await,
+        ["0"],
+        "nobody has a password we know"
+    );
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_processes_may_open_a_new_postgres_database_at_once() {
+    let Some(server) = server("TICKWRIGHT_TEST_POSTGRES_URL") else { return };
+    let database = Database::create(&server).await;
+    let open = || PostgresStore::open(&database.url, options());
+    let (first, second, third) = tokio::join!(open(), open(), open());
+    for store in [first.unwrap(), second.unwrap(), third.unwrap()] {
+        works(&store).await;
+    }
+    database.remove().await;
+}
+
+async fn works<S: Store>(store: &S) {
+    let joined = store.join(&format!("node-{}", fastrand::u32(..)), Duration::from_secs(60)).await.unwrap();
+    let spec = JobSpec::new(AppId(1), "a job", cron("0/1 * * * * ?"), "handle");
+    let job = store.create_job(&spec).await.unwrap();
+    store.control(job, &Control::Start, &EveryFire).await.unwrap();
+    let later = joined.now + Duration::from_secs(5);
+    let claim = store.claim_due(&joined.node, later, Slots::ALL, 10, &EveryFire).await.unwrap();
+    assert!(claim.orders.iter().any(|order| order.job.id == job));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_were_cut_while_idle_are_not_noticed() {
+    if let Some(server) = server("TICKWRIGHT_TEST_MYSQL_URL") {
+        let database = Database::create(&server).await;
+        let store = MySqlStore::open(&database.url, options()).await.unwrap();
+        let mut other = MySqlConnection::connect(&server).await.unwrap();
+        several_at_once(&store).await;
+        let idle = format!("SELECT id FROM information_schema.processlist WHERE db = '{}'", database.name);
+        for id in raw_sql(AssertSqlSafe(idle)).fetch_all(&mut other).await.unwrap() {
+            run(&mut other, &format!("KILL {}", id.get_unchecked::<i64, _>(0))).await;
+        }
+        several_at_once(&store).await;
+        drop(store);
+        database.remove().await;
+    }
+    if let Some(server) = server("TICKWRIGHT_TEST_POSTGRES_URL") {
+        let database = Database::create(&server).await;
+        let store = PostgresStore::open(&database.url, options()).await.unwrap();
+        several_at_once(&store).await;
+        let mut other = PgConnection::connect(&server).await.unwrap();
+        let cut = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = ";
+        raw_sql(AssertSqlSafe(format!("{cut}'{}'", database.name))).execute(&mut other).await.unwrap();
+        several_at_once(&store).await;
+        drop(store);
+        database.remove().await;
+    }
+}
+
+async fn several_at_once<S: Store>(store: &S) {
+    let (a, b, c) = tokio::join!(store.jobs(None, 10), store.jobs(None, 10), store.jobs(None, 10));
+    for jobs in [a, b, c] {
+        assert_eq!(jobs.unwrap(), []);
+    }
+}
+
+// ── What cannot be used ─────────────────────────────────────────────────────────────────────────────────────────
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_incomplete_database_is_refused_with_what_it_lacks() {
+    let Some(server) = server("TICKWRIGHT_TEST_MYSQL_URL") else { return };
+    let check = async |change: &str, expected: &str| {
+        let database = Database::create(&server).await;
+        let mut xxl = MySqlConnection::connect(&database.url).await.unwrap();
+        run(&mut xxl, &GENERATIONS[3].tables()).await;
+        run(&mut xxl, change).await;
+        match MySqlStore::open(&database.url, options()).await.map(|_| ()) {
+            Err(StoreError::Schema(reason)) => assert!(reason.contains(expected), "{reason}"),
+            other => panic!("{change}: {other:?}"),
+        }
+        database.remove().await;
+    };
+    check("DROP TABLE xxl_job_log", "not xxl_job_log").await;
+    check("ALTER TABLE xxl_job_info DROP COLUMN trigger_next_time", "no column trigger_next_time").await;
+    check("ALTER TABLE xxl_job_info DROP COLUMN schedule_type", "neither schedule_type nor job_cron").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_lock_row_is_added() {
+    let Some(server) = server("TICKWRIGHT_TEST_MYSQL_URL") else { return };
+    let database = Database::create(&server).await;
+    let mut xxl = MySqlConnection::connect(&database.url).await.unwrap();
+    run(&mut xxl, &GENERATIONS[0].tables()).await;
+    run(&mut xxl, "DELETE FROM xxl_job_lock").await;
+    MySqlStore::open(&database.url, options()).await.unwrap();
+    assert_eq!(line(&mut xxl, "SELECT lock_name FROM xxl_job_lock").await, ["schedule_lock"]);
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_never_tells_the_password() {
+    for url in
+        ["mysql://me:s3cret@127.0.0.1:1/x", "mysql://me:s3cret@127.0.0.1:nowhere/x", "mysql:me:s3cret@"]
+    {
+        let error = MySqlStore::open(url, options()).await.map(|_| ()).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
+    }
+    for url in [
+        "postgres://me:s3cret@127.0.0.1:1/x",
+        "postgres://me:s3cret@127.0.0.1:nowhere/x",
+        "postgres:me:s3cret@",
+    ] {
+        let error = PostgresStore::open(url, options()).await.map(|_| ()).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
+    }
+}
+
+// ── What the engine would decide ────────────────────────────────────────────────────────────────────────────────
+
+/// Sends every fire.
+struct EveryFire;
+
+impl Planner for EveryFire {
+    fn plan(&self, job: &Job) -> Plan {
+        let at = job.next_fire_at.expect("only jobs with a next time are due");
+        let fire = Fire {
+            scheduled_at: at,
+            due_at: at,
+            origin: Origin::Schedule,
+            targets: vec![Target::Address("http://10.0.0.7:9999/".into())],
+            waits: false,
+        };
+        Plan { fires: vec![fire], unsent: Vec::new(), next: self.next_after(job, at), replace: false }
+    }
+
+    fn assign(&self, _: &Job, run: &Run) -> Assignment {
+        Assignment::Leave(run.due_at)
+    }
+
+    fn next_after(&self, job: &Job, after: Timestamp) -> NextFire {
+        match job.spec.next_after(after) {
+            Some(fire_at) => NextFire::At { fire_at, claim_at: self.claim_at(job, fire_at) },
+            None => NextFire::Never,
+        }
+    }
+
+    fn claim_at(&self, _: &Job, fire_at: Timestamp) -> Timestamp {
+        fire_at - LOOK_AHEAD
+    }
+}
+
+struct NothingFollows;
+
+impl Ender for NothingFollows {
+    fn follow(&self, _: &Job, _: &Run, _: &Outcome) -> FollowUps {
+        FollowUps::default()
+    }
+}
+
+// ── The databases ───────────────────────────────────────────────────────────────────────────────────────────────
+
+fn server(variable: &str) -> Option<String> {
+    let server = std::env::var(variable).ok();
+    if server.is_none() {
+        println!("skipped: {variable} is not set; run this under `scripts/databases run --`");
+    }
+    server
+}
+
+/// A database of our own.
+struct Database {
+    server: String,
+    name: String,
+    url: String,
+}
+
+impl Database {
+    async fn create(server: &str) -> Database {
+        let name = format!("tickwright_generations_{:08x}", fastrand::u32(..));
+        let (address, _) = server.rsplit_once('/').expect("the address of a server ends with a database");
+        let database = Database { server: server.into(), url: format!("{address}/{name}"), name };
+        let charset = if server.starts_with("postgres") { "" } else { " CHARACTER SET utf8mb4" };
+        database.tell(&format!("CREATE DATABASE {}{charset}", database.name)).await;
+        database
+    }
+
+    async fn remove(self) {
+        let forced = if self.server.starts_with("postgres") { " WITH (FORCE)" } else { "" };
+        self.tell(&format!("DROP DATABASE {}{forced}", self.name)).await;
+    }
+
+    async fn tell(&self, sql: &str) {
+        let sql = raw_sql(AssertSqlSafe(sql.to_owned()));
+        if self.server.starts_with("postgres") {
+            sql.execute(&mut PgConnection::connect(&self.server).await.unwrap()).await.unwrap();
+        } else {
+            sql.execute(&mut MySqlConnection::connect(&self.server).await.unwrap()).await.unwrap();
+        }
+    }
+}
+
+/// XXL-JOB's columns hold the wall time of its default address.
+fn options() -> Options {
+    Options { zone: Zone::parse("Asia/Shanghai").unwrap(), ..Options::default() }
+}
+
+fn shanghai(at: Timestamp) -> String {
+    let east = at + Duration::from_secs(8 * 3_600);
+    east.to_string().replace('T', " ").replace('Z', "")
+}
+
+fn cron(expression: &str) -> Schedule {
+    Schedule::cron(Cron::parse(expression).unwrap(), Zone::parse("Asia/Shanghai").unwrap(), DstRule::QUARTZ)
+}
+
+async fn run(connection: &mut MySqlConnection, sql: &str) {
+    raw_sql(AssertSqlSafe(sql.to_owned())).execute(connection).await.unwrap();
+}
+
+async fn mysql_now(connection: &mut MySqlConnection) -> Timestamp {
+    let now = line(connection, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)").await;
+    Timestamp::from_millis(now[0].parse().unwrap())
+}
+
+/// The one row of a query, as text.
+async fn line(connection: &mut MySqlConnection, sql: &str) -> Vec<String> {
+    let rows = raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(connection).await.unwrap();
+    let [row] = &rows[..] else { panic!("{} rows of {sql}", rows.len()) };
+    (0..row.len())
+        .map(|index| {
+            let bytes: Option<&[u8]> = row.get_unchecked(index);
+            bytes.map_or("NULL".into(), |bytes| String::from_utf8(bytes.to_vec()).unwrap())
+        })
+        .collect()
+}
+
+/// Everything the server knows about XXL-JOB's tables, but for the next number it will give.
+async fn definitions(connection: &mut MySqlConnection) -> String {
+    let sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() \
+               AND table_name LIKE 'xxl%' ORDER BY table_name";
+    let mut text = String::new();
+    for table in raw_sql(sql).fetch_all(&mut *connection).await.unwrap() {
+        let table: String = table.get_unchecked(0);
+        let created = line(connection, &format!("SHOW CREATE TABLE {table}")).await.remove(1);
+        let (before, after) = created.split_once(" AUTO_INCREMENT=").unwrap_or((&created, ""));
+        text.push_str(before);
+        text.push_str(after.trim_start_matches(|char: char| char.is_ascii_digit()));
+        text.push('\n');
+    }
+    text
+}
