@@ -3,6 +3,7 @@
 //! MariaDB and PostgreSQL are those of `TICKWRIGHT_TEST_MYSQL_URL` and `TICKWRIGHT_TEST_POSTGRES_URL`; where a variable
 //! is not set, its tests say so and pass. `scripts/databases run -- cargo test …` starts both.
 #![cfg(feature = "conformance")]
+#![allow(clippy::unwrap_used, reason = "these are tests")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

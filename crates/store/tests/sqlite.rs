@@ -1,0 +1,191 @@
+//! A SQLite file: whose it is, and what others may have done to it.
+#![cfg(feature = "conformance")]
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cron::{Schedule, Zone};
+use engine::{Assignment, Control, Job, JobId, JobSpec, NextFire, Plan, Planner, Run, Store, StoreError};
+use tickwright_store::{Options, SqliteStore, open};
+use timer::Timestamp;
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("tickwright_sqlite_{name}_{}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("a file?.db")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Claims at the instant itself; plans nothing else.
+struct Plain;
+
+impl Planner for Plain {
+    fn plan(&self, _: &Job) -> Plan {
+        unreachable!("nothing is claimed here")
+    }
+
+    fn assign(&self, _: &Job, _: &Run) -> Assignment {
+        unreachable!("nothing is claimed here")
+    }
+
+    fn next_after(&self, job: &Job, after: Timestamp) -> NextFire {
+        let next = job.spec.next_after(after);
+        next.map_or(NextFire::Never, |fire_at| NextFire::At { fire_at, claim_at: fire_at })
+    }
+
+    fn claim_at(&self, _: &Job, fire_at: Timestamp) -> Timestamp {
+        fire_at
+    }
+}
+
+fn options(shared: bool) -> Options {
+    Options { zone: Zone::utc(), shared, ..Options::default() }
+}
+
+async fn opened(path: &Path, shared: bool) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(path, options(shared)).await
+}
+
+#[tokio::test]
+async fn a_second_process_is_refused_and_told_what_to_do() {
+    let folder = Folder::new("second");
+    let first = opened(&folder.file(), false).await.unwrap();
+    for shared in [false, true] {
+        let Err(StoreError::Conflict(message)) = opened(&folder.file(), shared).await else {
+            panic!("the file is in use");
+        };
+        assert!(message.contains("a file?.db") && message.contains("?shared=true"), "{message}");
+    }
+    drop(first);
+    let first = opened(&folder.file(), true).await.unwrap();
+    let second = opened(&folder.file(), true).await.unwrap();
+    let app = first.ensure_app("shared").await.unwrap();
+    assert_eq!(second.ensure_app("shared").await, Ok(app));
+    assert!(opened(&folder.file(), false).await.is_err());
+}
+
+#[tokio::test]
+async fn what_was_committed_is_there_after_a_restart_and_earlier_lives_are_over() {
+    let folder = Folder::new("restart");
+    let lease = Duration::from_secs(3_600);
+    let store = opened(&folder.file(), false).await.unwrap();
+    let app = store.ensure_app("app").await.unwrap();
+    let job = store.create_job(&JobSpec::new(app, "kept", Schedule::Never, "demo")).await.unwrap();
+    let joined = store.join("node", lease).await.unwrap();
+    drop(store);
+
+    let store = opened(&folder.file(), false).await.unwrap();
+    assert_eq!(store.job(job).await.unwrap().unwrap().spec.name, "kept");
+    assert_eq!(
+        store.heartbeat(&joined.node, lease).await.map(|_| ()),
+        Err(StoreError::Fenced(joined.node.clone()))
+    );
+    assert!(store.join("node", lease).await.unwrap().node.epoch > joined.node.epoch);
+}
+
+#[tokio::test]
+async fn an_address_opens_a_store_or_says_what_is_wrong() {
+    let folder = Folder::new("address");
+    let url = |rest: &str| format!("sqlite:{}/{rest}", folder.0.display());
+    let store: Arc<dyn Store> = open("sqlite::memory:", options(false)).await.unwrap();
+    store.ensure_app("app").await.unwrap();
+    open(&url("one.db?shared=true"), options(false)).await.unwrap();
+    open(&url("two.db"), options(false)).await.unwrap();
+    std::fs::write(folder.0.join("text.db"), "this is not a database, however long it may be").unwrap();
+    let refused = [
+        (url("no/such/folder.db"), "cannot be opened"),
+        (url("text.db"), "is not a database we can use"),
+        (url("one.db?mode=ro"), "shared=true"),
+        ("oracle://u:secret@host/db".into(), "`oracle` is not a database we know"),
+        ("nothing".into(), "`nothing` is not a database we know"),
+    ];
+    for (url, expected) in refused {
+        let Err(error) = open(&url, options(false)).await.map(|_| ()) else { panic!("{url} is not usable") };
+        let message = error.to_string();
+        assert!(message.contains(expected) && !message.contains("secret"), "{url}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn the_file_is_its_owners_alone() {
+    let folder = Folder::new("mode");
+    let _store = opened(&folder.file(), false).await.unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(folder.file()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+/// A store, and the file under it as a Java admin or a person would write to it.
+async fn with_neighbour(folder: &Folder) -> (SqliteStore, rusqlite::Connection) {
+    let store = opened(&folder.file(), true).await.unwrap();
+    (store, rusqlite::Connection::open(folder.file()).unwrap())
+}
+
+#[tokio::test]
+async fn jobs_that_others_wrote_are_adopted() {
+    let folder = Folder::new("adopt");
+    let (store, neighbour) = with_neighbour(&folder).await;
+    let insert = |kind: &str, conf: &str, next: i64| {
+        let sql = "INSERT INTO xxl_job_info (job_group, job_desc, schedule_type, schedule_conf, misfire_strategy, \
+                   glue_type, alarm_email, child_jobid, executor_fail_retry_count, trigger_status, trigger_next_time) \
+                   VALUES (1, 'theirs', ?, ?, 'FIRE_ONCE_NOW', 'BEAN', 'a@b', '7, x,,9', 2, 1, ?)";
+        neighbour.execute(sql, (kind, conf, next)).unwrap();
+        JobId(neighbour.last_insert_rowid())
+    };
+    let next = 4_000_000_000_000;
+    let cron = insert("CRON", "0 0 0 * * ?", next);
+    let rate = insert("FIX_RATE", "60", next);
+    let broken = insert("CRON", "not a cron", next);
+    let unknown = insert("FIX_DELAY", "5", next);
+    let unplanned = insert("CRON", "0 0 0 * * ?", 0);
+    assert_eq!(store.adopt(100, &Plain).await, Ok(5));
+    assert_eq!(store.adopt(100, &Plain).await, Ok(0));
+
+    let job = async |id| store.job(id).await.unwrap().unwrap();
+    let spec = job(cron).await.spec;
+    assert_eq!((spec.misfire, spec.retry.count, spec.alert), (engine::policy::Misfire::FireOnce, 2, true));
+    assert_eq!(spec.children, [JobId(7), JobId(9)]);
+    assert_eq!(spec.children_mode, engine::ChildrenMode::Each, "as XXL-JOB does");
+    let anchor = Timestamp::from_millis(next);
+    let expected = Schedule::fixed_rate(anchor, Duration::from_secs(60)).unwrap();
+    assert_eq!(job(rate).await.spec.schedule, expected);
+    for id in [broken, unknown] {
+        let job = job(id).await;
+        assert!(job.problem.is_some() && job.spec.schedule == Schedule::Never, "{job:?}");
+        let refused = store.control(id, &Control::Start, &Plain).await;
+        assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
+    }
+    assert!(job(unplanned).await.next_fire_at.is_some(), "it begins now");
+
+    // A job is moved, another stopped, a third deleted.
+    let set = |sql: &str, id: JobId| neighbour.execute(sql, [id.0]).unwrap();
+    set("UPDATE xxl_job_info SET trigger_next_time = trigger_next_time + 1500 WHERE id = ?", rate);
+    set("UPDATE xxl_job_info SET trigger_status = 0, trigger_next_time = 0 WHERE id = ?", cron);
+    set("DELETE FROM xxl_job_info WHERE id = ?", broken);
+    assert_eq!(store.adopt(100, &Plain).await, Ok(3));
+    assert_eq!(store.adopt(100, &Plain).await, Ok(0));
+    let moved = job(rate).await;
+    assert_eq!(moved.next_fire_at, Some(anchor + Duration::from_millis(1_500)));
+    assert_eq!(moved.spec.next_after(anchor), moved.next_fire_at, "it beats from the new time on");
+    assert_eq!(job(cron).await.next_fire_at, None);
+    assert_eq!(store.job(broken).await, Ok(None));
+}
