@@ -2,6 +2,7 @@
 //!
 //! Any number of nodes may claim at once: the store gives each job's instants to exactly one.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cron::Timestamp;
@@ -15,8 +16,9 @@ impl Engine {
     pub(crate) async fn claim_loop(&self) {
         // What a lost commit did is found out before anything else is claimed.
         let mut in_doubt = false;
+        let mut wakes = BTreeSet::new();
         loop {
-            let wait = match self.claim_all(&mut in_doubt).await {
+            let wait = match self.claim_all(&mut in_doubt, &mut wakes).await {
                 Ok(wait) => wait,
                 Err(error) => {
                     tracing::warn!(%error, "could not claim; trying again in {RETRY:?}");
@@ -32,8 +34,13 @@ impl Engine {
         }
     }
 
-    /// Claims until nothing more is due; says how long to wait before the next time.
-    async fn claim_all(&self, in_doubt: &mut bool) -> Result<Duration, StoreError> {
+    /// Claims until nothing more is due; says how long to wait before the next time. `wakes` are the instants at which
+    /// something must be claimed to the millisecond.
+    async fn claim_all(
+        &self,
+        in_doubt: &mut bool,
+        wakes: &mut BTreeSet<Timestamp>,
+    ) -> Result<Duration, StoreError> {
         if !self.status().may_claim {
             return Ok(HELD_BACK);
         }
@@ -53,16 +60,18 @@ impl Engine {
             let due = self.inner.store.claim_due(&node, now, slots, BATCH_MAX, &tick).await?;
             let waiting = self.inner.store.claim_waiting(&node, now, slots, BATCH_MAX, &tick).await?;
             let more = due.more || waiting.more;
-            next_at = [next_at, due.next_at, waiting.next_at, tick.soonest()].into_iter().flatten().min();
+            next_at = [next_at, due.next_at, waiting.next_at].into_iter().flatten().min();
+            wakes.extend(tick.into_wakes());
             self.put_into_outbox(due).await;
             self.put_into_outbox(waiting).await;
             if !more {
-                let until_next = next_at.map_or(POLL_MAX, |at| at.duration_since(self.now()));
-                return Ok(if until_next.is_zero() {
-                    HELD_BACK
-                } else {
-                    until_next.clamp(POLL_MIN, POLL_MAX)
-                });
+                let now = self.now();
+                *wakes = wakes.split_off(&(now + Duration::from_millis(1)));
+                while wakes.len() > WAKES_MAX {
+                    wakes.pop_last();
+                }
+                let poll = next_at.map_or(POLL_MAX, |at| at.duration_since(now).clamp(POLL_MIN, POLL_MAX));
+                return Ok(wakes.first().map_or(poll, |at| at.duration_since(now).min(poll)));
             }
         }
     }
@@ -91,12 +100,14 @@ const BATCH_MAX: usize = 500;
 /// Runs in hand, above which nothing more is claimed: they are rows, other nodes may have them.
 const HELD_MAX: usize = 50_000;
 
-/// How long to wait when nothing may be claimed for now, or what is due cannot be (a cancelled run of its job waits for
-/// its node).
+/// How long to wait when nothing may be claimed for now.
 const HELD_BACK: Duration = Duration::from_millis(50);
 
-/// A little patience lets one transaction claim more; only jobs whose runs must not overlap are that much later.
-const POLL_MIN: Duration = Duration::from_millis(20);
+/// Claims look so far ahead that a little patience makes nothing late, and lets one transaction claim more.
+const POLL_MIN: Duration = Duration::from_millis(100);
 
 /// Claims look 1.5 s ahead, so this often is in time for everything that others add.
 const POLL_MAX: Duration = Duration::from_millis(500);
+
+/// Wakes remembered. More than this many within seconds are met by polling.
+const WAKES_MAX: usize = 10_000;

@@ -19,18 +19,22 @@ pub(crate) struct Tick<'a> {
     now: Timestamp,
     router: &'a dyn Router,
     bugs: Bugs,
-    /// When the first run that must not be claimed yet is due, so that the next heartbeat is on time for it.
-    soonest: Mutex<Option<Timestamp>>,
+    /// Instants at which something must be claimed to the millisecond, since it was not ahead of its time.
+    wakes: Mutex<Vec<Timestamp>>,
 }
 
 impl<'a> Tick<'a> {
     pub(crate) fn new(now: Timestamp, router: &'a dyn Router, bugs: Bugs) -> Self {
-        Tick { now, router, bugs, soonest: Mutex::new(None) }
+        Tick { now, router, bugs, wakes: Mutex::default() }
     }
 
-    /// When the first run that was left for later is due.
-    pub(crate) fn soonest(&self) -> Option<Timestamp> {
-        *self.soonest.lock().expect("no holder of this lock panics")
+    /// The instants at which something must be claimed to the millisecond.
+    pub(crate) fn into_wakes(self) -> Vec<Timestamp> {
+        self.wakes.into_inner().expect("no holder of this lock panics")
+    }
+
+    fn wake_at(&self, at: Timestamp) {
+        self.wakes.lock().expect("no holder of this lock panics").push(at);
     }
 
     /// The executors of a fire. Where nobody is there the run is opened all the same: that it could not be sent
@@ -41,8 +45,7 @@ impl<'a> Tick<'a> {
     }
 
     fn leave(&self, until: Timestamp) -> Assignment {
-        let mut soonest = self.soonest.lock().expect("no holder of this lock panics");
-        *soonest = Some(soonest.map_or(until, |earlier| earlier.min(until)));
+        self.wake_at(until);
         Assignment::Leave(until)
     }
 }
@@ -112,6 +115,9 @@ impl Planner for Tick<'_> {
 
 impl Tick<'_> {
     fn at(&self, job: &Job, fire_at: Timestamp) -> NextFire {
+        if job.spec.overlap.is_exclusive() {
+            self.wake_at(fire_at);
+        }
         NextFire::At { fire_at, claim_at: claim_at(job, fire_at) }
     }
 
