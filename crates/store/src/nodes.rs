@@ -5,6 +5,7 @@ use std::time::Duration;
 use engine::{Heartbeat, Joined, Node, Outcome, Peer, RunState, StoreError};
 use timer::Timestamp;
 
+use crate::jobs;
 use crate::runs::{self, Closing};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::sql_store::Tables;
@@ -13,6 +14,8 @@ pub async fn join(s: &mut dyn Session, name: &str, lease: Duration) -> Result<Jo
     if name.is_empty() || name.chars().count() > NAME_MAX || name.contains('\0') {
         return Err(StoreError::Invalid(format!("a node's name has 1 to {NAME_MAX} characters")).into());
     }
+    // Of lives of one name that begin together, only the last may stay: they begin one after the other.
+    s.query("SELECT version FROM tw_schema WHERE version = 1", &[], Lock::Wait).await?;
     let now = s.now().await?;
     let earlier =
         s.query("SELECT MAX(epoch) FROM tw_node WHERE name = ?", &[name.into()], Lock::None).await?;
@@ -81,6 +84,7 @@ pub async fn leave(s: &mut dyn Session, tables: &Tables, node: &Node) -> Result<
     let outcome = Outcome::Cancelled("cancelled before it was sent".into());
     let closings = cancelling.into_iter().map(|run| Closing::last(run, outcome.clone())).collect::<Vec<_>>();
     runs::close(s, tables, now, &closings).await?;
+    jobs::rearm_after(s, tables, now, closings.iter().map(|closing| &closing.run)).await?;
 
     s.execute("DELETE FROM tw_node WHERE name = ? AND epoch = ?", &here).await?;
     Ok(())

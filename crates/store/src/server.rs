@@ -8,7 +8,8 @@ use std::time::Duration;
 use engine::StoreError;
 use sqlx::error::DatabaseError;
 use sqlx::pool::{PoolConnection, PoolOptions};
-use sqlx::{Database, Pool};
+use sqlx::{Connection, Database, Pool};
+use tokio::sync::watch;
 
 use crate::session::{SessionError, Value};
 
@@ -37,25 +38,44 @@ pub enum Fault {
     Server,
 }
 
-/// How connections are pooled, and what each is told first.
-pub fn pool_options<DB: Server>(connections: u32, settings: &'static str) -> PoolOptions<DB> {
-    PoolOptions::new()
-        .max_connections(connections.max(1))
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        // `Transaction::begin` finds out by itself, without a round trip before every transaction.
-        .test_before_acquire(false)
-        .after_connect(move |connection, _| Box::pin(DB::run(connection, settings)))
-}
-
 /// How long a call waits while the server is away, or all connections are in use.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How long the next transaction waits for rollbacks, which take a millisecond each.
+const ROLLBACK_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Locks are waited for at most 5 s, by the session's settings. What takes longer than this will not answer any more:
 /// the link is dead, and TCP would notice only after minutes.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The connections to a server.
+pub struct Connections<DB: Server> {
+    pool: Pool<DB>,
+    /// How many transactions were given up and are still being rolled back.
+    ending: watch::Sender<usize>,
+}
+
+impl<DB: Server> Connections<DB> {
+    /// At most so many, opened when they are needed; each is told the settings first.
+    pub fn new(
+        address: <DB::Connection as Connection>::Options,
+        most: u32,
+        settings: &'static str,
+    ) -> Connections<DB> {
+        let pool = PoolOptions::new()
+            .max_connections(most.max(1))
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            // `Transaction::begin` finds out by itself, without a round trip before every transaction.
+            .test_before_acquire(false)
+            .after_connect(move |connection, _| Box::pin(DB::run(connection, settings)))
+            .connect_lazy_with(address);
+        Connections { pool, ending: watch::Sender::new(0) }
+    }
+}
+
 /// A transaction on a pooled connection.
 pub struct Transaction<DB: Server> {
+    ending: watch::Sender<usize>,
     /// Gone when the transaction is over.
     connection: Option<PoolConnection<DB>>,
     /// A statement is under way, or did not get an answer: nobody knows what the connection would say next.
@@ -66,20 +86,31 @@ pub struct Transaction<DB: Server> {
 
 impl<DB: Server> Transaction<DB> {
     /// Begins one. Idle connections to a server that was restarted meanwhile are thrown away until one works.
-    pub async fn begin(pool: &Pool<DB>, sql: &'static str) -> Result<Self, SessionError> {
-        // Every connection may be one of those; the one after them is new, and its failure is news.
-        for _ in 0..pool.size() {
-            match Self::begin_once(pool, sql).await {
+    ///
+    /// It finds the locks of transactions that were given up before gone: who tries again at once would otherwise
+    /// wait for its own locks, or skip the rows.
+    pub async fn begin(connections: &Connections<DB>, sql: &'static str) -> Result<Self, SessionError> {
+        let mut ending = connections.ending.subscribe();
+        // Should rollbacks take long, or never cease, the locks they hold are no worse than others'.
+        let _ = tokio::time::timeout(ROLLBACK_TIMEOUT, ending.wait_for(|count| *count == 0)).await;
+        // Every connection may be a stale one; the one after them is new, and its failure is news.
+        for _ in 0..connections.pool.size() {
+            match Self::begin_once(connections, sql).await {
                 Err(error) if is_lost::<DB>(&error) => continue,
                 other => return other.map_err(|error| surfaced::<DB>(&error)),
             }
         }
-        Self::begin_once(pool, sql).await.map_err(|error| surfaced::<DB>(&error))
+        Self::begin_once(connections, sql).await.map_err(|error| surfaced::<DB>(&error))
     }
 
-    async fn begin_once(pool: &Pool<DB>, sql: &'static str) -> Result<Self, sqlx::Error> {
-        let connection = pool.acquire().await?;
-        let mut transaction = Transaction { connection: Some(connection), unsettled: true, failed: None };
+    async fn begin_once(connections: &Connections<DB>, sql: &'static str) -> Result<Self, sqlx::Error> {
+        let connection = connections.pool.acquire().await?;
+        let mut transaction = Transaction {
+            ending: connections.ending.clone(),
+            connection: Some(connection),
+            unsettled: true,
+            failed: None,
+        };
         bounded(DB::run(transaction.connection(), sql)).await?;
         transaction.unsettled = false;
         Ok(transaction)
@@ -132,10 +163,13 @@ impl<DB: Server> Drop for Transaction<DB> {
             connection.close_on_drop();
             return;
         }
+        let ending = self.ending.clone();
+        ending.send_modify(|count| *count += 1);
         tokio::spawn(async move {
             if bounded(DB::run(&mut connection, "ROLLBACK")).await.is_err() {
                 connection.close_on_drop();
             }
+            ending.send_modify(|count| *count -= 1);
         });
     }
 }

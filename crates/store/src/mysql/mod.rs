@@ -10,13 +10,13 @@ use async_trait::async_trait;
 use engine::StoreError;
 use futures_util::TryStreamExt;
 use sqlx::error::DatabaseError;
-use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlDatabaseError, MySqlPool};
+use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlDatabaseError};
 use sqlx::{AssertSqlSafe, ConnectOptions, Either, Executor, MySql, raw_sql};
 use timer::Timestamp;
 
 use crate::Options;
 use crate::schema::{self, Dialect, Schema};
-use crate::server::{self, Fault, Server, Transaction, bounded};
+use crate::server::{self, Connections, Fault, Server, Transaction, bounded};
 use crate::session::{Backend, Columns, Lock, Row, Session, SessionError, Value};
 use crate::sql_store::{SqlStore, surfaced};
 use literal::fill_in;
@@ -34,7 +34,7 @@ impl MySqlStore {
 
 /// The connections, and what the server can do.
 pub struct MySqlBackend {
-    pool: MySqlPool,
+    connections: Connections<MySql>,
     abilities: Abilities,
     schema: Schema,
 }
@@ -45,8 +45,8 @@ impl MySqlBackend {
             .map_err(|error| server::surfaced::<MySql>(&error))?
             // Statements hold the parameters of jobs.
             .disable_statement_logging();
-        let pool = server::pool_options::<MySql>(options.connections, SETTINGS).connect_lazy_with(address);
-        let mut session = MySqlSession::begin(&pool, Abilities::default()).await?;
+        let connections = Connections::new(address, options.connections, SETTINGS);
+        let mut session = MySqlSession::begin(&connections, Abilities::default()).await?;
         let version = session.query("SELECT VERSION()", &[], Lock::None).await?;
         let abilities = match version.first() {
             Some(Row(values)) if let [Value::Text(version)] = &values[..] => Abilities::of(version),
@@ -54,7 +54,7 @@ impl MySqlBackend {
         };
         let schema = schema::prepare(&mut session, Dialect::MySql).await?;
         Box::new(session).commit().await?;
-        Ok(MySqlBackend { pool, abilities, schema })
+        Ok(MySqlBackend { connections, abilities, schema })
     }
 }
 
@@ -67,7 +67,7 @@ const SETTINGS: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; 
 #[async_trait]
 impl Backend for MySqlBackend {
     async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
-        Ok(Box::new(MySqlSession::begin(&self.pool, self.abilities).await?))
+        Ok(Box::new(MySqlSession::begin(&self.connections, self.abilities).await?))
     }
 
     fn schema(&self) -> &Schema {
@@ -103,8 +103,14 @@ struct MySqlSession {
 }
 
 impl MySqlSession {
-    async fn begin(pool: &MySqlPool, abilities: Abilities) -> Result<MySqlSession, SessionError> {
-        Ok(MySqlSession { transaction: Transaction::begin(pool, "START TRANSACTION").await?, abilities })
+    async fn begin(
+        connections: &Connections<MySql>,
+        abilities: Abilities,
+    ) -> Result<MySqlSession, SessionError> {
+        Ok(MySqlSession {
+            transaction: Transaction::begin(connections, "START TRANSACTION").await?,
+            abilities,
+        })
     }
 
     async fn run(&mut self, sql: String) -> Result<Ran, SessionError> {

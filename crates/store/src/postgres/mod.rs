@@ -9,13 +9,13 @@ use std::str::FromStr;
 use async_trait::async_trait;
 use engine::StoreError;
 use sqlx::error::DatabaseError;
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Executor, Postgres, raw_sql};
 use timer::Timestamp;
 
 use crate::Options;
 use crate::schema::{self, Dialect, Schema};
-use crate::server::{self, Fault, Server, Transaction, bounded};
+use crate::server::{self, Connections, Fault, Server, Transaction, bounded};
 use crate::session::{Backend, Columns, Lock, Row, Session, SessionError, Value};
 use crate::sql_store::{SqlStore, surfaced};
 use statement::Statement;
@@ -33,7 +33,7 @@ impl PostgresStore {
 
 /// The connections.
 pub struct PostgresBackend {
-    pool: PgPool,
+    connections: Connections<Postgres>,
     schema: Schema,
 }
 
@@ -43,11 +43,11 @@ impl PostgresBackend {
             .map_err(|error| server::surfaced::<Postgres>(&error))?
             .application_name("tickwright")
             .disable_statement_logging();
-        let pool = server::pool_options::<Postgres>(options.connections, SETTINGS).connect_lazy_with(address);
-        let mut session = PostgresSession::begin(&pool).await?;
+        let connections = Connections::new(address, options.connections, SETTINGS);
+        let mut session = PostgresSession::begin(&connections).await?;
         let schema = schema::prepare(&mut session, Dialect::Postgres).await?;
         Box::new(session).commit().await?;
-        Ok(PostgresBackend { pool, schema })
+        Ok(PostgresBackend { connections, schema })
     }
 }
 
@@ -60,7 +60,7 @@ const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SE
 #[async_trait]
 impl Backend for PostgresBackend {
     async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
-        Ok(Box::new(PostgresSession::begin(&self.pool).await?))
+        Ok(Box::new(PostgresSession::begin(&self.connections).await?))
     }
 
     fn schema(&self) -> &Schema {
@@ -73,8 +73,8 @@ struct PostgresSession {
 }
 
 impl PostgresSession {
-    async fn begin(pool: &PgPool) -> Result<PostgresSession, SessionError> {
-        Ok(PostgresSession { transaction: Transaction::begin(pool, "BEGIN").await? })
+    async fn begin(connections: &Connections<Postgres>) -> Result<PostgresSession, SessionError> {
+        Ok(PostgresSession { transaction: Transaction::begin(connections, "BEGIN").await? })
     }
 
     async fn run(&mut self, statement: Statement) -> Result<u64, SessionError> {
