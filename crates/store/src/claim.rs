@@ -341,7 +341,7 @@ pub async fn claim_waiting(
     let mut claim = Claim { more, ..Claim::default() };
     let mut taken = Taken::default();
     for run in waiting {
-        if taken.ended.contains(&run.id) {
+        if taken.replaced.iter().any(|ended| ended.id == run.id) {
             continue;
         }
         let Some(stored) = found.get_mut(&run.job.0) else {
@@ -361,6 +361,11 @@ pub async fn claim_waiting(
                 taken.saved.push(left(run, at));
                 continue;
             }
+            Assignment::Cancel(reason) => {
+                taken.closed.push(Closing::last(run, Outcome::Dropped(Disposition::Cancelled, reason)));
+                stored.job.waiting = stored.job.waiting.saturating_sub(1);
+                continue;
+            }
             Assignment::Block(reason) => {
                 taken.closed.push(Closing::last(run, Outcome::Dropped(Disposition::Blocked, reason)));
                 stored.job.waiting = stored.job.waiting.saturating_sub(1);
@@ -374,7 +379,7 @@ pub async fn claim_waiting(
             }
             Assignment::Replace(targets) => match end_holder(s, tables, now, &stored.job).await? {
                 Ended::All(runs) => {
-                    taken.ended.extend(runs.iter().map(|run| run.id));
+                    taken.replaced.extend(runs.iter().cloned());
                     claim.replaced.extend(sent_orders(&stored.job, runs));
                     targets
                 }
@@ -461,7 +466,7 @@ struct Taken {
     opened: Vec<Run>,
     split: Vec<(RunId, Shard)>,
     /// Closed already, to make place.
-    ended: BTreeSet<RunId>,
+    replaced: Vec<Run>,
 }
 
 impl Taken {
@@ -513,6 +518,8 @@ impl Taken {
             s.update(set, rows.collect()).await?;
         }
         runs::close(s, tables, now, &self.closed).await?;
+        let ended = self.closed.iter().map(|closing| &closing.run).chain(&self.replaced);
+        jobs::rearm_after(s, tables, now, ended).await?;
         let openings = self.opened.into_iter().map(|run| Opening { job: &found[&run.job.0].job, run });
         let opened = runs::open(s, tables, openings.collect()).await?;
         let counts: Vec<(RunId, u32)> = self.split.iter().map(|(run, shard)| (*run, shard.total)).collect();

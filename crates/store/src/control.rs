@@ -1,8 +1,8 @@
 //! People and programs change jobs, effective at the database's now.
 
 use engine::{
-    AppId, CancelAnswer, Control, Controlled, Job, JobId, JobSpec, NextFire, Origin, Outcome, Planner, Run,
-    RunEvent, RunId, RunState, StoreError, To, Trigger,
+    AppId, CancelAnswer, Control, Controlled, Disposition, Job, JobId, JobSpec, NextFire, Origin, Outcome, Planner,
+    Run, RunEvent, RunId, RunState, StoreError, To, Trigger, Unsent,
 };
 use timer::Timestamp;
 
@@ -10,7 +10,7 @@ use crate::adopt::claim_of;
 use crate::claim::asked_to_cancel;
 use crate::jobs::{self, Stored};
 use crate::moves;
-use crate::runs::{self, Closing, Opening};
+use crate::runs::{self, Closing, Entry, Opening};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
@@ -100,11 +100,13 @@ pub async fn control(
             cancelling(s, id).await?
         }
         Control::Stop => {
+            settle(s, tables, &job, at, Unclaimed::Cancelled, planner).await?;
             jobs::set_next(s, id, NextFire::Never).await?;
             cancel(s, tables, &job, at, |run| run.origin.is_scheduled()).await?
         }
         Control::Edit { spec, revision } => edit(s, tables, job, at, spec, *revision, planner).await?,
         Control::Delete => {
+            settle(s, tables, &job, at, Unclaimed::Cancelled, planner).await?;
             let asked = cancel(s, tables, &job, at, |_| true).await?;
             s.delete("tw_job", "job_id", &[id.0]).await?;
             s.delete("xxl_job_info", "id", &[id.0]).await?;
@@ -175,21 +177,74 @@ async fn edit(
         run.origin.is_scheduled() && run.attempt == 1 && run.scheduled_at > at
     })
     .await?;
+    settle(s, tables, &job, at, Unclaimed::Sent, planner).await?;
 
     let edited = Job { spec: spec.clone(), revision: job.revision + 1, problem: None, ..job.clone() };
     jobs::update(s, tables, job.id, spec, at).await?;
     jobs::update_own(s, tables, &edited).await?;
     // A job that waits for the end of a run goes on waiting.
-    if job.enabled && (job.next_fire_at.is_some() || !has_scheduled_run(s, job.id).await?) {
+    if job.enabled && (job.next_fire_at.is_some() || !jobs::has_scheduled_run(s, job.id).await?) {
         jobs::set_next(s, job.id, planner.next_after(&edited, at)).await?;
     }
     Ok(asked)
 }
 
-async fn has_scheduled_run(s: &mut dyn Session, job: JobId) -> Result<bool, SessionError> {
-    let sql = "SELECT log_id FROM tw_fire WHERE job_id = ? AND kind < 3 LIMIT 1";
-    Ok(!s.query(sql, &[job.0.into()], Lock::None).await?.is_empty())
+/// What becomes of instants that are due and that nobody has claimed when the schedule changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unclaimed {
+    /// They wait for somebody to claim them.
+    Sent,
+    /// They are recorded as cancelled.
+    Cancelled,
 }
+
+/// Sees to the instants up to `at` that nobody has claimed: none vanishes because the job's next time is overwritten.
+async fn settle(
+    s: &mut dyn Session,
+    tables: &Tables,
+    job: &Job,
+    at: Timestamp,
+    unclaimed: Unclaimed,
+    planner: &dyn Planner,
+) -> Result<(), SessionError> {
+    if !job.enabled || job.problem.is_some() {
+        return Ok(());
+    }
+    let mut job = job.clone();
+    for _ in 0..SETTLE_MAX {
+        if job.next_fire_at.is_none_or(|next| next > at) {
+            return Ok(());
+        }
+        let plan = planner.settle(&job, at);
+        let (mut entries, mut openings) = (plan.unsent, Vec::new());
+        for fire in plan.fires {
+            match unclaimed {
+                Unclaimed::Sent => {
+                    let run = runs::waiting(job.id, fire.origin, fire.scheduled_at, fire.due_at);
+                    openings.push(Opening { run, job: &job });
+                }
+                Unclaimed::Cancelled => entries.push(Unsent {
+                    disposition: Disposition::Cancelled,
+                    first: fire.scheduled_at,
+                    last: fire.scheduled_at,
+                    count: 1,
+                    reason: "the job was stopped or deleted before anybody claimed it".into(),
+                }),
+            }
+        }
+        runs::open(s, tables, openings).await?;
+        let entry = |unsent| Entry { job: job.id, unsent, run: None, fire: None, at, superseded: runs::LOST };
+        runs::record(s, entries.into_iter().map(entry).collect()).await?;
+        job.next_fire_at = match plan.next {
+            NextFire::At { fire_at, .. } => Some(fire_at),
+            NextFire::AfterRun | NextFire::Never => None,
+        };
+    }
+    Ok(())
+}
+
+/// Plans for one change: each covers tens of thousands of instants.
+const SETTLE_MAX: usize = 1000;
 
 /// Cancels the unsent runs that `unwanted` names: at once where nobody has them, by asking where a node does. Returns
 /// how many runs of the job nodes are asked about.
@@ -321,11 +376,16 @@ pub async fn move_past(
     run: &Run,
     next: NextFire,
 ) -> Result<(), SessionError> {
-    let is_before = job.next_fire_at.is_some_and(|at| at <= run.scheduled_at);
-    if run.origin.is_scheduled() && is_before {
-        jobs::set_next(s, job.id, next).await?;
+    let Some(old) = job.next_fire_at.filter(|at| run.origin.is_scheduled() && *at <= run.scheduled_at) else {
+        return Ok(());
+    };
+    // Somebody may stop or edit the job at this moment, and that counts.
+    let sql = "UPDATE xxl_job_info SET trigger_last_time = ? \
+               WHERE id = ? AND trigger_status = 1 AND trigger_next_time = ?";
+    if s.execute(sql, &[run.scheduled_at.into(), job.id.0.into(), old.into()]).await? == 0 {
+        return Err(SessionError::Collision(format!("job {} was changed meanwhile", job.id)));
     }
-    Ok(())
+    jobs::set_next(s, job.id, next).await
 }
 
 // ── Runs by hand ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,12 +3,12 @@
 //! XXL-JOB's words for a job live here and nowhere else. Its row is the truth; ours adds what its columns cannot say,
 //! and a shadow of the next time that has an index.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cron::{Cron, Dialect, DstRule, Schedule, Zone};
 use engine::policy::{Backoff, Delivery, Misfire, Overlap, Retry};
-use engine::{AppId, ChildrenMode, Job, JobId, JobSpec, NextFire, RunId, StoreError};
+use engine::{AppId, ChildrenMode, Job, JobId, JobSpec, LOOK_AHEAD, NextFire, Run, RunId, StoreError};
 use timer::Timestamp;
 
 use crate::session::{Columns, Lock, Reader, Row, Session, SessionError, Value};
@@ -448,6 +448,47 @@ pub async fn set_next(s: &mut dyn Session, id: JobId, next: NextFire) -> Result<
     let sql = "UPDATE tw_job SET next_ms = ?, claim_ms = ? WHERE job_id = ?";
     s.execute(sql, &[fire_at.into(), claim_at.into(), id.0.into()]).await?;
     Ok(())
+}
+
+/// Gives a job with a fixed delay its next time, if it is enabled and has none.
+pub async fn rearm(
+    s: &mut dyn Session,
+    job: JobId,
+    fire_at: Timestamp,
+    claim_at: Timestamp,
+) -> Result<(), SessionError> {
+    let sql = "UPDATE xxl_job_info SET trigger_next_time = ? \
+               WHERE id = ? AND trigger_status = 1 AND trigger_next_time = 0";
+    if s.execute(sql, &[fire_at.into(), job.0.into()]).await? > 0 {
+        let sql = "UPDATE tw_job SET next_ms = ?, claim_ms = ? WHERE job_id = ?";
+        s.execute(sql, &[fire_at.into(), claim_at.into(), job.0.into()]).await?;
+    }
+    Ok(())
+}
+
+/// The same for the jobs of runs that ended without an end that anybody reported: their delay counts from now.
+pub async fn rearm_after(
+    s: &mut dyn Session,
+    tables: &Tables,
+    now: Timestamp,
+    ended: impl Iterator<Item = &Run>,
+) -> Result<(), SessionError> {
+    let ids: BTreeSet<i64> = ended.filter(|run| run.origin.is_scheduled()).map(|run| run.job.0).collect();
+    for stored in load(s, tables, &ids.into_iter().collect::<Vec<_>>()).await?.into_values() {
+        let job = stored.job;
+        if let Schedule::FixedDelay { delay } = job.spec.schedule
+            && !has_scheduled_run(s, job.id).await?
+        {
+            // No later than any planner would have it claimed; a claim that is early does no harm.
+            rearm(s, job.id, now + delay, now + delay - LOOK_AHEAD).await?;
+        }
+    }
+    Ok(())
+}
+
+pub async fn has_scheduled_run(s: &mut dyn Session, job: JobId) -> Result<bool, SessionError> {
+    let sql = "SELECT log_id FROM tw_fire WHERE job_id = ? AND kind < 3 LIMIT 1";
+    Ok(!s.query(sql, &[job.0.into()], Lock::None).await?.is_empty())
 }
 
 /// When it fires, and when it is claimed.

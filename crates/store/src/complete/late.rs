@@ -124,6 +124,9 @@ async fn supersede(
     };
     let run = as_it_was(ending.run, lost, log, stored.job.spec.retry.count);
     let follow = ender.follow(&stored.job, &run, &ending.outcome);
+    if let Some((fire_at, claim_at)) = follow.rearm.filter(|_| end.over) {
+        jobs::rearm(s, log.job, fire_at, claim_at).await?;
+    }
     if let Some(of) = parent_for_children(&stored.job, &run, &ending.outcome, end) {
         let children = follow.children.iter().map(|child| child_of(*child, of, &run, now)).collect();
         Opened { children, ..Opened::default() }.write(s, tables, &BTreeMap::new()).await?;

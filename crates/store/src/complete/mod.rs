@@ -123,7 +123,7 @@ async fn follow(
             raised.push((run.job, run.id, message));
         }
         if let Some((fire_at, claim_at)) = follow.rearm.filter(|_| end.over) {
-            rearm(s, run.job, fire_at, claim_at).await?;
+            jobs::rearm(s, run.job, fire_at, claim_at).await?;
         }
         if run.state == RunState::Cancelling {
             // It was sent after all, so its instant must not fire again under the schedule it was cancelled for.
@@ -194,22 +194,6 @@ impl Opened {
         runs::open(s, tables, openings.collect()).await?;
         Ok(())
     }
-}
-
-/// Gives a job with a fixed delay its next time, if it is enabled and has none.
-async fn rearm(
-    s: &mut dyn Session,
-    job: JobId,
-    fire_at: Timestamp,
-    claim_at: Timestamp,
-) -> Result<(), SessionError> {
-    let sql = "UPDATE xxl_job_info SET trigger_next_time = ? \
-               WHERE id = ? AND trigger_status = 1 AND trigger_next_time = 0";
-    if s.execute(sql, &[fire_at.into(), job.0.into()]).await? > 0 {
-        let sql = "UPDATE tw_job SET next_ms = ?, claim_ms = ? WHERE job_id = ?";
-        s.execute(sql, &[fire_at.into(), claim_at.into(), job.0.into()]).await?;
-    }
-    Ok(())
 }
 
 /// The places that were freed go to those who wait for them.

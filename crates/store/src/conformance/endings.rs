@@ -5,7 +5,8 @@ use std::time::Duration;
 use cron::Schedule;
 use engine::policy::{Backoff, Retry};
 use engine::{
-    ChildrenMode, Control, Disposition, Ending, Job, Origin, Outcome, Run, RunId, RunState, Shard, Verdict,
+    CancelAnswer, ChildrenMode, Control, Disposition, Ending, Job, JobSpec, Origin, Outcome, Run, RunId,
+    RunState, Shard, Verdict,
 };
 
 use super::Fresh;
@@ -285,6 +286,44 @@ pub async fn a_fixed_delay_counts_from_the_end_of_the_run(fresh: Fresh) {
     bench.end_at(run.due_at, run.id, ok()).await;
     let found = bench.store.job(job).await.unwrap().unwrap();
     assert_eq!((found.enabled, found.next_fire_at), (false, None), "a stopped job stays stopped");
+}
+
+pub async fn a_fixed_delay_goes_on_after_a_run_that_was_never_sent(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let delay = Schedule::fixed_delay(HOUR).unwrap();
+    let spec = JobSpec { schedule: delay, ..bench.hourly() };
+    let edit = |param: &str| Control::Edit {
+        spec: Box::new(JobSpec { param: param.into(), ..spec.clone() }),
+        revision: None,
+    };
+
+    // Its node leaves while it is asked to cancel the run.
+    let job = bench.start(&spec).await;
+    let leaver = bench.another("leaver").await;
+    leaver.fire(job).await;
+    assert_eq!(bench.control(job, edit("one")).await, 1);
+    assert_eq!(bench.next_of(job).await, None, "the run may have been sent");
+    leaver.store.leave(&leaver.node).await.unwrap();
+    assert!(bench.next_of(job).await.is_some_and(|at| at >= bench.now + HOUR));
+
+    // Its node answers in time.
+    bench.fire(job).await;
+    assert_eq!(bench.control(job, edit("two")).await, 1);
+    let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap().remove(0);
+    let answer = CancelAnswer { run: asked.id, version: asked.version, sent: None };
+    bench.store.answer_cancel(&[answer], &Simple { now: bench.now }).await.unwrap();
+    assert!(bench.next_of(job).await.is_some_and(|at| at >= bench.now + HOUR));
+
+    bench.control(job, Control::Stop).await;
+
+    // It was lost, and its retry is taken back by a late success.
+    let retried = JobSpec { retry: Retry { count: 1, backoff: Backoff::Fixed(HOUR) }, ..spec };
+    let job = bench.start(&retried).await;
+    let run = bench.run(job).await;
+    bench.end(run.id, lost()).await;
+    assert_eq!(bench.next_of(job).await, None);
+    assert_eq!(bench.end_at(bench.now + HOUR, run.id, ok()).await, Verdict::Late);
+    assert_eq!(bench.next_of(job).await, Some(bench.now + HOUR * 2));
 }
 
 pub async fn an_ending_of_a_run_whose_job_is_gone_is_recorded(fresh: Fresh) {

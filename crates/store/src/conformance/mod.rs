@@ -84,6 +84,7 @@ macro_rules! conformance_tests {
             endings::a_late_shard_completes_the_broadcast
             endings::a_late_success_takes_back_the_retry
             endings::a_fixed_delay_counts_from_the_end_of_the_run
+            endings::a_fixed_delay_goes_on_after_a_run_that_was_never_sent
             endings::an_ending_of_a_run_whose_job_is_gone_is_recorded
             endings::alerts_are_leased_until_they_are_forgotten
             places::runs_that_may_not_overlap_are_blocked
