@@ -1,6 +1,7 @@
 //! Databases of every generation of XXL-JOB are used as they are found; new ones are created by whoever comes first.
 //!
 //! Needs the servers of `scripts/databases`; says so where they are missing.
+#![allow(clippy::unwrap_used, reason = "what goes wrong here is to be seen at once")]
 
 use std::time::Duration;
 
