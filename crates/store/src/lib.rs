@@ -1,6 +1,6 @@
 //! What do we remember? SQLite, MySQL/MariaDB and PostgreSQL behind [`engine::Store`].
 //!
-//! Each method of the store is one transaction. Its steps are written once, over [`session::Session`]; a database
+//! Each method of the store is one transaction. Its steps are written once, over a `Session`; a database
 //! brings only what differs: how many rows are written at a time, how they are locked, what its errors mean.
 //! XXL-JOB's tables are our tables: their words stop in `jobs.rs` and `runs.rs`.
 
