@@ -106,7 +106,8 @@ impl Ender for After {
             Outcome::Cancelled(_) | Outcome::Dropped(..) => {}
             failure => {
                 let attempt = run.attempt - u32::from(self.bugs.has(Sabotage::OneRetryTooMany));
-                let delay = if is_stopped(job, run) { None } else { job.spec.retry.delay_after(attempt) };
+                let delay =
+                    if plan::is_stopped(job, run) { None } else { job.spec.retry.delay_after(attempt) };
                 follow.retry_at = delay.map(|delay| self.now + delay);
                 if follow.retry_at.is_none() && job.spec.alert {
                     follow.alert = Some(failure.message().to_owned());
@@ -122,14 +123,6 @@ impl Ender for After {
         }
         follow
     }
-}
-
-/// Whether somebody stopped the job that made this run; then it is not tried again. A schedule that has simply reached
-/// its end is not stopped.
-fn is_stopped(job: &Job, run: &Run) -> bool {
-    let goes_on = matches!(job.spec.schedule, Schedule::FixedDelay { .. })
-        || job.spec.next_after(run.scheduled_at).is_some();
-    !job.enabled && run.origin.is_scheduled() && goes_on
 }
 
 /// A report on its way into the store.

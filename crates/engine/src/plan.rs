@@ -52,38 +52,27 @@ impl<'a> Tick<'a> {
 
 impl Planner for Tick<'_> {
     fn plan(&self, job: &Job) -> Plan {
-        let Some(first) = job.next_fire_at else {
-            return Plan { fires: vec![], unsent: vec![], next: NextFire::Never, replace: false };
-        };
-        let mut instants = Instants { job, next: Some(first) };
-        let mut plan = Plan { fires: vec![], unsent: vec![], next: NextFire::Never, replace: false };
-        missed(job, &mut instants, self.now, &mut plan);
-        due(job, &mut instants, self.now, &mut plan);
-        if job.spec.overlap.is_exclusive() {
-            one_place(job, &mut plan);
+        let horizon = if job.spec.overlap.is_exclusive() { self.now } else { self.now + LOOK_AHEAD };
+        let mut plan = self.plan_until(job, self.now, horizon);
+        if self.bugs.has(Sabotage::NextFromNow)
+            && let NextFire::At { .. } = plan.next
+        {
+            plan.next = self.next_after(job, self.now + LOOK_AHEAD * 2);
         }
-        if self.bugs.has(Sabotage::SilentMisfire) {
-            plan.unsent.clear();
+        for fire in plan.fires.iter_mut().filter(|fire| !fire.waits) {
+            fire.targets = self.targets(job, fire.scheduled_at);
         }
-        if self.bugs.has(Sabotage::NextFromNow) {
-            instants.next = instants.next.and_then(|_| job.spec.next_after(self.now + LOOK_AHEAD * 2));
-        }
-        for fire in &mut plan.fires {
-            if !fire.waits {
-                fire.targets = self.targets(job, fire.scheduled_at);
-            }
-        }
-        plan.next = match (&job.spec.schedule, instants.next) {
-            (Schedule::FixedDelay { .. }, None) if !plan.fires.is_empty() => NextFire::AfterRun,
-            // Its one instant was not sent, so no run will end: the delay counts from now.
-            (Schedule::FixedDelay { delay }, None) => self.at(job, self.now + *delay),
-            (_, Some(next)) => self.at(job, next),
-            (_, None) => NextFire::Never,
-        };
         plan
     }
 
+    fn settle(&self, job: &Job, at: Timestamp) -> Plan {
+        self.plan_until(job, at, at)
+    }
+
     fn assign(&self, job: &Job, run: &Run) -> Assignment {
+        if is_stopped(job, run) {
+            return Assignment::Cancel("its job was stopped".into());
+        }
         if job.spec.overlap.is_exclusive() {
             if run.due_at > self.now {
                 return self.leave(run.due_at);
@@ -114,6 +103,31 @@ impl Planner for Tick<'_> {
 }
 
 impl Tick<'_> {
+    /// The plan for the instants up to `horizon`, without their executors.
+    fn plan_until(&self, job: &Job, now: Timestamp, horizon: Timestamp) -> Plan {
+        let mut plan = Plan { fires: vec![], unsent: vec![], next: NextFire::Never, replace: false };
+        if job.next_fire_at.is_none() {
+            return plan;
+        }
+        let mut instants = Instants { job, next: job.next_fire_at };
+        missed(job, &mut instants, now, &mut plan);
+        due(job, &mut instants, now, horizon, &mut plan);
+        if job.spec.overlap.is_exclusive() {
+            one_place(job, &mut plan);
+        }
+        if self.bugs.has(Sabotage::SilentMisfire) {
+            plan.unsent.clear();
+        }
+        plan.next = match (&job.spec.schedule, instants.next) {
+            (Schedule::FixedDelay { .. }, None) if !plan.fires.is_empty() => NextFire::AfterRun,
+            // Its one instant was not sent, so no run will end: the delay counts from now.
+            (Schedule::FixedDelay { delay }, None) => self.at(job, now + *delay),
+            (_, Some(next)) => self.at(job, next),
+            (_, None) => NextFire::Never,
+        };
+        plan
+    }
+
     fn at(&self, job: &Job, fire_at: Timestamp) -> NextFire {
         if job.spec.overlap.is_exclusive() {
             self.wake_at(fire_at);
@@ -140,6 +154,14 @@ impl Tick<'_> {
 /// whose runs must not overlap is decided upon only when it is due, since the other run may end until then.
 pub(crate) fn claim_at(job: &Job, fire_at: Timestamp) -> Timestamp {
     if job.spec.overlap.is_exclusive() { fire_at } else { fire_at - LOOK_AHEAD }
+}
+
+/// Whether somebody stopped the job that made this run; then it is not sent, nor tried again. A schedule that has simply
+/// reached its end is not stopped.
+pub(crate) fn is_stopped(job: &Job, run: &Run) -> bool {
+    let goes_on = matches!(job.spec.schedule, Schedule::FixedDelay { .. })
+        || job.spec.next_after(run.scheduled_at).is_some();
+    !job.enabled && run.origin.is_scheduled() && goes_on
 }
 
 /// The instants of a job's schedule, from its next fire on.
@@ -190,8 +212,7 @@ fn missed(job: &Job, instants: &mut Instants<'_>, now: Timestamp, plan: &mut Pla
 }
 
 /// Takes the instants that are due, or will be soon.
-fn due(job: &Job, instants: &mut Instants<'_>, now: Timestamp, plan: &mut Plan) {
-    let horizon = if job.spec.overlap.is_exclusive() { now } else { now + LOOK_AHEAD };
+fn due(job: &Job, instants: &mut Instants<'_>, now: Timestamp, horizon: Timestamp, plan: &mut Plan) {
     // An instant of the missed kind that did not fit into this plan comes first in the next.
     if instants.next.is_some_and(|next| next < now - Misfire::GRACE) {
         return;

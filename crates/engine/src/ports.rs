@@ -217,12 +217,29 @@ pub trait Planner: Send + Sync {
     /// What becomes of a waiting run whose time has come.
     fn assign(&self, job: &Job, run: &Run) -> Assignment;
 
+    /// What becomes of the instants up to and including `at` that nobody has claimed when the job's schedule changes
+    /// then. The fires are opened as waiting runs. With very many instants the plan ends early: its `next` is then not
+    /// after `at`, and the rest is asked for again. As it stands here, each instant is a fire.
+    fn settle(&self, job: &Job, at: Timestamp) -> Plan {
+        let mut plan = Plan { fires: vec![], unsent: vec![], next: NextFire::Never, replace: false };
+        let instants = std::iter::successors(job.next_fire_at, |last| job.spec.next_after(*last));
+        for scheduled_at in instants.take_while(|instant| *instant <= at).take(SETTLED_AT_ONCE) {
+            let (due_at, origin) = (scheduled_at, Origin::Schedule);
+            plan.fires.push(Fire { scheduled_at, due_at, origin, targets: vec![], waits: false });
+        }
+        plan.next = self.next_after(job, plan.fires.last().map_or(at, |fire| fire.scheduled_at));
+        plan
+    }
+
     /// When the job is next to fire, given that it has fired, or been started or edited, at `after`.
     fn next_after(&self, job: &Job, after: Timestamp) -> NextFire;
 
     /// When the fire at `fire_at` of the job is to be claimed.
     fn claim_at(&self, job: &Job, fire_at: Timestamp) -> Timestamp;
 }
+
+/// Fires in one plan of [`Planner::settle`], as it stands there.
+const SETTLED_AT_ONCE: usize = 1000;
 
 /// What becomes of a due job.
 #[derive(Clone, Debug, PartialEq)]
@@ -278,6 +295,8 @@ pub enum Assignment {
     Leave(Timestamp),
     /// It is recorded as blocked and closed as cancelled, with this reason.
     Block(String),
+    /// It is recorded and closed as cancelled, with this reason.
+    Cancel(String),
     /// It is sent, and the run that holds the job's place is ended.
     Replace(Vec<Target>),
 }

@@ -1,8 +1,8 @@
 //! People and programs change jobs, effective at the database's now.
 
 use engine::{
-    AppId, CancelAnswer, Control, Controlled, Disposition, Job, JobId, JobSpec, NextFire, Origin, Outcome, Planner,
-    Run, RunEvent, RunId, RunState, StoreError, To, Trigger, Unsent,
+    AppId, CancelAnswer, Control, Controlled, Disposition, Job, JobId, JobSpec, NextFire, Origin, Outcome,
+    Planner, Run, RunEvent, RunId, RunState, StoreError, To, Trigger, Unsent,
 };
 use timer::Timestamp;
 

@@ -161,6 +161,29 @@ fn a_fixed_delay_waits_for_the_end_of_its_run_or_goes_on_without_one() {
 }
 
 #[test]
+fn what_was_due_before_a_schedule_changes_is_still_accounted_for() {
+    let tick = Tick::new(ms(99_000), &Three, Bugs::default());
+    let settle = |next, at| summary(&tick.settle(&each_second(next), ms(at)));
+    assert_eq!(settle(10_000, 9_999), (vec![], vec![], Some(10_000)));
+    assert_eq!(settle(10_000, 11_500), (vec![10_000, 11_000], vec![], Some(12_000)));
+    let skipped = (Disposition::MisfireSkipped, 10_000, 14_000, 5);
+    assert_eq!(settle(10_000, 20_000), ((15..=20).map(|s| s * 1000).collect(), vec![skipped], Some(21_000)));
+}
+
+#[test]
+fn a_run_of_a_stopped_job_is_not_sent_unless_somebody_asked_for_it() {
+    let tick = Tick::new(ms(10_000), &Three, Bugs::default());
+    let mut stopped = each_second(20_000);
+    stopped.enabled = false;
+    let by_hand = waiting_run(9_000);
+    let scheduled = Run { origin: Origin::Schedule, ..by_hand.clone() };
+    assert!(matches!(tick.assign(&stopped, &scheduled), Assignment::Cancel(_)));
+    assert!(matches!(tick.assign(&stopped, &by_hand), Assignment::Send(_)));
+    stopped.spec.schedule = Schedule::once(ms(9_000));
+    assert!(matches!(tick.assign(&stopped, &scheduled), Assignment::Send(_)), "it has only come to its end");
+}
+
+#[test]
 fn a_broadcast_has_one_row_for_each_executor() {
     let mut job = each_second(10_000);
     job.spec.route = "BROADCAST".into();
@@ -211,5 +234,6 @@ fn a_waiting_run_takes_the_place_if_it_is_free() {
 }
 
 fn waiting_run(due: i64) -> Run {
-    Run { shard: Shard::UNSPLIT, ..run(42, RunState::Waiting, due) }
+    let origin = Origin::Manual { key: 1 };
+    Run { shard: Shard::UNSPLIT, origin, ..run(42, RunState::Waiting, due) }
 }
