@@ -1,0 +1,90 @@
+//! Plays many seeds, or one with its trace.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use clap::Parser;
+use tickwright_tests::sim::{Counts, Setup, simulate};
+
+/// Simulates clusters with everything that can go wrong, and checks what is promised.
+#[derive(Parser)]
+struct Arguments {
+    /// How many seeds to play.
+    #[arg(long, default_value_t = 1000)]
+    seeds: u64,
+    /// The first of them.
+    #[arg(long, default_value_t = 0)]
+    from: u64,
+    /// Play only this one.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Print all that happens.
+    #[arg(long)]
+    trace: bool,
+}
+
+fn main() {
+    let arguments = Arguments::parse();
+    let sound = match arguments.seed {
+        Some(seed) => play_one(seed, arguments.trace),
+        None => play_many(arguments.from, arguments.seeds),
+    };
+    std::process::exit(i32::from(!sound));
+}
+
+fn play_one(seed: u64, traced: bool) -> bool {
+    let outcome = simulate(Setup { seed, traced, ..Setup::default() });
+    print!("{}", outcome.trace);
+    for violation in &outcome.violations {
+        println!("seed {seed}: {} is broken: {}", violation.promise, violation.evidence);
+    }
+    println!("{:?}", outcome.counts);
+    outcome.violations.is_empty()
+}
+
+fn play_many(from: u64, seeds: u64) -> bool {
+    let begun = Instant::now();
+    let next = AtomicU64::new(from);
+    let total = Mutex::new(Counts::default());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= from + seeds {
+                        return;
+                    }
+                    let outcome = simulate(Setup { seed, ..Setup::default() });
+                    for violation in outcome.violations.iter().take(3) {
+                        println!("\rseed {seed}: {} is broken: {}", violation.promise, violation.evidence);
+                    }
+                    let mut total = total.lock().expect("no holder of this lock panics");
+                    total.add(&outcome.counts);
+                    if total.seeds % 50 == 0 {
+                        eprint!(
+                            "\r{} of {seeds} seeds, {} fires, {} violations ",
+                            total.seeds, total.fires, total.violations
+                        );
+                    }
+                }
+            });
+        }
+    });
+    let total = total.into_inner().expect("no holder of this lock panics");
+    let cpu_hours = begun.elapsed().as_secs_f64() * threads as f64 / 3600.0;
+    let hours = total.lasted.as_secs_f64() / 3600.0;
+    eprintln!();
+    println!(
+        "{} seeds, {hours:.1} simulated hours ({:.0} for each of CPU time)",
+        total.seeds,
+        hours / cpu_hours
+    );
+    println!("{} fires accepted, {} violations", total.fires, total.violations);
+    println!("latest recovery: {} ms", total.worst_recovery);
+    for (promise, count) in &total.checked {
+        println!("  {promise:<8} checked {count} times");
+    }
+    total.violations == 0
+}

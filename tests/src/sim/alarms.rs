@@ -1,0 +1,35 @@
+//! Whoever is told of failed runs.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use engine::Alert;
+
+use super::dice::Dice;
+use super::world::World;
+
+/// Takes alerts down; cannot always be reached.
+pub struct Alarms {
+    /// In what.
+    pub world: Arc<World>,
+    /// Whether it can.
+    pub dice: Mutex<Dice>,
+}
+
+#[async_trait]
+impl engine::Alarms for Alarms {
+    async fn raise(&self, alert: &Alert) -> Result<(), String> {
+        let (fails, takes) = {
+            let mut dice = self.dice.lock().expect("no holder of this lock panics");
+            (dice.chance(self.world.levels().alarm_fails), dice.millis(1, 100))
+        };
+        self.world.sleep(takes).await;
+        if fails {
+            return Err("simulated".into());
+        }
+        self.world.note(|| format!("alert about run {}: {}", alert.run, alert.message));
+        let at = self.world.now();
+        self.world.evidence().alarms.push((at, alert.run));
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! I7: what was acknowledged holds.
+
+use engine::{Origin, Outcome};
+
+use super::Case;
+use super::firing::since;
+use crate::sim::clock::Ms;
+use crate::sim::evidence::{Done, Op, Wish};
+
+pub(super) fn check(case: &mut Case<'_>) {
+    let ops = &case.evidence.ops;
+    for (number, op) in ops.iter().enumerate() {
+        let Some(done) = op.done else { continue };
+        match op.wish {
+            Wish::Stop | Wish::Delete => {
+                let next = ops[number + 1..]
+                    .iter()
+                    .find(|next| next.job == op.job && matches!(next.wish, Wish::Start));
+                nothing_after(case, op, done, next.map_or(Ms::MAX, |next| next.asked));
+            }
+            Wish::Trigger(key) => dispatched_once(case, op, done, key),
+            Wish::Start | Wish::Edit(_) => {}
+        }
+    }
+}
+
+/// After a stop nothing of the schedule leaves a node; after a deletion nothing at all.
+fn nothing_after(case: &mut Case<'_>, op: &Op, done: Done, until: Ms) {
+    case.checked("I7");
+    let deleted = matches!(op.wish, Wish::Delete);
+    for attempt in &case.evidence.attempts {
+        let Some(facts) = case.evidence.facts(attempt.run) else { continue };
+        let concerned = facts.job == op.job && (deleted || facts.origin.is_scheduled());
+        if concerned && attempt.at > done.acked + STILL && attempt.at < until {
+            let text = format!(
+                "run {} of job {} left at {}, {} ms after the {} was acknowledged",
+                attempt.run,
+                op.job,
+                since(attempt.at),
+                attempt.at - done.acked,
+                if deleted { "deletion" } else { "stop" }
+            );
+            case.broken("I7", text);
+            return;
+        }
+    }
+}
+
+/// What may still leave after an acknowledgement.
+const STILL: Ms = 100;
+
+/// A trigger that was acknowledged is sent, unless its job's own rules end it first; never twice.
+fn dispatched_once(case: &mut Case<'_>, op: &Op, done: Done, key: i64) {
+    case.checked("I7");
+    let asked = |origin: Origin| origin == Origin::Manual { key };
+    let first_tries = case.evidence.ledger.values().map(|entry| &entry.facts);
+    let mut fires: Vec<_> = first_tries
+        .filter(|facts| facts.job == op.job && asked(facts.origin) && facts.attempt == 1)
+        .map(|facts| facts.fire)
+        .collect();
+    fires.dedup();
+    if fires.len() > 1 {
+        case.broken("I7", format!("trigger {key} of job {} became the fires {fires:?}", op.job));
+    }
+    let Some(run) = done.run else { return };
+    let was_sent = !case.attempts(run).is_empty();
+    let was_ended = case.evidence.own_history(run).is_some()
+        || case.endings(run).iter().any(|ended| matches!(ended.outcome, Outcome::Ambiguous(_)));
+    let was_deleted = case.timelines[&op.job].deleted.is_some();
+    if !was_sent && !was_ended && !was_deleted {
+        case.broken(
+            "I7",
+            format!("trigger {key} of job {} was acknowledged as run {run} and never sent", op.job),
+        );
+    }
+}

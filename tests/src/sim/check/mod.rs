@@ -1,0 +1,109 @@
+//! The checkers: what was promised against what the witnesses saw.
+//!
+//! They trust the executors' journals, the wire and the clients' own notes. The store is read only for what was never
+//! sent and for how things ended.
+
+mod control;
+mod firing;
+mod results;
+mod timeline;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use engine::{JobId, RunId};
+
+use super::clock::Ms;
+use super::evidence::{Attempt, Ended, Evidence, Op, Violation};
+use super::plan::Plan;
+use timeline::Timeline;
+
+/// How much was looked at: a checker that looks at nothing finds nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Seeds played.
+    pub seeds: u64,
+    /// Virtual time.
+    pub lasted: Duration,
+    /// Requests that executors accepted.
+    pub fires: u64,
+    /// Promises broken.
+    pub violations: u64,
+    /// Things checked, by promise.
+    pub checked: BTreeMap<&'static str, u64>,
+    /// How late the fires of a disturbed cluster were at worst, in milliseconds.
+    pub worst_recovery: Ms,
+}
+
+impl Counts {
+    /// Adds what another simulation counted.
+    pub fn add(&mut self, other: &Counts) {
+        self.seeds += other.seeds;
+        self.lasted += other.lasted;
+        self.fires += other.fires;
+        self.violations += other.violations;
+        self.worst_recovery = self.worst_recovery.max(other.worst_recovery);
+        for (promise, count) in &other.checked {
+            *self.checked.entry(promise).or_default() += count;
+        }
+    }
+}
+
+/// Checks everything.
+pub(super) fn all(plan: &Plan, evidence: &Evidence, counts: &mut Counts) -> Vec<Violation> {
+    let mut case = Case::new(plan, evidence, counts);
+    firing::check(&mut case);
+    control::check(&mut case);
+    results::check(&mut case);
+    case.found
+}
+
+/// The evidence, sorted for the checkers.
+struct Case<'a> {
+    plan: &'a Plan,
+    evidence: &'a Evidence,
+    counts: &'a mut Counts,
+    timelines: BTreeMap<JobId, Timeline>,
+    attempts: BTreeMap<RunId, Vec<&'a Attempt>>,
+    endings: BTreeMap<RunId, Vec<&'a Ended>>,
+    found: Vec<Violation>,
+}
+
+impl<'a> Case<'a> {
+    fn new(plan: &'a Plan, evidence: &'a Evidence, counts: &'a mut Counts) -> Self {
+        counts.fires = evidence.received.iter().filter(|received| received.accepted).count() as u64;
+        let mut attempts: BTreeMap<RunId, Vec<&Attempt>> = BTreeMap::new();
+        for attempt in &evidence.attempts {
+            attempts.entry(attempt.run).or_default().push(attempt);
+        }
+        let mut endings: BTreeMap<RunId, Vec<&Ended>> = BTreeMap::new();
+        for ended in &evidence.endings {
+            endings.entry(ended.run).or_default().push(ended);
+        }
+        let timelines = evidence
+            .jobs
+            .iter()
+            .map(|(job, spec)| {
+                let ops: Vec<&Op> = evidence.ops.iter().filter(|op| op.job == *job).collect();
+                (*job, Timeline::new(spec, &ops))
+            })
+            .collect();
+        Case { plan, evidence, counts, timelines, attempts, endings, found: Vec::new() }
+    }
+
+    fn checked(&mut self, promise: &'static str) {
+        *self.counts.checked.entry(promise).or_default() += 1;
+    }
+
+    fn broken(&mut self, promise: &'static str, evidence: String) {
+        self.found.push(Violation { promise, evidence });
+    }
+
+    fn attempts(&self, run: RunId) -> &[&'a Attempt] {
+        self.attempts.get(&run).map_or(&[], Vec::as_slice)
+    }
+
+    fn endings(&self, run: RunId) -> &[&'a Ended] {
+        self.endings.get(&run).map_or(&[], Vec::as_slice)
+    }
+}

@@ -1,0 +1,244 @@
+//! I8, I9, I11 to I13: every run ends once, and what follows it follows once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::policy::Overlap;
+use engine::{CHILD_DEPTH_MAX, ChildrenMode, JobId, Origin, Outcome, RunId, RunState, Verdict};
+
+use super::Case;
+use super::firing::since;
+use super::timeline::State;
+use crate::sim::clock::Ms;
+use crate::sim::evidence::Facts;
+use crate::sim::faulty::state_of;
+
+pub(super) fn check(case: &mut Case<'_>) {
+    reports(case);
+    everything_ends(case);
+    retries(case);
+    children(case);
+    alerts(case);
+}
+
+/// I8: the first end wins, only `Lost` gives way, and what was acknowledged is what the log says.
+fn reports(case: &mut Case<'_>) {
+    let mut found = Vec::new();
+    for (run, endings) in &case.endings {
+        let order: Vec<(&Outcome, bool)> = endings.iter().map(|ended| (&ended.outcome, ended.late)).collect();
+        let good = match order.as_slice() {
+            [(_, false)] => true,
+            [(Outcome::Lost(_), false), (late, true)] => late.is_reported(),
+            _ => false,
+        };
+        if !good {
+            found.push(format!("run {run} ended as {order:?}"));
+        }
+        if let (Some(record), Some((last, _))) = (case.evidence.records.get(run), order.last()) {
+            let expected = match state_of(last) {
+                RunState::Succeeded => RunState::Succeeded,
+                RunState::TimedOut => RunState::TimedOut,
+                _ => RunState::Failed,
+            };
+            if record.state != expected {
+                found.push(format!("run {run} ended as {last:?}, and the log says {:?}", record.state));
+            }
+        }
+    }
+    for ack in &case.evidence.acks {
+        *case.counts.checked.entry("I8").or_default() += 1;
+        let endings = case.endings.get(&ack.run).map_or(&[][..], Vec::as_slice);
+        let last = endings.last().map(|ended| &ended.outcome);
+        match (ack.verdict, last) {
+            (Verdict::Missing | Verdict::Stale, _) => {
+                found.push(format!("the report of run {} is acknowledged as {:?}", ack.run, ack.verdict));
+            }
+            (_, None) if case.evidence.own_history(ack.run).is_none() => {
+                found.push(format!("the report of run {} is acknowledged, and it never ended", ack.run));
+            }
+            (_, Some(Outcome::Lost(_))) => {
+                found.push(format!("the report of run {} is acknowledged, and it is still lost", ack.run));
+            }
+            _ => {}
+        }
+    }
+    found.into_iter().for_each(|text| case.broken("I8", text));
+}
+
+/// I9: after everything has healed, every run is over.
+fn everything_ends(case: &mut Case<'_>) {
+    let open: Vec<String> = case
+        .evidence
+        .records
+        .values()
+        .filter(|record| !record.state.is_over())
+        .map(|record| format!("run {} of job {} is still {:?}", record.id, record.job, record.state))
+        .collect();
+    *case.counts.checked.entry("I9").or_default() += case.evidence.records.len() as u64;
+    open.into_iter().for_each(|text| case.broken("I9", text));
+    let sent: BTreeSet<RunId> = case.evidence.attempts.iter().map(|attempt| attempt.run).collect();
+    for run in sent {
+        if case.endings(run).is_empty() && case.evidence.own_history(run).is_none() {
+            let is_open = case.evidence.records.get(&run).is_some_and(|record| !record.state.is_over());
+            if !is_open {
+                case.broken("I9", format!("run {run} was sent, and nobody ever ended it"));
+            }
+        }
+    }
+}
+
+/// I11: as many tries as the job allows, each with its own name, each after a failure.
+fn retries(case: &mut Case<'_>) {
+    let mut retried = BTreeSet::new();
+    let all: Vec<Facts> = case.evidence.ledger.values().map(|entry| entry.facts.clone()).collect();
+    for facts in &all {
+        let most =
+            case.timelines[&facts.job].specs.iter().map(|spec| spec.retry.count).max().unwrap_or_default();
+        if facts.attempt > 1 + most {
+            case.broken("I11", format!("run {} is try {} of {}", facts.id, facts.attempt, 1 + most));
+        }
+        let Some(of) = facts.retry_of else { continue };
+        case.checked("I11");
+        if !retried.insert(of) {
+            case.broken("I11", format!("run {of} is tried again twice"));
+        }
+        let failed = case.endings(of).iter().any(|ended| !matches!(ended.outcome, Outcome::Succeeded(_)));
+        if !failed {
+            case.broken("I11", format!("run {} repeats {of}, which has not failed", facts.id));
+        }
+    }
+    for facts in &all {
+        let Some(ended) = case.endings(facts.id).first().copied() else { continue };
+        let fails =
+            !matches!(ended.outcome, Outcome::Succeeded(_) | Outcome::Cancelled(_) | Outcome::Dropped(..));
+        let timeline = &case.timelines[&facts.job];
+        let allowed = timeline.specs.iter().map(|spec| spec.retry.count).min().unwrap_or_default();
+        let stays =
+            !timeline.is_changing(ended.at - 1_000, ended.at + RETRY_MAX) && timeline.deleted.is_none();
+        let in_force = !facts.origin.is_scheduled() || matches!(timeline.at(ended.at), State::On(_));
+        let goes_on = !matches!(timeline.specs[0].schedule, cron::Schedule::Once { .. });
+        // Where runs must not overlap, another may have taken its place.
+        let has_place = timeline.specs[0].overlap == Overlap::Allow;
+        let goes_on = goes_on && has_place;
+        if fails && facts.attempt <= allowed && stays && in_force && goes_on && !retried.contains(&facts.id) {
+            let text = format!(
+                "run {} of job {} failed at {} and was not tried again",
+                facts.id,
+                facts.job,
+                since(ended.at)
+            );
+            case.broken("I11", text);
+        }
+    }
+}
+
+/// The longest wait before a retry, and some time to claim it.
+const RETRY_MAX: Ms = 8_000;
+
+/// I12: each success opens each child once, and nothing else does.
+fn children(case: &mut Case<'_>) {
+    let mut opened: BTreeMap<(RunId, JobId), BTreeSet<RunId>> = BTreeMap::new();
+    for entry in case.evidence.ledger.values() {
+        if let (Origin::Child { of }, 1) = (entry.facts.origin, entry.facts.attempt) {
+            opened.entry((of, entry.facts.job)).or_default().insert(entry.facts.fire);
+        }
+    }
+    for ((of, job), fires) in &opened {
+        case.checked("I12");
+        if fires.len() > 1 {
+            case.broken("I12", format!("run {of} opened job {job} {} times: {fires:?}", fires.len()));
+        }
+        let deepest =
+            fires.iter().filter_map(|fire| case.evidence.facts(*fire)).map(|facts| facts.depth).max();
+        if deepest.is_some_and(|depth| depth > CHILD_DEPTH_MAX) {
+            case.broken("I12", format!("run {of} opened job {job} at depth {deepest:?}"));
+        }
+    }
+    let all: Vec<Facts> = case.evidence.ledger.values().map(|entry| entry.facts.clone()).collect();
+    for facts in all.iter().filter(|facts| facts.depth < CHILD_DEPTH_MAX) {
+        let succeeded =
+            case.endings(facts.id).last().is_some_and(|ended| matches!(ended.outcome, Outcome::Succeeded(_)));
+        let timeline = &case.timelines[&facts.job];
+        // A job that was deleted meanwhile has no children any more.
+        if !succeeded || timeline.deleted.is_some() {
+            continue;
+        }
+        let spec = &timeline.specs[0];
+        let once = spec.children_mode == ChildrenMode::Once && facts.shard.total > 1;
+        if once && !all_shards_succeeded(case, facts) {
+            continue;
+        }
+        for child in spec.children.clone() {
+            let gone = case.timelines[&child].deleted.is_some();
+            let names = if once { vec![facts.fire] } else { vec![facts.id, facts.fire] };
+            let count = names.iter().any(|of| opened.contains_key(&(*of, child)));
+            if !count && !gone && child != facts.job {
+                case.broken(
+                    "I12",
+                    format!("run {} of job {} succeeded and did not open job {child}", facts.id, facts.job),
+                );
+            }
+        }
+    }
+}
+
+fn all_shards_succeeded(case: &Case<'_>, facts: &Facts) -> bool {
+    let mut last: BTreeMap<u32, &Facts> = BTreeMap::new();
+    for entry in case.evidence.ledger.values().filter(|entry| entry.facts.fire == facts.fire) {
+        let tried = last.entry(entry.facts.shard.index).or_insert(&entry.facts);
+        if tried.attempt < entry.facts.attempt {
+            *tried = &entry.facts;
+        }
+    }
+    let succeeded = |run: RunId| {
+        let endings = case.endings(run);
+        // One that was lost is counted as failed, whatever is heard of it later.
+        matches!(endings, [ended] if matches!(ended.outcome, Outcome::Succeeded(_)))
+    };
+    last.len() == facts.shard.total as usize && last.values().all(|facts| succeeded(facts.id))
+}
+
+/// I13: whoever wants to be told of a failure is, and again only if a node died over it.
+fn alerts(case: &mut Case<'_>) {
+    let mut told: BTreeMap<RunId, Vec<Ms>> = BTreeMap::new();
+    for (at, run) in &case.evidence.alarms {
+        told.entry(*run).or_default().push(*at);
+    }
+    let mut found = Vec::new();
+    for (run, endings) in &case.endings {
+        let Some(facts) = case.evidence.facts(*run) else { continue };
+        let (Some(spec), Some(first)) = (case.timelines[&facts.job].specs.first(), endings.first()) else {
+            continue;
+        };
+        let failed =
+            !matches!(first.outcome, Outcome::Succeeded(_) | Outcome::Cancelled(_) | Outcome::Dropped(..));
+        if failed
+            && spec.alert
+            && facts.attempt > spec.retry.count
+            && case.timelines[&facts.job].deleted.is_none()
+        {
+            *case.counts.checked.entry("I13").or_default() += 1;
+            if !told.contains_key(run) {
+                found.push(format!(
+                    "run {run} of job {} failed at {} and nobody was told",
+                    facts.job,
+                    since(first.at)
+                ));
+            }
+        }
+    }
+    for (run, times) in told {
+        for pair in times.windows(2) {
+            let excused = |from: Ms, until: Ms| {
+                case.evidence.troubles.iter().any(|trouble| trouble.from <= until && from <= trouble.until)
+            };
+            if !excused(pair[0] - 1_000, pair[0] + 2_000) {
+                found.push(format!(
+                    "run {run} was told of at {} and again at {}",
+                    since(pair[0]),
+                    since(pair[1])
+                ));
+            }
+        }
+    }
+    found.into_iter().for_each(|text| case.broken("I13", text));
+}

@@ -1,0 +1,176 @@
+//! Clients: people and programs that start, stop, edit, delete and trigger jobs through any node, and write down what
+//! they asked and what they heard.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use engine::{JobId, JobSpec, StoreError};
+
+use super::dice::Dice;
+use super::evidence::{Done, Op, Wish};
+use super::node::{Answer, Post, Request};
+use super::plan;
+use super::world::World;
+
+/// Looks after one job. Wishes of one job never overlap: the next begins when the one before was acknowledged.
+pub struct Client {
+    world: Arc<World>,
+    post: Arc<Post>,
+    job: JobId,
+    spec: JobSpec,
+    enabled: bool,
+    deleted: bool,
+    triggers: i64,
+    dice: Dice,
+    /// Says that the time for wishes is over.
+    over: Arc<AtomicBool>,
+}
+
+impl Client {
+    /// For a job that exists, stopped.
+    pub fn new(world: Arc<World>, post: Arc<Post>, job: JobId, spec: JobSpec, over: Arc<AtomicBool>) -> Self {
+        let dice = Dice::new(world.plan.seed, "client", job.0 as usize);
+        Client { world, post, job, spec, enabled: false, deleted: false, triggers: 0, dice, over }
+    }
+
+    /// Starts the job, changes its mind a few times, and stops it when the time is over.
+    pub async fn run(mut self) {
+        let wait = self.dice.millis(0, 3_000);
+        self.world.sleep(wait).await;
+        let fires = !matches!(self.spec.schedule, cron::Schedule::Never);
+        if fires {
+            self.wish(Wish::Start).await;
+        }
+        let restless = self.dice.chance(0.5);
+        loop {
+            let wait =
+                if restless { self.dice.millis(200, 15_000) } else { self.dice.millis(10_000, 60_000) };
+            if self.rest(wait).await {
+                break;
+            }
+            match self.dice.number(0, 99) {
+                0..=24 if fires => self.wish(if self.enabled { Wish::Stop } else { Wish::Start }).await,
+                25..=44 => {
+                    let spec = self.edited();
+                    self.wish(Wish::Edit(Box::new(spec))).await;
+                }
+                45..=47 => self.wish(Wish::Delete).await,
+                _ => {
+                    self.triggers += 1;
+                    self.wish(Wish::Trigger(self.triggers)).await;
+                }
+            }
+            if self.deleted {
+                return;
+            }
+        }
+        self.wish(Wish::Stop).await;
+    }
+
+    /// Waits; true if the time for wishes is over.
+    async fn rest(&self, mut wait: Duration) -> bool {
+        const LOOK: Duration = Duration::from_millis(500);
+        while !wait.is_zero() && !self.over.load(Ordering::Relaxed) {
+            let step = wait.min(LOOK);
+            self.world.sleep(step).await;
+            wait -= step;
+        }
+        self.over.load(Ordering::Relaxed)
+    }
+
+    fn edited(&mut self) -> JobSpec {
+        let mut spec = self.spec.clone();
+        // A delay counts from a run's end; turning it into a rate, or back, says nothing about either.
+        let is_delay = matches!(spec.schedule, cron::Schedule::FixedDelay { .. } | cron::Schedule::Never);
+        if !is_delay && self.dice.chance(0.5) {
+            let other = plan::schedule(&mut self.dice);
+            if !matches!(other, cron::Schedule::FixedDelay { .. }) {
+                spec.schedule = other;
+            }
+        }
+        spec.param = format!("edited {}", self.dice.number(0, 999));
+        spec
+    }
+
+    /// Asks one node after the other until one says that it is done.
+    async fn wish(&mut self, wish: Wish) {
+        let asked = self.world.now();
+        let number = {
+            let mut evidence = self.world.evidence();
+            evidence.ops.push(Op {
+                job: self.job,
+                wish: wish.clone(),
+                asked,
+                tries: 0,
+                done: None,
+                refused: false,
+            });
+            evidence.ops.len() - 1
+        };
+        loop {
+            self.world.evidence().ops[number].tries += 1;
+            let node = self.dice.number(0, self.post.nodes() as i64 - 1) as usize;
+            let patience = if self.dice.chance(0.8) {
+                self.dice.millis(17_000, 20_000)
+            } else {
+                self.dice.millis(20, 3_000)
+            };
+            self.world.note(|| format!("client asks n{node} to {} job {}", name(&wish), self.job));
+            let answer =
+                tokio::time::timeout(patience, self.post.ask(node, Request::Wish(self.job, wish.clone())))
+                    .await;
+            let acked = self.world.now();
+            let done = match answer {
+                Ok(Some(Ok(Answer::Controlled(controlled)))) => {
+                    Some(Done { at: controlled.at.as_millis(), acked, run: None })
+                }
+                Ok(Some(Ok(Answer::Run(run)))) => Some(Done { at: acked, acked, run: Some(run) }),
+                // A schedule that is over cannot be started.
+                Ok(Some(Err(StoreError::Invalid(_)))) => {
+                    self.world.evidence().ops[number].refused = true;
+                    return;
+                }
+                // An earlier try has deleted it.
+                Ok(Some(Err(StoreError::NoSuchJob(_)))) if matches!(wish, Wish::Delete) => {
+                    Some(Done { at: acked, acked, run: None })
+                }
+                Ok(Some(Err(error))) => {
+                    self.world.note(|| format!("client hears from n{node}: {error}"));
+                    None
+                }
+                _ => None,
+            };
+            if let Some(done) = done {
+                self.world.note(|| {
+                    format!("client hears from n{node}: {} of job {} is done", name(&wish), self.job)
+                });
+                self.world.evidence().ops[number].done = Some(done);
+                self.remember(wish);
+                return;
+            }
+            let wait = self.dice.millis(50, 800);
+            self.world.sleep(wait).await;
+        }
+    }
+
+    fn remember(&mut self, wish: Wish) {
+        match wish {
+            Wish::Start => self.enabled = true,
+            Wish::Stop => self.enabled = false,
+            Wish::Edit(spec) => self.spec = *spec,
+            Wish::Delete => self.deleted = true,
+            Wish::Trigger(_) => {}
+        }
+    }
+}
+
+fn name(wish: &Wish) -> &'static str {
+    match wish {
+        Wish::Start => "start",
+        Wish::Stop => "stop",
+        Wish::Edit(_) => "edit",
+        Wish::Delete => "delete",
+        Wish::Trigger(_) => "trigger",
+    }
+}

@@ -1,0 +1,314 @@
+//! Executors: other machines, which receive runs, work, report until they are heard, and die.
+//!
+//! Their journals, kept on disk, are the witness of what was fired.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use engine::{Outcome, Probe, Run, RunId, RunState};
+use tokio::sync::Notify;
+
+use super::clock::Ms;
+use super::dice::Dice;
+use super::evidence::{Acked, Facts, Received, Reported};
+use super::node::{Answer, Post, Request};
+use super::plan::handlers;
+use super::world::World;
+
+/// All executors.
+pub struct Executors {
+    world: Arc<World>,
+    post: Arc<Post>,
+    each: Vec<Mutex<Executor>>,
+}
+
+struct Executor {
+    /// Remembers on disk which runs it had and which results nobody has heard, as our own do. Others (stock ones)
+    /// forget both when they die.
+    durable: bool,
+    up: bool,
+    /// When it went down.
+    since: Ms,
+    incarnation: u32,
+    running: BTreeMap<RunId, Arc<Notify>>,
+    unheard: BTreeMap<RunId, Outcome>,
+    journal: BTreeSet<RunId>,
+    dice: Dice,
+}
+
+/// What arrives at an executor.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Which run.
+    pub facts: Facts,
+    /// What to do.
+    pub handler: String,
+    /// In what time.
+    pub timeout: Option<Duration>,
+}
+
+/// What comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reaction {
+    /// It has it (perhaps already).
+    Accepted,
+    /// It will not, or nobody listens there.
+    Refused,
+    /// Its machine is gone.
+    Nothing,
+}
+
+impl Executors {
+    /// All of them up.
+    pub fn new(world: Arc<World>, post: Arc<Post>) -> Self {
+        let each = (0..world.plan.executors)
+            .map(|index| {
+                let mut dice = Dice::new(world.plan.seed, "executor", index);
+                Mutex::new(Executor {
+                    durable: dice.chance(0.5),
+                    up: true,
+                    since: 0,
+                    incarnation: 0,
+                    running: BTreeMap::new(),
+                    unheard: BTreeMap::new(),
+                    journal: BTreeSet::new(),
+                    dice,
+                })
+            })
+            .collect();
+        Executors { world, post, each }
+    }
+
+    /// The address of an executor.
+    pub fn address(executor: usize) -> String {
+        format!("e{executor}")
+    }
+
+    /// The executor at an address.
+    pub fn index(address: &str) -> Option<usize> {
+        address.strip_prefix('e')?.parse().ok()
+    }
+
+    /// The executors that are registered: one that dies stays so for a while.
+    pub fn known(&self) -> Vec<usize> {
+        let now = self.world.now();
+        (0..self.each.len())
+            .filter(|index| {
+                let executor = self.lock(*index);
+                executor.up || now - executor.since < REGISTERED_FOR
+            })
+            .collect()
+    }
+
+    /// A request arrives.
+    pub fn receive(self: &Arc<Self>, index: usize, task: Task) -> Reaction {
+        let (id, at) = (task.facts.id, self.world.now());
+        let mut executor = self.lock(index);
+        let executor = &mut *executor;
+        let (refuses, connects) =
+            (executor.dice.chance(self.world.levels().refused), executor.dice.chance(0.5));
+        if !executor.up {
+            return if connects { Reaction::Refused } else { Reaction::Nothing };
+        }
+        let has_it = executor.running.contains_key(&id) || executor.unheard.contains_key(&id);
+        let knows_it = has_it || executor.durable && executor.journal.contains(&id);
+        let accepted = !knows_it && !refuses;
+        let received = Received { at, run: task.facts.clone(), accepted };
+        self.world.evidence().received.push(received);
+        self.world.note(|| format!("e{index} receives {id}: accepted {accepted}, known {knows_it}"));
+        if knows_it {
+            return Reaction::Accepted;
+        }
+        if refuses {
+            return Reaction::Refused;
+        }
+        executor.journal.insert(id);
+        let kill = Arc::new(Notify::new());
+        executor.running.insert(id, kill.clone());
+        let (takes, outcome) = work(&mut executor.dice, &task);
+        let incarnation = executor.incarnation;
+        tokio::spawn(self.clone().work(index, incarnation, id, kill, takes, outcome));
+        Reaction::Accepted
+    }
+
+    async fn work(
+        self: Arc<Self>,
+        index: usize,
+        incarnation: u32,
+        run: RunId,
+        kill: Arc<Notify>,
+        takes: Option<Duration>,
+        outcome: Outcome,
+    ) {
+        let done = async {
+            match takes {
+                Some(takes) => self.world.sleep(takes).await,
+                None => std::future::pending().await,
+            }
+        };
+        let outcome = tokio::select! {
+            biased;
+            () = kill.notified() => Outcome::Failed(format!("run {run} was killed on e{index}")),
+            () = done => outcome,
+        };
+        {
+            let mut executor = self.lock(index);
+            if executor.incarnation != incarnation {
+                return;
+            }
+            executor.running.remove(&run);
+            executor.unheard.insert(run, outcome.clone());
+        }
+        self.world.evidence().results.push(Reported { run, outcome: outcome.clone() });
+        self.report(index, incarnation, run, outcome).await;
+    }
+
+    /// Reports to one node or another, until it is acknowledged.
+    async fn report(self: &Arc<Self>, index: usize, incarnation: u32, run: RunId, outcome: Outcome) {
+        loop {
+            let levels = self.world.levels();
+            let (node, there, lost, ack_lost, again, pause) = {
+                let mut executor = self.lock(index);
+                let is_gone = executor.incarnation != incarnation && !executor.durable;
+                if is_gone || !executor.unheard.contains_key(&run) {
+                    return;
+                }
+                let dice = &mut executor.dice;
+                let late = dice.chance(levels.late);
+                (
+                    dice.number(0, self.post.nodes() as i64 - 1) as usize,
+                    dice.millis(0, if late { 400 } else { 5 }),
+                    dice.chance(levels.report_lost),
+                    dice.chance(levels.report_lost),
+                    dice.chance(levels.report_repeated),
+                    dice.millis(50, 700),
+                )
+            };
+            self.world.sleep(there).await;
+            if !lost && self.lock(index).up {
+                let ask = self.post.ask(node, Request::Report(run, outcome.clone()));
+                let answer = tokio::time::timeout(REPORT_MAX, ask).await;
+                if let Ok(Some(Ok(Answer::Verdict(verdict)))) = answer {
+                    self.heard(run, &outcome, verdict);
+                    if !ack_lost && !again {
+                        let mut executor = self.lock(index);
+                        if executor.durable || executor.incarnation == incarnation {
+                            executor.unheard.remove(&run);
+                        }
+                        return;
+                    }
+                }
+            }
+            self.world.sleep(pause).await;
+        }
+    }
+
+    /// An acknowledgement: what it stands for must be durable by now (I8).
+    fn heard(&self, run: RunId, outcome: &Outcome, verdict: engine::Verdict) {
+        self.world.note(|| format!("report of {run} is acknowledged: {verdict:?}"));
+        let is_durable = {
+            let mut evidence = self.world.evidence();
+            evidence.acks.push(Acked { run, verdict });
+            evidence.durable.contains(&(run, outcome.message().to_owned()))
+        };
+        if !is_durable {
+            self.world.broken("I8", format!("the report of run {run} is acknowledged and not written"));
+        }
+    }
+
+    /// What an executor says about a run.
+    pub fn probe(&self, index: usize, run: &Run) -> Probe {
+        let executor = self.lock(index);
+        let has_it = executor.running.contains_key(&run.id) || executor.unheard.contains_key(&run.id);
+        let started = match run.state {
+            RunState::Unknown => executor.journal.contains(&run.id),
+            _ => has_it,
+        };
+        match (executor.up, started) {
+            (false, _) => Probe::Silent,
+            (true, true) => Probe::Started,
+            (true, false) => Probe::Denied,
+        }
+    }
+
+    /// The same, where it is not known which executor has it.
+    pub fn probe_all(&self, run: &Run) -> Probe {
+        let answers: Vec<Probe> = (0..self.each.len()).map(|index| self.probe(index, run)).collect();
+        if answers.contains(&Probe::Started) {
+            Probe::Started
+        } else if answers.contains(&Probe::Silent) {
+            Probe::Silent
+        } else {
+            Probe::Denied
+        }
+    }
+
+    /// Ends a run, if the executor has it.
+    pub fn kill(&self, index: usize, run: RunId) {
+        if let Some(kill) = self.lock(index).running.get(&run) {
+            kill.notify_one();
+        }
+    }
+
+    /// The executor dies.
+    pub fn crash(&self, index: usize) {
+        self.world.note(|| format!("e{index} dies"));
+        let now = self.world.now();
+        let mut executor = self.lock(index);
+        executor.up = false;
+        executor.since = now;
+        executor.incarnation += 1;
+        executor.running.clear();
+        if !executor.durable {
+            executor.unheard.clear();
+        }
+    }
+
+    /// It is back.
+    pub fn restart(&self, index: usize) {
+        self.world.note(|| format!("e{index} is back"));
+        self.lock(index).up = true;
+    }
+
+    /// Ends everything that is going on.
+    pub fn kill_all(&self) {
+        for index in 0..self.each.len() {
+            self.lock(index).running.values().for_each(|kill| kill.notify_one());
+        }
+    }
+
+    fn lock(&self, index: usize) -> MutexGuard<'_, Executor> {
+        self.each[index].lock().expect("no holder of this lock panics")
+    }
+}
+
+/// How long a handler takes (for ever, if it is not said), and how it ends.
+fn work(dice: &mut Dice, task: &Task) -> (Option<Duration>, Outcome) {
+    let id = task.facts.id;
+    let nonce = dice.number(0, 999_999);
+    let (short, long) = (dice.millis(1, 300), dice.millis(1_000, 20_000));
+    let fails = dice.chance(0.5);
+    let succeeded = Outcome::Succeeded(format!("run {id} is done ({nonce})"));
+    let failed = Outcome::Failed(format!("run {id} failed ({nonce})"));
+    let (takes, outcome) = match task.handler.as_str() {
+        handlers::QUICK => (Some(short), succeeded),
+        handlers::FLAKY => (Some(short), if fails { failed } else { succeeded }),
+        handlers::FAILS => (Some(short), failed),
+        handlers::LONG => (Some(long), succeeded),
+        _ => (None, succeeded),
+    };
+    // Every other executor stops handlers in time; the centre must do it for the rest.
+    match task.timeout {
+        Some(timeout) if takes.is_none_or(|takes| takes > timeout) && fails => {
+            (Some(timeout), Outcome::TimedOut(format!("run {id} took too long ({nonce})")))
+        }
+        _ => (takes, outcome),
+    }
+}
+
+/// How long an executor that is gone is still believed to be there.
+const REGISTERED_FOR: Ms = 3_000;
+
+/// How long an executor waits for the acknowledgement of a report.
+const REPORT_MAX: Duration = Duration::from_secs(3);

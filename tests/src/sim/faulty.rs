@@ -1,0 +1,514 @@
+//! The store as one node sees it: over a connection that fails, hangs, and loses commits.
+//!
+//! It stands between an engine and the one real store, and is the simulation's witness of what was committed, whatever
+//! the engine then heard of it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cron::Timestamp;
+use engine::policy::Misfire;
+use engine::*;
+
+use super::clock::{Ms, SimClock};
+use super::dice::Dice;
+use super::evidence::{Beat, ClaimSeen, Ended, Evidence};
+use super::node::Gate;
+use super::world::World;
+
+/// One node's way to the database.
+pub struct Faulty {
+    /// Whose.
+    pub node: usize,
+    /// In what.
+    pub world: Arc<World>,
+    /// What it leads to.
+    pub store: Arc<dyn Store>,
+    /// How the node dies.
+    pub gate: Arc<Gate>,
+    /// The node's clock.
+    pub clock: SimClock,
+    /// What happens.
+    pub dice: Mutex<Dice>,
+}
+
+/// What happens to one call.
+struct Fate {
+    before: Duration,
+    kind: Kind,
+    after: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Fine,
+    /// Nothing happens, and the caller knows.
+    Error,
+    /// Nothing happens, and the caller does not know.
+    LostBefore,
+    /// It happens, and the caller does not know.
+    LostAfter,
+    /// It happens, and the node dies.
+    Crash,
+}
+
+type Call<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+impl Faulty {
+    /// One call: all that can happen to it happens here. `seen` is told what was committed.
+    async fn call<T: Send>(
+        &self,
+        what: &'static str,
+        inner: Call<'_, T>,
+        seen: impl FnOnce(&mut Evidence, Ms, &T) + Send,
+    ) -> Result<T, StoreError> {
+        let started = self.world.now();
+        let fate = self.fate();
+        if self.is_cut() {
+            self.trouble(started, false);
+            self.world.sleep(fate.before).await;
+            return Err(StoreError::Unavailable("the simulated connection is cut".into()));
+        }
+        if fate.before + fate.after > SLOW {
+            let until = started + (fate.before + fate.after).as_millis() as Ms;
+            self.world.trouble(self.node, started, until + AFTERMATH, false);
+        }
+        self.world.sleep(fate.before).await;
+        if self.is_cut() {
+            self.trouble(started, false);
+            return Err(StoreError::Unavailable("the simulated connection was cut".into()));
+        }
+        match fate.kind {
+            Kind::Error => {
+                self.world.note(|| format!("n{} {what}: fails", self.node));
+                self.trouble(started, false);
+                return Err(StoreError::Unavailable("a simulated error".into()));
+            }
+            Kind::LostBefore => {
+                self.world.note(|| format!("n{} {what}: lost before its commit", self.node));
+                self.trouble(started, false);
+                return Err(StoreError::CommitUnknown("lost before the simulated commit".into()));
+            }
+            Kind::Fine | Kind::LostAfter | Kind::Crash => {}
+        }
+        let result = inner.await;
+        match &result {
+            Ok(value) => seen(&mut self.world.evidence(), self.world.now(), value),
+            Err(error) => self.world.note(|| format!("n{} {what}: {error}", self.node)),
+        }
+        if fate.kind == Kind::Crash {
+            self.world.note(|| format!("n{} {what}: committed, and the node dies", self.node));
+            self.gate.crash();
+            std::future::pending::<()>().await;
+        }
+        self.world.sleep(fate.after).await;
+        if fate.kind == Kind::LostAfter || self.is_cut() {
+            self.world.note(|| format!("n{} {what}: lost after its commit", self.node));
+            self.trouble(started, false);
+            return Err(StoreError::CommitUnknown("lost after the simulated commit".into()));
+        }
+        result
+    }
+
+    fn fate(&self) -> Fate {
+        let levels = self.world.levels();
+        let mut dice = self.dice.lock().expect("no holder of this lock panics");
+        let latency = dice.number(0, levels.latency);
+        let slow = if dice.chance(levels.store_slow) { dice.number(200, 3_000) } else { 0 };
+        let share_before = dice.number(0, 100);
+        let total = latency + slow;
+        let before = total * share_before / 100;
+        let kind = if dice.chance(levels.store_error) {
+            Kind::Error
+        } else if dice.chance(levels.commit_unknown) {
+            if dice.chance(0.5) { Kind::LostBefore } else { Kind::LostAfter }
+        } else if dice.chance(levels.crash_after_commit) {
+            Kind::Crash
+        } else {
+            Kind::Fine
+        };
+        Fate {
+            before: Duration::from_millis(before as u64),
+            kind,
+            after: Duration::from_millis((total - before) as u64),
+        }
+    }
+
+    fn is_cut(&self) -> bool {
+        self.world.is_outage() || self.gate.is_cut()
+    }
+
+    fn trouble(&self, from: Ms, severe: bool) {
+        let until = self.world.now() + AFTERMATH;
+        self.world.trouble(self.node, from, until, severe);
+    }
+
+    fn claimed(&self, evidence: &mut Evidence, at: Ms, orders: &[Order], node: &Node) {
+        for order in orders {
+            evidence.show(&order.run);
+            evidence.state(at, order.run.id, order.run.state);
+            let claims = &mut evidence.ledger.get_mut(&order.run.id).expect("just shown").claims;
+            if claims.last().is_none_or(|last| last.life != *node) {
+                claims.push(ClaimSeen { at, node: self.node, life: node.clone() });
+            }
+        }
+        if !orders.is_empty() {
+            let runs = || orders.iter().map(|order| order.run.id.to_string()).collect::<Vec<_>>().join(" ");
+            self.world.note(|| format!("n{} claims {}", self.node, runs()));
+        }
+    }
+
+    /// A node whose clock is wrong, and which knows it, takes nothing new (I18).
+    fn check_clock(&self, evidence: &mut Evidence, started: Ms, at: Ms, count: usize) {
+        let beat = evidence
+            .beats
+            .iter()
+            .rev()
+            .find(|beat| beat.node == self.node && beat.at <= started - CLAIM_PERIOD);
+        let Some(beat) = beat else { return };
+        let undisturbed = !evidence
+            .troubles
+            .iter()
+            .rev()
+            .take(50)
+            .any(|t| t.node == self.node && t.until >= beat.at && t.from <= at);
+        if count > 0 && beat.skew.abs() > SKEW_CERTAIN && undisturbed && self.gate.alive_since() <= beat.at {
+            // A later beat may have set it right.
+            let wrong_all_along = evidence
+                .beats
+                .iter()
+                .rev()
+                .take_while(|later| later.at >= beat.at)
+                .all(|later| later.node != self.node || later.skew.abs() > SKEW_CERTAIN);
+            if wrong_all_along {
+                let evidence_text = format!(
+                    "node {} claimed {count} runs at {} with a clock off by {} ms",
+                    self.node, at, beat.skew
+                );
+                evidence.broken.push(super::evidence::Violation { promise: "I18", evidence: evidence_text });
+            }
+        }
+    }
+}
+
+/// A call slower than this may make fires late.
+const SLOW: Duration = Duration::from_millis(200);
+
+/// How long a failed call holds back the loop that made it.
+const AFTERMATH: Ms = 400;
+
+/// How long a claim may go on after the clock was found wrong: the longest pause between two.
+const CLAIM_PERIOD: Ms = 600;
+
+/// A clock this wrong is so by every measure; nodes measure with the latency of their connection.
+const SKEW_CERTAIN: Ms = 700;
+
+/// A planner that shows the record what it is asked.
+struct WatchedPlanner<'a> {
+    inner: &'a dyn Planner,
+    world: &'a World,
+}
+
+impl Planner for WatchedPlanner<'_> {
+    fn plan(&self, job: &Job) -> engine::Plan {
+        let plan = self.inner.plan(job);
+        if job.spec.misfire == Misfire::FireOnce
+            && plan.fires.iter().filter(|fire| fire.origin == Origin::Misfire).count() > 1
+        {
+            self.world.broken("I6", format!("job {} makes up more than once: {plan:?}", job.id));
+        }
+        plan
+    }
+
+    fn assign(&self, job: &Job, run: &Run) -> Assignment {
+        self.world.evidence().show(run);
+        self.inner.assign(job, run)
+    }
+
+    fn settle(&self, job: &Job, at: Timestamp) -> engine::Plan {
+        self.inner.settle(job, at)
+    }
+
+    fn next_after(&self, job: &Job, after: Timestamp) -> NextFire {
+        self.inner.next_after(job, after)
+    }
+
+    fn claim_at(&self, job: &Job, fire_at: Timestamp) -> Timestamp {
+        self.inner.claim_at(job, fire_at)
+    }
+}
+
+/// The same for what follows an end.
+struct WatchedEnder<'a> {
+    inner: &'a dyn Ender,
+    world: &'a World,
+}
+
+impl Ender for WatchedEnder<'_> {
+    fn follow(&self, job: &Job, run: &Run, outcome: &Outcome) -> FollowUps {
+        self.world.evidence().show(run);
+        self.inner.follow(job, run, outcome)
+    }
+}
+
+fn nothing<T>(_: &mut Evidence, _: Ms, _: &T) {}
+
+#[async_trait]
+impl Store for Faulty {
+    async fn join(&self, name: &str, lease: Duration) -> Result<Joined, StoreError> {
+        self.call("join", self.store.join(name, lease), |evidence, at, joined: &Joined| {
+            // Its earlier lives are over.
+            evidence
+                .leases
+                .iter_mut()
+                .filter(|(node, _)| node.name == name)
+                .for_each(|(_, until)| *until = at);
+            evidence.leases.insert(joined.node.clone(), at + lease.as_millis() as Ms);
+        })
+        .await
+    }
+
+    async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<Heartbeat, StoreError> {
+        let beat = self
+            .call("heartbeat", self.store.heartbeat(node, lease), |evidence, at, _| {
+                evidence.leases.insert(node.clone(), at + lease.as_millis() as Ms);
+            })
+            .await?;
+        let (at, skew) = (self.world.now(), self.clock.skew());
+        self.world.evidence().beats.push(Beat { at, node: self.node, skew });
+        Ok(beat)
+    }
+
+    async fn fence(&self, node: &Node) -> Result<bool, StoreError> {
+        self.call("fence", self.store.fence(node), |evidence, at, over| {
+            if *over && evidence.leases.get(node).is_some_and(|until| *until > at) {
+                let text = format!("{node} was declared dead at {at}, before its lease was over");
+                evidence.broken.push(super::evidence::Violation { promise: "I18", evidence: text });
+            }
+        })
+        .await
+    }
+
+    async fn leave(&self, node: &Node) -> Result<(), StoreError> {
+        self.call("leave", self.store.leave(node), |evidence, at, ()| {
+            evidence.leases.insert(node.clone(), at);
+        })
+        .await
+    }
+
+    async fn claim_due(
+        &self,
+        node: &Node,
+        now: Timestamp,
+        slots: Slots,
+        max: usize,
+        planner: &dyn Planner,
+    ) -> Result<Claim, StoreError> {
+        let started = self.world.now();
+        let planner = WatchedPlanner { inner: planner, world: &self.world };
+        self.call(
+            "claim_due",
+            self.store.claim_due(node, now, slots, max, &planner),
+            |evidence, at, claim| {
+                self.check_clock(evidence, started, at, claim.orders.len());
+                self.claimed(evidence, at, &claim.orders, node);
+            },
+        )
+        .await
+    }
+
+    async fn claim_waiting(
+        &self,
+        node: &Node,
+        now: Timestamp,
+        slots: Slots,
+        max: usize,
+        planner: &dyn Planner,
+    ) -> Result<Claim, StoreError> {
+        let started = self.world.now();
+        let planner = WatchedPlanner { inner: planner, world: &self.world };
+        self.call(
+            "claim_waiting",
+            self.store.claim_waiting(node, now, slots, max, &planner),
+            |evidence, at, claim| {
+                self.check_clock(evidence, started, at, claim.orders.len());
+                self.claimed(evidence, at, &claim.orders, node);
+            },
+        )
+        .await
+    }
+
+    async fn owned(&self, node: &Node) -> Result<Vec<Order>, StoreError> {
+        self.call("owned", self.store.owned(node), nothing).await
+    }
+
+    async fn open_runs(&self, ids: &[RunId]) -> Result<Vec<Run>, StoreError> {
+        self.call("open_runs", self.store.open_runs(ids), |evidence, at, runs| {
+            runs.iter().for_each(|run| evidence.state(at, run.id, run.state));
+        })
+        .await
+    }
+
+    async fn move_runs(&self, moves: &[Move]) -> Result<Vec<Moved>, StoreError> {
+        self.call("move_runs", self.store.move_runs(moves), |evidence, at, moved| {
+            for (asked, moved) in moves.iter().zip(moved) {
+                self.world
+                    .note(|| format!("n{} moves {} to {:?}: {moved:?}", self.node, asked.run, asked.to));
+                if matches!(moved, Moved::Done(_)) {
+                    evidence.state(at, asked.run, asked.to.state());
+                }
+            }
+        })
+        .await
+    }
+
+    async fn complete(
+        &self,
+        now: Timestamp,
+        endings: &[Ending],
+        ender: &dyn Ender,
+    ) -> Result<Vec<Verdict>, StoreError> {
+        let ender = WatchedEnder { inner: ender, world: &self.world };
+        self.call("complete", self.store.complete(now, endings, &ender), |evidence, at, verdicts| {
+            for (ending, verdict) in endings.iter().zip(verdicts) {
+                let (run, outcome) = (ending.run, &ending.outcome);
+                self.world.note(|| format!("n{} ends {run} as {outcome:?}: {verdict:?}", self.node));
+                if ending.version.is_none() {
+                    evidence.durable.insert((run, outcome.message().to_owned()));
+                }
+                if matches!(verdict, Verdict::Applied | Verdict::Late) {
+                    let late = *verdict == Verdict::Late;
+                    evidence.endings.push(Ended { at, run, outcome: outcome.clone(), late });
+                    evidence.state(at, run, state_of(outcome));
+                }
+            }
+        })
+        .await
+    }
+
+    async fn abandoned(&self, running: bool, max: usize) -> Result<Vec<Abandoned>, StoreError> {
+        self.call("abandoned", self.store.abandoned(running, max), |evidence, at, left| {
+            left.iter().for_each(|left| evidence.state(at, left.run.id, left.run.state));
+        })
+        .await
+    }
+
+    async fn overdue(&self, now: Timestamp, max: usize) -> Result<Vec<Watched>, StoreError> {
+        self.call("overdue", self.store.overdue(now, max), |evidence, at, watched| {
+            watched.iter().for_each(|watched| evidence.state(at, watched.run.id, watched.run.state));
+        })
+        .await
+    }
+
+    async fn adopt(&self, max: usize, planner: &dyn Planner) -> Result<usize, StoreError> {
+        self.call("adopt", self.store.adopt(max, planner), nothing).await
+    }
+
+    async fn take_alerts(
+        &self,
+        now: Timestamp,
+        lease: Duration,
+        max: usize,
+    ) -> Result<Vec<Alert>, StoreError> {
+        self.call("take_alerts", self.store.take_alerts(now, lease, max), nothing).await
+    }
+
+    async fn forget_alerts(&self, ids: &[i64]) -> Result<(), StoreError> {
+        self.call("forget_alerts", self.store.forget_alerts(ids), nothing).await
+    }
+
+    async fn prune(&self, retention: &Retention, max: usize) -> Result<usize, StoreError> {
+        self.call("prune", self.store.prune(retention, max), nothing).await
+    }
+
+    async fn ensure_app(&self, name: &str) -> Result<AppId, StoreError> {
+        self.call("ensure_app", self.store.ensure_app(name), nothing).await
+    }
+
+    async fn create_job(&self, spec: &JobSpec) -> Result<JobId, StoreError> {
+        self.call("create_job", self.store.create_job(spec), nothing).await
+    }
+
+    async fn control(
+        &self,
+        job: JobId,
+        control: &Control,
+        planner: &dyn Planner,
+    ) -> Result<Controlled, StoreError> {
+        self.call("control", self.store.control(job, control, planner), |_, _, controlled| {
+            self.world.note(|| format!("n{} {} of job {job}: {controlled:?}", self.node, name_of(control)));
+        })
+        .await
+    }
+
+    async fn cancelling(&self, job: JobId) -> Result<u64, StoreError> {
+        self.call("cancelling", self.store.cancelling(job), nothing).await
+    }
+
+    async fn asked_to_cancel(&self, node: &Node) -> Result<Vec<Run>, StoreError> {
+        self.call("asked_to_cancel", self.store.asked_to_cancel(node), |evidence, at, runs| {
+            runs.iter().for_each(|run| evidence.state(at, run.id, run.state));
+        })
+        .await
+    }
+
+    async fn answer_cancel(&self, answers: &[CancelAnswer], planner: &dyn Planner) -> Result<(), StoreError> {
+        self.call("answer_cancel", self.store.answer_cancel(answers, planner), |_, _, ()| {
+            self.world.note(|| format!("n{} answers {answers:?}", self.node));
+        })
+        .await
+    }
+
+    async fn trigger(&self, job: JobId, trigger: &Trigger) -> Result<RunId, StoreError> {
+        self.call("trigger", self.store.trigger(job, trigger), nothing).await
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError> {
+        self.call("job", self.store.job(id), nothing).await
+    }
+
+    async fn job_by_key(&self, key: &str) -> Result<Option<Job>, StoreError> {
+        self.call("job_by_key", self.store.job_by_key(key), nothing).await
+    }
+
+    async fn jobs(&self, after: Option<JobId>, max: usize) -> Result<Vec<Job>, StoreError> {
+        self.call("jobs", self.store.jobs(after, max), nothing).await
+    }
+
+    async fn runs(&self, job: JobId, after: Option<RunId>, max: usize) -> Result<Vec<RunRecord>, StoreError> {
+        self.call("runs", self.store.runs(job, after, max), nothing).await
+    }
+
+    async fn history(
+        &self,
+        job: JobId,
+        after: Option<i64>,
+        max: usize,
+    ) -> Result<Vec<HistoryEntry>, StoreError> {
+        self.call("history", self.store.history(job, after, max), nothing).await
+    }
+}
+
+/// The state an outcome leaves a run in.
+pub fn state_of(outcome: &Outcome) -> RunState {
+    match outcome.event() {
+        RunEvent::Succeed => RunState::Succeeded,
+        RunEvent::TimeOut => RunState::TimedOut,
+        RunEvent::Lose => RunState::Lost,
+        RunEvent::Cancel => RunState::Cancelled,
+        _ => RunState::Failed,
+    }
+}
+
+fn name_of(control: &Control) -> &'static str {
+    match control {
+        Control::Start => "start",
+        Control::Stop => "stop",
+        Control::Edit { .. } => "edit",
+        Control::Delete => "delete",
+    }
+}

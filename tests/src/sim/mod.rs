@@ -1,0 +1,244 @@
+//! The deterministic simulation: several engines, one virtual clock, the real store in memory, everything else a model,
+//! and all chance from one seed.
+//!
+//! [`simulate`] plays one seed and gives back which promises it saw broken. The same seed always plays the same, so a
+//! failure is replayed with its trace by `cargo run --release -p tickwright-tests --bin soak -- --seed N --trace`.
+//!
+//! What may go wrong enters only where the engine meets the world: its [clock](clock), its [store](faulty), the
+//! [network](network) with the [executors](executor) behind it, and the [node](node) that holds it, which may die or be
+//! paused between any two steps.
+
+mod alarms;
+pub mod check;
+mod client;
+mod clock;
+mod dice;
+mod evidence;
+mod executor;
+mod faulty;
+mod nemesis;
+mod network;
+mod node;
+mod plan;
+mod world;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use engine::{AppId, Bugs, JobId, Store};
+use store::SqliteStore;
+
+pub use check::Counts;
+pub use evidence::Violation;
+
+use client::Client;
+use clock::{Ms, START};
+use executor::Executors;
+use node::{Gate, Host, Post};
+use plan::{Mode, Plan};
+use world::World;
+
+/// What to play.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Setup {
+    /// Decides everything.
+    pub seed: u64,
+    /// A deliberate bug.
+    pub bugs: Bugs,
+    /// Whether to write down what happens.
+    pub traced: bool,
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Promises that were broken.
+    pub violations: Vec<Violation>,
+    /// How much was looked at.
+    pub counts: Counts,
+    /// What happened, if it was to be written down.
+    pub trace: String,
+}
+
+/// Plays one seed.
+pub fn simulate(setup: Setup) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without threads needs nothing");
+    runtime.block_on(async {
+        let world = Arc::new(World::new(Plan::new(setup.seed), setup.traced));
+        world.note(|| format!("{:?}", world.plan));
+        play(&world, setup.bugs).await;
+        let lasted = Duration::from_millis((world.now() - START) as u64);
+        let mut evidence = world.take_evidence();
+        let mut counts = Counts { seeds: 1, lasted, ..Counts::default() };
+        let mut violations = std::mem::take(&mut evidence.broken);
+        violations.extend(check::all(&world.plan, &evidence, &mut counts));
+        counts.violations = violations.len() as u64;
+        Outcome { violations, counts, trace: world.trace() }
+    })
+}
+
+async fn play(world: &Arc<World>, bugs: Bugs) {
+    let sqlite = SqliteStore::in_memory(Arc::new(world.clock.clone())).expect("memory is there");
+    let app = sqlite.ensure_app("app").await.expect("the store is empty");
+    let store: Arc<dyn Store> = Arc::new(sqlite);
+    let jobs = create_jobs(world, &*store, app).await;
+
+    let post = Arc::new(Post::new(world.plan.nodes));
+    let executors = Arc::new(Executors::new(world.clone(), post.clone()));
+    let hosts: Vec<Arc<Host>> = (0..world.plan.nodes)
+        .map(|index| {
+            Arc::new(Host {
+                index,
+                world: world.clone(),
+                store: store.clone(),
+                executors: executors.clone(),
+                post: post.clone(),
+                gate: Arc::new(Gate::default()),
+                clock: world.clock.another(),
+                bugs,
+            })
+        })
+        .collect();
+    for host in &hosts {
+        tokio::spawn(host.clone().run());
+        tokio::spawn(nemesis::break_node(host.clone()));
+        tokio::spawn(nemesis::bend_clock(host.clone()));
+    }
+    tokio::spawn(nemesis::break_database(world.clone()));
+    for index in 0..world.plan.executors {
+        tokio::spawn(nemesis::break_executor(world.clone(), executors.clone(), index));
+    }
+    let over = Arc::new(AtomicBool::new(false));
+    let clients: Vec<_> = jobs
+        .iter()
+        .map(|job| {
+            let spec = world.evidence().jobs[job].clone();
+            tokio::spawn(Client::new(world.clone(), post.clone(), *job, spec, over.clone()).run())
+        })
+        .collect();
+
+    world.sleep_until(world.plan.faults_until).await;
+    world.clear_up();
+    world.note(|| "nothing breaks any more".into());
+    if world.plan.mode == Mode::Liveness {
+        hosts[1..].iter().for_each(|host| host.gate.break_for_good());
+        (1..world.plan.executors).for_each(|index| executors.crash(index));
+    }
+    // Everything goes on as if nothing had been.
+    world.sleep(GOES_ON).await;
+    over.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.await.expect("no client panics");
+    }
+    world.note(|| "all clients are done".into());
+    // One node is enough for the rest.
+    hosts[1..].iter().for_each(|host| host.gate.stop_for_good());
+    settle(world, &*store, &executors, &jobs).await;
+    collect(world, &*store, &jobs).await;
+}
+
+/// How long the healed world is watched: some fires of every frequent job, and the bound of the recovery before.
+const GOES_ON: Duration = Duration::from_secs(14);
+
+/// Waits until no run is open and every alert can be out, or longer than any of that may take (I9).
+async fn settle(world: &Arc<World>, store: &dyn Store, executors: &Executors, jobs: &[JobId]) {
+    let begun = world.now();
+    while world.now() - begun < SETTLE_MAX {
+        // Handlers that never end do so now, and the retries and children that follow them.
+        executors.kill_all();
+        world.sleep(Duration::from_secs(5)).await;
+        let mut open = 0;
+        for job in jobs {
+            let runs = all_runs(store, *job).await;
+            open += runs.iter().filter(|run| !run.state.is_over()).count();
+        }
+        if open == 0 && world.now() - begun > ALERTS_OUT {
+            // The last to end may have an alert too.
+            return world.sleep(Duration::from_secs(3)).await;
+        }
+    }
+}
+
+/// An alert whose delivery failed is tried again after half a minute.
+const ALERTS_OUT: Ms = 34_000;
+
+/// A run is over 120 s after its executor died, a job's time plus 30 s after it was sent.
+const SETTLE_MAX: Ms = 150_000;
+
+async fn create_jobs(world: &Arc<World>, store: &dyn Store, app: AppId) -> Vec<JobId> {
+    let planned = plan::jobs(&world.plan, app);
+    let mut ids = Vec::new();
+    for job in &planned {
+        ids.push(store.create_job(&job.spec).await.expect("the job is right"));
+    }
+    for (job, id) in planned.into_iter().zip(&ids) {
+        let mut spec = job.spec;
+        spec.children = job.children.iter().map(|number| ids[*number]).collect();
+        if !spec.children.is_empty() {
+            let control = engine::Control::Edit { spec: Box::new(spec.clone()), revision: None };
+            store.control(*id, &control, &Stopped).await.expect("the job is stopped and right");
+        }
+        world.note(|| format!("job {id}: {spec:?}"));
+        world.evidence().jobs.insert(*id, spec);
+    }
+    ids
+}
+
+/// The planner of jobs that are stopped.
+struct Stopped;
+
+impl engine::Planner for Stopped {
+    fn plan(&self, _: &engine::Job) -> engine::Plan {
+        unreachable!("nothing is claimed")
+    }
+
+    fn assign(&self, _: &engine::Job, _: &engine::Run) -> engine::Assignment {
+        unreachable!("nothing is claimed")
+    }
+
+    fn next_after(&self, _: &engine::Job, _: cron::Timestamp) -> engine::NextFire {
+        engine::NextFire::Never
+    }
+
+    fn claim_at(&self, _: &engine::Job, fire_at: cron::Timestamp) -> cron::Timestamp {
+        fire_at
+    }
+}
+
+/// Reads what is left in the end.
+async fn collect(world: &Arc<World>, store: &dyn Store, jobs: &[JobId]) {
+    for job in jobs {
+        let mut history = Vec::new();
+        loop {
+            let after = history.last().map(|entry: &engine::HistoryEntry| entry.id);
+            let more = store.history(*job, after, PAGE).await.expect("the store itself never fails");
+            if more.is_empty() {
+                break;
+            }
+            history.extend(more);
+        }
+        let runs = all_runs(store, *job).await;
+        let mut evidence = world.evidence();
+        evidence.history.insert(*job, history);
+        evidence.records.extend(runs.into_iter().map(|run| (run.id, run)));
+    }
+}
+
+async fn all_runs(store: &dyn Store, job: JobId) -> Vec<engine::RunRecord> {
+    let mut runs = Vec::new();
+    loop {
+        let after = runs.last().map(|run: &engine::RunRecord| run.id);
+        let more = store.runs(job, after, PAGE).await.expect("the store itself never fails");
+        if more.is_empty() {
+            return runs;
+        }
+        runs.extend(more);
+    }
+}
+
+const PAGE: usize = 1000;

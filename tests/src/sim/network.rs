@@ -1,0 +1,190 @@
+//! The network between a node and the executors: requests and answers get lost or late.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cron::Timestamp;
+use engine::policy::{Router, Target};
+use engine::{Dispatch, Job, Order, Probe, Receipt, Run};
+use tokio::sync::oneshot;
+
+use super::dice::Dice;
+use super::evidence::{Attempt, Facts};
+use super::executor::{Executors, Reaction, Task};
+use super::plan::routes;
+use super::world::World;
+
+/// One node's way to the executors.
+pub struct Wire {
+    /// Whose.
+    pub node: usize,
+    /// In what.
+    pub world: Arc<World>,
+    /// What it leads to.
+    pub executors: Arc<Executors>,
+    /// What happens.
+    pub dice: Mutex<Dice>,
+}
+
+/// How long a node waits for the answer to a request.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
+
+/// And to a question.
+const PROBE_MAX: Duration = Duration::from_millis(300);
+
+impl Router for Wire {
+    fn targets(&self, job: &Job, _scheduled_at: Timestamp) -> Vec<Target> {
+        let known = self.executors.known();
+        if known.is_empty() {
+            return Vec::new();
+        }
+        let address = |executor: usize| Target::Address(Executors::address(executor));
+        match job.spec.route.as_str() {
+            routes::BROADCAST => known.into_iter().map(address).collect(),
+            routes::AT_SEND => vec![Target::AtSend],
+            routes::HASH => vec![address(known[job.id.0 as usize % known.len()])],
+            _ => vec![address(known[0])],
+        }
+    }
+}
+
+#[async_trait]
+impl Dispatch for Wire {
+    async fn send(&self, order: &Order, _within: Duration) -> Receipt {
+        let known = self.executors.known();
+        let levels = self.world.levels();
+        let (to, there, back, lost, answer_lost) = {
+            let mut dice = self.dice.lock().expect("no holder of this lock panics");
+            let to = match &order.run.address {
+                Some(address) => Executors::index(address),
+                None if known.is_empty() => None,
+                None => Some(dice.pick(&known)),
+            };
+            let late = |dice: &mut Dice| {
+                if dice.chance(levels.late) { dice.millis(20, 400) } else { dice.millis(0, 4) }
+            };
+            let (there, back) = (late(&mut dice), late(&mut dice));
+            (to, there, back, dice.chance(levels.request_lost), dice.chance(levels.answer_lost))
+        };
+        let number = self.leave(order);
+        let Some(to) = to else {
+            self.answered(number);
+            return Receipt::Refused { reason: "no executor is known".into() };
+        };
+        let address = Executors::address(to);
+        let (sender, answer) = oneshot::channel();
+        let task = Task {
+            facts: Facts::from(&order.run),
+            handler: order.job.spec.handler.clone(),
+            timeout: order.job.spec.timeout,
+        };
+        let (world, executors) = (self.world.clone(), self.executors.clone());
+        // On its way it is in nobody's hands: the node may die, the request arrives.
+        tokio::spawn(async move {
+            world.sleep(there).await;
+            if lost {
+                world.evidence().spoilt.insert(task.facts.id);
+                world.note(|| format!("request {} to e{to} is lost", task.facts.id));
+                return std::future::pending().await;
+            }
+            let run = task.facts.id;
+            let reaction = executors.receive(to, task);
+            if !matches!(reaction, Reaction::Accepted) {
+                world.evidence().spoilt.insert(run);
+            }
+            world.sleep(back).await;
+            if answer_lost || matches!(reaction, Reaction::Nothing) {
+                world.evidence().spoilt.insert(run);
+                world.note(|| format!("answer to {run} from e{to} is lost"));
+                return std::future::pending().await;
+            }
+            // The node may have died, or stopped waiting.
+            let _ = sender.send(reaction);
+        });
+        let answer = tokio::time::timeout(ANSWER_MAX, answer).await;
+        self.answered(number);
+        match answer {
+            Ok(Ok(Reaction::Accepted)) => Receipt::Accepted { address },
+            Ok(Ok(Reaction::Refused)) => Receipt::Refused { reason: "simulated refusal".into() },
+            _ => Receipt::Unknown { address: Some(address), reason: "simulated silence".into() },
+        }
+    }
+
+    async fn probe(&self, run: &Run, _job: Option<&Job>) -> Probe {
+        let (silent, takes) = {
+            let mut dice = self.dice.lock().expect("no holder of this lock panics");
+            (dice.chance(self.world.levels().probe_silent), dice.millis(0, 20))
+        };
+        let probe = if silent {
+            Probe::Silent
+        } else {
+            match run.address.as_deref().and_then(Executors::index) {
+                Some(executor) => self.executors.probe(executor, run),
+                None => self.executors.probe_all(run),
+            }
+        };
+        if probe == Probe::Silent {
+            self.world.evidence().spoilt.insert(run.id);
+            self.world.sleep(PROBE_MAX).await;
+        } else {
+            self.world.sleep(takes).await;
+        }
+        self.world.note(|| format!("n{} asks {:?} about {}: {probe:?}", self.node, run.address, run.id));
+        probe
+    }
+
+    async fn kill(&self, run: &Run, _job: Option<&Job>) {
+        self.world.note(|| format!("n{} kills {}", self.node, run.id));
+        if let Some(executor) = run.address.as_deref().and_then(Executors::index) {
+            self.executors.kill(executor, run.id);
+        }
+    }
+}
+
+impl Wire {
+    /// Takes down that a request leaves, and whether it may.
+    fn leave(&self, order: &Order) -> usize {
+        let (run, at) = (&order.run, self.world.now());
+        self.world.note(|| {
+            format!(
+                "n{} sends {} (job {} at {}, {:?}, try {})",
+                self.node, run.id, run.job, run.scheduled_at, run.shard, run.attempt
+            )
+        });
+        let mut broken = Vec::new();
+        let number = {
+            let mut evidence = self.world.evidence();
+            let claim = evidence.ledger.get(&run.id).and_then(|entry| entry.claims.last()).cloned();
+            match claim {
+                None => broken.push(("I3", format!("run {} is sent, but nobody has claimed it", run.id))),
+                Some(claim) => {
+                    if claim.node != self.node {
+                        broken.push((
+                            "I18",
+                            format!("node {} sends run {}, which {} has", self.node, run.id, claim.life),
+                        ));
+                    }
+                    let lease = evidence.leases.get(&claim.life).copied().unwrap_or_default();
+                    if lease < at {
+                        let text =
+                            format!("{} sends run {} {} ms after its lease", claim.life, run.id, at - lease);
+                        broken.push(("I18", text));
+                    }
+                }
+            }
+            if at < run.scheduled_at.as_millis() {
+                let text = format!("run {} leaves {} ms early", run.id, run.scheduled_at.as_millis() - at);
+                broken.push(("I4", text));
+            }
+            evidence.attempts.push(Attempt { at, answered: None, run: run.id });
+            evidence.attempts.len() - 1
+        };
+        broken.into_iter().for_each(|(promise, text)| self.world.broken(promise, text));
+        number
+    }
+
+    fn answered(&self, attempt: usize) {
+        self.world.evidence().attempts[attempt].answered = Some(self.world.now());
+    }
+}

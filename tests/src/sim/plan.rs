@@ -1,0 +1,272 @@
+//! What a seed decides before anything begins: how large, how faulty, which jobs.
+
+use std::time::Duration;
+
+use cron::{Cron, DstRule, Schedule, Timestamp, Zone};
+use engine::policy::{Backoff, Delivery, Misfire, Overlap, Retry};
+use engine::{AppId, ChildrenMode, JobSpec};
+
+use super::clock::{Ms, START};
+use super::dice::Dice;
+
+/// The circumstances of one simulation.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// All of it comes from here.
+    pub seed: u64,
+    /// What is shown.
+    pub mode: Mode,
+    /// Scheduling-centre processes.
+    pub nodes: usize,
+    /// Executors.
+    pub executors: usize,
+    /// Until when things break (or, for [`Mode::Liveness`], when all but one of each breaks for good).
+    pub faults_until: Ms,
+    /// How often what breaks.
+    pub levels: Levels,
+    /// How many jobs.
+    pub jobs: usize,
+}
+
+/// What a simulation shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Whatever happens, nothing wrong is done; and once everything heals, everything is made good.
+    Safety,
+    /// With one node, one executor and the database in order, and all else broken for good, work goes on.
+    Liveness,
+}
+
+/// How often what breaks, from never to often. A seed switches some kinds on and leaves others off: faults that hide
+/// each other are then seen apart.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Levels {
+    /// A call of the store fails and did nothing.
+    pub store_error: f64,
+    /// A commit is lost: half of them happened.
+    pub commit_unknown: f64,
+    /// A call of the store takes 200 ms to 3 s.
+    pub store_slow: f64,
+    /// The node dies right after a commit.
+    pub crash_after_commit: f64,
+    /// Milliseconds that a call of the store usually takes at most.
+    pub latency: i64,
+    /// A node dies, is paused, stopped or cut off: about so often in ten seconds.
+    pub node: f64,
+    /// The database is gone for all: the same.
+    pub outage: f64,
+    /// A wall clock goes wrong: the same.
+    pub skew: f64,
+    /// An executor dies: the same.
+    pub executor: f64,
+    /// A request is lost.
+    pub request_lost: f64,
+    /// An answer is lost.
+    pub answer_lost: f64,
+    /// A request, answer or report is up to 400 ms late.
+    pub late: f64,
+    /// An executor refuses.
+    pub refused: f64,
+    /// A report, or its acknowledgement, is lost.
+    pub report_lost: f64,
+    /// A report is sent again though it was acknowledged.
+    pub report_repeated: f64,
+    /// Nobody answers a probe.
+    pub probe_silent: f64,
+    /// An alert cannot be delivered.
+    pub alarm_fails: f64,
+}
+
+impl Plan {
+    /// The circumstances that the seed stands for.
+    pub fn new(seed: u64) -> Self {
+        let mut dice = Dice::new(seed, "plan", 0);
+        let mode = if dice.chance(0.2) { Mode::Liveness } else { Mode::Safety };
+        let nodes = dice.pick(&[2, 2, 3, 3, 4]);
+        let executors = dice.number(2, 4) as usize;
+        let faults_until = START + dice.number(25, 50) * 1000;
+        let jobs = dice.number(8, 16) as usize;
+        Plan { seed, mode, nodes, executors, faults_until, levels: Levels::draw(&mut dice), jobs }
+    }
+}
+
+impl Levels {
+    fn draw(dice: &mut Dice) -> Levels {
+        let mut some = |most: f64| {
+            let on = dice.chance(0.5);
+            let much = dice.number(1, 100) as f64 / 100.0;
+            if on { much * much * most } else { 0.0 }
+        };
+        Levels {
+            store_error: some(0.05),
+            commit_unknown: some(0.05),
+            store_slow: some(0.02),
+            crash_after_commit: some(0.004),
+            latency: some(40.0) as i64 + 1,
+            node: some(2.0),
+            outage: some(0.7),
+            skew: some(1.5),
+            executor: some(1.0),
+            request_lost: some(0.1),
+            answer_lost: some(0.1),
+            late: some(0.3),
+            refused: some(0.1),
+            report_lost: some(0.3),
+            report_repeated: some(0.3),
+            probe_silent: some(0.3),
+            alarm_fails: some(0.5),
+        }
+    }
+}
+
+/// What a job's handler does, told by its name.
+pub mod handlers {
+    /// Succeeds soon.
+    pub const QUICK: &str = "quick";
+    /// Fails every other time.
+    pub const FLAKY: &str = "flaky";
+    /// Always fails.
+    pub const FAILS: &str = "fails";
+    /// Takes seconds.
+    pub const LONG: &str = "long";
+    /// Does not end by itself.
+    pub const NEVER: &str = "never";
+}
+
+/// How an executor is chosen, told by the route's name.
+pub mod routes {
+    /// The first there is.
+    pub const FIRST: &str = "FIRST";
+    /// By the job.
+    pub const HASH: &str = "HASH";
+    /// When it is sent.
+    pub const AT_SEND: &str = "AT_SEND";
+    /// All.
+    pub const BROADCAST: &str = "BROADCAST";
+}
+
+/// A job as the plan wants it: its definition, and by their numbers the jobs that follow it.
+#[derive(Clone, Debug)]
+pub struct PlannedJob {
+    /// Its definition, without children.
+    pub spec: JobSpec,
+    /// The numbers of its children.
+    pub children: Vec<usize>,
+}
+
+/// The jobs of a simulation.
+pub fn jobs(plan: &Plan, app: AppId) -> Vec<PlannedJob> {
+    let mut dice = Dice::new(plan.seed, "jobs", 0);
+    let mut jobs: Vec<PlannedJob> = (0..plan.jobs)
+        .map(|number| PlannedJob { spec: spec(&mut dice, app, number), children: Vec::new() })
+        .collect();
+    // Chains, and with some luck a circle, among the last ones, which have no schedule of their own.
+    let first_child = plan.jobs - CHILDREN;
+    for number in first_child..plan.jobs {
+        let spec = &mut jobs[number].spec;
+        spec.schedule = Schedule::Never;
+        // Each of many shards with children of its own, sixteen deep, would be a flood.
+        spec.route = routes::HASH.into();
+        // A circle of long runs would outlast the simulation.
+        if spec.handler == handlers::NEVER || spec.handler == handlers::LONG {
+            spec.handler = handlers::QUICK.into();
+        }
+    }
+    for job in &mut jobs[..first_child] {
+        let fires_often = is_frequent(&job.spec.schedule);
+        if !fires_often && dice.chance(0.4) {
+            job.children.push(first_child + dice.number(0, CHILDREN as i64 - 1) as usize);
+        }
+    }
+    for number in first_child..plan.jobs - 1 {
+        if dice.chance(0.5) {
+            jobs[number].children.push(number + 1);
+        }
+    }
+    if dice.chance(0.3) {
+        jobs[plan.jobs - 1].children.push(first_child);
+    }
+    jobs
+}
+
+/// Jobs that only run after others.
+const CHILDREN: usize = 3;
+
+fn is_frequent(schedule: &Schedule) -> bool {
+    matches!(schedule, Schedule::FixedRate { period, .. } if *period < Duration::from_secs(2))
+}
+
+fn spec(dice: &mut Dice, app: AppId, number: usize) -> JobSpec {
+    let handler = dice.pick(&[
+        handlers::QUICK,
+        handlers::QUICK,
+        handlers::QUICK,
+        handlers::FLAKY,
+        handlers::FLAKY,
+        handlers::FAILS,
+        handlers::LONG,
+        handlers::NEVER,
+    ]);
+    let mut spec = JobSpec::new(app, format!("job {number}"), schedule(dice), handler);
+    let frequent = is_frequent(&spec.schedule);
+    if frequent && handler == handlers::NEVER {
+        spec.handler = handlers::QUICK.into();
+    }
+    spec.route = dice.pick(&[routes::FIRST, routes::HASH, routes::HASH, routes::AT_SEND]).into();
+    if !frequent && dice.chance(0.2) {
+        spec.route = routes::BROADCAST.into();
+    }
+    spec.misfire = match dice.number(0, 2) {
+        0 => Misfire::Skip,
+        1 => Misfire::FireOnce,
+        _ => Misfire::FireAll { window: dice.millis(8_000, 30_000), max: dice.number(2, 8) as u32 },
+    };
+    spec.delivery =
+        dice.pick(&[Delivery::AtMostOnce, Delivery::Probe, Delivery::Probe, Delivery::AtLeastOnce]);
+    spec.overlap = dice.pick(&[
+        Overlap::Allow,
+        Overlap::Allow,
+        Overlap::Allow,
+        Overlap::Skip,
+        Overlap::Wait,
+        Overlap::Replace,
+    ]);
+    if dice.chance(0.5) {
+        spec.retry.count = dice.number(1, 3) as u32;
+        spec.retry.backoff = if dice.chance(0.5) {
+            Backoff::Fixed(dice.millis(0, 2_000))
+        } else {
+            Backoff::Exponential { first: dice.millis(100, 1_000), max: dice.millis(1_000, 3_000) }
+        };
+    } else {
+        spec.retry = Retry::NONE;
+    }
+    if dice.chance(0.2) {
+        spec.jitter = dice.millis(1, 900);
+    }
+    if dice.chance(0.4) {
+        spec.timeout = Some(Duration::from_secs(dice.number(1, 8) as u64));
+    }
+    spec.alert = dice.chance(0.4);
+    spec.children_mode = dice.pick(&[ChildrenMode::Once, ChildrenMode::Each]);
+    spec
+}
+
+/// A schedule, among them the ones that matter: more often than each second, each second, seldom, after the end, once.
+pub fn schedule(dice: &mut Dice) -> Schedule {
+    let cron = |expr: &str| {
+        Schedule::cron(Cron::parse(expr).expect("the expression is right"), Zone::utc(), DstRule::QUARTZ)
+    };
+    let anchor = Timestamp::from_millis(START + dice.number(-5_000, 5_000));
+    let rate = |period| Schedule::fixed_rate(anchor, period).expect("whole milliseconds");
+    match dice.number(0, 11) {
+        0 => rate(dice.millis(350, 950)),
+        1 => rate(Duration::from_secs(1)),
+        2..=4 => rate(dice.millis(2_000, 7_000)),
+        5 => cron("* * * * * ?"),
+        6 | 7 => cron("0/5 * * * * ?"),
+        8 => cron("30 * * * * ?"),
+        9 => Schedule::once(Timestamp::from_millis(START + dice.number(4_000, 30_000))),
+        _ => Schedule::fixed_delay(dice.millis(500, 4_000)).expect("whole milliseconds"),
+    }
+}
