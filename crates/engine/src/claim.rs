@@ -45,6 +45,7 @@ impl Engine {
             return Ok(HELD_BACK);
         }
         let node = self.node();
+        self.outbox().begin_claim();
         if std::mem::take(in_doubt) {
             let owned = self.inner.store.owned(&node).await.inspect_err(|_| *in_doubt = true)?;
             self.put_into_outbox(Claim { orders: owned, ..Claim::default() }).await;
@@ -54,6 +55,7 @@ impl Engine {
             if self.outbox().len() >= HELD_MAX {
                 return Ok(HELD_BACK);
             }
+            self.outbox().begin_claim();
             let now = self.now();
             let slots = self.life().as_ref().expect("loops run only after joining").slots(now);
             let tick = Tick::new(now, &*self.inner.router, self.inner.options.bugs);

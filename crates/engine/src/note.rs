@@ -8,7 +8,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::engine::{Engine, RETRY};
 use crate::ports::{CancelAnswer, Move, Moved, StoreError, To};
-use crate::run::{Order, Run, RunState};
+use crate::run::{Order, Run};
 
 /// What is still to be written.
 #[derive(Default)]
@@ -134,17 +134,15 @@ impl Engine {
     async fn settle(&self, notes: Vec<Note>, moved: Vec<Moved>) {
         let mut answers = Vec::new();
         for (note, moved) in notes.into_iter().zip(moved) {
-            let waited_for = note.reply.is_some();
+            let is_marked = note.reply.is_some() && matches!(moved, Moved::Done(_));
             if moved == Moved::Cancelling {
                 // Not sent yet if the sender still waits; otherwise the cancellation came too late.
-                let sent = (!waited_for).then(|| note.to.clone());
+                let sent = note.reply.is_none().then(|| note.to.clone());
                 answers.push(CancelAnswer { run: note.run.id, version: note.run.version, sent });
-            }
-            // Marked but not sent yet: it stays in hand until the dispatch has it.
-            let is_done = matches!(moved, Moved::Done(_));
-            if !(waited_for && is_done && note.to.state() == RunState::Running) {
+            } else if !is_marked {
                 self.outbox().forget(note.run.id);
             }
+            // What is marked stays in hand until the dispatch has it.
             if let Some(reply) = note.reply {
                 // Nobody waits any more if the life ended.
                 let _ = reply.send(moved);
@@ -152,6 +150,10 @@ impl Engine {
         }
         if !answers.is_empty() {
             self.answer_cancel(&answers).await;
+            // Only now: while it is in hand nobody else answers for it.
+            for answer in &answers {
+                self.outbox().forget(answer.run);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Everything in here is also a row, so all of it may be lost. It keeps the order: the fires of one job leave one after
 //! the other, the next when the answer to the one before is in.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use cron::Timestamp;
 use timer::{Key, Wheel};
@@ -17,6 +17,8 @@ pub(crate) struct Outbox {
     wheel: Wheel<Order>,
     places: HashMap<RunId, Place>,
     queues: HashMap<JobId, JobQueue>,
+    /// Taken back while a claim was under way: its answer may still bring them.
+    taken_back: HashSet<RunId>,
 }
 
 /// Where a run in hand is.
@@ -40,7 +42,12 @@ struct JobQueue {
 
 impl Outbox {
     pub(crate) fn new(now: Timestamp) -> Self {
-        Outbox { wheel: Wheel::new(now), places: HashMap::new(), queues: HashMap::new() }
+        Outbox {
+            wheel: Wheel::new(now),
+            places: HashMap::new(),
+            queues: HashMap::new(),
+            taken_back: HashSet::new(),
+        }
     }
 
     /// How many runs are in hand.
@@ -53,9 +60,14 @@ impl Outbox {
         !self.places.values().any(|place| matches!(place, Place::Sent))
     }
 
-    /// Takes in a claimed run, unless it is in hand already.
+    /// A claim begins; none is under way.
+    pub(crate) fn begin_claim(&mut self) {
+        self.taken_back.clear();
+    }
+
+    /// Takes in a claimed run, unless it is in hand already or was taken back before the claim's answer was in.
     pub(crate) fn add(&mut self, order: Order) {
-        if self.places.contains_key(&order.run.id) {
+        if self.places.contains_key(&order.run.id) || self.taken_back.contains(&order.run.id) {
             return;
         }
         let (id, due_at) = (order.run.id, order.run.due_at);
@@ -128,6 +140,7 @@ impl Outbox {
             None => {}
         }
         self.places.remove(&run.id);
+        self.taken_back.insert(run.id);
         true
     }
 }
@@ -188,6 +201,15 @@ mod tests {
         assert_eq!(ids(&outbox.take_due(ms(20))), [1, 2]);
         assert_eq!(ids(&outbox.answered(JobId(7))), []);
         assert_eq!(ids(&outbox.answered(JobId(7))), [3]);
+    }
+
+    #[test]
+    fn a_run_taken_back_before_its_claim_is_answered_is_not_sent() {
+        let mut outbox = Outbox::new(ms(0));
+        outbox.begin_claim();
+        assert!(outbox.take_back(&order(1, 7, 10).run));
+        outbox.add(order(1, 7, 10));
+        assert_eq!((outbox.len(), ids(&outbox.take_due(ms(10)))), (0, vec![]));
     }
 
     #[test]

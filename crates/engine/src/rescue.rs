@@ -36,10 +36,14 @@ impl Engine {
         }
         loop {
             let marks_first = self.inner.dispatch.marks_first();
-            let abandoned = self.inner.store.abandoned(marks_first, BATCH_MAX).await?;
+            let mut abandoned = self.inner.store.abandoned(marks_first, BATCH_MAX).await?;
             let more = abandoned.len() == BATCH_MAX;
+            // A life that was replaced by a new one of the same name may still send until its lease has ended.
+            let now = self.now();
+            abandoned.retain(|left| left.lease_until.is_none_or(|until| until <= now));
+            let progress = !abandoned.is_empty();
             self.take_over(abandoned, marks_first).await?;
-            if !more {
+            if !(more && progress) {
                 return Ok(());
             }
         }
