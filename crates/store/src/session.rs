@@ -17,6 +17,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// What its tables look like.
     fn schema(&self) -> &Schema;
+
+    /// Its clock, where that can be read without asking it: SQLite's is this process's.
+    fn clock(&self) -> Option<Timestamp> {
+        None
+    }
 }
 
 /// A parameter or a column. Instants are milliseconds in `Int`, except in XXL-JOB's own columns.

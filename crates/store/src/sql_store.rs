@@ -143,7 +143,10 @@ impl<B: Backend> Store for SqlStore<B> {
     }
 
     async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<Heartbeat, StoreError> {
-        transaction!(self, s => nodes::heartbeat(s, node, lease))
+        let heartbeat = transaction!(self, s => nodes::heartbeat(s, node, lease))?;
+        // Committing takes milliseconds, and the engine counts from when it gets the answer.
+        let now = self.backend.clock().unwrap_or(heartbeat.now);
+        Ok(Heartbeat { now, ..heartbeat })
     }
 
     async fn fence(&self, node: &Node) -> Result<bool, StoreError> {

@@ -65,16 +65,21 @@ async fn lock_jobs(
     let sql = "SELECT DISTINCT job_id FROM tw_fire WHERE log_id IN ?";
     let rows = s.query(sql, &[Value::Ids(ids_of(endings))], Lock::None).await?;
     let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
-    let found = jobs::load(s, tables, &ids).await?;
-    let shared = found.values().filter(|stored| has_next_of_its_own(&stored.job));
+    let mut found = jobs::load(s, tables, &ids).await?;
+    let any_failed = endings.iter().any(|ending| !matches!(ending.outcome, Outcome::Succeeded(_)));
+    let shared = found.values().filter(|stored| changes_what_follows(&stored.job, any_failed));
     let shared: Vec<i64> = shared.map(|stored| stored.job.id.0).collect();
     jobs::lock(s, &shared, Lock::Wait).await?;
+    // Read again, as they were only now kept from changing: a stop that came first must see no retry after it.
+    found.retain(|id, _| !shared.contains(id));
+    found.extend(jobs::load(s, tables, &shared).await?);
     Ok(found)
 }
 
-/// Whether the end of a run changes when the job, or another run of it, is next claimed.
-fn has_next_of_its_own(job: &Job) -> bool {
-    job.spec.overlap.is_exclusive() || (job.enabled && job.next_fire_at.is_none())
+/// Whether the end of a run opens another run of the job, or changes when one is next claimed.
+fn changes_what_follows(job: &Job, any_failed: bool) -> bool {
+    let retries = any_failed && job.spec.retry.count > 0;
+    retries || job.spec.overlap.is_exclusive() || (job.enabled && job.next_fire_at.is_none())
 }
 
 fn is_stale(run: &Run, ending: &Ending) -> bool {

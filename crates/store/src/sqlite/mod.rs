@@ -98,6 +98,10 @@ impl Backend for SqliteBackend {
     fn schema(&self) -> &Schema {
         &self.schema
     }
+
+    fn clock(&self) -> Option<Timestamp> {
+        Some(self.clock.now())
+    }
 }
 
 /// Where the connection is.
