@@ -1,0 +1,36 @@
+//! Long jobs, and how they end when somebody presses "kill" or their time is over.
+
+use std::time::Duration;
+
+use tickwright_executor::{Context, Error, Executor, job};
+
+/// Async: nothing to do. It is dropped at its next `.await`, and what it holds is cleaned up as usual.
+#[job("poll")]
+async fn poll(ctx: Context) {
+    loop {
+        ctx.log("still nothing");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Blocking: look now and then.
+#[job("crunch")]
+fn crunch(ctx: Context) -> Result<String, &'static str> {
+    let mut sum = 0u64;
+    for number in 0..10_000_000_000 {
+        if number % 1_000_000 == 0 {
+            ctx.progress(number, 10_000_000_000);
+            if ctx.is_cancelled() {
+                return Err("stopped halfway");
+            }
+        }
+        sum = sum.wrapping_add(number * number);
+    }
+    Ok(sum.to_string())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    // On Ctrl-C, runs have ten seconds to end by themselves.
+    Executor::builder("long-app").centre("http://127.0.0.1:8080").drain(Duration::from_secs(10)).run().await
+}

@@ -1,0 +1,17 @@
+//! The smallest executor: one handler, one centre.
+//!
+//! `cargo run -p tickwright-executor --example hello -- http://127.0.0.1:8080/xxl-job-admin`
+
+use tickwright_executor::{Context, Error, Executor, job};
+
+#[job("hello")]
+async fn hello(ctx: Context) -> String {
+    ctx.log("about to greet");
+    format!("hello {}", ctx.param())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let centre = std::env::args().nth(1).unwrap_or("http://127.0.0.1:8080".to_owned());
+    Executor::builder("hello-app").centre(centre).token("default_token").run().await
+}

@@ -1,0 +1,29 @@
+//! Several executors of one application share the work: with the route strategy "sharding broadcast", each run gets a
+//! shard. Here two executors live in one program; usually each is a process on its own machine.
+
+use std::convert::Infallible;
+
+use tickwright_executor::{Context, Error, Executor, job};
+
+#[job("bill-customers")]
+async fn bill_customers(ctx: Context) -> Result<String, Infallible> {
+    let mine: Vec<u64> = (0..1_000).filter(|customer| ctx.shard().owns(*customer)).collect();
+    for (done, customer) in mine.iter().enumerate() {
+        tickwright_executor::log!(ctx, "billing customer {customer}");
+        ctx.progress(done as u64 + 1, mine.len() as u64);
+    }
+    Ok(format!("billed {} customers, shard {}", mine.len(), ctx.shard()))
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let executor = |port: u16, directory: &str| {
+        Executor::builder("billing-app")
+            .centre("http://127.0.0.1:8080")
+            .listen(format!("127.0.0.1:{port}"))
+            .directory(directory)
+    };
+    let (first, second) =
+        tokio::join!(executor(9999, "executor-1").run(), executor(9998, "executor-2").run());
+    first.and(second)
+}

@@ -1,0 +1,225 @@
+//! Speaks to the scheduling centre: the one place that knows its addresses.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Request, StatusCode, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use protocol::xxl::{self, Answer, CallbackItem, CallbackShape, Registry};
+use timer::Clock;
+
+use crate::error::Error;
+use crate::run::{Outcome, Report};
+
+/// The nodes of one scheduling centre. Each call goes to them in order until one says yes: they share a database, so
+/// one is enough.
+pub(crate) struct Centre {
+    nodes: Vec<Node>,
+    app: HeaderValue,
+    token: HeaderValue,
+    clock: Arc<dyn Clock>,
+    client: Client<HttpConnector, Full<Bytes>>,
+}
+
+struct Node {
+    base: String,
+    /// Whether it wants results as an object; learned from its refusals.
+    wants_object: AtomicBool,
+}
+
+/// Why no node said yes; the last one's reason.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    #[error("no address of a scheduling centre is given")]
+    Nowhere,
+    #[error("{node} does not answer: {why}")]
+    Silent { node: String, why: String },
+    #[error("{node} refuses: {why}")]
+    Refused { node: String, why: String },
+}
+
+impl CallError {
+    /// Whether it was heard and turned down, rather than not heard.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, CallError::Refused { .. })
+    }
+}
+
+impl Centre {
+    pub fn new(addresses: &[String], app: &str, token: &str, clock: Arc<dyn Clock>) -> Result<Centre, Error> {
+        let nodes = addresses.iter().map(|address| Node::parse(address)).collect::<Result<_, _>>()?;
+        let app = HeaderValue::from_str(app).map_err(|_| Error::App)?;
+        let token = HeaderValue::from_str(token).map_err(|_| Error::TokenText)?;
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        let client = Client::builder(TokioExecutor::new())
+            // Shorter than any server's patience, so that a connection is rarely found dead.
+            .pool_idle_timeout(Duration::from_secs(4))
+            .pool_timer(hyper_util::rt::TokioTimer::new())
+            .build(connector);
+        Ok(Centre { nodes, app, token, clock, client })
+    }
+
+    /// Host and port of the first node, to find out from where it sees us.
+    pub fn first_host(&self) -> Option<String> {
+        let uri: Uri = self.nodes.first()?.base.parse().ok()?;
+        Some(format!("{}:{}", uri.host()?, uri.port_u16().unwrap_or(80)))
+    }
+
+    pub async fn register(&self, registry: &Registry) -> Result<(), CallError> {
+        self.tell("registry", registry).await
+    }
+
+    pub async fn deregister(&self, registry: &Registry) -> Result<(), CallError> {
+        self.tell("registryRemove", registry).await
+    }
+
+    /// Reports outcomes; all are known to the centre, or none is.
+    pub async fn report(&self, reports: &[Report]) -> Result<(), CallError> {
+        let items: Vec<CallbackItem> = reports.iter().map(callback_item).collect();
+        let mut failure = CallError::Nowhere;
+        for node in &self.nodes {
+            match self.report_to(node, &items).await {
+                Ok(()) => return Ok(()),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    async fn report_to(&self, node: &Node, items: &[CallbackItem]) -> Result<(), CallError> {
+        let shape = node.shape();
+        let refusal = match self.post(node, "callback", xxl::write_callbacks(items, shape)).await {
+            Err(CallError::Refused { why, .. }) => why,
+            other => return other,
+        };
+        let Some(other_shape) = shape.corrected_by(&refusal) else {
+            return Err(node.refused(refusal));
+        };
+        node.wants_object.store(other_shape == CallbackShape::Object, Ordering::Relaxed);
+        self.post(node, "callback", xxl::write_callbacks(items, other_shape)).await
+    }
+
+    async fn tell(&self, call: &str, registry: &Registry) -> Result<(), CallError> {
+        let body = serde_json::to_string(registry).expect("three texts are writable");
+        let mut failure = CallError::Nowhere;
+        for node in &self.nodes {
+            match self.post(node, call, body.clone()).await {
+                Ok(()) => return Ok(()),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    async fn post(&self, node: &Node, call: &str, body: String) -> Result<(), CallError> {
+        let exchange = self.exchange(format!("{}/api/{call}", node.base), body);
+        let answered = tokio::select! {
+            biased;
+            answered = exchange => answered,
+            () = self.clock.sleep(PATIENCE) => Err(format!("nothing came within {} s", PATIENCE.as_secs())),
+        };
+        let (status, body) = answered.map_err(|why| node.silent(why))?;
+        if status != StatusCode::OK {
+            return Err(node.silent(format!("HTTP status {status}")));
+        }
+        let answer = Answer::read(&body).map_err(|error| node.silent(error.to_string()))?;
+        if answer.is_ok() { Ok(()) } else { Err(node.refused(answer.message().to_owned())) }
+    }
+
+    async fn exchange(&self, uri: String, body: String) -> Result<(StatusCode, Bytes), String> {
+        let request = Request::post(uri)
+            .header(CONTENT_TYPE, xxl::CONTENT_TYPE)
+            .header(xxl::TOKEN_HEADER, self.token.clone())
+            .header(xxl::APP_HEADER, self.app.clone())
+            .body(Full::from(body))
+            .map_err(|error| error.to_string())?;
+        let response = self.client.request(request).await.map_err(|error| with_causes(&error))?;
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, ANSWER_MAX).collect().await.map_err(|error| error.to_string())?;
+        Ok((head.status, body.to_bytes()))
+    }
+}
+
+/// For one call to one node, from connecting to the last byte; what stock clients wait.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Answers are a line long; anything else is not from a centre.
+const ANSWER_MAX: usize = 64 * 1024;
+
+impl Node {
+    fn parse(address: &str) -> Result<Node, Error> {
+        let base = address.trim().trim_end_matches('/');
+        let is_http = base.parse::<Uri>().is_ok_and(|uri| {
+            uri.scheme_str() == Some("http") && uri.host().is_some() && uri.query().is_none()
+        });
+        if !is_http {
+            return Err(Error::Centre { address: address.to_owned() });
+        }
+        Ok(Node { base: base.to_owned(), wants_object: AtomicBool::new(false) })
+    }
+
+    fn shape(&self) -> CallbackShape {
+        if self.wants_object.load(Ordering::Relaxed) { CallbackShape::Object } else { CallbackShape::Array }
+    }
+
+    fn silent(&self, why: String) -> CallError {
+        CallError::Silent { node: self.base.clone(), why }
+    }
+
+    fn refused(&self, why: String) -> CallError {
+        CallError::Refused { node: self.base.clone(), why }
+    }
+}
+
+fn callback_item(report: &Report) -> CallbackItem {
+    let (handle_code, handle_msg) = match &report.outcome {
+        Outcome::Succeeded(message) => (xxl::CODE_OK, message.clone()),
+        Outcome::Failed(error) => (xxl::CODE_FAIL, Some(error.clone())),
+        Outcome::TimedOut => (xxl::CODE_TIMEOUT, Some(xxl::texts::TIMED_OUT.to_owned())),
+    };
+    CallbackItem {
+        log_id: report.run_id,
+        log_date_time: report.triggered_at.as_millis(),
+        handle_code,
+        handle_msg,
+    }
+}
+
+/// The client's own message says only that it failed; why is further down.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_joined_once() {
+        check("http://10.0.0.1:8080", Some("http://10.0.0.1:8080"));
+        check(" http://centre/xxl-job-admin/ ", Some("http://centre/xxl-job-admin"));
+        check("http://centre//", Some("http://centre"));
+        for wrong in
+            ["", "centre:8080", "/xxl-job-admin", "ftp://centre", "https://centre", "http://centre/?a=b"]
+        {
+            check(wrong, None);
+        }
+    }
+
+    fn check(address: &str, base: Option<&str>) {
+        let node = Node::parse(address).ok();
+        assert_eq!(node.map(|node| node.base).as_deref(), base, "{address}");
+    }
+}

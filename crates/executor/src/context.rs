@@ -1,0 +1,185 @@
+//! What a handler is told, and what it can tell.
+
+use std::fmt::{self, Display};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use timer::{Clock, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+use crate::run::{Run, Shard};
+use crate::run_log::RunLog;
+
+/// One run, as its handler sees it. Clones speak of the same run.
+#[derive(Clone)]
+pub struct Context {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    run: Run,
+    deadline: Option<Timestamp>,
+    clock: Arc<dyn Clock>,
+    cancellation: CancellationToken,
+    log: RunLog,
+    message: Mutex<Option<String>>,
+    percent: AtomicU32,
+}
+
+impl Context {
+    pub(crate) fn new(
+        run: Run,
+        clock: Arc<dyn Clock>,
+        cancellation: CancellationToken,
+        log: RunLog,
+    ) -> Context {
+        let deadline = run.timeout.map(|timeout| clock.now() + timeout);
+        let (message, percent) = (Mutex::default(), AtomicU32::new(0));
+        Context { shared: Arc::new(Shared { run, deadline, clock, cancellation, log, message, percent }) }
+    }
+
+    /// The parameter, as it was written in the centre.
+    pub fn param(&self) -> &str {
+        &self.shared.run.param
+    }
+
+    /// The parameter, written as JSON, as a type.
+    ///
+    /// ```
+    /// use tickwright_executor::{Context, ParamError, testing};
+    ///
+    /// async fn greet(ctx: Context) -> Result<String, ParamError> {
+    ///     let names: Vec<String> = ctx.param_as()?;
+    ///     Ok(format!("hello {}", names.join(" and ")))
+    /// }
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let ended = testing::run(greet, r#"["you", "me"]"#).await;
+    /// assert_eq!(ended.message(), Some("hello you and me"));
+    /// let ended = testing::run(greet, "you and me").await;
+    /// assert!(ended.error().unwrap().starts_with("the parameter `you and me` is not what this handler reads"));
+    /// # });
+    /// ```
+    pub fn param_as<T: DeserializeOwned>(&self) -> Result<T, ParamError> {
+        serde_json::from_str(self.param())
+            .map_err(|source| ParamError { param: shorten(self.param()), source })
+    }
+
+    /// This run's number in the centre; no other run has it.
+    pub fn run_id(&self) -> i64 {
+        self.shared.run.id
+    }
+
+    /// The job's number in the centre.
+    pub fn job_id(&self) -> i64 {
+        self.shared.run.job_id
+    }
+
+    /// The name of the handler.
+    pub fn handler(&self) -> &str {
+        &self.shared.run.handler
+    }
+
+    /// When the centre triggered it.
+    pub fn triggered_at(&self) -> Timestamp {
+        self.shared.run.triggered_at
+    }
+
+    /// Which part of the work is this run's.
+    pub fn shard(&self) -> Shard {
+        self.shared.run.shard
+    }
+
+    /// Which attempt this is, from 1, where the centre says so. Tickwright's does, XXL-JOB's does not.
+    pub fn attempt(&self) -> Option<u32> {
+        self.shared.run.attempt
+    }
+
+    /// When the run will be stopped for taking too long.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.shared.deadline
+    }
+
+    /// How long the run may still take; `None` if as long as it likes.
+    pub fn remaining(&self) -> Option<Duration> {
+        Some(self.deadline()?.duration_since(self.shared.clock.now()))
+    }
+
+    /// Whether the run should stop. Async handlers are stopped at their next `.await` anyway; blocking ones have to
+    /// look.
+    pub fn is_cancelled(&self) -> bool {
+        self.shared.cancellation.is_cancelled()
+    }
+
+    /// Set when the run should stop: it was killed, it took too long, or the executor stops. Pass it on to whatever
+    /// the handler starts.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.shared.cancellation
+    }
+
+    /// Adds a line to the run's log, which people read in the centre while the run goes on.
+    /// [`log!`](crate::log) formats.
+    pub fn log(&self, line: impl Display) {
+        self.shared.log.line(line);
+    }
+
+    /// Says how far the run has come. Each further whole percent is a line in the log.
+    pub fn progress(&self, done: u64, total: u64) {
+        let percent = (u128::from(done) * 100).checked_div(u128::from(total)).unwrap_or(100).min(100) as u32;
+        if self.shared.percent.fetch_max(percent, Ordering::Relaxed) < percent {
+            self.log(format_args!("{percent} % done ({done} of {total})"));
+        }
+    }
+
+    /// What the centre shows as the result, should the run succeed and return nothing better.
+    pub fn set_message(&self, message: impl Into<String>) {
+        let mut place = self.shared.message.lock().unwrap_or_else(PoisonError::into_inner);
+        *place = Some(message.into());
+    }
+
+    pub(crate) fn take_message(&self) -> Option<String> {
+        self.shared.message.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn run_log(&self) -> &RunLog {
+        &self.shared.log
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("run", &self.shared.run).finish_non_exhaustive()
+    }
+}
+
+/// The parameter cannot be read as the handler's type.
+#[derive(Debug, thiserror::Error)]
+#[error("the parameter `{param}` is not what this handler reads: {source}; correct it in the job")]
+pub struct ParamError {
+    param: String,
+    source: serde_json::Error,
+}
+
+/// Enough to recognise it.
+fn shorten(param: &str) -> String {
+    match param.char_indices().nth(200) {
+        Some((cut, _)) => format!("{}…", &param[..cut]),
+        None => param.to_owned(),
+    }
+}
+
+/// Adds a formatted line to a run's log.
+///
+/// ```
+/// # async fn handler(ctx: tickwright_executor::Context) {
+/// tickwright_executor::log!(ctx, "copied {} files of {}", 3, 10);
+/// # }
+/// ```
+#[macro_export]
+macro_rules! log {
+    ($context:expr, $($text:tt)+) => {
+        $context.log(::core::format_args!($($text)+))
+    };
+}

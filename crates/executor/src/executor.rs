@@ -1,0 +1,371 @@
+//! Puts the parts together, starts them in order and stops them in order.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::xxl::{Registry, texts};
+use timer::{Clock, SystemClock};
+use tokio::net::{TcpListener, UdpSocket};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::centre::Centre;
+use crate::door::{self, Door};
+use crate::error::Error;
+use crate::inbox::{Inbox, Limits};
+use crate::job::{Job, Marked};
+use crate::journal::Journal;
+use crate::ledger::Memory;
+use crate::registrar::Registrar;
+use crate::reporter::Reporter;
+use crate::run_log::RunLogs;
+
+/// What an executor is to be. [`Executor::builder`] begins one.
+#[derive(Debug)]
+#[must_use = "an executor does nothing before it is started"]
+pub struct Builder {
+    app: String,
+    centres: Vec<String>,
+    token: String,
+    listen: String,
+    address: Option<String>,
+    directory: PathBuf,
+    log_retention: Duration,
+    drain: Duration,
+    memory: Memory,
+    limits: Limits,
+    jobs: Vec<Job>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Builder {
+    fn new(app: String) -> Builder {
+        Builder {
+            app,
+            centres: Vec::new(),
+            token: String::new(),
+            listen: "127.0.0.1:9999".to_owned(),
+            address: None,
+            directory: PathBuf::from("tickwright-executor"),
+            log_retention: Duration::from_secs(30 * 86_400),
+            drain: Duration::from_secs(30),
+            memory: Memory::default(),
+            limits: Limits::default(),
+            jobs: inventory::iter::<Marked>().map(|marked| (marked.job)()).collect(),
+            clock: Arc::new(SystemClock::new()),
+        }
+    }
+
+    /// The address of a scheduling centre; several nodes in several calls, or with commas between. They are tried in
+    /// this order. XXL-JOB up to 3.4.0 has `/xxl-job-admin` in its address. Without any, the executor registers
+    /// nowhere and keeps its results.
+    pub fn centre(mut self, address: impl AsRef<str>) -> Builder {
+        let addresses = address.as_ref().split(',').map(str::trim).filter(|address| !address.is_empty());
+        self.centres.extend(addresses.map(str::to_owned));
+        self
+    }
+
+    /// The token this executor and the centre show each other. Blank by default, which is refused off loopback.
+    pub fn token(mut self, token: impl Into<String>) -> Builder {
+        self.token = token.into();
+        self
+    }
+
+    /// Where to listen: `127.0.0.1:9999` by default. Port 0 takes any that is free.
+    pub fn listen(mut self, address: impl Into<String>) -> Builder {
+        self.listen = address.into();
+        self
+    }
+
+    /// The address the centre should call, if it is not the one listened on: behind a proxy, or in a container.
+    pub fn address(mut self, url: impl Into<String>) -> Builder {
+        self.address = Some(url.into());
+        self
+    }
+
+    /// Where the journal and the run logs are kept: `tickwright-executor` by default. It belongs to this executor
+    /// alone and must outlive a restart.
+    pub fn directory(mut self, path: impl Into<PathBuf>) -> Builder {
+        self.directory = path.into();
+        self
+    }
+
+    /// How long run logs are kept: 30 days by default; zero keeps them for ever.
+    pub fn log_retention(mut self, age: Duration) -> Builder {
+        self.log_retention = age;
+        self
+    }
+
+    /// How long [`Builder::run`] waits for runs to end after a signal, before it stops them: 30 s by default.
+    pub fn drain(mut self, grace: Duration) -> Builder {
+        self.drain = grace;
+        self
+    }
+
+    /// How many finished runs are remembered, and for how long, so that none is run again: a million and seven days
+    /// by default.
+    pub fn memory(mut self, runs: usize, age: Duration) -> Builder {
+        self.memory = Memory { runs, age };
+        self
+    }
+
+    /// How many runs may wait behind one another in one job: 1,000 by default.
+    pub fn queue(mut self, waiting: usize) -> Builder {
+        self.limits.waiting = waiting;
+        self
+    }
+
+    /// How long a stopped run has to end before its job goes on without it: 5 s by default. Only handlers that block
+    /// without looking at [`Context::is_cancelled`](crate::Context::is_cancelled) take that long.
+    pub fn stop_grace(mut self, grace: Duration) -> Builder {
+        self.limits.stop_grace = grace;
+        self
+    }
+
+    /// Adds a handler, besides those marked [`#[job]`](crate::job).
+    pub fn job(mut self, job: Job) -> Builder {
+        self.jobs.push(job);
+        self
+    }
+
+    /// The clock to go by.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Builder {
+        self.clock = clock;
+        self
+    }
+
+    /// Starts: reads the journal, listens, registers. Must be called on a tokio runtime with I/O and time.
+    pub async fn start(self) -> Result<Executor, Error> {
+        if self.app.trim().is_empty() {
+            return Err(Error::App);
+        }
+        let jobs = by_name(self.jobs)?;
+        let clock = self.clock;
+        let centre = Arc::new(Centre::new(&self.centres, &self.app, &self.token, Arc::clone(&clock))?);
+        let (listener, local) = listen(&self.listen, &self.token).await?;
+        let logs = RunLogs::new(self.directory.join("logs"), Arc::clone(&clock));
+        let (reports, reported) = mpsc::unbounded_channel();
+        let journal = Journal::open(&self.directory, self.memory, Arc::clone(&clock), reports)?;
+        let inbox = Inbox::new(jobs, journal.clone(), logs.clone(), Arc::clone(&clock), self.limits);
+
+        let address = match self.address {
+            Some(address) => address,
+            None => format!("http://{}/", reachable(local, &centre).await),
+        };
+        let (leave, stop) = (CancellationToken::new(), CancellationToken::new());
+        let door = Arc::new(Door {
+            app: self.app.clone(),
+            token: self.token,
+            inbox: inbox.clone(),
+            journal: journal.clone(),
+            logs: logs.clone(),
+            clock: Arc::clone(&clock),
+        });
+        let registrar = if self.centres.is_empty() {
+            tracing::warn!("no scheduling centre is given; nobody will know of this executor");
+            None
+        } else {
+            let registry = Registry::executor(&self.app, &address);
+            let registrar = Registrar { centre: Arc::clone(&centre), registry, clock: Arc::clone(&clock) };
+            Some(tokio::spawn(registrar.run(leave.clone())))
+        };
+        let reporter = Reporter::new(centre, journal.clone(), Arc::clone(&clock));
+        let tasks = vec![
+            tokio::spawn(door.serve(listener, stop.clone())),
+            tokio::spawn(reporter.run(reported, stop.clone())),
+            tokio::spawn(sweep(logs, self.log_retention, Arc::clone(&clock), stop.clone())),
+        ];
+        Ok(Executor { address, local, leave, stop, registrar, tasks, inbox, journal, clock })
+    }
+
+    /// Starts, and stops gently when the process is told to end (Ctrl-C, SIGTERM).
+    pub async fn run(self) -> Result<(), Error> {
+        let drain = self.drain;
+        let executor = self.start().await?;
+        signalled().await;
+        executor.stop(drain).await;
+        Ok(())
+    }
+}
+
+/// An executor that is up. Dropping it stops everything at once; [`Executor::stop`] is gentler.
+pub struct Executor {
+    address: String,
+    local: SocketAddr,
+    /// Ends the registrations.
+    leave: CancellationToken,
+    /// Ends everything.
+    stop: CancellationToken,
+    registrar: Option<JoinHandle<()>>,
+    tasks: Vec<JoinHandle<()>>,
+    inbox: Inbox,
+    journal: Journal,
+    clock: Arc<dyn Clock>,
+}
+
+/// What a stop had to leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stopped {
+    /// Runs that did not end in time. They were stopped and reported so.
+    pub killed: usize,
+    /// Results the centre could not be told of. They are on disk and sent after the next start.
+    pub unreported: usize,
+}
+
+impl Executor {
+    /// Begins an executor of that application, with all functions marked [`#[job]`](crate::job).
+    pub fn builder(app: impl Into<String>) -> Builder {
+        Builder::new(app.into())
+    }
+
+    /// The address the centre is told to call.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Where it listens.
+    pub fn local_address(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Stops: takes no more runs, tells the centre so, lets runs end for `grace`, stops those that do not, reports,
+    /// and lets go of the port and the directory.
+    pub async fn stop(mut self, grace: Duration) -> Stopped {
+        self.inbox.close();
+        self.leave.cancel();
+        if let Some(registrar) = self.registrar.take() {
+            // Its calls have time limits of their own.
+            let _ = registrar.await;
+        }
+        let mut stopped = Stopped::default();
+        tokio::select! {
+            biased;
+            () = self.inbox.idle() => {}
+            () = self.clock.sleep(grace) => {
+                stopped.killed = self.inbox.kill_all(texts::SHUT_DOWN);
+                // Bounded, for a stopped run is given up after a while.
+                self.inbox.idle().await;
+            }
+        }
+        tokio::select! {
+            biased;
+            () = self.journal.settled() => {}
+            () = self.clock.sleep(REPORTING) => {}
+        }
+        self.stop.cancel();
+        for task in self.tasks.drain(..) {
+            let _ = task.await;
+        }
+        self.inbox.end_jobs().await;
+        self.journal.close().await;
+        stopped.unreported = self.journal.open_count();
+        stopped
+    }
+}
+
+/// For the last results; the journal keeps what does not get through.
+const REPORTING: Duration = Duration::from_secs(10);
+
+impl Drop for Executor {
+    fn drop(&mut self) {
+        self.inbox.close();
+        self.leave.cancel();
+        self.stop.cancel();
+        if let Some(registrar) = &self.registrar {
+            registrar.abort();
+        }
+    }
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+fn by_name(jobs: Vec<Job>) -> Result<HashMap<String, Arc<Job>>, Error> {
+    let mut named = HashMap::new();
+    for job in jobs {
+        if let Some(job) = named.insert(job.name().to_owned(), Arc::new(job)) {
+            return Err(Error::HandlerTwice { name: job.name().to_owned() });
+        }
+    }
+    let mut names: Vec<_> = named.keys().collect();
+    names.sort();
+    // A handler in a library that nothing refers to is left out by the linker; here one can see it.
+    tracing::info!(?names, "handlers");
+    Ok(named)
+}
+
+async fn listen(address: &str, token: &str) -> Result<(TcpListener, SocketAddr), Error> {
+    let explain = |source| Error::Listen { address: address.to_owned(), source };
+    let listener = TcpListener::bind(address).await.map_err(explain)?;
+    let local = listener.local_addr().map_err(explain)?;
+    match door::weakness(token, local) {
+        Some(what) => Err(Error::WeakToken { address: local, what }),
+        None => Ok((listener, local)),
+    }
+}
+
+/// The address under which the centre can reach what listens here. Listening on all addresses says nothing about
+/// which to use, but the machine knows from which it would call the centre.
+async fn reachable(local: SocketAddr, centre: &Centre) -> SocketAddr {
+    if !local.ip().is_unspecified() {
+        return local;
+    }
+    let ip = match centre.first_host() {
+        Some(host) => outgoing(&host).await,
+        None => None,
+    };
+    let loopback = match local.ip() {
+        IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
+        IpAddr::V6(_) => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
+    };
+    SocketAddr::new(ip.unwrap_or(loopback), local.port())
+}
+
+/// Sends nothing: connecting a datagram socket only chooses a route.
+async fn outgoing(host: &str) -> Option<IpAddr> {
+    let to = tokio::net::lookup_host(host).await.ok()?.next()?;
+    let from: SocketAddr = if to.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+    let socket = UdpSocket::bind(from).await.ok()?;
+    socket.connect(to).await.ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+/// Deletes old logs, at once and every day.
+async fn sweep(logs: RunLogs, age: Duration, clock: Arc<dyn Clock>, stop: CancellationToken) {
+    if age.is_zero() {
+        return;
+    }
+    loop {
+        let logs = logs.clone();
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || logs.clean(age)).await {
+            tracing::warn!(%error, "old run logs could not be deleted; trying again tomorrow");
+        }
+        tokio::select! {
+            () = clock.sleep(Duration::from_secs(86_400)) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+async fn signalled() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}

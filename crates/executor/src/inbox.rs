@@ -1,0 +1,358 @@
+//! Takes runs and does them: one line per job, each run in its turn, each at most once.
+//!
+//! A run is in one place at a time: being written down, waiting in its job's lane, or running. Its outcome goes to
+//! the journal, which hands it on to the reporter.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::pending;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use protocol::xxl::{BlockStrategy, texts};
+use timer::Clock;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::context::Context;
+use crate::job::{self, Job};
+use crate::journal::Journal;
+use crate::ledger::Standing;
+use crate::run::{Outcome, Overlap, Report, Run};
+use crate::run_log::RunLogs;
+
+/// The handle everyone holds.
+#[derive(Clone)]
+pub(crate) struct Inbox {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    jobs: HashMap<String, Arc<Job>>,
+    journal: Journal,
+    logs: RunLogs,
+    clock: Arc<dyn Clock>,
+    limits: Limits,
+    lanes: Mutex<Lanes>,
+    /// Told when a lane ends.
+    lane_ended: Notify,
+}
+
+/// How much may wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Runs waiting behind one another in one job's lane.
+    pub waiting: usize,
+    /// Runs the centre has not heard of; it may be away for days, and memory has an end.
+    pub unreported: usize,
+    /// How long a stopped run has to end before its lane goes on without it.
+    pub stop_grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { waiting: 1_000, unreported: 100_000, stop_grace: Duration::from_secs(5) }
+    }
+}
+
+/// What came of a run that was offered.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Acceptance {
+    /// It is on disk and will be run.
+    Accepted,
+    /// It is over; its outcome is on its way to the centre.
+    AlreadyOver,
+}
+
+/// Why a run was not taken.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("{}", texts::unknown_handler(.0))]
+    UnknownHandler(String),
+    #[error("{}", texts::repeated(*.0))]
+    Repeated(i64),
+    #[error("{}", texts::blocked(BlockStrategy::DiscardLater))]
+    Discarded,
+    #[error(
+        "job {job_id} has {waiting} runs waiting on this executor, which is all it keeps; try again later"
+    )]
+    LaneFull { job_id: i64, waiting: usize },
+    #[error(
+        "this executor has {0} results the scheduling centre has not confirmed; it takes no more until it does"
+    )]
+    Unreported(usize),
+    #[error("this executor is stopping; use another")]
+    Stopping,
+    #[error("this executor cannot write its journal and takes no runs until it can: {0}")]
+    Journal(io::Error),
+}
+
+#[derive(Default)]
+struct Lanes {
+    /// Only lanes with something in them.
+    by_job: HashMap<i64, Lane>,
+    is_stopping: bool,
+}
+
+/// One job's runs.
+#[derive(Default)]
+struct Lane {
+    /// Runs that are being written down and will wait or run next.
+    arriving: usize,
+    waiting: VecDeque<Run>,
+    running: Option<Arc<Switch>>,
+    has_worker: bool,
+}
+
+/// Stops a run, once.
+#[derive(Debug, Default)]
+struct Switch {
+    reason: OnceLock<String>,
+    cancellation: CancellationToken,
+}
+
+impl Inbox {
+    pub fn new(
+        jobs: HashMap<String, Arc<Job>>,
+        journal: Journal,
+        logs: RunLogs,
+        clock: Arc<dyn Clock>,
+        limits: Limits,
+    ) -> Inbox {
+        let (lanes, lane_ended) = (Mutex::default(), Notify::new());
+        Inbox { shared: Arc::new(Shared { jobs, journal, logs, clock, limits, lanes, lane_ended }) }
+    }
+
+    /// Takes a run, or says why not. Must not be dropped halfway: what is written down has to be run.
+    pub async fn accept(&self, run: Run) -> Result<Acceptance, Refusal> {
+        if !self.shared.jobs.contains_key(&run.handler) {
+            return Err(Refusal::UnknownHandler(run.handler));
+        }
+        let written = {
+            let mut lanes = self.shared.lanes();
+            match self.shared.journal.standing(run.id) {
+                Standing::New => {}
+                Standing::Unacknowledged => return Ok(Acceptance::AlreadyOver),
+                Standing::Open | Standing::Done => return Err(Refusal::Repeated(run.id)),
+            }
+            self.reserve(&mut lanes, &run)?;
+            self.shared.journal.accept(run.id, run.triggered_at)
+        };
+        let written = written.await;
+        self.arrive(run, written)
+    }
+
+    /// Whether a job has anything here.
+    pub fn is_busy(&self, job_id: i64) -> bool {
+        self.shared.lanes().by_job.contains_key(&job_id)
+    }
+
+    /// Stops what runs and drops what waits of a job; whether there was anything.
+    pub fn kill(&self, job_id: i64, reason: &str) -> bool {
+        let mut lanes = self.shared.lanes();
+        let Some(lane) = lanes.by_job.get_mut(&job_id) else { return false };
+        let dropped = lane.stop(reason);
+        let had_any = lane.running.is_some() || !dropped.is_empty();
+        drop(lanes);
+        self.report_dropped(dropped, reason);
+        had_any
+    }
+
+    /// From now on, no run is taken.
+    pub fn close(&self) {
+        self.shared.lanes().is_stopping = true;
+    }
+
+    /// Stops everything; returns how many runs there were.
+    pub fn kill_all(&self, reason: &str) -> usize {
+        let mut lanes = self.shared.lanes();
+        let running = lanes.by_job.values().filter(|lane| lane.running.is_some()).count();
+        let dropped: Vec<Run> = lanes.by_job.values_mut().flat_map(|lane| lane.stop(reason)).collect();
+        drop(lanes);
+        let count = running + dropped.len();
+        self.report_dropped(dropped, reason);
+        count
+    }
+
+    /// Waits until nothing runs and nothing waits.
+    pub async fn idle(&self) {
+        loop {
+            let lane_ended = self.shared.lane_ended.notified();
+            tokio::pin!(lane_ended);
+            lane_ended.as_mut().enable();
+            if self.shared.lanes().by_job.is_empty() {
+                return;
+            }
+            lane_ended.await;
+        }
+    }
+
+    /// Lets every handler undo what its init did.
+    pub async fn end_jobs(&self) {
+        for job in self.shared.jobs.values() {
+            job.end().await;
+        }
+    }
+
+    fn reserve(&self, lanes: &mut Lanes, run: &Run) -> Result<(), Refusal> {
+        if lanes.is_stopping {
+            return Err(Refusal::Stopping);
+        }
+        let unreported = self.shared.journal.open_count();
+        if unreported >= self.shared.limits.unreported {
+            return Err(Refusal::Unreported(unreported));
+        }
+        // Lanes are never empty, so one that is there is busy.
+        if let Some(lane) = lanes.by_job.get(&run.job_id) {
+            let waiting = lane.waiting.len() + lane.arriving;
+            match run.overlap {
+                Overlap::RefuseNew => return Err(Refusal::Discarded),
+                Overlap::Wait if waiting >= self.shared.limits.waiting => {
+                    return Err(Refusal::LaneFull { job_id: run.job_id, waiting });
+                }
+                Overlap::Wait | Overlap::StopOld => {}
+            }
+        }
+        lanes.by_job.entry(run.job_id).or_default().arriving += 1;
+        Ok(())
+    }
+
+    fn arrive(&self, run: Run, written: io::Result<()>) -> Result<Acceptance, Refusal> {
+        let mut lanes = self.shared.lanes();
+        let job_id = run.job_id;
+        let lane = lanes.by_job.get_mut(&job_id).expect("a lane with a run arriving is kept");
+        lane.arriving -= 1;
+        if let Err(error) = written {
+            if lane.is_empty() {
+                lanes.by_job.remove(&job_id);
+                self.shared.lane_ended.notify_waiters();
+            }
+            return Err(Refusal::Journal(error));
+        }
+        let reason = texts::blocked(BlockStrategy::CoverEarly);
+        let dropped = if run.overlap == Overlap::StopOld { lane.stop(&reason) } else { Vec::new() };
+        lane.waiting.push_back(run);
+        if !lane.has_worker {
+            lane.has_worker = true;
+            tokio::spawn(self.clone().work(job_id));
+        }
+        drop(lanes);
+        self.report_dropped(dropped, &reason);
+        Ok(Acceptance::Accepted)
+    }
+
+    /// Does a lane's runs, one after the other, until none is left.
+    async fn work(self, job_id: i64) {
+        while let Some((run, switch)) = self.next(job_id) {
+            let (run_id, triggered_at) = (run.id, run.triggered_at);
+            let outcome = self.perform(run, &switch).await;
+            self.shared.journal.finish(Report { run_id, triggered_at, outcome });
+        }
+    }
+
+    fn next(&self, job_id: i64) -> Option<(Run, Arc<Switch>)> {
+        let mut lanes = self.shared.lanes();
+        let lane = lanes.by_job.get_mut(&job_id)?;
+        lane.running = None;
+        if let Some(run) = lane.waiting.pop_front() {
+            let switch = Arc::new(Switch::default());
+            lane.running = Some(Arc::clone(&switch));
+            return Some((run, switch));
+        }
+        lane.has_worker = false;
+        if lane.is_empty() {
+            lanes.by_job.remove(&job_id);
+            self.shared.lane_ended.notify_waiters();
+        }
+        None
+    }
+
+    async fn perform(&self, run: Run, switch: &Switch) -> Outcome {
+        let Shared { clock, limits, .. } = &*self.shared;
+        let job = Arc::clone(&self.shared.jobs[&run.handler]);
+        let log = self.shared.logs.of(run.id, run.triggered_at, heading(&run));
+        let (run_id, timeout) = (run.id, run.timeout);
+        let context = Context::new(run, Arc::clone(clock), switch.cancellation.clone(), log.clone());
+        let mut task = job.start(context);
+        let limit = async {
+            match timeout {
+                Some(timeout) => clock.sleep(timeout).await,
+                None => pending().await,
+            }
+        };
+        let outcome = tokio::select! {
+            biased;
+            () = switch.cancellation.cancelled() => {
+                let reason = switch.reason.get().map(String::as_str).unwrap_or_default();
+                Outcome::Failed(texts::stopped_running(reason))
+            }
+            ended = &mut task => match ended {
+                Ok(Ok(message)) => Outcome::Succeeded(message.map(texts::shortened)),
+                Ok(Err(error)) => Outcome::Failed(texts::shortened(error)),
+                Err(error) => Outcome::Failed(texts::shortened(job::panicked(error))),
+            },
+            () = limit => Outcome::TimedOut,
+        };
+        if !task.is_finished() {
+            // Blocking handlers see that they should stop; async ones are dropped at their next await.
+            switch.cancellation.cancel();
+            if job.is_async() {
+                task.abort();
+            }
+            tokio::select! {
+                _ = task => {}
+                () = clock.sleep(limits.stop_grace) => {
+                    tracing::warn!(run_id, "a stopped run does not end; its job goes on without it");
+                }
+            }
+        }
+        log_ending(&log, &outcome);
+        outcome
+    }
+
+    fn report_dropped(&self, dropped: Vec<Run>, reason: &str) {
+        for Run { id: run_id, triggered_at, .. } in dropped {
+            let outcome = Outcome::Failed(texts::stopped_waiting(reason));
+            self.shared.journal.finish(Report { run_id, triggered_at, outcome });
+        }
+    }
+}
+
+impl Shared {
+    fn lanes(&self) -> MutexGuard<'_, Lanes> {
+        // No foreign code runs under the lock, so whoever panicked left it whole.
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lane {
+    fn is_empty(&self) -> bool {
+        self.arriving == 0 && self.waiting.is_empty() && !self.has_worker
+    }
+
+    /// Tells what runs to stop and gives back what waited.
+    fn stop(&mut self, reason: &str) -> Vec<Run> {
+        if let Some(switch) = &self.running {
+            // The first reason stands.
+            let _ = switch.reason.set(reason.to_owned());
+            switch.cancellation.cancel();
+        }
+        self.waiting.drain(..).collect()
+    }
+}
+
+fn heading(run: &Run) -> String {
+    let Run { id, job_id, handler, param, shard, .. } = run;
+    format!("run {id} of job {job_id}: handler {handler}, shard {shard}, parameter `{param}`")
+}
+
+/// The last line. A run that went well and said nothing gets no file for it.
+fn log_ending(log: &crate::run_log::RunLog, outcome: &Outcome) {
+    match outcome {
+        Outcome::Succeeded(_) if !log.is_begun() => {}
+        Outcome::Succeeded(None) => log.line("succeeded"),
+        Outcome::Succeeded(Some(message)) => log.line(format_args!("succeeded: {message}")),
+        Outcome::Failed(error) => log.line(format_args!("failed: {error}")),
+        Outcome::TimedOut => log.line("timed out"),
+    }
+}

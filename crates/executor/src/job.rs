@@ -1,0 +1,258 @@
+//! A handler: a named function, and how to call it.
+
+use std::any::Any;
+use std::fmt::{self, Display};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+use tokio::task::{JoinError, JoinHandle};
+
+use crate::context::Context;
+use crate::run_log;
+
+/// A handler under the name a centre knows it by.
+///
+/// [`#[job]`](crate::job) makes these of functions; [`Builder::job`](crate::Builder::job) takes them one by one.
+///
+/// ```
+/// use tickwright_executor::{Context, Job};
+///
+/// let greet = Job::new("greet", |ctx: Context| async move { format!("hello {}", ctx.param()) });
+/// let count = Job::blocking("count", |ctx: Context| -> Result<String, std::num::ParseIntError> {
+///     let to: u64 = ctx.param().parse()?;
+///     Ok((0..to).sum::<u64>().to_string())
+/// })
+/// .init(|| println!("before the first run"))
+/// .destroy(|| println!("when the executor stops"));
+/// # assert_eq!((greet.name(), count.name()), ("greet", "count"));
+/// ```
+pub struct Job {
+    name: String,
+    work: Arc<Work>,
+}
+
+/// What a handler does, before, during and after.
+struct Work {
+    run: Call<Context>,
+    init: Option<Call<()>>,
+    destroy: Option<Call<()>>,
+    /// Whether `init` has succeeded; held while it is tried.
+    is_ready: Mutex<bool>,
+}
+
+enum Call<A> {
+    Async(Box<dyn Fn(A) -> Ending + Send + Sync>),
+    Blocking(Arc<dyn Fn(A) -> Result<Option<String>, String> + Send + Sync>),
+}
+
+type Ending = Pin<Box<dyn Future<Output = Result<Option<String>, String>> + Send>>;
+
+impl Job {
+    /// A handler that is async. It is stopped, when it must be, at its next `.await`.
+    pub fn new<F, R>(name: impl Into<String>, handler: F) -> Job
+    where
+        F: Fn(Context) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        Job::of(name.into(), call_async(handler))
+    }
+
+    /// A handler that blocks or computes; each run has a thread. Nothing can stop a thread, so a long one looks at
+    /// [`Context::is_cancelled`] now and then.
+    pub fn blocking<F, R>(name: impl Into<String>, handler: F) -> Job
+    where
+        F: Fn(Context) -> R + Send + Sync + 'static,
+        R: IntoOutcome,
+    {
+        let run = move |context: Context| {
+            // It may have waited for a thread while it was killed.
+            if context.is_cancelled() {
+                return Err("it was stopped before it began".to_owned());
+            }
+            handler(context).into_result()
+        };
+        Job::of(name.into(), Call::Blocking(Arc::new(run)))
+    }
+
+    fn of(name: String, run: Call<Context>) -> Job {
+        let work = Work { run, init: None, destroy: None, is_ready: Mutex::new(false) };
+        Job { name, work: Arc::new(work) }
+    }
+
+    /// Called once, before the first run. If it fails, so does the run, and the next run calls it again.
+    #[must_use]
+    pub fn init<R: IntoOutcome>(self, init: impl Fn() -> R + Send + Sync + 'static) -> Job {
+        self.with(|work| work.init = Some(Call::Blocking(Arc::new(move |()| init().into_result()))))
+    }
+
+    /// As [`Job::init`], async.
+    #[must_use]
+    pub fn init_async<R>(self, init: impl Fn() -> R + Send + Sync + 'static) -> Job
+    where
+        R: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        self.with(|work| work.init = Some(call_async(move |()| init())))
+    }
+
+    /// Called once when the executor stops, if the handler was ever ready to run.
+    #[must_use]
+    pub fn destroy<R: IntoOutcome>(self, destroy: impl Fn() -> R + Send + Sync + 'static) -> Job {
+        self.with(|work| work.destroy = Some(Call::Blocking(Arc::new(move |()| destroy().into_result()))))
+    }
+
+    /// As [`Job::destroy`], async.
+    #[must_use]
+    pub fn destroy_async<R>(self, destroy: impl Fn() -> R + Send + Sync + 'static) -> Job
+    where
+        R: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        self.with(|work| work.destroy = Some(call_async(move |()| destroy())))
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Work)) -> Job {
+        change(Arc::get_mut(&mut self.work).expect("nobody runs a job that is still being made"));
+        self
+    }
+
+    /// The name a centre calls it by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether dropping a run stops it.
+    pub(crate) fn is_async(&self) -> bool {
+        matches!(self.work.run, Call::Async(_))
+    }
+
+    /// Starts a run.
+    pub(crate) fn start(&self, context: Context) -> JoinHandle<Result<Option<String>, String>> {
+        let work = Arc::clone(&self.work);
+        let log = context.run_log().clone();
+        tokio::spawn(run_log::CURRENT.scope(log, async move {
+            work.prepare().await?;
+            work.run.call(context.clone()).await.map(|message| message.or_else(|| context.take_message()))
+        }))
+    }
+
+    /// Calls `destroy`, if there is anything to undo.
+    pub(crate) async fn end(&self) {
+        let mut is_ready = self.work.is_ready.lock().await;
+        if let (true, Some(destroy)) = (*is_ready, &self.work.destroy)
+            && let Err(error) = destroy.call(()).await
+        {
+            tracing::warn!(handler = self.name, error, "a handler's destroy failed");
+        }
+        *is_ready = false;
+    }
+}
+
+impl Work {
+    async fn prepare(&self) -> Result<(), String> {
+        if self.init.is_none() && self.destroy.is_none() {
+            return Ok(());
+        }
+        let mut is_ready = self.is_ready.lock().await;
+        if let (false, Some(init)) = (*is_ready, &self.init) {
+            init.call(()).await.map_err(|error| format!("the handler's init failed: {error}"))?;
+        }
+        *is_ready = true;
+        Ok(())
+    }
+}
+
+impl<A: Send + 'static> Call<A> {
+    async fn call(&self, argument: A) -> Result<Option<String>, String> {
+        match self {
+            Call::Async(call) => call(argument).await,
+            Call::Blocking(call) => {
+                let call = Arc::clone(call);
+                let log = run_log::CURRENT.try_with(Clone::clone).ok();
+                let thread = tokio::task::spawn_blocking(move || match log {
+                    Some(log) => run_log::CURRENT.sync_scope(log, || call(argument)),
+                    None => call(argument),
+                });
+                thread.await.unwrap_or_else(|error| Err(panicked(error)))
+            }
+        }
+    }
+}
+
+fn call_async<A, F, R>(function: F) -> Call<A>
+where
+    F: Fn(A) -> R + Send + Sync + 'static,
+    R: Future<Output: IntoOutcome> + Send + 'static,
+{
+    Call::Async(Box::new(move |argument| {
+        let future = function(argument);
+        Box::pin(async move { future.await.into_result() })
+    }))
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What a handler may return: nothing, a message, or a `Result` of either whose error can be shown.
+#[diagnostic::on_unimplemented(
+    message = "a handler cannot return `{Self}`",
+    label = "return nothing, a text, or a `Result` of either whose error implements `Display`"
+)]
+pub trait IntoOutcome: Send + 'static {
+    /// The message, or the error as text, with its causes where its type shows them.
+    fn into_result(self) -> Result<Option<String>, String>;
+}
+
+impl IntoOutcome for () {
+    fn into_result(self) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+}
+
+impl IntoOutcome for String {
+    fn into_result(self) -> Result<Option<String>, String> {
+        Ok(Some(self))
+    }
+}
+
+impl IntoOutcome for &'static str {
+    fn into_result(self) -> Result<Option<String>, String> {
+        Ok(Some(self.to_owned()))
+    }
+}
+
+impl IntoOutcome for Option<String> {
+    fn into_result(self) -> Result<Option<String>, String> {
+        Ok(self)
+    }
+}
+
+impl<T: IntoOutcome, E: Display + Send + 'static> IntoOutcome for Result<T, E> {
+    fn into_result(self) -> Result<Option<String>, String> {
+        self.map_err(|error| format!("{error:#}")).and_then(T::into_result)
+    }
+}
+
+/// What a task that did not return has to say.
+pub(crate) fn panicked(error: JoinError) -> String {
+    match error.try_into_panic() {
+        Ok(panic) => format!("the handler panicked: {}", panic_text(&*panic)),
+        Err(_) => "the handler was dropped before its end".to_owned(),
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
+}
+
+/// A function marked [`#[job]`](crate::job). The attribute writes these.
+#[derive(Debug)]
+pub struct Marked {
+    /// Makes the job.
+    pub job: fn() -> Job,
+}
+
+inventory::collect!(Marked);

@@ -1,0 +1,70 @@
+//! Tracing events of a run land in its log.
+
+use std::fmt::{self, Write};
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+use crate::run_log;
+
+/// Copies tracing events that a handler emits into the log of its run.
+///
+/// Put it beside the usual layers: `tracing_subscriber::registry().with(fmt::layer()).with(RunLogLayer)`. Events of
+/// tasks and threads the handler starts by itself are not its own and stay out. Needs the feature `layer`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunLogLayer;
+
+impl<S: Subscriber> Layer<S> for RunLogLayer {
+    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+        // No run, no log: the event is somebody else's.
+        let _ = run_log::CURRENT.try_with(|log| {
+            let mut text = Text(event.metadata().level().to_string());
+            event.record(&mut text);
+            log.line(&text.0);
+        });
+    }
+}
+
+struct Text(String);
+
+impl Visit for Text {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let written = if field.name() == "message" {
+            write!(self.0, " {value:?}")
+        } else {
+            write!(self.0, " {}={value:?}", field.name())
+        };
+        written.expect("a string takes all text");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing_subscriber::prelude::*;
+
+    use super::*;
+    use crate::testing;
+
+    #[tokio::test]
+    async fn events_of_a_run_land_in_its_log() {
+        let subscriber = tracing_subscriber::registry().with(RunLogLayer);
+        let _guard = tracing::subscriber::set_default(subscriber);
+        tracing::info!("before");
+        let ended = testing::run(
+            |_| async {
+                tracing::info!(count = 3, name = "x", "copied");
+                tokio::task::yield_now().await;
+                tracing::warn!("slow");
+            },
+            "",
+        )
+        .await;
+        assert_eq!(ended.log, ["INFO copied count=3 name=x", "WARN slow"]);
+    }
+}

@@ -1,0 +1,160 @@
+//! Calls a handler the way an executor would, without one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use timer::{Clock, SystemClock, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+use crate::context::Context;
+use crate::job::{self, IntoOutcome, Job};
+use crate::run::{Outcome, Overlap, Run, Shard};
+use crate::run_log::RunLog;
+
+/// What a run is called with. A text alone is the parameter.
+#[derive(Clone, Debug)]
+pub struct Args {
+    run: Run,
+    cancellation: CancellationToken,
+    clock: Arc<dyn Clock>,
+}
+
+impl Args {
+    /// Run 1 of job 1, the first attempt, with that parameter.
+    pub fn new(param: impl Into<String>) -> Args {
+        let run = Run {
+            id: 1,
+            job_id: 1,
+            handler: "test".to_owned(),
+            param: param.into(),
+            overlap: Overlap::Wait,
+            timeout: None,
+            triggered_at: Timestamp::from_millis(0),
+            shard: Shard::WHOLE,
+            attempt: Some(1),
+        };
+        Args { run, cancellation: CancellationToken::new(), clock: Arc::new(SystemClock::new()) }
+    }
+
+    /// The run's number.
+    #[must_use]
+    pub fn run_id(mut self, id: i64) -> Args {
+        self.run.id = id;
+        self
+    }
+
+    /// Which part of the work to do.
+    #[must_use]
+    pub fn shard(mut self, index: u32, total: u32) -> Args {
+        self.run.shard = Shard { index, total };
+        self
+    }
+
+    /// Which attempt it is.
+    #[must_use]
+    pub fn attempt(mut self, number: u32) -> Args {
+        self.run.attempt = Some(number);
+        self
+    }
+
+    /// How long it may take.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Args {
+        self.run.timeout = Some(timeout);
+        self
+    }
+
+    /// What tells it to stop.
+    #[must_use]
+    pub fn cancellation(mut self, token: CancellationToken) -> Args {
+        self.cancellation = token;
+        self
+    }
+
+    /// The clock to go by.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Args {
+        self.clock = clock;
+        self
+    }
+}
+
+impl<T: Into<String>> From<T> for Args {
+    fn from(param: T) -> Args {
+        Args::new(param)
+    }
+}
+
+/// How a run ended, and what it wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The lines of its log.
+    pub log: Vec<String>,
+}
+
+impl Ended {
+    /// What it said, if it succeeded and said anything.
+    pub fn message(&self) -> Option<&str> {
+        match &self.outcome {
+            Outcome::Succeeded(message) => message.as_deref(),
+            Outcome::Failed(_) | Outcome::TimedOut => None,
+        }
+    }
+
+    /// Why it failed, if it did.
+    pub fn error(&self) -> Option<&str> {
+        match &self.outcome {
+            Outcome::Failed(error) => Some(error),
+            Outcome::Succeeded(_) | Outcome::TimedOut => None,
+        }
+    }
+}
+
+/// Runs an async handler. Cancelling does not drop it, so that a test sees what it does by itself; a panic is a
+/// failure.
+///
+/// ```
+/// use tickwright_executor::{Context, job, testing};
+///
+/// #[job("greet")]
+/// async fn greet(ctx: Context) -> Result<String, &'static str> {
+///     ctx.log("greeting");
+///     if ctx.param().is_empty() { Err("nobody to greet") } else { Ok(format!("hello {}", ctx.param())) }
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let ended = testing::run(greet, "world").await;
+/// assert_eq!(ended.message(), Some("hello world"));
+/// assert_eq!(ended.log, ["greeting"]);
+/// assert_eq!(testing::run(greet, "").await.error(), Some("nobody to greet"));
+/// # });
+/// ```
+pub async fn run<F, R>(handler: F, args: impl Into<Args>) -> Ended
+where
+    F: Fn(Context) -> R + Send + Sync + 'static,
+    R: Future<Output: IntoOutcome> + Send + 'static,
+{
+    call(Job::new("test", handler), args.into()).await
+}
+
+/// Runs a blocking handler.
+pub async fn run_blocking<F, R>(handler: F, args: impl Into<Args>) -> Ended
+where
+    F: Fn(Context) -> R + Send + Sync + 'static,
+    R: IntoOutcome,
+{
+    call(Job::blocking("test", handler), args.into()).await
+}
+
+async fn call(job: Job, Args { run, cancellation, clock }: Args) -> Ended {
+    let log = RunLog::in_memory(Arc::clone(&clock));
+    let context = Context::new(run, clock, cancellation, log.clone());
+    let outcome = match job.start(context).await {
+        Ok(Ok(message)) => Outcome::Succeeded(message),
+        Ok(Err(error)) => Outcome::Failed(error),
+        Err(error) => Outcome::Failed(job::panicked(error)),
+    };
+    Ended { outcome, log: log.lines() }
+}

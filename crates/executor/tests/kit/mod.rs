@@ -1,0 +1,285 @@
+//! A scheduling centre to test against, as each lineage of XXL-JOB behaves, and a client that sends what it is told.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use protocol::xxl::{CallbackItem, CallbackShape, Lineage, Registry, read_callbacks};
+use serde_json::{Value, json};
+use tickwright_executor::{Builder, Executor};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+pub const TOKEN: &str = "p2Vq0mXo5tYb";
+
+/// Plays a centre of one lineage.
+#[derive(Clone)]
+pub struct Centre {
+    pub address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    lineage: Lineage,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    registered: Vec<String>,
+    removed: Vec<String>,
+    results: Vec<CallbackItem>,
+    calls: usize,
+    refused: usize,
+    faults: Vec<Fault>,
+}
+
+/// What to do instead of answering the next callback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Code 500, not taken.
+    Refuse,
+    /// HTTP 500, not taken.
+    Status500,
+    /// Taken, and the answer is lost.
+    LoseAnswer,
+}
+
+impl Centre {
+    pub async fn start(lineage: Lineage) -> Centre {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let shared = Arc::new(Shared { lineage, state: Mutex::default(), changed: Notify::new() });
+        let centre = Centre { address, shared };
+        tokio::spawn(centre.clone().serve(listener));
+        centre
+    }
+
+    async fn serve(self, listener: TcpListener) {
+        while let Ok((stream, _)) = listener.accept().await {
+            let centre = self.clone();
+            let service = service_fn(move |request| {
+                let centre = centre.clone();
+                async move { Ok::<_, Infallible>(centre.answer(request).await) }
+            });
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+        }
+    }
+
+    /// As the lineage had it.
+    pub fn url(&self) -> String {
+        match self.shared.lineage {
+            Lineage::Next => format!("http://{}", self.address),
+            _ => format!("http://{}/xxl-job-admin", self.address),
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (head, body) = request.into_parts();
+        let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        let call = head.uri.path().rsplit('/').next().unwrap_or_default();
+        let token = head.headers.get("XXL-JOB-ACCESS-TOKEN").and_then(|value| value.to_str().ok());
+        let app = head.headers.get("XXL-JOB-APPNAME").and_then(|value| value.to_str().ok());
+        let answer = if token != Some(TOKEN) {
+            self.fail("The access token is wrong.")
+        } else if self.shared.lineage == Lineage::Next && app != Some("app") {
+            self.fail("invalid request, accessToken or appname invalid.")
+        } else {
+            match call {
+                "registry" | "registryRemove" => self.register(call, &body),
+                "callback" => match self.next_fault() {
+                    Some(Fault::Status500) => return status(StatusCode::INTERNAL_SERVER_ERROR),
+                    Some(Fault::Refuse) => self.fail("boom"),
+                    Some(Fault::LoseAnswer) => {
+                        self.take(&body);
+                        return status(StatusCode::BAD_GATEWAY);
+                    }
+                    None => self.take(&body),
+                },
+                _ => self.fail("invalid request, uri-mapping not found."),
+            }
+        };
+        self.shared.changed.notify_waiters();
+        Response::new(Full::from(answer.to_string()))
+    }
+
+    fn register(&self, call: &str, body: &[u8]) -> Value {
+        let registry = Registry::read(body).expect("a registration");
+        assert!(registry.is_complete());
+        let mut state = self.state();
+        let list = if call == "registry" { &mut state.registered } else { &mut state.removed };
+        list.push(registry.registry_value);
+        drop(state);
+        self.ok()
+    }
+
+    /// Strict as the real ones: the wrong shape is refused, before any effect.
+    fn take(&self, body: &[u8]) -> Value {
+        let is_array = body.first() == Some(&b'[');
+        let mut state = self.state();
+        state.calls += 1;
+        match (self.shared.lineage.callback_shape(), is_array) {
+            (CallbackShape::Object, true) => {
+                state.refused += 1;
+                drop(state);
+                return self.fail(
+                    "openapi invoke error: java.lang.IllegalStateException: \
+                     Expected BEGIN_OBJECT but was BEGIN_ARRAY at line 1 column 2 path $",
+                );
+            }
+            (CallbackShape::Array, false) => {
+                state.refused += 1;
+                drop(state);
+                return self.fail("Expected BEGIN_ARRAY but was BEGIN_OBJECT at line 1 column 2 path $");
+            }
+            _ => {}
+        }
+        let raw: Value = serde_json::from_slice(body).expect("JSON");
+        let items = raw.get("callbackList").unwrap_or(&raw).as_array().expect("a list").len();
+        assert!(items <= 50, "{items}");
+        if self.shared.lineage == Lineage::L22 {
+            let has_result = |item: &Value| item["executeResult"]["code"].is_i64();
+            assert!(raw.as_array().is_some_and(|items| items.iter().all(has_result)), "{raw}");
+        }
+        let items = read_callbacks(body).expect("results");
+        state.results.extend(items.into_iter().map(|item| item.expect("a result")));
+        drop(state);
+        self.ok()
+    }
+
+    fn ok(&self) -> Value {
+        match self.shared.lineage {
+            Lineage::L22 | Lineage::L23 => json!({"code": 200, "msg": null, "content": null}),
+            Lineage::L32 => json!({"code": 200, "msg": "Success", "content": null, "success": true}),
+            Lineage::L33 | Lineage::Next => {
+                json!({"code": 200, "msg": "Success", "data": null, "success": true})
+            }
+        }
+    }
+
+    fn fail(&self, msg: &str) -> Value {
+        json!({"code": 500, "msg": msg, (self.shared.lineage.payload_field()): null})
+    }
+
+    fn next_fault(&self) -> Option<Fault> {
+        self.state().faults.pop()
+    }
+
+    /// Faults to come, the last first.
+    pub fn plan(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.state().faults.extend(faults);
+    }
+
+    pub fn results(&self) -> Vec<CallbackItem> {
+        self.state().results.clone()
+    }
+
+    pub fn registered(&self) -> Vec<String> {
+        self.state().registered.clone()
+    }
+
+    pub fn removed(&self) -> Vec<String> {
+        self.state().removed.clone()
+    }
+
+    /// Callbacks of the wrong shape.
+    pub fn refused(&self) -> usize {
+        self.state().refused
+    }
+
+    /// Waits until something holds; gives up after half a minute.
+    pub async fn until(&self, what: &str, holds: impl Fn(&Centre) -> bool) {
+        let waiting = async {
+            loop {
+                let changed = self.shared.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                if holds(self) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(30), waiting).await;
+        assert!(waited.is_ok(), "waited in vain: {what}; results: {:?}", self.results());
+    }
+
+    /// The result of a run, once it is there.
+    pub async fn result(&self, run_id: i64) -> (i32, String) {
+        self.until(&format!("the result of run {run_id}"), |centre| {
+            centre.results().iter().any(|item| item.log_id == run_id)
+        })
+        .await;
+        let results = self.results();
+        let item = results.iter().find(|item| item.log_id == run_id).expect("it is there");
+        (item.handle_code, item.handle_msg.clone().unwrap_or_default())
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+fn status(status: StatusCode) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from("{\"code\":500,\"msg\":\"boom\"}"));
+    *response.status_mut() = status;
+    response
+}
+
+/// An executor of `app` for that centre, on a free port.
+pub fn builder(centre: &Centre, directory: &Path) -> Builder {
+    Executor::builder("app").centre(centre.url()).token(TOKEN).listen("127.0.0.1:0").directory(directory)
+}
+
+/// Sends a call with the right token and reads the answer.
+pub async fn call(to: SocketAddr, path: &str, body: &str) -> Value {
+    let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nXXL-JOB-ACCESS-TOKEN: {TOKEN}\r\n");
+    let (status, body) = send(to, &head, Some(body)).await;
+    assert_eq!(status, 200);
+    serde_json::from_str(&body).expect("an answer")
+}
+
+/// Sends a head as it is and a body, if any, with its length.
+pub async fn send(to: SocketAddr, head: &str, body: Option<&str>) -> (u16, String) {
+    let mut stream = TcpStream::connect(to).await.expect("it listens");
+    let request = match body {
+        Some(body) => format!("{head}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len()),
+        None => format!("{head}Connection: close\r\n\r\n"),
+    };
+    // A server that has read enough may close before everything is sent.
+    let _ = stream.write_all(request.as_bytes()).await;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    let answer = String::from_utf8(answer).expect("text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an HTTP answer");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    (status, body.to_owned())
+}
+
+/// A trigger request for handler and run; the job's number is the run's hundreds.
+pub fn trigger(run_id: i64, handler: &str, param: &str) -> Value {
+    json!({
+        "jobId": run_id / 100, "executorHandler": handler, "executorParams": param,
+        "executorBlockStrategy": "SERIAL_EXECUTION", "executorTimeout": 0, "logId": run_id,
+        "logDateTime": 1_794_769_410_531_i64, "glueType": "BEAN", "glueSource": "",
+        "glueUpdatetime": 1_700_000_000_000_i64, "broadcastIndex": 0, "broadcastTotal": 1
+    })
+}
+
+/// With one field changed.
+pub fn with(mut request: Value, field: &str, value: impl Into<Value>) -> Value {
+    request[field] = value.into();
+    request
+}

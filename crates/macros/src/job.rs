@@ -1,0 +1,93 @@
+//! Turns `#[job("name")]` on a function into that function and an entry in the registry.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::meta::ParseNestedMeta;
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::{Error, ItemFn, LitStr, Path, Result, Token};
+
+pub fn expand(arguments: TokenStream, function: TokenStream) -> Result<TokenStream> {
+    let arguments: Arguments = syn::parse2(arguments)?;
+    let function: ItemFn = syn::parse2(function)?;
+    check_signature(&function)?;
+    let executor = arguments.executor()?;
+    let name = &arguments.name;
+    let ident = &function.sig.ident;
+    let handler = if function.sig.inputs.is_empty() { quote!(|_| #ident()) } else { quote!(#ident) };
+    let (new, init, destroy) = if function.sig.asyncness.is_some() {
+        (quote!(new), quote!(init_async), quote!(destroy_async))
+    } else {
+        (quote!(blocking), quote!(init), quote!(destroy))
+    };
+    let init = arguments.init.map(|path| quote!(.#init(#path)));
+    let destroy = arguments.destroy.map(|path| quote!(.#destroy(#path)));
+    Ok(quote! {
+        #function
+
+        #executor::__private::inventory::submit! {
+            #executor::Marked { job: || #executor::Job::#new(#name, #handler) #init #destroy }
+        }
+    })
+}
+
+/// What was written.
+struct Arguments {
+    name: LitStr,
+    init: Option<Path>,
+    destroy: Option<Path>,
+    krate: Option<LitStr>,
+}
+
+impl Parse for Arguments {
+    fn parse(input: ParseStream<'_>) -> Result<Arguments> {
+        if !input.peek(LitStr) {
+            return Err(input.error(NAME_FIRST));
+        }
+        let name: LitStr = input.parse()?;
+        if name.value().trim().is_empty() {
+            return Err(Error::new(name.span(), NAME_FIRST));
+        }
+        let mut arguments = Arguments { name, init: None, destroy: None, krate: None };
+        if !input.is_empty() {
+            input.parse::<Token![,]>()?;
+        }
+        let rest: TokenStream = input.parse()?;
+        syn::meta::parser(|meta| arguments.take(meta)).parse2(rest)?;
+        Ok(arguments)
+    }
+}
+
+impl Arguments {
+    fn take(&mut self, meta: ParseNestedMeta<'_>) -> Result<()> {
+        let key = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        let is_second = match key.as_str() {
+            "init" => self.init.replace(meta.value()?.parse()?).is_some(),
+            "destroy" => self.destroy.replace(meta.value()?.parse()?).is_some(),
+            "crate" => self.krate.replace(meta.value()?.parse()?).is_some(),
+            _ => return Err(meta.error(KEYS)),
+        };
+        if is_second { Err(meta.error(format!("`{key}` is given twice"))) } else { Ok(()) }
+    }
+
+    /// Where the executor crate is.
+    fn executor(&self) -> Result<TokenStream> {
+        match &self.krate {
+            Some(path) => path.parse::<Path>().map(|path| quote!(#path)),
+            None => Ok(quote!(::tickwright_executor)),
+        }
+    }
+}
+
+const NAME_FIRST: &str = "give the name the scheduling centre calls it by: `#[job(\"my-handler\")]`";
+const KEYS: &str = "expected one of `init`, `destroy`, `crate`";
+
+fn check_signature(function: &ItemFn) -> Result<()> {
+    let signature = &function.sig;
+    if signature.inputs.len() > 1 {
+        return Err(Error::new_spanned(&signature.inputs, "a handler takes a `Context`, or nothing"));
+    }
+    if !signature.generics.params.is_empty() {
+        return Err(Error::new_spanned(&signature.generics, "a handler cannot be generic"));
+    }
+    Ok(())
+}
