@@ -412,8 +412,9 @@ async fn take_waiting(
     slots: Slots,
     max: usize,
 ) -> Result<(Vec<Run>, bool), SessionError> {
-    let (filter, others) = slot_filter(slots, "due_ms", slots.others_before + LOOK_AHEAD);
-    let tail = format!("WHERE state = 0 AND due_ms <= ?{filter} ORDER BY due_ms, log_id LIMIT ?");
+    // A waiting run is looked at when it is due, so one index serves both.
+    let (filter, others) = slot_filter(slots, "check_ms", slots.others_before + LOOK_AHEAD);
+    let tail = format!("WHERE state = 0 AND check_ms <= ?{filter} ORDER BY check_ms, log_id LIMIT ?");
     let mut params = vec![(now + LOOK_AHEAD).into()];
     params.extend(others);
     params.push(limit(max, 1));
@@ -536,7 +537,7 @@ impl Taken {
 }
 
 async fn next_waiting(s: &mut dyn Session, now: Timestamp) -> Result<Option<Timestamp>, SessionError> {
-    let sql = "SELECT MIN(due_ms) FROM tw_fire WHERE state = 0 AND due_ms > ?";
+    let sql = "SELECT MIN(check_ms) FROM tw_fire WHERE state = 0 AND check_ms > ?";
     let rows = s.query(sql, &[(now + LOOK_AHEAD).into()], Lock::None).await?;
     let due = rows.into_iter().next().map(|row| row.read().maybe_instant()).transpose()?.flatten();
     Ok(due.map(|due| due - LOOK_AHEAD))

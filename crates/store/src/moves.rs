@@ -14,8 +14,10 @@ pub async fn move_runs(s: &mut dyn Session, moves: &[Move]) -> Result<Vec<Moved>
     let mut found = runs::lock(s, &ids).await?;
     let mut changed = BTreeSet::new();
     let moved = moves.iter().map(|wanted| move_one(&mut found, &mut changed, wanted)).collect();
-    let changed: Vec<Run> = changed.into_iter().filter_map(|id| found.remove(&id)).collect();
-    runs::save(s, &changed).await?;
+    let changed = changed.into_iter().filter_map(|id| found.remove(&id));
+    let (given_back, sent): (Vec<Run>, Vec<Run>) = changed.partition(|run| run.state == RunState::Waiting);
+    runs::save_sent(s, &sent).await?;
+    runs::save(s, &given_back).await?;
     Ok(moved)
 }
 

@@ -281,6 +281,27 @@ pub async fn save(s: &mut dyn Session, runs: &[Run]) -> Result<(), SessionError>
     Ok(())
 }
 
+/// Writes what changes in a run that its node has sent: less than [`save`], and done for every run.
+pub async fn save_sent(s: &mut dyn Session, runs: &[Run]) -> Result<(), SessionError> {
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let row = |run: &Run| -> Vec<Value> {
+        vec![
+            run.id.0.into(),
+            run.state.to_number().into(),
+            run.version.into(),
+            run.check_at.into(),
+            run.doubt_since.into(),
+            run.address.as_deref().into(),
+        ]
+    };
+    let columns = ["state", "version", "check_ms", "doubt_ms", "address"];
+    let set = Columns { table: "tw_fire", keys: &["log_id"], columns: &columns };
+    s.update(set, runs.iter().map(row).collect()).await?;
+    Ok(())
+}
+
 /// The run as it waits for anybody to claim it again.
 pub fn released(mut run: Run) -> Run {
     run.state = RunState::Waiting;
@@ -310,6 +331,7 @@ pub async fn wake(s: &mut dyn Session, jobs: &[i64], now: Timestamp) -> Result<(
             && run.due_at > now
         {
             run.due_at = now;
+            run.check_at = now;
             run.version += 1;
             woken.push(run.clone());
         }

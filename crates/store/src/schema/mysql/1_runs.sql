@@ -60,7 +60,6 @@ CREATE TABLE IF NOT EXISTS tw_fire (
     address VARCHAR(255),
     param TEXT,
     UNIQUE KEY tw_fire_once (job_id, scheduled_ms, kind, cause, shard, attempt),
-    KEY tw_fire_due (state, due_ms),
     KEY tw_fire_check (state, check_ms)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 

@@ -62,8 +62,6 @@ CREATE TABLE IF NOT EXISTS tw_fire (
     UNIQUE (job_id, scheduled_ms, kind, cause, shard, attempt)
 );
 
-CREATE INDEX IF NOT EXISTS tw_fire_due ON tw_fire (state, due_ms);
-
 CREATE INDEX IF NOT EXISTS tw_fire_check ON tw_fire (state, check_ms);
 
 CREATE TABLE IF NOT EXISTS tw_broadcast (
