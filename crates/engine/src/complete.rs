@@ -108,7 +108,7 @@ impl Ender for After {
                 let attempt = run.attempt - u32::from(self.bugs.has(Sabotage::OneRetryTooMany));
                 let delay =
                     if plan::is_stopped(job, run) { None } else { job.spec.retry.delay_after(attempt) };
-                follow.retry_at = delay.map(|delay| self.now + delay);
+                follow.retry_at = delay.map(|delay| (self.now + delay).max(run.scheduled_at));
                 if follow.retry_at.is_none() && job.spec.alert {
                     follow.alert = Some(failure.message().to_owned());
                 }

@@ -69,8 +69,7 @@ impl Engine {
         let left = self.lease_left();
         if left <= SEND_MARGIN {
             if !self.inner.dispatch.marks_first() {
-                self.outbox().forget(order.run.id);
-                self.outbox().add(order);
+                self.outbox().put_back(order);
             }
             return job;
         }

@@ -17,8 +17,8 @@ pub(crate) struct Outbox {
     wheel: Wheel<Order>,
     places: HashMap<RunId, Place>,
     queues: HashMap<JobId, JobQueue>,
-    /// Taken back while a claim was under way: its answer may still bring them.
-    taken_back: HashSet<RunId>,
+    /// No longer ours since the claim under way began: its answer may still bring them.
+    gone: HashSet<RunId>,
 }
 
 /// Where a run in hand is.
@@ -46,7 +46,7 @@ impl Outbox {
             wheel: Wheel::new(now),
             places: HashMap::new(),
             queues: HashMap::new(),
-            taken_back: HashSet::new(),
+            gone: HashSet::new(),
         }
     }
 
@@ -62,14 +62,22 @@ impl Outbox {
 
     /// A claim begins; none is under way.
     pub(crate) fn begin_claim(&mut self) {
-        self.taken_back.clear();
+        self.gone.clear();
     }
 
-    /// Takes in a claimed run, unless it is in hand already or was taken back before the claim's answer was in.
+    /// Takes in a claimed run, unless it is in hand already, or was sent or taken back before the claim's answer was in.
     pub(crate) fn add(&mut self, order: Order) {
-        if self.places.contains_key(&order.run.id) || self.taken_back.contains(&order.run.id) {
-            return;
+        if !self.places.contains_key(&order.run.id) && !self.gone.contains(&order.run.id) {
+            self.wait(order);
         }
+    }
+
+    /// Takes back in what was handed on and could not be sent.
+    pub(crate) fn put_back(&mut self, order: Order) {
+        self.wait(order);
+    }
+
+    fn wait(&mut self, order: Order) {
         let (id, due_at) = (order.run.id, order.run.due_at);
         let key = self.wheel.insert(due_at, order);
         self.places.insert(id, Place::Waiting(key));
@@ -123,6 +131,7 @@ impl Outbox {
     /// The row says what became of a run: it is no longer ours to remember.
     pub(crate) fn forget(&mut self, id: RunId) {
         self.places.remove(&id);
+        self.gone.insert(id);
     }
 
     /// Takes a run back before it is sent. False if it has been handed to the dispatch: then it is too late.
@@ -140,7 +149,7 @@ impl Outbox {
             None => {}
         }
         self.places.remove(&run.id);
-        self.taken_back.insert(run.id);
+        self.gone.insert(run.id);
         true
     }
 }
@@ -204,12 +213,15 @@ mod tests {
     }
 
     #[test]
-    fn a_run_taken_back_before_its_claim_is_answered_is_not_sent() {
+    fn a_late_answer_to_a_claim_brings_nothing_back() {
         let mut outbox = Outbox::new(ms(0));
         outbox.begin_claim();
-        assert!(outbox.take_back(&order(1, 7, 10).run));
-        outbox.add(order(1, 7, 10));
-        assert_eq!((outbox.len(), ids(&outbox.take_due(ms(10)))), (0, vec![]));
+        assert!(outbox.take_back(&order(1, 7, 10).run), "cancelled before the answer was in");
+        outbox.forget(RunId(2));
+        for id in [1, 2, 3] {
+            outbox.add(order(id, 7, 10));
+        }
+        assert_eq!(ids(&outbox.take_due(ms(10))), [3]);
     }
 
     #[test]
