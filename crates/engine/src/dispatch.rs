@@ -66,13 +66,15 @@ impl Engine {
             }
         }
         // The last step before the network: is it still ours? A pause may have happened anywhere above.
-        let left = self.lease_left();
-        if left <= SEND_MARGIN {
+        while self.lease_left() <= SEND_MARGIN {
             if !self.inner.dispatch.marks_first() {
                 self.outbox().put_back(order);
+                return job;
             }
-            return job;
+            // Marked as running here, so nobody else sends it while this life lasts. If it does not, this ends with it.
+            self.inner.clock.sleep(LOOK_AGAIN).await;
         }
+        let left = self.lease_left();
         match self.inner.dispatch.send(&order, left).await {
             Receipt::Accepted { .. } if self.inner.dispatch.marks_first() => {
                 self.outbox().forget(order.run.id)
