@@ -164,7 +164,7 @@ impl Door {
         Ok(match accepted.await {
             Ok(Ok(Acceptance::Accepted | Acceptance::AlreadyOver)) => Answer::ok(),
             Ok(Err(refusal)) => {
-                tracing::warn!(run_id, %refusal, "run refused");
+                tracing::info!(run_id, %refusal, "run refused");
                 Answer::fail(refusal.to_string())
             }
             Err(_) => Answer::fail(texts::request_error("the executor is stopping")),

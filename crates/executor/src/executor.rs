@@ -71,8 +71,9 @@ impl Builder {
     }
 
     /// The token this executor and the centre show each other. Blank by default, which is refused off loopback.
-    pub fn token(mut self, token: impl Into<String>) -> Builder {
-        self.token = token.into();
+    pub fn token(mut self, token: impl AsRef<str>) -> Builder {
+        // A header cannot carry the spaces around it.
+        self.token = token.as_ref().trim().to_owned();
         self
     }
 

@@ -190,7 +190,15 @@ impl Inbox {
     /// Lets every handler undo what its init did.
     pub async fn end_jobs(&self) {
         for job in self.shared.jobs.values() {
-            job.end().await;
+            let job = Arc::clone(job);
+            // In a task of its own, so that one that panics hinders no other.
+            let ended = tokio::spawn(async move { job.end().await });
+            tokio::select! {
+                _ = ended => {}
+                () = self.shared.clock.sleep(DESTROY_MAX) => {
+                    tracing::warn!("a handler's destroy does not end; going on without it");
+                }
+            }
         }
     }
 
@@ -317,6 +325,9 @@ impl Inbox {
         }
     }
 }
+
+/// A stop has to come to an end, whatever handlers do.
+const DESTROY_MAX: Duration = Duration::from_secs(10);
 
 impl Shared {
     fn lanes(&self) -> MutexGuard<'_, Lanes> {

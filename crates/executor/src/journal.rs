@@ -18,7 +18,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, oneshot};
 
 use crate::error::Error;
-use crate::ledger::{Ledger, Memory, Standing};
+use crate::ledger::{Ledger, Memory, Snapshot, Standing};
 use crate::record::Record;
 use crate::run::{Outcome, Report};
 
@@ -57,7 +57,7 @@ impl Journal {
             ledger.note(Record::Finished(Report { run_id, triggered_at, outcome }));
         }
         // Also drops a line the crash tore, and puts what we just decided on disk.
-        let (file, length) = rewrite(&path, &ledger).map_err(explain)?;
+        let (file, length) = rewrite(&path, &ledger.snapshot()).map_err(explain)?;
         for report in ledger.unacknowledged() {
             // The receiver is made just before and outlives this call.
             let _ = reports.send(report);
@@ -267,8 +267,9 @@ impl Writer {
     }
 
     fn compact(&mut self) {
-        let rewritten = rewrite(&self.path, &self.shared.ledger());
-        match rewritten {
+        // Whatever is noted after this has its line still to come.
+        let snapshot = self.shared.ledger().snapshot();
+        match rewrite(&self.path, &snapshot) {
             Ok((file, length)) => (self.file, self.length) = (file, length),
             Err(error) => {
                 tracing::warn!(path = %self.path.display(), %error, "cannot shorten the journal; it goes on growing");
@@ -320,13 +321,21 @@ fn replay(path: &Path, ledger: &mut Ledger) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts a journal that says what the ledger says in the place of the old one, whole or not at all.
-fn rewrite(path: &Path, ledger: &Ledger) -> io::Result<(File, u64)> {
-    let lines = ledger.lines();
+/// Puts a new journal in the place of the old one, whole or not at all.
+fn rewrite(path: &Path, snapshot: &Snapshot) -> io::Result<(File, u64)> {
+    let lines = snapshot.lines();
     let fresh = path.with_extension("new");
-    // Writing continues where the file ends, even after it was cut back.
     let _ = fs::remove_file(&fresh);
-    let mut file = OpenOptions::new().create_new(true).append(true).open(&fresh)?;
+    let mut options = OpenOptions::new();
+    // Appending: writing continues where the file ends, even after it was cut back.
+    options.create_new(true).append(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // Results may be nobody else's business.
+        options.mode(0o600);
+    }
+    let mut file = options.open(&fresh)?;
     file.write_all(lines.as_bytes())?;
     file.sync_all()?;
     fs::rename(&fresh, path)?;
@@ -422,6 +431,38 @@ mod tests {
         assert!(length < 8_000_000, "{length}");
         let (journal, _reports) = open(directory.path());
         assert_eq!([399, 400].map(|id| journal.standing(id)), [Standing::Done, Standing::New]);
+    }
+
+    #[tokio::test]
+    #[cfg(target_os = "linux")]
+    async fn a_full_disk_refuses_runs_and_keeps_outcomes() {
+        let directory = tempfile::tempdir().unwrap();
+        let (reports, mut reported) = unbounded_channel();
+        let shared = Arc::new(Shared {
+            clock: clock(),
+            ledger: Mutex::new(Ledger::new(Memory::default())),
+            acknowledged: Notify::new(),
+        });
+        let mut writer = Writer {
+            path: directory.path().join("journal"),
+            file: OpenOptions::new().write(true).open("/dev/full").unwrap(),
+            length: 0,
+            compact_at: u64::MAX,
+            shared,
+            reports,
+            _lock: lock(directory.path()).unwrap(),
+        };
+        let report = Report { run_id: 1, triggered_at: at(0), outcome: Outcome::TimedOut };
+        let (reply, written) = oneshot::channel();
+        let taken = Entry::Accepted(Record::Accepted { run_id: 2, triggered_at: at(0) }, reply);
+        let rest = writer.commit(vec![Entry::Finished(report.clone()), taken]);
+        assert!(written.await.unwrap().is_err());
+        assert_eq!(rest.len(), 1);
+        assert!(reported.try_recv().is_err());
+        // Somebody makes room.
+        writer.file = File::create(&writer.path).unwrap();
+        assert!(writer.commit(rest).is_empty());
+        assert_eq!(reported.recv().await.unwrap(), report);
     }
 
     fn open(directory: &Path) -> (Journal, UnboundedReceiver<Report>) {

@@ -111,14 +111,9 @@ impl Ledger {
         reports
     }
 
-    /// The lines of a new journal that says the same.
-    pub fn lines(&self) -> String {
-        let mut lines = String::new();
-        for (run_id, at) in &self.order {
-            Record::Done { run_id: *run_id, at: *at }.write(&mut lines);
-        }
-        self.open.values().for_each(|record| record.write(&mut lines));
-        lines
+    /// What a new journal has to say. Quick, since everyone waits meanwhile.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { done: self.order.clone(), open: self.open.values().cloned().collect() }
     }
 
     fn forget_old(&mut self, now: Timestamp) {
@@ -129,6 +124,24 @@ impl Ledger {
             self.order.pop_front();
             self.done.remove(&run_id);
         }
+    }
+}
+
+/// A ledger at one moment.
+pub(crate) struct Snapshot {
+    done: VecDeque<(i64, Timestamp)>,
+    open: Vec<Record>,
+}
+
+impl Snapshot {
+    /// The lines of a journal that says the same.
+    pub fn lines(&self) -> String {
+        let mut lines = String::new();
+        for (run_id, at) in &self.done {
+            Record::Done { run_id: *run_id, at: *at }.write(&mut lines);
+        }
+        self.open.iter().for_each(|record| record.write(&mut lines));
+        lines
     }
 }
 
@@ -178,7 +191,7 @@ mod tests {
             .into_iter()
             .for_each(|record| ledger.note(record));
         let mut again = Ledger::new(MEMORY);
-        ledger.lines().lines().for_each(|line| again.note(Record::read(line).unwrap()));
+        ledger.snapshot().lines().lines().for_each(|line| again.note(Record::read(line).unwrap()));
         assert_eq!(again.unfinished(), ledger.unfinished());
         assert_eq!(again.unacknowledged(), ledger.unacknowledged());
         assert_eq!(again.standing(3), Standing::Done);

@@ -228,6 +228,23 @@ async fn logs_come_by_the_page_and_nothing_else_does() {
 }
 
 #[tokio::test]
+async fn our_own_centre_says_which_attempt_it_is() {
+    let centre = Centre::start(Lineage::L33).await;
+    let directory = tempfile::tempdir().unwrap();
+    let attempt = Job::new("attempt", |ctx: Context| async move { format!("{:?}", ctx.attempt()) });
+    let executor = builder(&centre, directory.path()).job(attempt).start().await.unwrap();
+    for (run_id, header, expected) in [
+        (100, "Tickwright-Attempt: 3\r\n", "Some(3)"),
+        (200, "Tickwright-Attempt: many\r\n", "None"),
+        (300, "", "None"),
+    ] {
+        let head = format!("POST /run HTTP/1.1\r\nHost: x\r\nXXL-JOB-ACCESS-TOKEN: {TOKEN}\r\n{header}");
+        send(executor.local_address(), &head, Some(&trigger(run_id, "attempt", "").to_string())).await;
+        assert_eq!(centre.result(run_id).await, (200, expected.to_owned()));
+    }
+}
+
+#[tokio::test]
 async fn a_connection_serves_many_calls() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let (_executor, to, _centre, _directory) = executor().await;
