@@ -142,6 +142,12 @@ impl Faulty {
         self.world.is_outage() || self.gate.is_cut()
     }
 
+    /// The node has compared its clock with the database's.
+    fn beat(&self) {
+        let (at, skew) = (self.world.now(), self.clock.skew());
+        self.world.evidence().beats.push(Beat { at, node: self.node, skew });
+    }
+
     fn trouble(&self, from: Ms, severe: bool) {
         let until = self.world.now() + AFTERMATH;
         self.world.trouble(self.node, from, until, severe);
@@ -260,16 +266,16 @@ fn nothing<T>(_: &mut Evidence, _: Ms, _: &T) {}
 #[async_trait]
 impl Store for Faulty {
     async fn join(&self, name: &str, lease: Duration) -> Result<Joined, StoreError> {
-        self.call("join", self.store.join(name, lease), |evidence, at, joined: &Joined| {
-            // Its earlier lives are over.
-            evidence
-                .leases
-                .iter_mut()
-                .filter(|(node, _)| node.name == name)
-                .for_each(|(_, until)| *until = at);
-            evidence.leases.insert(joined.node.clone(), at + lease.as_millis() as Ms);
-        })
-        .await
+        let joined = self
+            .call("join", self.store.join(name, lease), |evidence, at, joined: &Joined| {
+                // Its earlier lives are over.
+                let earlier = evidence.leases.iter_mut().filter(|(node, _)| node.name == name);
+                earlier.for_each(|(_, until)| *until = at);
+                evidence.leases.insert(joined.node.clone(), at + lease.as_millis() as Ms);
+            })
+            .await?;
+        self.beat();
+        Ok(joined)
     }
 
     async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<Heartbeat, StoreError> {
@@ -278,8 +284,7 @@ impl Store for Faulty {
                 evidence.leases.insert(node.clone(), at + lease.as_millis() as Ms);
             })
             .await?;
-        let (at, skew) = (self.world.now(), self.clock.skew());
-        self.world.evidence().beats.push(Beat { at, node: self.node, skew });
+        self.beat();
         Ok(beat)
     }
 

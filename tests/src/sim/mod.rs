@@ -167,8 +167,8 @@ async fn settle(world: &Arc<World>, store: &dyn Store, executors: &Executors, jo
 /// An alert whose delivery failed is tried again after half a minute.
 const ALERTS_OUT: Ms = 34_000;
 
-/// A run is over 120 s after its executor died, a job's time plus 30 s after it was sent.
-const SETTLE_MAX: Ms = 150_000;
+/// A run is over 120 s after its executor died, and may then be tried three times more, each time by one that is dead.
+const SETTLE_MAX: Ms = 900_000;
 
 async fn create_jobs(world: &Arc<World>, store: &dyn Store, app: AppId) -> Vec<JobId> {
     let planned = plan::jobs(&world.plan, app);

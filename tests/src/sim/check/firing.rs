@@ -307,7 +307,8 @@ fn no_loss(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
     for span in &timeline.spans {
         let State::On(number) = span.state else { continue };
         let spec = &timeline.specs[number];
-        let may_wait = matches!(spec.overlap, Overlap::Wait);
+        // A run of these may have to wait, or be replaced before it was sent.
+        let may_wait = matches!(spec.overlap, Overlap::Wait | Overlap::Replace);
         if matches!(spec.schedule, Schedule::FixedDelay { .. } | Schedule::Never) || may_wait {
             continue;
         }
@@ -484,6 +485,10 @@ fn delays_go_on(case: &mut Case<'_>, job: JobId) {
     let span = &timeline.spans[index];
     let State::On(number) = span.state else { return };
     let Schedule::FixedDelay { delay } = timeline.specs[number].schedule else { return };
+    // Where runs must not overlap, one by hand may hold it up.
+    if timeline.specs[number].overlap.is_exclusive() {
+        return;
+    }
     let scheduled: Vec<&Facts> = case
         .evidence
         .ledger

@@ -107,7 +107,14 @@ impl Timeline {
     pub fn may_fire_at(&self, instant: Ms) -> bool {
         match self.at(instant) {
             State::Off => false,
-            State::On(spec) => is_instant(&self.specs[spec], instant),
+            State::On(spec) if is_instant(&self.specs[spec], instant) => true,
+            // Until a change is acknowledged, what it finds on its way out may still arrive.
+            State::On(_)
+                if !self.changes.iter().any(|(asked, acked)| *asked <= instant && instant <= *acked) =>
+            {
+                false
+            }
+            State::On(_) => self.specs.iter().any(|spec| is_instant(spec, instant)),
             State::Unsure => self.specs.iter().any(|spec| is_instant(spec, instant)),
         }
     }
