@@ -28,15 +28,9 @@ async fn every_accepted_run_is_reported_and_none_is_run_twice() {
     let directory = tempfile::tempdir().unwrap();
     let mut sent: Vec<i64> = Vec::new();
     let mut accepted: BTreeSet<i64> = BTreeSet::new();
-    // Where each process's reports begin, and whether answers to them were lost.
-    let mut generations: Vec<(usize, bool)> = Vec::new();
     for round in 0..ROUNDS {
-        let loses_answers = random.bool();
-        generations.push((centre.results().len(), loses_answers));
-        if loses_answers {
-            centre.plan([Fault::LoseAnswer]);
-        }
-        let (mut child, to) = start(&centre, directory.path()).await;
+        centre.plan(random.bool().then_some(Fault::LoseAnswer));
+        let (mut child, to) = start(&centre, directory.path(), round).await;
         let fresh: Vec<i64> = (0..RUNS_PER_ROUND).map(|n| round as i64 * RUNS_PER_ROUND + n + 1).collect();
         let mut requests = fresh.clone();
         // What was sent before is sent again, whatever became of it.
@@ -54,8 +48,7 @@ async fn every_accepted_run_is_reported_and_none_is_run_twice() {
         }
     }
     centre.plan([]);
-    generations.push((centre.results().len(), false));
-    let (mut child, _) = start(&centre, directory.path()).await;
+    let (mut child, _) = start(&centre, directory.path(), ROUNDS).await;
     centre
         .until("all results", |centre| {
             let reported: BTreeSet<i64> = centre.results().iter().map(|item| item.log_id).collect();
@@ -91,11 +84,10 @@ async fn every_accepted_run_is_reported_and_none_is_run_twice() {
         }
     }
     // A process reports a run once, unless the answer is lost.
-    let results = centre.results();
-    for (number, (begin, loses_answers)) in generations.iter().enumerate() {
-        let end = generations.get(number + 1).map_or(results.len(), |(begin, _)| *begin);
-        let ids: BTreeSet<i64> = results[*begin..end].iter().map(|item| item.log_id).collect();
-        assert!(*loses_answers || ids.len() == end - begin, "process {number} repeated itself");
+    let mut seen = BTreeSet::new();
+    for (process, run_id) in centre.senders() {
+        let is_first = seen.insert((process.clone(), run_id));
+        assert!(is_first || centre.kept_waiting(&process), "{process} reported run {run_id} twice");
     }
     println!("{} runs accepted, {} reported", accepted.len(), outcomes.len());
     assert!(!accepted.is_empty());
@@ -118,14 +110,15 @@ async fn ask(to: SocketAddr, run_id: i64) -> Option<i64> {
     answer.contains(r#"{"code":200,"#).then_some(run_id)
 }
 
-/// Starts this very program as an executor.
-async fn start(centre: &Centre, directory: &Path) -> (Child, SocketAddr) {
+/// Starts this very program as an executor, under a name of its own.
+async fn start(centre: &Centre, directory: &Path, number: usize) -> (Child, SocketAddr) {
     let address = directory.join("address");
     let _ = fs::remove_file(&address);
     let child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "the_executor_that_is_killed"])
         .env("TEST_CENTRE", centre.url())
         .env("TEST_DIRECTORY", directory)
+        .env("TEST_APP", format!("process-{number}"))
         .stdout(Stdio::null())
         .spawn()
         .expect("this program runs");
@@ -144,9 +137,8 @@ async fn start(centre: &Centre, directory: &Path) -> (Child, SocketAddr) {
 /// What the test above starts and kills. By itself, it has nothing to do.
 #[test]
 fn the_executor_that_is_killed() {
-    let (Ok(centre), Ok(directory)) = (std::env::var("TEST_CENTRE"), std::env::var("TEST_DIRECTORY")) else {
-        return;
-    };
+    let variables = ["TEST_CENTRE", "TEST_DIRECTORY", "TEST_APP"].map(std::env::var);
+    let [Ok(centre), Ok(directory), Ok(app)] = variables else { return };
     let directory = Path::new(&directory).to_owned();
     let notes = directory.join("work");
     let work = Job::new("work", move |ctx: Context| {
@@ -163,7 +155,7 @@ fn the_executor_that_is_killed() {
         }
     });
     tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let builder = Executor::builder("app").centre(centre).token(TOKEN).listen("127.0.0.1:0");
+        let builder = Executor::builder(app).centre(centre).token(TOKEN).listen("127.0.0.1:0");
         let executor = builder.directory(directory.join("executor")).job(work).start().await.unwrap();
         fs::write(directory.join("address.new"), executor.local_address().to_string()).unwrap();
         fs::rename(directory.join("address.new"), directory.join("address")).unwrap();

@@ -41,7 +41,10 @@ struct State {
     registered: Vec<String>,
     removed: Vec<String>,
     results: Vec<CallbackItem>,
-    calls: usize,
+    /// Which application sent which result.
+    senders: Vec<(String, i64)>,
+    /// Applications that were not told that their results were taken.
+    kept_waiting: Vec<String>,
     refused: usize,
     faults: Vec<Fault>,
 }
@@ -103,10 +106,11 @@ impl Centre {
                     Some(Fault::Status500) => return status(StatusCode::INTERNAL_SERVER_ERROR),
                     Some(Fault::Refuse) => self.fail("boom"),
                     Some(Fault::LoseAnswer) => {
-                        self.take(&body);
+                        self.take(&body, app);
+                        self.state().kept_waiting.extend(app.map(str::to_owned));
                         return status(StatusCode::BAD_GATEWAY);
                     }
-                    None => self.take(&body),
+                    None => self.take(&body, app),
                 },
                 _ => self.fail("invalid request, uri-mapping not found."),
             }
@@ -126,10 +130,9 @@ impl Centre {
     }
 
     /// Strict as the real ones: the wrong shape is refused, before any effect.
-    fn take(&self, body: &[u8]) -> Value {
+    fn take(&self, body: &[u8], app: Option<&str>) -> Value {
         let is_array = body.first() == Some(&b'[');
         let mut state = self.state();
-        state.calls += 1;
         match (self.shared.lineage.callback_shape(), is_array) {
             (CallbackShape::Object, true) => {
                 state.refused += 1;
@@ -154,7 +157,11 @@ impl Centre {
             assert!(raw.as_array().is_some_and(|items| items.iter().all(has_result)), "{raw}");
         }
         let items = read_callbacks(body).expect("results");
-        state.results.extend(items.into_iter().map(|item| item.expect("a result")));
+        for item in items {
+            let item = item.expect("a result");
+            state.senders.push((app.unwrap_or_default().to_owned(), item.log_id));
+            state.results.push(item);
+        }
         drop(state);
         self.ok()
     }
@@ -177,13 +184,23 @@ impl Centre {
         self.state().faults.pop()
     }
 
-    /// Faults to come, the last first.
+    /// Faults to come, the last first, instead of those planned before.
     pub fn plan(&self, faults: impl IntoIterator<Item = Fault>) {
-        self.state().faults.extend(faults);
+        self.state().faults = faults.into_iter().collect();
     }
 
     pub fn results(&self) -> Vec<CallbackItem> {
         self.state().results.clone()
+    }
+
+    /// Which application sent which result, in order.
+    pub fn senders(&self) -> Vec<(String, i64)> {
+        self.state().senders.clone()
+    }
+
+    /// Whether an answer to this application was lost.
+    pub fn kept_waiting(&self, app: &str) -> bool {
+        self.state().kept_waiting.iter().any(|kept| kept == app)
     }
 
     pub fn registered(&self) -> Vec<String> {
