@@ -106,8 +106,7 @@ impl Ender for After {
             Outcome::Cancelled(_) | Outcome::Dropped(..) => {}
             failure => {
                 let attempt = run.attempt - u32::from(self.bugs.has(Sabotage::OneRetryTooMany));
-                let delay =
-                    if plan::is_stopped(job, run) { None } else { job.spec.retry.delay_after(attempt) };
+                let delay = if run.recalled { None } else { job.spec.retry.delay_after(attempt) };
                 follow.retry_at = delay.map(|delay| (self.now + delay).max(run.scheduled_at));
                 if follow.retry_at.is_none() && job.spec.alert {
                     follow.alert = Some(failure.message().to_owned());
@@ -244,11 +243,8 @@ mod tests {
         check(&job, 1, Outcome::Cancelled("by hand".into()), None, false);
         check(&job, 1, Outcome::Succeeded("done".into()), None, false);
         // Somebody stopped the job: it is not tried again.
-        job.enabled = false;
-        check(&job, 1, failed(), None, true);
-        // A schedule that came to its end is not stopped.
-        job.spec.schedule = Schedule::once(ms(40_000));
-        check(&job, 1, failed(), Some(53_000), false);
+        let recalled = Run { recalled: true, ..run(1, RunState::Running, 40_000) };
+        assert_eq!(follow(&job, &recalled, failed()).retry_at, None);
     }
 
     #[test]

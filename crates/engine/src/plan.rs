@@ -70,8 +70,8 @@ impl Planner for Tick<'_> {
     }
 
     fn assign(&self, job: &Job, run: &Run) -> Assignment {
-        if is_stopped(job, run) {
-            return Assignment::Cancel("its job was stopped".into());
+        if run.recalled {
+            return Assignment::Cancel("its job was stopped or changed before it was sent".into());
         }
         if job.spec.overlap.is_exclusive() {
             if run.due_at > self.now {
@@ -154,14 +154,6 @@ impl Tick<'_> {
 /// whose runs must not overlap is decided upon only when it is due, since the other run may end until then.
 pub(crate) fn claim_at(job: &Job, fire_at: Timestamp) -> Timestamp {
     if job.spec.overlap.is_exclusive() { fire_at } else { fire_at - LOOK_AHEAD }
-}
-
-/// Whether somebody stopped the job that made this run; then it is not sent, nor tried again. A schedule that has simply
-/// reached its end is not stopped.
-pub(crate) fn is_stopped(job: &Job, run: &Run) -> bool {
-    let goes_on = matches!(job.spec.schedule, Schedule::FixedDelay { .. })
-        || job.spec.next_after(run.scheduled_at).is_some();
-    !job.enabled && run.origin.is_scheduled() && goes_on
 }
 
 /// The instants of a job's schedule, from its next fire on.

@@ -118,7 +118,8 @@ pub trait Store: Send + Sync {
 
     /// Starts, stops, edits or deletes a job, effective at the database's now, and cancels what is claimed or
     /// waiting and no longer wanted: what nobody has claimed at once, what a node has by asking it
-    /// (`Cancelling`, under the version the node knows). The change may be acknowledged when [`cancelling`](Store::cancelling) says 0.
+    /// (`Cancelling`, under the version the node knows). Runs that an executor has, or may have, are marked
+    /// [`recalled`](Run::recalled) by a stop or delete. The change may be acknowledged when [`cancelling`](Store::cancelling) says 0.
     async fn control(
         &self,
         job: JobId,

@@ -53,6 +53,8 @@ pub struct Run {
     pub check_at: Timestamp,
     /// Since when its executor has not answered (or denied knowing it), while that is so.
     pub doubt_since: Option<Timestamp>,
+    /// Control wanted it gone: should it prove unsent it is cancelled, and it is not tried again.
+    pub recalled: bool,
     /// The executor chosen for it.
     pub address: Option<String>,
     /// A parameter for this run instead of the job's.

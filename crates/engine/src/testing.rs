@@ -47,6 +47,7 @@ pub(crate) fn run(id: i64, state: RunState, due: i64) -> Run {
         due_at: ms(due),
         check_at: ms(due),
         doubt_since: None,
+        recalled: false,
         address: None,
         param: None,
     }

@@ -316,6 +316,7 @@ fn sent_orders(job: &Job, ended: Vec<Run>) -> impl Iterator<Item = Order> {
 /// writing down what became of it, and that still counts.
 pub fn asked_to_cancel(mut run: Run) -> Option<Run> {
     run.state = run.state.after(RunEvent::AskCancel).ok()?;
+    run.recalled = true;
     Some(run)
 }
 

@@ -102,12 +102,14 @@ pub async fn control(
         Control::Stop => {
             settle(s, tables, &job, at, Unclaimed::Cancelled, planner).await?;
             jobs::set_next(s, id, NextFire::Never).await?;
-            cancel(s, tables, &job, at, |run| run.origin.is_scheduled()).await?
+            recall(s, id, true).await?;
+            cancel(s, tables, id, at, |run| run.origin.is_scheduled()).await?
         }
         Control::Edit { spec, revision } => edit(s, tables, job, at, spec, *revision, planner).await?,
         Control::Delete => {
             settle(s, tables, &job, at, Unclaimed::Cancelled, planner).await?;
-            let asked = cancel(s, tables, &job, at, |_| true).await?;
+            recall(s, id, false).await?;
+            let asked = cancel(s, tables, id, at, |_| true).await?;
             s.delete("tw_job", "job_id", &[id.0]).await?;
             s.delete("xxl_job_info", "id", &[id.0]).await?;
             s.delete("xxl_job_logglue", "job_id", &[id.0]).await?;
@@ -173,7 +175,7 @@ async fn edit(
     }
     jobs::check(tables, spec)?;
     check_key(s, spec, Some(job.id)).await?;
-    let asked = cancel(s, tables, &job, at, |run| {
+    let asked = cancel(s, tables, job.id, at, |run| {
         run.origin.is_scheduled() && run.attempt == 1 && run.scheduled_at > at
     })
     .await?;
@@ -248,21 +250,29 @@ const SETTLE_MAX: usize = 1000;
 
 /// Cancels the unsent runs that `unwanted` names: at once where nobody has them, by asking where a node does. Returns
 /// how many runs of the job nodes are asked about.
-async fn cancel(
+pub async fn cancel(
     s: &mut dyn Session,
     tables: &Tables,
-    job: &Job,
+    job: JobId,
     at: Timestamp,
     unwanted: impl Fn(&Run) -> bool + Send,
 ) -> Result<u64, SessionError> {
     let tail = "WHERE job_id = ? AND state IN (0, 1) ORDER BY log_id";
-    let open = runs::select(s, tail, &[job.id.0.into()], Lock::Wait).await?;
+    let open = runs::select(s, tail, &[job.0.into()], Lock::Wait).await?;
     let (waiting, claimed): (Vec<Run>, Vec<Run>) =
         open.into_iter().filter(unwanted).partition(|run| run.state == RunState::Waiting);
     let asked: Vec<Run> = claimed.into_iter().filter_map(asked_to_cancel).collect();
     runs::save(s, &asked).await?;
     close_cancelled(s, tables, at, waiting).await?;
-    cancelling(s, job.id).await
+    cancelling(s, job).await
+}
+
+/// Marks the runs that executors have, or may have: they go on, but are not sent or tried again.
+pub async fn recall(s: &mut dyn Session, job: JobId, scheduled_only: bool) -> Result<(), SessionError> {
+    let kinds = if scheduled_only { " AND kind < 3" } else { "" };
+    let sql = format!("UPDATE tw_fire SET recalled = 1 WHERE job_id = ? AND state IN (3, 4){kinds}");
+    s.execute(&sql, &[job.0.into()]).await?;
+    Ok(())
 }
 
 async fn close_cancelled(
@@ -316,7 +326,8 @@ pub async fn answer_cancel(
             Some(to) => {
                 check_sent(&run, to)?;
                 if let Some(job) = job {
-                    move_past(s, job, &run, planner.next_after(job, run.scheduled_at)).await?;
+                    move_past(s, tables, job, &run, planner.next_after(job, run.scheduled_at)).await?;
+                    run.recalled = !stands_for_an_instant(job, &run);
                 }
                 moves::go(&mut run, to);
                 moved.push(run);
@@ -325,6 +336,12 @@ pub async fn answer_cancel(
     }
     runs::save(s, &moved).await?;
     close_cancelled(s, tables, now, cancelled).await
+}
+
+/// Whether the schedule the job has now fires at the run's instant too: then the run stands for that.
+fn stands_for_an_instant(job: &Job, run: &Run) -> bool {
+    let just_before = Timestamp::from_millis(run.scheduled_at.as_millis() - 1);
+    job.enabled && job.spec.next_after(just_before) == Some(run.scheduled_at)
 }
 
 fn check_sent(run: &Run, to: &To) -> Result<(), StoreError> {
@@ -369,24 +386,32 @@ async fn rearm_unsent(
     Ok(())
 }
 
-/// Moves the job's next fire to `next` if it is not after the run's instant, so that this does not fire twice.
+/// A run of the job was sent though its schedule had changed: its instant must not fire again. Moves the job's next fire
+/// past it, to `next`; instants of the new schedule before it are opened, since nobody else will.
 pub async fn move_past(
     s: &mut dyn Session,
+    tables: &Tables,
     job: &Job,
     run: &Run,
     next: NextFire,
 ) -> Result<(), SessionError> {
-    let Some(old) = job.next_fire_at.filter(|at| run.origin.is_scheduled() && *at <= run.scheduled_at) else {
+    let sql = "SELECT trigger_next_time FROM xxl_job_info WHERE id = ? AND trigger_status = 1";
+    let rows = s.query(sql, &[job.id.0.into()], Lock::Wait).await?;
+    let next_fire_at = rows.into_iter().next().map(|row| row.read().instant()).transpose()?;
+    let Some(from) =
+        next_fire_at.filter(|at| run.origin.is_scheduled() && *at <= run.scheduled_at && at.as_millis() > 0)
+    else {
         return Ok(());
     };
-    // Somebody may stop or edit the job at this moment, and that counts.
-    let sql = "UPDATE xxl_job_info SET trigger_last_time = ? \
-               WHERE id = ? AND trigger_status = 1 AND trigger_next_time = ?";
-    if s.execute(sql, &[run.scheduled_at.into(), job.id.0.into(), old.into()]).await? == 0 {
-        return Err(SessionError::Collision(format!("job {} was changed meanwhile", job.id)));
-    }
+    let before = std::iter::successors(Some(from), |at| job.spec.next_after(*at));
+    let before = before.take_while(|at| *at < run.scheduled_at).take(BEFORE_MAX);
+    let openings = before.map(|at| Opening { run: runs::waiting(job.id, Origin::Schedule, at, at), job });
+    runs::open(s, tables, openings.collect()).await?;
     jobs::set_next(s, job.id, next).await
 }
+
+/// Between a change and a run that was sent nevertheless lie no more than the look-ahead and a dead node's lease.
+const BEFORE_MAX: usize = 10_000;
 
 // ── Runs by hand ────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -17,7 +17,8 @@ use crate::sql_store::Tables;
 
 /// The columns of `tw_fire` in the order of [`read`].
 const COLUMNS: &str = "log_id, fire_id, job_id, scheduled_ms, kind, cause, shard, shards, attempt, retry_of, depth, \
-                       state, version, node, epoch, due_ms, check_ms, doubt_ms, address, param";
+                       state, version, node, epoch, due_ms, check_ms, doubt_ms, recalled, address, \
+                       param";
 
 /// Reads the open runs that `tail` finds.
 pub async fn select(
@@ -73,6 +74,7 @@ fn read(row: Row) -> Result<Run, SessionError> {
         due_at: row.instant()?,
         check_at: row.instant()?,
         doubt_since: row.maybe_instant()?,
+        recalled: row.int()? != 0,
         address: row.maybe_text()?,
         param: row.maybe_text()?,
     })
@@ -116,6 +118,7 @@ pub fn waiting(job: JobId, origin: Origin, scheduled_at: Timestamp, due_at: Time
         due_at,
         check_at: due_at,
         doubt_since: None,
+        recalled: false,
         address: None,
         param: None,
     }
@@ -203,7 +206,7 @@ pub fn sharding(shard: Shard) -> Value {
     if shard.total > 1 { format!("{}/{}", shard.index, shard.total).into() } else { Value::Null }
 }
 
-const FIRE_COLUMNS: [&str; 20] = [
+const FIRE_COLUMNS: [&str; 21] = [
     "log_id",
     "fire_id",
     "job_id",
@@ -222,6 +225,7 @@ const FIRE_COLUMNS: [&str; 20] = [
     "due_ms",
     "check_ms",
     "doubt_ms",
+    "recalled",
     "address",
     "param",
 ];
@@ -247,6 +251,7 @@ fn fire_row(run: &Run) -> Vec<Value> {
         run.due_at.into(),
         run.check_at.into(),
         run.doubt_since.into(),
+        i64::from(run.recalled).into(),
         run.address.as_deref().into(),
         run.param.as_deref().into(),
     ]
@@ -259,8 +264,10 @@ pub async fn save(s: &mut dyn Session, runs: &[Run]) -> Result<(), SessionError>
     if runs.is_empty() {
         return Ok(());
     }
-    let columns =
-        ["shard", "shards", "state", "version", "node", "epoch", "due_ms", "check_ms", "doubt_ms", "address"];
+    let columns = [
+        "shard", "shards", "state", "version", "node", "epoch", "due_ms", "check_ms", "doubt_ms", "recalled",
+        "address",
+    ];
     let row = |run: &Run| -> Vec<Value> {
         vec![
             run.id.0.into(),
@@ -273,6 +280,7 @@ pub async fn save(s: &mut dyn Session, runs: &[Run]) -> Result<(), SessionError>
             run.due_at.into(),
             run.check_at.into(),
             run.doubt_since.into(),
+            i64::from(run.recalled).into(),
             run.address.as_deref().into(),
         ]
     };

@@ -171,16 +171,10 @@ fn what_was_due_before_a_schedule_changes_is_still_accounted_for() {
 }
 
 #[test]
-fn a_run_of_a_stopped_job_is_not_sent_unless_somebody_asked_for_it() {
+fn a_recalled_run_is_not_sent() {
     let tick = Tick::new(ms(10_000), &Three, Bugs::default());
-    let mut stopped = each_second(20_000);
-    stopped.enabled = false;
-    let by_hand = waiting_run(9_000);
-    let scheduled = Run { origin: Origin::Schedule, ..by_hand.clone() };
-    assert!(matches!(tick.assign(&stopped, &scheduled), Assignment::Cancel(_)));
-    assert!(matches!(tick.assign(&stopped, &by_hand), Assignment::Send(_)));
-    stopped.spec.schedule = Schedule::once(ms(9_000));
-    assert!(matches!(tick.assign(&stopped, &scheduled), Assignment::Send(_)), "it has only come to its end");
+    let recalled = Run { recalled: true, ..waiting_run(9_000) };
+    assert!(matches!(tick.assign(&each_second(20_000), &recalled), Assignment::Cancel(_)));
 }
 
 #[test]

@@ -132,7 +132,8 @@ async fn follow(
         }
         if run.state == RunState::Cancelling {
             // It was sent after all, so its instant must not fire again under the schedule it was cancelled for.
-            control::move_past(s, &stored.job, run, next_after(&stored.job, run.scheduled_at)).await?;
+            control::move_past(s, tables, &stored.job, run, next_after(&stored.job, run.scheduled_at))
+                .await?;
         }
     }
     next.write(s, tables, jobs).await?;

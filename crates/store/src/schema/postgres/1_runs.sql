@@ -57,6 +57,7 @@ CREATE TABLE IF NOT EXISTS tw_fire (
     due_ms BIGINT NOT NULL,
     check_ms BIGINT NOT NULL,
     doubt_ms BIGINT,
+    recalled SMALLINT NOT NULL DEFAULT 0,
     address VARCHAR(255),
     param TEXT,
     UNIQUE (job_id, scheduled_ms, kind, cause, shard, attempt)

@@ -57,6 +57,7 @@ CREATE TABLE IF NOT EXISTS tw_fire (
     due_ms INTEGER NOT NULL,
     check_ms INTEGER NOT NULL,
     doubt_ms INTEGER,
+    recalled INTEGER NOT NULL DEFAULT 0,
     address VARCHAR(255),
     param TEXT,
     UNIQUE (job_id, scheduled_ms, kind, cause, shard, attempt)
