@@ -41,31 +41,37 @@ impl Engine {
         in_doubt: &mut bool,
         wakes: &mut BTreeSet<Timestamp>,
     ) -> Result<Duration, StoreError> {
-        if !self.status().may_claim {
+        if !self.may_claim() {
             return Ok(HELD_BACK);
         }
         let node = self.node();
-        self.outbox().begin_claim();
         if std::mem::take(in_doubt) {
+            self.outbox().begin_claim();
             let owned = self.inner.store.owned(&node).await.inspect_err(|_| *in_doubt = true)?;
             self.put_into_outbox(Claim { orders: owned, ..Claim::default() }).await;
         }
         let mut next_at = None;
         loop {
-            if self.outbox().len() >= HELD_MAX {
-                return Ok(HELD_BACK);
+            let mut more = false;
+            for what in [Due::Runs, Due::Jobs] {
+                // Runs first: those of a job are older than what its schedule brings. Asked each time: a claim may take long, and the clock be found wrong meanwhile.
+                if !self.may_claim() {
+                    return Ok(HELD_BACK);
+                }
+                self.outbox().begin_claim();
+                let now = self.now();
+                let slots = self.life().as_ref().expect("loops run only after joining").slots(now);
+                let tick = Tick::new(now, &*self.inner.router, self.inner.options.bugs);
+                let store = &self.inner.store;
+                let claim = match what {
+                    Due::Jobs => store.claim_due(&node, now, slots, BATCH_MAX, &tick).await?,
+                    Due::Runs => store.claim_waiting(&node, now, slots, BATCH_MAX, &tick).await?,
+                };
+                more |= claim.more;
+                next_at = [next_at, claim.next_at].into_iter().flatten().min();
+                wakes.extend(tick.into_wakes());
+                self.put_into_outbox(claim).await;
             }
-            self.outbox().begin_claim();
-            let now = self.now();
-            let slots = self.life().as_ref().expect("loops run only after joining").slots(now);
-            let tick = Tick::new(now, &*self.inner.router, self.inner.options.bugs);
-            let due = self.inner.store.claim_due(&node, now, slots, BATCH_MAX, &tick).await?;
-            let waiting = self.inner.store.claim_waiting(&node, now, slots, BATCH_MAX, &tick).await?;
-            let more = due.more || waiting.more;
-            next_at = [next_at, due.next_at, waiting.next_at].into_iter().flatten().min();
-            wakes.extend(tick.into_wakes());
-            self.put_into_outbox(due).await;
-            self.put_into_outbox(waiting).await;
             if !more {
                 let now = self.now();
                 *wakes = wakes.split_off(&(now + Duration::from_millis(1)));
@@ -76,6 +82,10 @@ impl Engine {
                 return Ok(wakes.first().map_or(poll, |at| at.duration_since(now).min(poll)));
             }
         }
+    }
+
+    fn may_claim(&self) -> bool {
+        self.status().may_claim && self.outbox().len() < HELD_MAX
     }
 
     async fn put_into_outbox(&self, claim: Claim) {
@@ -96,7 +106,13 @@ impl Engine {
     }
 }
 
-/// Jobs per transaction: it commits in milliseconds, and the round trip is not the limit.
+/// What there is to claim.
+enum Due {
+    Jobs,
+    Runs,
+}
+
+/// Rows per transaction: it commits in milliseconds, and the round trip is not the limit.
 const BATCH_MAX: usize = 500;
 
 /// Runs in hand, above which nothing more is claimed: they are rows, other nodes may have them.
