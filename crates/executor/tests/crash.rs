@@ -30,7 +30,7 @@ async fn every_accepted_run_is_reported_and_none_is_run_twice() {
     let mut accepted: BTreeSet<i64> = BTreeSet::new();
     for round in 0..ROUNDS {
         centre.plan(random.bool().then_some(Fault::LoseAnswer));
-        let (mut child, to) = start(&centre, directory.path(), round).await;
+        let (child, to) = start(&centre, directory.path(), round).await;
         let fresh: Vec<i64> = (0..RUNS_PER_ROUND).map(|n| round as i64 * RUNS_PER_ROUND + n + 1).collect();
         let mut requests = fresh.clone();
         // What was sent before is sent again, whatever became of it.
@@ -41,22 +41,20 @@ async fn every_accepted_run_is_reported_and_none_is_run_twice() {
         // While requests are read, while the disk is written, while handlers work, while results are sent.
         let longest = [2_000, 10_000, 100_000][random.usize(0..3)];
         tokio::time::sleep(Duration::from_micros(random.u64(0..longest))).await;
-        child.kill().unwrap();
-        child.wait().unwrap();
+        drop(child);
         for asked in asking {
             accepted.extend(asked.await.unwrap());
         }
     }
     centre.plan([]);
-    let (mut child, _) = start(&centre, directory.path(), ROUNDS).await;
+    let (child, _) = start(&centre, directory.path(), ROUNDS).await;
     centre
         .until("all results", |centre| {
             let reported: BTreeSet<i64> = centre.results().iter().map(|item| item.log_id).collect();
             accepted.is_subset(&reported)
         })
         .await;
-    child.kill().unwrap();
-    child.wait().unwrap();
+    drop(child);
 
     let work = fs::read_to_string(directory.path().join("work")).unwrap_or_default();
     let times =
@@ -111,7 +109,7 @@ async fn ask(to: SocketAddr, run_id: i64) -> Option<i64> {
 }
 
 /// Starts this very program as an executor, under a name of its own.
-async fn start(centre: &Centre, directory: &Path, number: usize) -> (Child, SocketAddr) {
+async fn start(centre: &Centre, directory: &Path, number: usize) -> (Process, SocketAddr) {
     let address = directory.join("address");
     let _ = fs::remove_file(&address);
     let child = Command::new(std::env::current_exe().expect("this program"))
@@ -122,6 +120,7 @@ async fn start(centre: &Centre, directory: &Path, number: usize) -> (Child, Sock
         .stdout(Stdio::null())
         .spawn()
         .expect("this program runs");
+    let child = Process(child);
     let started = async {
         loop {
             if let Some(address) = fs::read_to_string(&address).ok().and_then(|text| text.parse().ok()) {
@@ -132,6 +131,16 @@ async fn start(centre: &Centre, directory: &Path, number: usize) -> (Child, Sock
     };
     let address = tokio::time::timeout(Duration::from_secs(30), started).await.expect("it starts");
     (child, address)
+}
+
+/// Killed when dropped, by a failing test too.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// What the test above starts and kills. By itself, it has nothing to do.
