@@ -61,6 +61,10 @@ impl Engine {
     async fn write_endings(&self, endings: &[Ending], all_reports: bool) -> Vec<Result<Verdict, StoreError>> {
         let mut tries = 0;
         loop {
+            // What follows is due by the database's clock, which is not known before the first life.
+            while self.life().is_none() {
+                self.inner.clock.sleep(RETRY / 10).await;
+            }
             let now = self.now();
             let ender = After { now, bugs: self.inner.options.bugs };
             let error = match self.inner.store.complete(now, endings, &ender).await {

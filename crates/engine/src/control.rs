@@ -85,7 +85,7 @@ impl Engine {
 
     /// Runs the job now, whether or not it is started. The same `key` for the same job gives the same run again.
     pub async fn trigger(&self, job: JobId, key: i64, param: Option<String>) -> Result<RunId, StoreError> {
-        let trigger = Trigger { key, at: self.now(), param, address: None };
+        let trigger = Trigger { key, at: None, param, address: None };
         let mut tries = 0;
         loop {
             match self.inner.store.trigger(job, &trigger).await {

@@ -174,7 +174,8 @@ impl Instants<'_> {
 /// Takes the instants that are too late to be sent as if nothing had happened, and does what the job's policy says.
 fn missed(job: &Job, instants: &mut Instants<'_>, now: Timestamp, plan: &mut Plan) {
     let too_late = now - Misfire::GRACE - Duration::from_millis(1);
-    let mut range = Range::default();
+    // Each range is without gaps: those before the make-ups, and those after.
+    let (mut before, mut after) = (Range::default(), Range::default());
     let mut make_up = Vec::new();
     let mut left = MISSED_MAX;
     while left > 0
@@ -187,19 +188,22 @@ fn missed(job: &Job, instants: &mut Instants<'_>, now: Timestamp, plan: &mut Pla
             {
                 make_up.push(at);
             }
-            _ => range.add(at),
+            _ if make_up.is_empty() => before.add(at),
+            _ => after.add(at),
         }
     }
     // With more to come than one plan may count, the make-up is for the last of them.
     let all_seen = instants.next.is_none_or(|next| next > too_late);
     if job.spec.misfire == Misfire::FireOnce && all_seen {
-        make_up.extend(range.pop_last());
+        make_up.extend(before.pop_last());
     }
     let disposition = match job.spec.misfire {
         Misfire::FireOnce => Disposition::Coalesced,
         Misfire::Skip | Misfire::FireAll { .. } => Disposition::MisfireSkipped,
     };
-    plan.unsent.extend(range.into_unsent(disposition, "nobody could fire it in time"));
+    let ranges = [before, after].into_iter();
+    plan.unsent
+        .extend(ranges.filter_map(|range| range.into_unsent(disposition, "nobody could fire it in time")));
     plan.fires.extend(make_up.into_iter().map(|at| fire(job, at, Origin::Misfire)));
 }
 

@@ -137,7 +137,7 @@ pub trait Store: Send + Sync {
     /// on, and the job's next fire is moved past it, so that its instant does not fire twice).
     async fn answer_cancel(&self, answers: &[CancelAnswer], planner: &dyn Planner) -> Result<(), StoreError>;
 
-    /// Opens a run by hand, waiting, due at `at`. The same key for the same job gives the same run again.
+    /// Opens a run by hand, waiting. The same key for the same job gives the same run again.
     async fn trigger(&self, job: JobId, trigger: &Trigger) -> Result<RunId, StoreError>;
 
     // ── Reading ───────────────────────────────────────────────────────────────────────────────────────────
@@ -518,8 +518,8 @@ pub struct CancelAnswer {
 pub struct Trigger {
     /// Makes asking twice harmless.
     pub key: i64,
-    /// When.
-    pub at: Timestamp,
+    /// When; the database's now, if nothing is said.
+    pub at: Option<Timestamp>,
     /// Instead of the job's parameter.
     pub param: Option<String>,
     /// Instead of the job's route.

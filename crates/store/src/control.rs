@@ -432,14 +432,15 @@ pub async fn trigger(
         return Ok(RunId(row.read().int()?));
     }
     let stored = jobs::load_one(s, tables, job).await?.ok_or(StoreError::NoSuchJob(job))?;
+    let now = s.now().await?;
+    let at = trigger.at.unwrap_or(now);
     let run = Run {
         param: trigger.param.clone(),
         address: trigger.address.clone(),
-        ..runs::waiting(job, Origin::Manual { key: trigger.key }, trigger.at, trigger.at)
+        ..runs::waiting(job, Origin::Manual { key: trigger.key }, at, at)
     };
     let opened = runs::open(s, tables, vec![Opening { run, job: &stored.job }]).await?;
     let run = opened[0].id;
-    let now = s.now().await?;
     let columns = ["job_id", "trigger_key", "run_id", "at_ms"];
     let row = vec![job.0.into(), trigger.key.into(), run.0.into(), now.into()];
     s.insert(Columns { table: "tw_trigger", keys: &[], columns: &columns }, vec![row]).await?;

@@ -168,7 +168,7 @@ impl Bench {
     }
 
     pub async fn trigger(&self, job: JobId, key: i64) -> RunId {
-        let trigger = Trigger { key, at: self.now, param: None, address: None };
+        let trigger = Trigger { key, at: Some(self.now), param: None, address: None };
         self.store.trigger(job, &trigger).await.unwrap()
     }
 
