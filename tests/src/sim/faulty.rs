@@ -232,7 +232,11 @@ impl Planner for WatchedPlanner<'_> {
 
     fn assign(&self, job: &Job, run: &Run) -> Assignment {
         self.world.evidence().show(run);
-        self.inner.assign(job, run)
+        let assignment = self.inner.assign(job, run);
+        if !matches!(assignment, Assignment::Send(_)) {
+            self.world.note(|| format!("run {} of job {} is not sent: {assignment:?}", run.id, run.job));
+        }
+        assignment
     }
 
     fn settle(&self, job: &Job, at: Timestamp) -> engine::Plan {

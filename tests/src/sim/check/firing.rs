@@ -145,6 +145,10 @@ fn in_order(case: &mut Case<'_>) {
         if !simple || facts.attempt > 1 || !facts.origin.is_scheduled() || !seen.insert(attempt.run) {
             continue;
         }
+        // A run of the old schedule that left before it could be taken back is ahead of the new one's.
+        if timeline.is_changing(facts.scheduled_at - AHEAD, attempt.at) {
+            continue;
+        }
         *case.counts.checked.entry("order").or_default() += 1;
         let before = last.insert((facts.job, claim.life.clone()), (facts.scheduled_at, facts.id));
         if let Some((scheduled_at, run)) = before
@@ -268,6 +272,8 @@ fn nothing_silent(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
                 (0, cancelled) if cancelled.iter().any(|at| may_cancel(timeline, *at)) => {
                     continue;
                 }
+                // In doubt when the job was changed, found unsent only later: recalled, so not sent.
+                (0, cancelled) if cancelled.iter().any(|at| timeline.is_changing(instant - AHEAD, *at)) => continue,
                 // A later run took its place before it was sent.
                 (0, _) if spec.overlap == Overlap::Replace => continue,
                 (0, cancelled) => format!("cancelled at {cancelled:?}, when nobody changed the job"),
@@ -294,6 +300,9 @@ fn nothing_silent(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
 }
 
 /// Whether a run can have been cancelled then: while the job was changed, or because it was stopped.
+/// How long before its instant a run may be claimed.
+const AHEAD: Ms = engine::LOOK_AHEAD.as_millis() as Ms;
+
 fn may_cancel(timeline: &Timeline, at: Ms) -> bool {
     timeline.is_changing(at - 1_000, at) || !matches!(timeline.at(at), State::On(_))
 }

@@ -112,8 +112,9 @@ fn retries(case: &mut Case<'_>) {
             !matches!(ended.outcome, Outcome::Succeeded(_) | Outcome::Cancelled(_) | Outcome::Dropped(..));
         let timeline = &case.timelines[&facts.job];
         let allowed = timeline.specs.iter().map(|spec| spec.retry.count).min().unwrap_or_default();
-        let stays =
-            !timeline.is_changing(ended.at - 1_000, ended.at + RETRY_MAX) && timeline.deleted.is_none();
+        // A change of the job recalls its runs: they are not tried again.
+        let from = facts.scheduled_at.min(ended.at) - AHEAD;
+        let stays = !timeline.is_changing(from, ended.at + RETRY_MAX) && timeline.deleted.is_none();
         let in_force = !facts.origin.is_scheduled() || matches!(timeline.at(ended.at), State::On(_));
         let goes_on = !matches!(timeline.specs[0].schedule, cron::Schedule::Once { .. });
         // Where runs must not overlap, another may have taken its place.
@@ -133,6 +134,9 @@ fn retries(case: &mut Case<'_>) {
 
 /// The longest wait before a retry, and some time to claim it.
 const RETRY_MAX: Ms = 8_000;
+
+/// How long before its instant a run may be claimed.
+const AHEAD: Ms = engine::LOOK_AHEAD.as_millis() as Ms;
 
 /// I12: each success opens each child once, and nothing else does.
 fn children(case: &mut Case<'_>) {

@@ -1,0 +1,73 @@
+//! Thousands of simulated clusters, each from its seed.
+//!
+//! `SIM_FROM` and `SIM_SEEDS` choose which: the first, and how many.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tickwright_tests::sim::{Counts, Setup, simulate};
+
+#[test]
+fn whatever_goes_wrong_every_promise_holds() {
+    let (from, seeds) = (setting("SIM_FROM", 0), setting("SIM_SEEDS", 2_000));
+    let next = AtomicU64::new(from);
+    let (total, failures) = (Mutex::new(Counts::default()), Mutex::new(Vec::new()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    // Ten broken seeds say enough.
+                    if seed >= from + seeds || failures.lock().unwrap().len() >= 10 {
+                        return;
+                    }
+                    let outcome = simulate(Setup { seed, ..Setup::default() });
+                    total.lock().unwrap().add(&outcome.counts);
+                    if !outcome.violations.is_empty() {
+                        failures.lock().unwrap().push((seed, outcome.violations));
+                    }
+                }
+            });
+        }
+    });
+    let total = total.into_inner().unwrap();
+    println!(
+        "{} seeds, {:?} simulated, {} fires: {:?}",
+        total.seeds, total.lasted, total.fires, total.checked
+    );
+    let failures = failures.into_inner().unwrap();
+    for (seed, violations) in &failures {
+        println!("seed {seed}:");
+        for violation in violations.iter().take(5) {
+            println!("  {} is broken: {}", violation.promise, violation.evidence);
+        }
+        println!("  replay: cargo run --release -p tickwright-tests --bin soak -- --seed {seed} --trace");
+    }
+    assert!(failures.is_empty(), "{} seeds broke a promise", failures.len());
+    if seeds >= 100 {
+        let never_seen: Vec<_> =
+            PROMISES.iter().filter(|promise| !total.checked.contains_key(**promise)).collect();
+        assert!(never_seen.is_empty(), "nothing was checked of {never_seen:?}");
+    }
+}
+
+/// What must have been looked at, many times.
+const PROMISES: [&str; 14] =
+    ["I1", "I1 calm", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I11", "I12", "I13", "I14"];
+
+#[test]
+fn a_seed_always_plays_the_same() {
+    for seed in [1, 2, 3] {
+        let play = || simulate(Setup { seed, traced: true, ..Setup::default() }).trace;
+        let (once, again) = (play(), play());
+        assert!(once.len() > 10_000, "a trace tells something");
+        let differs = once.lines().zip(again.lines()).find(|(once, again)| once != again);
+        assert_eq!(differs, None, "seed {seed}");
+        assert_eq!(once.len(), again.len());
+    }
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |value| value.parse().expect("a number"))
+}
