@@ -5,7 +5,8 @@ use engine::{Bugs, Sabotage};
 use tickwright_tests::sim::{Setup, simulate};
 
 /// The bugs that are caught, and within how many seeds.
-const BUGS: [(Sabotage, u64); 10] = [
+const BUGS: [(Sabotage, u64); 11] = [
+    (Sabotage::AdvanceWithoutRow, 300),
     (Sabotage::AckBeforeCommit, 300),
     (Sabotage::NoFencing, 300),
     (Sabotage::ResendWithNewId, 300),
@@ -28,7 +29,9 @@ fn every_deliberate_bug_is_caught() {
             outcome.violations.into_iter().next().map(|violation| (seed, violation))
         });
         match caught {
-            Some((seed, violation)) => println!("caught {bug:?} at seed #{seed} ({})", violation.promise),
+            Some((seed, violation)) => {
+                println!("caught {bug:?} at seed #{seed} ({}: {})", violation.promise, violation.evidence);
+            }
             None => escaped.push(bug),
         }
     }

@@ -17,7 +17,13 @@ impl Engine {
         // What a lost commit did is found out before anything else is claimed.
         let mut in_doubt = false;
         let mut wakes = BTreeSet::new();
+        let mut looked_at = self.inner.clock.monotonic();
         loop {
+            // Polling makes it right: whatever we own and do not have in hand is found.
+            if self.inner.clock.monotonic() - looked_at > OWNED_EVERY {
+                looked_at = self.inner.clock.monotonic();
+                in_doubt = true;
+            }
             let wait = match self.claim_all(&mut in_doubt, &mut wakes).await {
                 Ok(wait) => wait,
                 Err(error) => {
@@ -129,3 +135,6 @@ const POLL_MAX: Duration = Duration::from_millis(500);
 
 /// Wakes remembered. More than this many within seconds are met by polling.
 const WAKES_MAX: usize = 10_000;
+
+/// How often a node compares what it has in hand with what the rows say it has.
+const OWNED_EVERY: Duration = Duration::from_secs(10);

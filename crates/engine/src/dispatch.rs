@@ -77,7 +77,7 @@ impl Engine {
         let left = self.lease_left();
         match self.inner.dispatch.send(&order, left).await {
             Receipt::Accepted { .. } if self.inner.dispatch.marks_first() => {
-                self.outbox().forget(order.run.id)
+                self.outbox().forget(order.run.id, order.run.version)
             }
             Receipt::Accepted { address } => {
                 let check_at = watch::first_check(&order.job, self.now());
@@ -108,7 +108,7 @@ impl Engine {
 
     async fn end_unsent(&self, order: &Order, outcome: Outcome) {
         self.conclude(Ending { run: order.run.id, outcome, version: Some(order.run.version) }).await;
-        self.outbox().forget(order.run.id);
+        self.outbox().forget(order.run.id, order.run.version);
     }
 }
 

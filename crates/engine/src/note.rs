@@ -140,7 +140,7 @@ impl Engine {
                 let sent = note.reply.is_none().then(|| note.to.clone());
                 answers.push(CancelAnswer { run: note.run.id, version: note.run.version, sent });
             } else if !is_marked {
-                self.outbox().forget(note.run.id);
+                self.outbox().forget(note.run.id, note.run.version);
             }
             // What is marked stays in hand until the dispatch has it.
             if let Some(reply) = note.reply {
@@ -152,7 +152,7 @@ impl Engine {
             self.answer_cancel(&answers).await;
             // Only now: while it is in hand nobody else answers for it.
             for answer in &answers {
-                self.outbox().forget(answer.run);
+                self.outbox().forget(answer.run, answer.version);
             }
         }
     }

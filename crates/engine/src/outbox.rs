@@ -3,7 +3,7 @@
 //! Everything in here is also a row, so all of it may be lost. It keeps the order: the fires of one job leave one after
 //! the other, the next when the answer to the one before is in.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use cron::Timestamp;
 use timer::{Key, Wheel};
@@ -15,10 +15,12 @@ use crate::run::{Order, Run, RunId};
 #[derive(Debug)]
 pub(crate) struct Outbox {
     wheel: Wheel<Order>,
-    places: HashMap<RunId, Place>,
+    /// Where each run is, and in which version it was claimed: the same run may be claimed again while an answer
+    /// about the time before is still on its way.
+    places: HashMap<RunId, (Place, i64)>,
     queues: HashMap<JobId, JobQueue>,
-    /// No longer ours since the claim under way began: its answer may still bring them.
-    gone: HashSet<RunId>,
+    /// No longer ours, up to this version, since the claim under way began: its answer may still bring them.
+    gone: HashMap<RunId, i64>,
 }
 
 /// Where a run in hand is.
@@ -46,7 +48,7 @@ impl Outbox {
             wheel: Wheel::new(now),
             places: HashMap::new(),
             queues: HashMap::new(),
-            gone: HashSet::new(),
+            gone: HashMap::new(),
         }
     }
 
@@ -57,7 +59,7 @@ impl Outbox {
 
     /// Whether nothing has been handed to the dispatch that is not noted yet.
     pub(crate) fn is_settled(&self) -> bool {
-        !self.places.values().any(|place| matches!(place, Place::Sent))
+        !self.places.values().any(|(place, _)| matches!(place, Place::Sent))
     }
 
     /// A claim begins; none is under way.
@@ -67,7 +69,10 @@ impl Outbox {
 
     /// Takes in a claimed run, unless it is in hand already, or was sent or taken back before the claim's answer was in.
     pub(crate) fn add(&mut self, order: Order) {
-        if !self.places.contains_key(&order.run.id) && !self.gone.contains(&order.run.id) {
+        let (id, version) = (order.run.id, order.run.version);
+        let held = self.places.get(&id).map(|(_, held)| held);
+        if held.max(self.gone.get(&id)).is_none_or(|known| *known < version) {
+            self.remove(&order.run);
             self.wait(order);
         }
     }
@@ -78,9 +83,9 @@ impl Outbox {
     }
 
     fn wait(&mut self, order: Order) {
-        let (id, due_at) = (order.run.id, order.run.due_at);
+        let (id, version, due_at) = (order.run.id, order.run.version, order.run.due_at);
         let key = self.wheel.insert(due_at, order);
-        self.places.insert(id, Place::Waiting(key));
+        self.places.insert(id, (Place::Waiting(key), version));
     }
 
     /// When the next run may be due.
@@ -94,7 +99,7 @@ impl Outbox {
         self.wheel.advance(now, &mut due);
         let mut ready = Vec::with_capacity(due.len());
         for (_, order) in due {
-            self.places.insert(order.run.id, Place::Behind);
+            self.places.insert(order.run.id, (Place::Behind, order.run.version));
             let queue = self.queues.entry(order.run.job).or_default();
             queue.behind.push_back(order);
             queue.release(&mut ready);
@@ -124,33 +129,43 @@ impl Outbox {
 
     fn mark_sent(&mut self, orders: &[Order]) {
         for order in orders {
-            self.places.insert(order.run.id, Place::Sent);
+            self.places.insert(order.run.id, (Place::Sent, order.run.version));
         }
     }
 
-    /// The row says what became of a run: it is no longer ours to remember.
-    pub(crate) fn forget(&mut self, id: RunId) {
-        self.places.remove(&id);
-        self.gone.insert(id);
+    /// The row says what became of a run, claimed in this version: it is no longer ours to remember.
+    pub(crate) fn forget(&mut self, id: RunId, version: i64) {
+        if self.places.get(&id).is_some_and(|(_, held)| *held <= version) {
+            self.places.remove(&id);
+        }
+        self.gone.insert(id, version);
     }
 
     /// Takes a run back before it is sent. False if it has been handed to the dispatch: then it is too late.
     pub(crate) fn take_back(&mut self, run: &Run) -> bool {
-        match self.places.get(&run.id) {
-            Some(Place::Sent) => return false,
-            Some(Place::Waiting(key)) => {
-                self.wheel.cancel(*key);
+        if let Some((Place::Sent, held)) = self.places.get(&run.id)
+            && *held >= run.version
+        {
+            return false;
+        }
+        self.remove(run);
+        self.gone.insert(run.id, run.version);
+        true
+    }
+
+    /// Takes a run out of wherever it waits.
+    fn remove(&mut self, run: &Run) {
+        match self.places.remove(&run.id) {
+            Some((Place::Waiting(key), _)) => {
+                self.wheel.cancel(key);
             }
-            Some(Place::Behind) => {
+            Some((Place::Behind, _)) => {
                 if let Some(queue) = self.queues.get_mut(&run.job) {
                     queue.behind.retain(|order| order.run.id != run.id);
                 }
             }
-            None => {}
+            Some((Place::Sent, _)) | None => {}
         }
-        self.places.remove(&run.id);
-        self.gone.insert(run.id);
-        true
     }
 }
 
@@ -217,11 +232,24 @@ mod tests {
         let mut outbox = Outbox::new(ms(0));
         outbox.begin_claim();
         assert!(outbox.take_back(&order(1, 7, 10).run), "cancelled before the answer was in");
-        outbox.forget(RunId(2));
+        outbox.forget(RunId(2), 1);
         for id in [1, 2, 3] {
             outbox.add(order(id, 7, 10));
         }
         assert_eq!(ids(&outbox.take_due(ms(10))), [3]);
+    }
+
+    #[test]
+    fn a_run_claimed_again_is_sent_again_whatever_is_still_said_about_the_first_time() {
+        let mut outbox = Outbox::new(ms(0));
+        outbox.add(order(1, 7, 10));
+        assert_eq!(ids(&outbox.take_due(ms(10))), [1]);
+        let mut again = order(1, 7, 20);
+        again.run.version = 4;
+        outbox.add(again);
+        outbox.forget(RunId(1), 1);
+        outbox.answered(JobId(7));
+        assert_eq!(ids(&outbox.take_due(ms(20))), [1]);
     }
 
     #[test]
@@ -238,7 +266,7 @@ mod tests {
         assert!(outbox.take_back(&order(3, 7, 99).run), "waiting");
         assert!(outbox.take_back(&order(4, 7, 99).run), "never had it");
         assert!(!outbox.is_settled());
-        outbox.forget(RunId(1));
+        outbox.forget(RunId(1), 1);
         assert!(outbox.is_settled());
         assert_eq!((outbox.len(), outbox.answered(JobId(7)).len()), (0, 0));
     }

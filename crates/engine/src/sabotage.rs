@@ -4,7 +4,7 @@
 /// A deliberate bug: what it breaks stands beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
-    /// A job moves on in one commit, its runs are written in another (I1).
+    /// A job moves on in one commit, its runs are written in another (I1). The simulated store does this one.
     AdvanceWithoutRow,
     /// A report is acknowledged before it is written (I8).
     AckBeforeCommit,
@@ -42,7 +42,8 @@ impl Bugs {
         Bugs { on: Some(sabotage) }
     }
 
-    pub(crate) fn has(self, _sabotage: Sabotage) -> bool {
+    /// Whether this one is on.
+    pub fn has(self, _sabotage: Sabotage) -> bool {
         #[cfg(feature = "sabotage")]
         return self.on == Some(_sabotage);
         #[cfg(not(feature = "sabotage"))]

@@ -34,6 +34,8 @@ pub struct Faulty {
     pub clock: SimClock,
     /// What happens.
     pub dice: Mutex<Dice>,
+    /// What is wrong with it.
+    pub bugs: Bugs,
 }
 
 /// What happens to one call.
@@ -201,6 +203,9 @@ impl Faulty {
     }
 }
 
+/// How often a claim is torn, where it can be.
+const TORN: f64 = 0.02;
+
 /// A call slower than this may make fires late.
 const SLOW: Duration = Duration::from_millis(200);
 
@@ -217,11 +222,16 @@ const SKEW_CERTAIN: Ms = 700;
 struct WatchedPlanner<'a> {
     inner: &'a dyn Planner,
     world: &'a World,
+    /// It forgets the rows.
+    torn: bool,
 }
 
 impl Planner for WatchedPlanner<'_> {
     fn plan(&self, job: &Job) -> engine::Plan {
-        let plan = self.inner.plan(job);
+        let mut plan = self.inner.plan(job);
+        if self.torn {
+            plan.fires.clear();
+        }
         if job.spec.misfire == Misfire::FireOnce
             && plan.fires.iter().filter(|fire| fire.origin == Origin::Misfire).count() > 1
         {
@@ -318,7 +328,16 @@ impl Store for Faulty {
         planner: &dyn Planner,
     ) -> Result<Claim, StoreError> {
         let started = self.world.now();
-        let planner = WatchedPlanner { inner: planner, world: &self.world };
+        // Advance in one commit, rows in the next: between the two the node may die.
+        let torn = self.bugs.has(Sabotage::AdvanceWithoutRow)
+            && self.dice.lock().expect("no holder of this lock panics").chance(TORN);
+        let planner = WatchedPlanner { inner: planner, world: &self.world, torn };
+        if torn {
+            self.store.claim_due(node, now, slots, max, &planner).await?;
+            self.world.note(|| format!("n{} dies between two commits", self.node));
+            self.gate.crash();
+            std::future::pending::<()>().await;
+        }
         self.call(
             "claim_due",
             self.store.claim_due(node, now, slots, max, &planner),
@@ -339,7 +358,7 @@ impl Store for Faulty {
         planner: &dyn Planner,
     ) -> Result<Claim, StoreError> {
         let started = self.world.now();
-        let planner = WatchedPlanner { inner: planner, world: &self.world };
+        let planner = WatchedPlanner { inner: planner, world: &self.world, torn: false };
         self.call(
             "claim_waiting",
             self.store.claim_waiting(node, now, slots, max, &planner),

@@ -91,6 +91,7 @@ impl Host {
                 gate: self.gate.clone(),
                 clock: self.clock.clone(),
                 dice: dice("store"),
+                bugs: self.bugs,
             }),
             router: wire.clone(),
             dispatch: wire,

@@ -273,7 +273,9 @@ fn nothing_silent(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
                     continue;
                 }
                 // In doubt when the job was changed, found unsent only later: recalled, so not sent.
-                (0, cancelled) if cancelled.iter().any(|at| timeline.is_changing(instant - AHEAD, *at)) => continue,
+                (0, cancelled) if cancelled.iter().any(|at| timeline.is_changing(instant - AHEAD, *at)) => {
+                    continue;
+                }
                 // A later run took its place before it was sent.
                 (0, _) if spec.overlap == Overlap::Replace => continue,
                 (0, cancelled) => format!("cancelled at {cancelled:?}, when nobody changed the job"),
