@@ -22,7 +22,7 @@ test: toolchain ## Runs every check and every test, on SQLite, MariaDB and Postg
 	@scripts/databases run -- scripts/test
 
 .PHONY: bench
-bench: bench-cron bench-timer bench-store ## Runs all benchmarks.
+bench: bench-cron bench-timer bench-store bench-executor ## Runs all benchmarks.
 
 .PHONY: bench-cron
 bench-cron: toolchain ## Measures how fast the next fire of a schedule is found.
@@ -35,6 +35,10 @@ bench-timer: toolchain ## Measures the time wheel.
 .PHONY: bench-store
 bench-store: toolchain ## Measures claims and completions on each database, all of them durable.
 	scripts/databases run -- cargo run --release -p tickwright-tests --bin bench-store
+
+.PHONY: bench-executor
+bench-executor: toolchain ## Measures how many runs one executor takes, runs and reports.
+	cargo bench -p tickwright-executor --bench executor
 
 .PHONY: soak
 soak: toolchain ## Simulates many clusters with faults; SEEDS=100000 says how many.
