@@ -113,8 +113,9 @@ async fn supervise(folder: &Path) -> Result<()> {
     tokio::time::sleep(BEFORE_THE_KILL).await;
     let mut killed = workers.swap_remove(1);
     println!("process two (pid {}) is killed with SIGKILL", killed.id());
-    killed.kill()?;
+    let killing = killed.kill();
     killed.wait()?;
+    killing?;
     tokio::time::sleep(AFTER_THE_KILL).await;
 
     let mut due: BTreeMap<(JobId, i64), Seen> = BTreeMap::new();
