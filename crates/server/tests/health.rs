@@ -1,4 +1,5 @@
 //! The health doors, asked over TCP.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 use std::time::Duration;
