@@ -44,6 +44,9 @@ impl Engine {
             let all_reports = batch.iter().all(|report| report.reply.is_some());
             let verdicts = self.write_endings(&endings, all_reports).await;
             for (report, verdict) in batch.into_iter().zip(verdicts) {
+                if let (Some(version), Ok(_)) = (report.ending.version, &verdict) {
+                    self.outbox().forget(report.ending.run, version);
+                }
                 if let Some(reply) = report.reply {
                     // The executor may have hung up; it will report again.
                     let _ = reply.send(verdict);

@@ -107,8 +107,8 @@ impl Engine {
     }
 
     async fn end_unsent(&self, order: &Order, outcome: Outcome) {
+        // It stays in hand until that is written: its row still says that we have it.
         self.conclude(Ending { run: order.run.id, outcome, version: Some(order.run.version) }).await;
-        self.outbox().forget(order.run.id, order.run.version);
     }
 }
 
