@@ -4,8 +4,8 @@
 //! [`simulate`] plays one seed and gives back which promises it saw broken. The same seed always plays the same, so a
 //! failure is replayed with its trace by `cargo run --release -p tickwright-tests --bin soak -- --seed N --trace`.
 //!
-//! What may go wrong enters only where the engine meets the world: its [clock](clock), its [store](faulty), the
-//! [network](network) with the [executors](executor) behind it, and the [node](node) that holds it, which may die or be
+//! What may go wrong enters only where the engine meets the world: its clock (`clock`), its store (`faulty`), the
+//! network (`network`) with the executors (`executor`) behind it, and the node (`node`) that holds it, which may die or be
 //! paused between any two steps.
 
 mod alarms;
