@@ -63,6 +63,6 @@ pub struct LogPage {
     #[serde(default, deserialize_with = "lenient::text")]
     pub log_content: String,
     /// Whether no line will follow. Most executors never say so; the centre knows from the run's state.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient::flag")]
     pub is_end: bool,
 }
