@@ -72,8 +72,11 @@ pub struct JobSpec {
     pub delivery: Delivery,
     /// A run that takes longer is stopped and counts as timed out.
     pub timeout: Option<Duration>,
-    /// The handler to call.
+    /// The handler to call. Not asked for where there is a script.
     pub handler: String,
+    /// The script that its executor runs instead. Changed apart from the rest of the definition, since its earlier
+    /// versions are kept: an edit of the job leaves it as it is.
+    pub script: Option<Script>,
     /// Given to the handler.
     pub param: String,
     /// How an executor is chosen: the name of a route, known to the [`Router`](crate::policy::Router).
@@ -84,8 +87,12 @@ pub struct JobSpec {
     pub children: Vec<JobId>,
     /// and how often when it runs in shards.
     pub children_mode: ChildrenMode,
-    /// Whether a failed run raises an alert.
+    /// Whether a failed run raises an alert,
     pub alert: bool,
+    /// and who is told by mail: addresses with commas between them.
+    pub alert_to: String,
+    /// Who answers for it.
+    pub author: String,
 }
 
 impl JobSpec {
@@ -105,12 +112,15 @@ impl JobSpec {
             delivery: Delivery::Probe,
             timeout: None,
             handler: handler.into(),
+            script: None,
             param: String::new(),
             route: "FIRST".into(),
             block: "SERIAL_EXECUTION".into(),
             children: Vec::new(),
             children_mode: ChildrenMode::Once,
             alert: false,
+            alert_to: String::new(),
+            author: String::new(),
         }
     }
 
@@ -123,6 +133,36 @@ impl JobSpec {
         };
         self.schedule.next_after(after).filter(|at| self.valid_until.is_none_or(|until| *at <= until))
     }
+}
+
+/// A script, sent to the executor with each run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// What runs it.
+    pub language: Language,
+    /// What it says.
+    pub source: String,
+    /// When it was last changed: executors tell versions apart by it.
+    pub edited_at: Timestamp,
+}
+
+/// The languages of scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// Bash.
+    Shell,
+    /// Python 3.
+    Python,
+    /// Python 2.
+    Python2,
+    /// PHP.
+    Php,
+    /// JavaScript in Node.
+    Node,
+    /// PowerShell.
+    PowerShell,
+    /// Java's Groovy, which only executors in Java can run.
+    Groovy,
 }
 
 /// How often the children of a job in shards run.

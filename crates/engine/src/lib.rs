@@ -32,7 +32,7 @@ pub mod watch;
 
 pub use complete::CHILD_DEPTH_MAX;
 pub use engine::{Engine, LEASE, Options, Parts, Status};
-pub use job::{AppId, ChildrenMode, Job, JobId, JobSpec};
+pub use job::{AppId, ChildrenMode, Job, JobId, JobSpec, Language, Script};
 pub use membership::Skew;
 pub use ports::*;
 pub use run::*;

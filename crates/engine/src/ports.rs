@@ -610,8 +610,10 @@ pub enum Receipt {
 /// An executor's answer to the question about a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// It has it, or had it.
+    /// It has it.
     Started,
+    /// It had it and is idle now: the result is on its way, or was lost.
+    Finished,
     /// It does not know it and is idle.
     Denied,
     /// The executor that had it is certainly dead.

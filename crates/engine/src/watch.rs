@@ -105,7 +105,7 @@ fn judge_unknown(run: &Run, job: Option<&Job>, probe: &Probe, now: Timestamp) ->
     let given_up = now.duration_since(run.due_at) > PROBE_WINDOW;
     let ambiguous = |why: &str| Judgement::End(Outcome::Ambiguous(why.into()));
     match (delivery, probe) {
-        (_, Probe::Started) => {
+        (_, Probe::Started | Probe::Finished) => {
             Judgement::Move(To::Running { address: None, check_at: now + WATCH_EVERY, doubt_since: None })
         }
         (Delivery::AtMostOnce, _) => {
@@ -141,6 +141,10 @@ fn judge_running(run: &Run, probe: &Probe, now: Timestamp) -> Judgement {
     match probe {
         Probe::Started => Judgement::Move(stay(run, now + WATCH_EVERY, None)),
         Probe::Dead => lost("its executor died"),
+        Probe::Finished if in_doubt_for >= RESULT_MAX => {
+            lost("its executor has finished with it, but its result never came")
+        }
+        Probe::Finished => Judgement::Move(stay(run, now + ASK_AGAIN_RUNNING, Some(doubt_since))),
         Probe::Denied if run.doubt_since.is_some() && in_doubt_for >= DENIAL_GAP => {
             lost("its executor does not know it any more: it was restarted, or its result was lost")
         }
@@ -181,6 +185,10 @@ pub const WATCH_EVERY: Duration = Duration::from_secs(30);
 
 /// How long an executor may be silent before its runs are lost.
 pub const SILENT_MAX: Duration = Duration::from_secs(60);
+
+/// How long the result of a finished run may be on its way. Executors keep results that they could not deliver and try
+/// again each 30 s, so after an outage of the centre one may come a little later than that.
+pub const RESULT_MAX: Duration = Duration::from_secs(45);
 
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 const ASK_AGAIN_RUNNING: Duration = Duration::from_secs(10);
@@ -229,6 +237,7 @@ mod tests {
         };
         let due = NOW - 2_000;
         check(Delivery::Probe, Probe::Started, None, due, (RunState::Running, Some(30_000)));
+        check(Delivery::Probe, Probe::Finished, None, due, (RunState::Running, Some(30_000)));
         check(Delivery::Probe, Probe::Denied, None, due, (RunState::Unknown, Some(1_000)));
         check(Delivery::Probe, Probe::Denied, Some(NOW - 400), due, (RunState::Unknown, Some(600)));
         check(Delivery::Probe, Probe::Denied, Some(NOW - 1_000), due, (RunState::Waiting, Some(0)));
@@ -247,6 +256,9 @@ mod tests {
             assert_eq!(summary(judge_running(&run, &probe, ms(NOW))), expected, "{probe:?} {doubt:?}");
         };
         check(Probe::Started, Some(0), (RunState::Running, Some(30_000)));
+        check(Probe::Finished, None, (RunState::Running, Some(10_000)));
+        check(Probe::Finished, Some(NOW - 44_999), (RunState::Running, Some(10_000)));
+        check(Probe::Finished, Some(NOW - 45_000), (RunState::Lost, None));
         check(Probe::Denied, None, (RunState::Running, Some(1_000)));
         check(Probe::Denied, Some(NOW - 1_000), (RunState::Lost, None));
         check(Probe::Silent, None, (RunState::Running, Some(10_000)));

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use cron::{Cron, Dialect, DstRule, Schedule, Zone};
 use engine::policy::{Backoff, Delivery, Misfire, Overlap, Retry};
-use engine::{AppId, ChildrenMode, Job, JobId, JobSpec, LOOK_AHEAD, NextFire, Run, RunId, StoreError};
+use engine::{
+    AppId, ChildrenMode, Job, JobId, JobSpec, LOOK_AHEAD, Language, NextFire, Run, RunId, Script, StoreError,
+};
 use timer::Timestamp;
 
 use crate::session::{Columns, Lock, Reader, Row, Session, SessionError, Value};
@@ -66,7 +68,8 @@ pub async fn select(
     let sql = format!(
         "SELECT j.id, j.job_group, j.{description}, {when}, j.executor_route_strategy, j.executor_handler, \
          j.executor_param, j.executor_block_strategy, j.executor_timeout, j.executor_fail_retry_count, \
-         j.child_jobid, j.alarm_email, j.trigger_status, j.trigger_next_time, t.job_id, t.job_key, t.next_ms, t.zone, t.dst_rule, \
+         j.child_jobid, j.alarm_email, j.author, j.glue_type, \
+         CASE WHEN j.glue_type = 'BEAN' THEN NULL ELSE j.glue_source END, j.glue_updatetime, j.trigger_status, j.trigger_next_time, t.job_id, t.job_key, t.next_ms, t.zone, t.dst_rule, \
          t.anchor_ms, t.schedule_kind, t.schedule_text, t.valid_from_ms, t.valid_until_ms, t.jitter_ms, \
          t.timeout_ms, t.misfire, t.overlap, t.retry, t.delivery, t.children_mode, t.alert, t.revision \
          FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id {tail}"
@@ -116,7 +119,10 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
     let timeout_seconds = row.int()?;
     let retries = row.int()?;
     let children = children_of(&row.text()?, id);
-    let has_mail = !row.text()?.trim().is_empty();
+    let alert_to = row.text()?;
+    let author = row.text()?;
+    let (glue_type, glue_source) = (row.text()?, row.text()?);
+    let edited_at = row.maybe_text()?.and_then(|text| tables.wall.instant(&text)).unwrap_or_default();
     let enabled = row.int()? == 1;
     let next = row.int()?;
     let next_fire_at = (enabled && next > 0).then(|| Timestamp::from_millis(next));
@@ -129,6 +135,7 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
         Ok(schedule) => (schedule, None),
         Err(problem) => (Schedule::Never, Some(problem)),
     };
+    let script = language_of(&glue_type).map(|language| Script { language, source: glue_source, edited_at });
     let valid_from = row.maybe_instant()?;
     let valid_until = row.maybe_instant()?;
     let jitter = millis(row.maybe_int()?.unwrap_or(0));
@@ -138,7 +145,7 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
     let backoff = row.maybe_text()?.as_deref().and_then(backoff_of).unwrap_or(Retry::NONE.backoff);
     let delivery = word_of(&DELIVERIES, row.maybe_text()?.as_deref());
     let children_mode = word_of(&CHILDREN_MODES, row.maybe_text()?.as_deref());
-    let alert = row.maybe_int()?.map_or(has_mail, |alert| alert != 0);
+    let alert = row.maybe_int()?.map_or(!alert_to.trim().is_empty(), |alert| alert != 0);
     let revision = row.maybe_int()?.unwrap_or(0);
 
     let spec = JobSpec {
@@ -155,12 +162,15 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
         delivery,
         timeout,
         handler,
+        script,
         param,
         route,
         block,
         children,
         children_mode,
         alert,
+        alert_to,
+        author,
     };
     let job = Job { id, spec, enabled, next_fire_at, revision, running: None, waiting: 0, problem };
     Ok(Stored { job, shadow: has_own_row.then_some(shadow), holder_fire: None })
@@ -338,6 +348,21 @@ const DELIVERIES: [(&str, Delivery); 3] = [
 const CHILDREN_MODES: [(&str, ChildrenMode); 2] =
     [("each", ChildrenMode::Each), ("once", ChildrenMode::Once)];
 
+/// What XXL-JOB calls the languages of scripts. A job of any other kind has a handler.
+const LANGUAGES: [(&str, Language); 7] = [
+    ("GLUE_SHELL", Language::Shell),
+    ("GLUE_PYTHON", Language::Python),
+    ("GLUE_PYTHON2", Language::Python2),
+    ("GLUE_PHP", Language::Php),
+    ("GLUE_NODEJS", Language::Node),
+    ("GLUE_POWERSHELL", Language::PowerShell),
+    ("GLUE_GROOVY", Language::Groovy),
+];
+
+fn language_of(glue_type: &str) -> Option<Language> {
+    LANGUAGES.iter().find(|(word, _)| *word == glue_type).map(|(_, language)| *language)
+}
+
 /// The value of a word; the first of the table where there is none. A job that XXL-JOB made has none, and then does as
 /// it does there.
 fn word_of<T: Copy>(table: &[(&str, T)], word: Option<&str>) -> T {
@@ -508,6 +533,8 @@ pub fn check(tables: &Tables, spec: &JobSpec) -> Result<(), StoreError> {
         ("xxl_job_info", "executor_route_strategy", &spec.route),
         ("xxl_job_info", "executor_block_strategy", &spec.block),
         ("xxl_job_info", "child_jobid", &children_text(&spec.children)),
+        ("xxl_job_info", "alarm_email", &spec.alert_to),
+        ("xxl_job_info", "author", &spec.author),
         ("tw_job", "job_key", spec.key.as_deref().unwrap_or_default()),
     ];
     for (table, column, text) in texts {
@@ -532,13 +559,9 @@ pub async fn insert(
     specs: &[&JobSpec],
     now: Timestamp,
 ) -> Result<Vec<JobId>, SessionError> {
-    let fixed: [(&'static str, Value); 11] = [
+    let fixed: [(&'static str, Value); 7] = [
         ("add_time", tables.wall.time(now)),
         ("update_time", tables.wall.time(now)),
-        ("author", "".into()),
-        ("alarm_email", "".into()),
-        ("glue_type", "BEAN".into()),
-        ("glue_source", "".into()),
         ("glue_remark", "".into()),
         ("glue_updatetime", tables.wall.time(now)),
         ("trigger_status", 0.into()),
@@ -546,9 +569,14 @@ pub async fn insert(
         ("trigger_next_time", 0.into()),
     ];
     let mut columns = spec_columns(tables);
+    columns.extend(["glue_type", "glue_source"]);
     columns.extend(fixed.iter().map(|(column, _)| *column));
     let row = |spec: &&JobSpec| {
         let mut row = spec_values(tables, spec)?;
+        row.extend(match &spec.script {
+            Some(script) => [word_for(&LANGUAGES, script.language).into(), script.source.as_str().into()],
+            None => ["BEAN".into(), "".into()],
+        });
         row.extend(fixed.iter().map(|(_, value)| value.clone()));
         Ok(row)
     };
@@ -587,6 +615,8 @@ fn spec_columns(tables: &Tables) -> Vec<&'static str> {
         "executor_timeout",
         "executor_fail_retry_count",
         "child_jobid",
+        "alarm_email",
+        "author",
     ];
     match tables.schema.has_schedule_type() {
         true => columns.extend(["schedule_conf", "schedule_type", "misfire_strategy"]),
@@ -607,6 +637,8 @@ fn spec_values(tables: &Tables, spec: &JobSpec) -> Result<Vec<Value>, StoreError
         spec.timeout.map_or(0, whole_seconds).min(i64::from(i32::MAX)).into(),
         i64::from(spec.retry.count.min(i32::MAX.unsigned_abs())).into(),
         children_text(&spec.children).into(),
+        spec.alert_to.as_str().into(),
+        spec.author.as_str().into(),
         wording.xxl_conf.into(),
     ];
     if tables.schema.has_schedule_type() {

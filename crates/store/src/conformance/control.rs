@@ -5,8 +5,8 @@ use std::time::Duration;
 use cron::{Cron, Dialect, DstRule, Schedule, Zone};
 use engine::policy::{Backoff, Delivery, Misfire, Overlap, Retry};
 use engine::{
-    CancelAnswer, ChildrenMode, Control, Disposition, JobId, JobSpec, Move, Moved, Outcome, RunState,
-    StoreError, To, Trigger, Verdict,
+    CancelAnswer, ChildrenMode, Control, Disposition, JobId, JobSpec, Language, Move, Moved, Outcome,
+    RunState, Script, StoreError, To, Trigger, Verdict,
 };
 use timer::Timestamp;
 
@@ -57,6 +57,8 @@ pub async fn a_job_comes_back_as_it_was_written(fresh: Fresh) {
         children: vec![id, JobId(987_654)],
         children_mode: ChildrenMode::Each,
         alert: true,
+        alert_to: "night@example.com,day@example.com".into(),
+        author: "张三".into(),
         ..plain
     };
     let created = bench.store.create_job(&full).await.unwrap();
@@ -74,6 +76,22 @@ pub async fn a_job_comes_back_as_it_was_written(fresh: Fresh) {
             JobSpec { misfire, overlap: Overlap::Wait, delivery: Delivery::AtMostOnce, ..full.clone() };
         bench.control(created, Control::Edit { spec: Box::new(spec.clone()), revision: None }).await;
         assert_eq!(bench.store.job(created).await.unwrap().unwrap().spec, spec);
+    }
+}
+
+pub async fn a_script_is_kept_as_it_was_written(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let source = "#!/bin/bash\necho \"$1\" '漢字' \\ 🦀\n";
+    for language in [Language::Shell, Language::Python2, Language::Groovy] {
+        let script = Script { language, source: source.into(), edited_at: bench.now };
+        let spec = JobSpec { script: Some(script.clone()), handler: String::new(), ..bench.hourly() };
+        let id = bench.store.create_job(&spec).await.unwrap();
+        let edit = JobSpec { script: None, name: "renamed".into(), ..spec };
+        bench.control(id, Control::Edit { spec: Box::new(edit), revision: None }).await;
+        let found = bench.store.job(id).await.unwrap().unwrap().spec;
+        let kept = found.script.expect("an edit of the job leaves its script as it is");
+        assert_eq!((found.name.as_str(), kept.language, kept.source), ("renamed", language, script.source));
+        assert!(kept.edited_at >= bench.now - SECOND, "it was written at {:?}", kept.edited_at);
     }
 }
 

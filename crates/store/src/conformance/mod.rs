@@ -95,6 +95,7 @@ macro_rules! conformance_tests {
             places::a_later_fire_waits_for_the_answer_about_an_unsent_one
             places::an_attempt_of_a_broadcast_is_not_kept_out_by_its_own_fire
             control::a_job_comes_back_as_it_was_written
+            control::a_script_is_kept_as_it_was_written
             control::a_started_job_fires_first_after_now
             control::a_job_without_an_instant_left_cannot_be_started
             control::a_stop_cancels_what_nobody_has_sent
