@@ -1,8 +1,8 @@
-//! What do we remember? SQLite, MySQL/MariaDB and PostgreSQL behind [`engine::Store`].
+//! What do we remember? SQLite, MySQL/MariaDB and PostgreSQL behind [`engine::Store`] and [`Records`].
 //!
 //! Each method of the store is one transaction. Its steps are written once, over a `Session`; a database
 //! brings only what differs: how many rows are written at a time, how they are locked, what its errors mean.
-//! XXL-JOB's tables are our tables: their words stop in `jobs.rs` and `runs.rs`.
+//! XXL-JOB's tables are our tables: their words stop in `jobs.rs`, `runs.rs` and `records/`.
 
 mod adopt;
 mod alerts;
@@ -25,6 +25,7 @@ mod nodes;
 mod postgres;
 mod prune;
 mod read;
+mod records;
 mod runs;
 mod schema;
 mod server;
@@ -37,11 +38,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cron::Zone;
-use engine::{Store, StoreError};
+use engine::StoreError;
 use timer::SystemClock;
 
 pub use mysql::MySqlStore;
 pub use postgres::PostgresStore;
+pub use records::*;
 pub use sql_store::SqlStore;
 pub use sqlite::SqliteStore;
 
@@ -50,7 +52,7 @@ pub use sqlite::SqliteStore;
 /// `postgres://user:password@host/database`.
 ///
 /// `?shared=true` after a SQLite file lets several processes of one machine use it.
-pub async fn open(url: &str, mut options: Options) -> Result<Arc<dyn Store>, StoreError> {
+pub async fn open(url: &str, mut options: Options) -> Result<Arc<dyn Database>, StoreError> {
     let Some((scheme, rest)) = url.split_once(':') else {
         return Err(unknown(url));
     };

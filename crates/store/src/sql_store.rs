@@ -20,7 +20,7 @@ use crate::{Options, adopt, alerts, claim, complete, control, moves, nodes, prun
 /// A store in a SQL database.
 pub struct SqlStore<B> {
     backend: B,
-    tables: Tables,
+    pub(crate) tables: Tables,
     #[cfg(feature = "conformance")]
     faults: std::sync::Arc<crate::faults::Faults>,
 }
@@ -46,12 +46,15 @@ macro_rules! transaction {
                 session.commit().await?;
                 Ok(result)
             };
-            if let ControlFlow::Break(result) = again(attempt.await, &mut tries).await {
+            let again = $crate::sql_store::again(attempt.await, &mut tries).await;
+            if let std::ops::ControlFlow::Break(result) = again {
                 break result;
             }
         }
     }};
 }
+
+pub(crate) use transaction;
 
 impl<B: Backend> SqlStore<B> {
     pub(crate) fn new(backend: B, options: &Options) -> Self {
@@ -73,7 +76,7 @@ impl<B: Backend> SqlStore<B> {
         transaction!(self, s => nodes::end_all_lives(s))
     }
 
-    async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
+    pub(crate) async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
         let session = self.backend.begin().await?;
         #[cfg(feature = "conformance")]
         let session = self.faults.watch(session);
@@ -107,7 +110,10 @@ impl<B: Backend> SqlStore<B> {
 }
 
 /// Whether to begin again: after a collision, a little later each time, so that those who collided get out of step.
-async fn again<T>(result: Result<T, SessionError>, tries: &mut u32) -> ControlFlow<Result<T, StoreError>> {
+pub async fn again<T>(
+    result: Result<T, SessionError>,
+    tries: &mut u32,
+) -> ControlFlow<Result<T, StoreError>> {
     match result {
         Err(SessionError::Collision(reason)) if *tries < TRIES => {
             *tries += 1;

@@ -1,6 +1,10 @@
 //! The wall times in XXL-JOB's `DATETIME` columns: whole seconds in one zone, which the columns do not name.
 
+use std::time::Duration;
+
 use cron::Zone;
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use timer::Timestamp;
 
@@ -19,26 +23,48 @@ impl Wall {
 
     /// The column's value at that instant, cut to the second: rounding up would put a run into the future.
     pub fn time(&self, at: Timestamp) -> Value {
+        Value::Time(written(self.shown(at)))
+    }
+
+    /// The least that a column holds which was written between `from` and `now`. After clocks were put back, that is
+    /// less than what they showed at `from`.
+    pub fn least(&self, from: Timestamp, now: Timestamp) -> Value {
+        let between = SignedDuration::from_millis(now.as_millis().saturating_sub(from.as_millis()));
+        let shown = self.shown(from);
+        let put_back = self.shown(now).saturating_sub(between);
+        Value::Time(written(shown.min(put_back)))
+    }
+
+    /// What clocks show at that instant.
+    fn shown(&self, at: Timestamp) -> DateTime {
         let second = at.as_millis().div_euclid(1_000).clamp(FIRST_SECOND, LAST_SECOND);
         let instant = jiff::Timestamp::from_second(second).expect("between the years 1970 and 9999");
-        let time = self.zone.to_datetime(instant);
-        Value::Time(format!(
-            "{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
-            time.year(),
-            time.month(),
-            time.day(),
-            time.hour(),
-            time.minute(),
-            time.second()
-        ))
+        self.zone.to_datetime(instant)
     }
 
     /// The instant of a column's value; of two, in the hour that clocks show twice, the first.
     pub fn instant(&self, text: &str) -> Option<Timestamp> {
-        let time: jiff::civil::DateTime = text.parse().ok()?;
+        let time: DateTime = text.parse().ok()?;
         let instant = self.zone.to_ambiguous_timestamp(time).compatible().ok()?;
         Some(Timestamp::from_millis(instant.as_millisecond()))
     }
+
+    /// The instant of a value that was written a moment ago; of two, the last that is not after `now`.
+    pub fn instant_before(&self, text: &str, now: Timestamp) -> Option<Timestamp> {
+        let time: DateTime = text.parse().ok()?;
+        let later = self.zone.to_ambiguous_timestamp(time).later().ok()?;
+        let later = Timestamp::from_millis(later.as_millisecond());
+        if later <= now + CLOCKS_DIFFER { Some(later) } else { self.instant(text) }
+    }
+}
+
+/// Whoever wrote a value may be ahead of us by so much.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
+
+fn written(time: DateTime) -> String {
+    let (year, month, day) = (time.year(), time.month(), time.day());
+    let (hour, minute, second) = (time.hour(), time.minute(), time.second());
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
 }
 
 /// What `DATETIME` holds in all databases, a day short of its ends so that every zone fits.
@@ -63,5 +89,22 @@ mod tests {
         check("Europe/London", 1_792_891_800_000, "2026-10-25 01:30:00", 1_792_888_200_000);
         check("UTC", i64::MIN, "1970-01-02 00:00:00", 86_400_000);
         check("UTC", i64::MAX, "9999-12-30 00:00:00", 253_402_128_000_000);
+    }
+    #[test]
+    fn around_the_hour_that_comes_twice_nobody_looks_gone() {
+        let london = Wall::new(&Zone::parse("Europe/London").unwrap());
+        let check = |from: i64, now: i64, text: &str| {
+            let (from, now) = (Timestamp::from_millis(from * 1_000), Timestamp::from_millis(now * 1_000));
+            assert_eq!(london.least(from, now), Value::Time(text.into()));
+        };
+        // 00:58:30 to 01:00:00 summer time, then 90 s around the moment when 02:00 becomes 01:00.
+        check(1_792_886_310, 1_792_886_400, "2026-10-25 00:58:30");
+        check(1_792_889_940, 1_792_890_030, "2026-10-25 00:59:00");
+        let seen = |text: &str, now: i64| {
+            let now = Timestamp::from_millis(now * 1_000);
+            london.instant_before(text, now).map(|at| at.as_millis() / 1_000)
+        };
+        assert_eq!(seen("2026-10-25 01:30:00", 1_792_888_210), Some(1_792_888_200));
+        assert_eq!(seen("2026-10-25 01:30:00", 1_792_891_810), Some(1_792_891_800));
     }
 }

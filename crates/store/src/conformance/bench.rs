@@ -7,12 +7,13 @@ use cron::Schedule;
 use engine::policy::{Overlap, Target};
 use engine::{
     AppId, Assignment, Claim, Control, Disposition, Ender, Ending, Fire, FollowUps, Job, JobId, JobSpec,
-    Move, Moved, NextFire, Node, Order, Origin, Outcome, Plan, Planner, Run, RunId, RunRecord, Slots, Store,
-    To, Trigger, Unsent, Verdict,
+    Move, Moved, NextFire, Node, Order, Origin, Outcome, Plan, Planner, Run, RunId, RunRecord, Slots, To,
+    Trigger, Unsent, Verdict,
 };
 use timer::Timestamp;
 
 use super::{Faults, Fresh, Seed};
+use crate::Database;
 
 pub const HOUR: Duration = Duration::from_secs(3_600);
 pub const SECOND: Duration = Duration::from_secs(1);
@@ -98,7 +99,7 @@ impl Ender for Simple {
 /// A store with a node that claims. `now` is when the bench was made, by the database's clock.
 #[derive(Clone)]
 pub struct Bench {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn Database>,
     pub faults: Arc<Faults>,
     seed: Seed,
     pub app: AppId,

@@ -4,6 +4,7 @@
 //! all. Nothing sleeps: time is what the tests say it is, except the database's own clock, which is only compared with
 //! itself.
 
+pub mod apps;
 mod bench;
 pub mod claims;
 pub mod control;
@@ -16,17 +17,18 @@ pub mod records;
 
 use std::sync::Arc;
 
-use engine::{JobId, JobSpec, Store, StoreError};
+use engine::{JobId, JobSpec, StoreError};
 use futures_util::future::BoxFuture;
 use timer::Timestamp;
 
+use crate::Database;
 pub use crate::faults::{Fault, Faults};
 use crate::session::Backend;
 use crate::sql_store::SqlStore;
 
 /// A store on an empty database that nobody else uses.
 pub struct Fresh {
-    store: Arc<dyn Store>,
+    store: Arc<dyn Database>,
     faults: Arc<Faults>,
     seed: Seed,
 }
@@ -109,6 +111,15 @@ macro_rules! conformance_tests {
             records::jobs_and_runs_are_read_page_by_page
             records::what_is_old_is_pruned_and_what_is_open_stays
             records::nothing_to_adopt_changes_nothing
+            apps::an_app_comes_back_as_it_was_written
+            apps::a_name_belongs_to_one_app_and_has_to_fit
+            apps::an_app_is_deleted_with_all_that_is_its_own_unless_jobs_use_it
+            apps::an_executor_is_new_once_and_its_beats_change_nothing_else
+            apps::executors_that_are_silent_are_left_out_and_then_forgotten
+            apps::executors_that_register_at_two_nodes_at_once_are_there_once
+            apps::addresses_are_published_where_they_differ
+            apps::tokens_are_added_and_expire
+            apps::of_settings_made_at_once_one_stands
             crowds::claimers_at_once_neither_double_nor_lose_a_fire
             crowds::claimers_of_waiting_runs_neither_double_nor_lose_one
             crowds::of_many_endings_at_once_one_counts
@@ -148,6 +159,7 @@ macro_rules! conformance_tests {
 /// The text of all tests, by which the list above is checked.
 #[doc(hidden)]
 pub const FUNCTIONS: &str = concat!(
+    include_str!("apps.rs"),
     include_str!("claims.rs"),
     include_str!("control.rs"),
     include_str!("crashes.rs"),

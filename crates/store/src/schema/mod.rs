@@ -147,6 +147,9 @@ const NEEDED: &[(&str, &str)] = &[
     ),
     ("xxl_job_group", "id app_name address_type address_list"),
     ("xxl_job_registry", "id registry_group registry_key registry_value update_time"),
+    ("xxl_job_log_report", "id trigger_day running_count suc_count fail_count"),
+    ("xxl_job_logglue", "id job_id glue_type glue_source glue_remark add_time update_time"),
+    ("xxl_job_user", "id username password role permission"),
     ("xxl_job_lock", "lock_name"),
 ];
 
@@ -301,12 +304,15 @@ struct Migration {
 }
 
 fn migrations(dialect: Dialect) -> Vec<Migration> {
-    let runs = match dialect {
-        Dialect::Sqlite => include_str!("sqlite/1_runs.sql"),
-        Dialect::MySql => include_str!("mysql/1_runs.sql"),
-        Dialect::Postgres => include_str!("postgres/1_runs.sql"),
+    let [runs, centre] = match dialect {
+        Dialect::Sqlite => [include_str!("sqlite/1_runs.sql"), include_str!("sqlite/2_centre.sql")],
+        Dialect::MySql => [include_str!("mysql/1_runs.sql"), include_str!("mysql/2_centre.sql")],
+        Dialect::Postgres => [include_str!("postgres/1_runs.sql"), include_str!("postgres/2_centre.sql")],
     };
-    vec![Migration { version: 1, name: "runs", script: runs }]
+    vec![
+        Migration { version: 1, name: "runs", script: runs },
+        Migration { version: 2, name: "centre", script: centre },
+    ]
 }
 
 const SCHEMA_TABLE: &str = "CREATE TABLE IF NOT EXISTS tw_schema (version BIGINT NOT NULL PRIMARY KEY, \

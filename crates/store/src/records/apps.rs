@@ -1,0 +1,301 @@
+//! Apps: rows of `xxl_job_group`, which hold the names of groups of executors and, for Java admins, their addresses.
+
+use engine::{AppId, StoreError};
+use timer::Timestamp;
+
+use super::counters::{self, REGISTRY};
+use super::registry;
+use crate::jobs::check_text;
+use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::sql_store::Tables;
+
+/// What people write about an app.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppSpec {
+    /// Its executors register under this name. Unique.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// Where its executors are.
+    pub addresses: Addresses,
+}
+
+/// Who says where an app's executors are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// They do, by registering.
+    Registered,
+    /// A person does.
+    Manual(Vec<String>),
+}
+
+/// An app as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct App {
+    /// Its name in the store.
+    pub id: AppId,
+    /// What people wrote.
+    pub spec: AppSpec,
+    /// The addresses that a Java admin would send to: written by a person, or those last published.
+    pub listed: Vec<String>,
+    /// The token that the newest XXL-JOB keeps with the app, in plain text.
+    pub access_token: Option<String>,
+    /// When it was last written, where the database remembers.
+    pub updated_at: Option<Timestamp>,
+}
+
+// ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn apps(s: &mut dyn Session, tables: &Tables) -> Result<Vec<App>, SessionError> {
+    let tail = format!("ORDER BY app_name, {}, id", tables.schema.title_column());
+    select(s, tables, &tail, &[]).await
+}
+
+pub async fn app(s: &mut dyn Session, tables: &Tables, id: AppId) -> Result<Option<App>, SessionError> {
+    Ok(select(s, tables, "WHERE id = ?", &[id.0.into()]).await?.pop())
+}
+
+pub async fn app_by_name(
+    s: &mut dyn Session,
+    tables: &Tables,
+    name: &str,
+) -> Result<Option<App>, SessionError> {
+    if check_text(name).is_err() {
+        return Ok(None);
+    }
+    // Old tables let several have one name; XXL-JOB then takes any.
+    Ok(select(s, tables, "WHERE app_name = ? ORDER BY id LIMIT 1", &[name.into()]).await?.pop())
+}
+
+async fn select(
+    s: &mut dyn Session,
+    tables: &Tables,
+    tail: &str,
+    params: &[Value],
+) -> Result<Vec<App>, SessionError> {
+    let title = tables.schema.title_column();
+    let token = if tables.schema.has_access_token() { "access_token" } else { "NULL" };
+    let updated = if tables.schema.group_has_update_time() { "update_time" } else { "NULL" };
+    let sql = format!(
+        "SELECT id, app_name, {title}, address_type, address_list, {token}, {updated} FROM xxl_job_group {tail}"
+    );
+    let rows = s.query(&sql, params, Lock::None).await?;
+    rows.into_iter().map(|row| read(tables, row)).collect()
+}
+
+fn read(tables: &Tables, row: Row) -> Result<App, SessionError> {
+    let mut row = row.read();
+    let id = AppId(row.int()?);
+    let (name, title) = (row.text()?, row.text()?);
+    let manual = row.int()? == BY_HAND;
+    let listed = split(&row.text()?);
+    let addresses = if manual { Addresses::Manual(listed.clone()) } else { Addresses::Registered };
+    Ok(App {
+        id,
+        spec: AppSpec { name, title, addresses },
+        listed,
+        access_token: row.maybe_text()?.filter(|token| !token.is_empty()),
+        updated_at: row.maybe_text()?.and_then(|text| tables.wall.instant(&text)),
+    })
+}
+
+/// The values of `address_type`.
+const REGISTERED: i64 = 0;
+const BY_HAND: i64 = 1;
+
+fn split(list: &str) -> Vec<String> {
+    list.split(',').map(str::trim).filter(|address| !address.is_empty()).map(str::to_owned).collect()
+}
+
+// ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn create_app(s: &mut dyn Session, tables: &Tables, spec: &AppSpec) -> Result<AppId, SessionError> {
+    check(tables, spec)?;
+    counters::raise(s, REGISTRY).await?;
+    check_name(s, tables, &spec.name, None).await?;
+    let (mut columns, mut row) = columns(tables, spec);
+    columns.push("address_list");
+    row.push(address_list(&spec.addresses).into());
+    stamp(s, tables, &mut columns, &mut row).await?;
+    let into = Columns { table: "xxl_job_group", keys: &[], columns: &columns };
+    Ok(AppId(s.insert_numbered(into, vec![row]).await?[0]))
+}
+
+pub async fn update_app(
+    s: &mut dyn Session,
+    tables: &Tables,
+    id: AppId,
+    spec: &AppSpec,
+) -> Result<bool, SessionError> {
+    check(tables, spec)?;
+    counters::raise(s, REGISTRY).await?;
+    check_name(s, tables, &spec.name, Some(id)).await?;
+    let (mut columns, values) = columns(tables, spec);
+    let mut row: Vec<Value> = vec![id.0.into()];
+    row.extend(values);
+    // What executors have registered stays listed until the next list is published.
+    if let Addresses::Manual(_) = &spec.addresses {
+        columns.push("address_list");
+        row.push(address_list(&spec.addresses).into());
+    }
+    stamp(s, tables, &mut columns, &mut row).await?;
+    let set = Columns { table: "xxl_job_group", keys: &["id"], columns: &columns };
+    Ok(s.update(set, vec![row]).await? > 0)
+}
+
+pub async fn delete_app(s: &mut dyn Session, tables: &Tables, id: AppId) -> Result<bool, SessionError> {
+    counters::raise(s, REGISTRY).await?;
+    let Some(app) = app(s, tables, id).await? else {
+        return Ok(false);
+    };
+    let sql = "SELECT id FROM xxl_job_info WHERE job_group = ? ORDER BY id LIMIT 1";
+    if let Some(row) = s.query(sql, &[id.0.into()], Lock::None).await?.into_iter().next() {
+        let job = row.read().int()?;
+        return Err(StoreError::Conflict(format!(
+            "the app `{}` is used by job {job}; delete its jobs or give them to another app first",
+            app.spec.name
+        ))
+        .into());
+    }
+    s.delete("xxl_job_group", "id", &[id.0]).await?;
+    s.delete("tw_token", "app_id", &[id.0]).await?;
+    s.delete("tw_grant", "app_id", &[id.0]).await?;
+    if app_by_name(s, tables, &app.spec.name).await?.is_none() {
+        registry::forget_app(s, &app.spec.name).await?;
+    }
+    Ok(true)
+}
+
+fn check(tables: &Tables, spec: &AppSpec) -> Result<(), SessionError> {
+    if spec.name.trim().is_empty() {
+        return Err(
+            StoreError::Invalid("an app needs a name, under which its executors register".into()).into()
+        );
+    }
+    let list = address_list(&spec.addresses).unwrap_or_default();
+    if let Addresses::Manual(addresses) = &spec.addresses
+        && let Some(bad) = addresses.iter().find(|address| address.trim().is_empty() || address.contains(','))
+    {
+        let reason = format!("`{bad}` is not one address; give each its own entry, without commas");
+        return Err(StoreError::Invalid(reason).into());
+    }
+    let texts = [
+        ("app_name", spec.name.as_str()),
+        (tables.schema.title_column(), &spec.title),
+        ("address_list", &list),
+    ];
+    for (column, text) in texts {
+        check_text(text)?;
+        tables.schema.check_fits("xxl_job_group", column, text)?;
+    }
+    Ok(())
+}
+
+/// Refuses a name that another app has. The caller has raised the counter, so nobody takes it meanwhile.
+async fn check_name(
+    s: &mut dyn Session,
+    tables: &Tables,
+    name: &str,
+    own: Option<AppId>,
+) -> Result<(), SessionError> {
+    match app_by_name(s, tables, name).await? {
+        Some(holder) if Some(holder.id) != own => Err(StoreError::Conflict(format!(
+            "app {} has the name `{name}` already; names of apps are unique",
+            holder.id.0
+        ))
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+fn columns(tables: &Tables, spec: &AppSpec) -> (Vec<&'static str>, Vec<Value>) {
+    let kind = if spec.addresses == Addresses::Registered { REGISTERED } else { BY_HAND };
+    let columns = vec!["app_name", tables.schema.title_column(), "address_type"];
+    (columns, vec![spec.name.as_str().into(), spec.title.as_str().into(), kind.into()])
+}
+
+fn address_list(addresses: &Addresses) -> Option<String> {
+    match addresses {
+        Addresses::Registered => None,
+        Addresses::Manual(addresses) => Some(addresses.join(",")),
+    }
+}
+
+async fn stamp(
+    s: &mut dyn Session,
+    tables: &Tables,
+    columns: &mut Vec<&'static str>,
+    row: &mut Vec<Value>,
+) -> Result<(), SessionError> {
+    if tables.schema.group_has_update_time() {
+        columns.push("update_time");
+        row.push(tables.wall.time(s.now().await?));
+    }
+    Ok(())
+}
+
+// ── For Java admins ─────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn publish_addresses(
+    s: &mut dyn Session,
+    tables: &Tables,
+    lists: &[(AppId, Vec<String>)],
+) -> Result<usize, SessionError> {
+    if lists.is_empty() {
+        return Ok(0);
+    }
+    let ids = Value::Ids(lists.iter().map(|(app, _)| app.0).collect());
+    let sql = "SELECT id, address_list FROM xxl_job_group WHERE id IN ? AND address_type = 0 ORDER BY id";
+    let mut columns = vec!["address_list"];
+    let mut stamps = Vec::new();
+    stamp(s, tables, &mut columns, &mut stamps).await?;
+    let mut rows = Vec::new();
+    for row in s.query(sql, &[ids], Lock::None).await? {
+        let mut row = row.read();
+        let (id, stored) = (row.int()?, row.maybe_text()?);
+        let list = lists.iter().find(|(app, _)| app.0 == id).and_then(|(_, addresses)| published(addresses));
+        if list == stored {
+            continue;
+        }
+        if let Err(error) =
+            tables.schema.check_fits("xxl_job_group", "address_list", list.as_deref().unwrap_or(""))
+        {
+            tracing::warn!(app = id, %error, "Java admins keep the list of executors they have");
+            continue;
+        }
+        let mut row: Vec<Value> = vec![id.into(), REGISTERED.into(), list.into()];
+        row.extend(stamps.clone());
+        rows.push(row);
+    }
+    if rows.is_empty() {
+        return Ok(0);
+    }
+    // Only these columns, and only while the app is of that kind: a Java admin or a person may be editing the rest.
+    let set = Columns { table: "xxl_job_group", keys: &["id", "address_type"], columns: &columns };
+    Ok(usize::try_from(s.update(set, rows).await?).unwrap_or(usize::MAX))
+}
+
+/// Byte for byte what a Java admin would write, so that the two do not take turns at changing it.
+fn published(addresses: &[String]) -> Option<String> {
+    let mut sorted: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    // Java compares by UTF-16 units; addresses are ASCII, where that is the same.
+    sorted.sort_unstable();
+    sorted.dedup();
+    (!sorted.is_empty()).then(|| sorted.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_published_list_is_sorted_and_has_no_doubles() {
+        let check = |addresses: &[&str], expected: Option<&str>| {
+            let addresses: Vec<String> = addresses.iter().map(|address| (*address).to_owned()).collect();
+            assert_eq!(published(&addresses).as_deref(), expected);
+        };
+        check(&[], None);
+        check(&["http://b:1/", "http://a:1/", "http://b:1/"], Some("http://a:1/,http://b:1/"));
+        check(&["http://10.0.0.9:1/", "http://10.0.0.10:1/"], Some("http://10.0.0.10:1/,http://10.0.0.9:1/"));
+    }
+}

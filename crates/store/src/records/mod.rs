@@ -1,0 +1,167 @@
+//! What the scheduling centre remembers beside jobs and runs: apps and their executors, tokens and settings.
+//!
+//! As with [`engine::Store`], each method is one transaction, and its steps are written once over a `Session`. XXL-JOB's
+//! words for these things stop in the files of this folder.
+
+mod apps;
+mod counters;
+mod registry;
+mod settings;
+mod tokens;
+
+use async_trait::async_trait;
+use engine::{AppId, Store, StoreError};
+use timer::Timestamp;
+
+pub use apps::{Addresses, App, AppSpec};
+pub use registry::{Registered, Registration};
+pub use tokens::{NewToken, Token};
+
+use crate::session::Backend;
+use crate::sql_store::{SqlStore, transaction};
+
+/// A database with all that the scheduling centre remembers.
+pub trait Database: Store + Records {}
+
+impl<T: Store + Records> Database for T {}
+
+/// What the centre remembers beside jobs and runs. Instants that are not given are the database's now.
+#[async_trait]
+pub trait Records: Send + Sync {
+    // ── Apps and their executors ────────────────────────────────────────────────────────────────────────────────
+
+    /// All apps, by name.
+    async fn apps(&self) -> Result<Vec<App>, StoreError>;
+
+    /// One app.
+    async fn app(&self, id: AppId) -> Result<Option<App>, StoreError>;
+
+    /// The app under whose name executors register.
+    async fn app_by_name(&self, name: &str) -> Result<Option<App>, StoreError>;
+
+    /// Adds an app. A name that is taken is a [`StoreError::Conflict`].
+    async fn create_app(&self, spec: &AppSpec) -> Result<AppId, StoreError>;
+
+    /// Changes an app; false if there is none. One whose executors now register keeps the addresses it has until others
+    /// are published.
+    async fn update_app(&self, id: AppId, spec: &AppSpec) -> Result<bool, StoreError>;
+
+    /// Deletes an app with its registrations, tokens and grants; false if there is none. One that jobs use is a
+    /// [`StoreError::Conflict`].
+    async fn delete_app(&self, id: AppId) -> Result<bool, StoreError>;
+
+    /// Notes that executors are there; says of each whether that is new. Apps need not exist.
+    async fn register(&self, beats: &[Registration]) -> Result<Vec<bool>, StoreError>;
+
+    /// Notes that an executor has left; false if it was not there.
+    async fn unregister(&self, app: &str, address: &str) -> Result<bool, StoreError>;
+
+    /// The executors that have said so after that instant, by app and address.
+    async fn registrations(&self, seen_after: Timestamp) -> Result<Vec<Registered>, StoreError>;
+
+    /// Deletes at most `max` executors that were last seen before that instant; returns how many there were.
+    async fn forget_registrations(&self, before: Timestamp, max: usize) -> Result<usize, StoreError>;
+
+    /// A number that grows whenever an executor is new or gone, or an app or token is changed through us, in the same
+    /// transaction; not when an executor is merely seen again. What Java admins change does not raise it.
+    async fn registry_revision(&self) -> Result<i64, StoreError>;
+
+    /// Tells Java admins which executors are there, for apps whose executors register: writes the lists that differ
+    /// from what is stored, and returns how many did.
+    async fn publish_addresses(&self, lists: &[(AppId, Vec<String>)]) -> Result<usize, StoreError>;
+
+    // ── Tokens and settings ─────────────────────────────────────────────────────────────────────────────────────
+
+    /// All tokens, also those that have expired.
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError>;
+
+    /// Adds a token; returns its number.
+    async fn add_token(&self, token: &NewToken) -> Result<i64, StoreError>;
+
+    /// Says until when a token counts; false if there is none of that number.
+    async fn expire_token(&self, id: i64, at: Timestamp) -> Result<bool, StoreError>;
+
+    /// The value of a setting.
+    async fn setting(&self, name: &str) -> Result<Option<String>, StoreError>;
+
+    /// Gives a setting a value.
+    async fn set_setting(&self, name: &str, value: &str) -> Result<(), StoreError>;
+
+    /// Gives a setting a value if it has none; returns the one that stands, the same for all who ask at once.
+    async fn set_setting_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError>;
+}
+
+#[async_trait]
+impl<B: Backend> Records for SqlStore<B> {
+    async fn apps(&self) -> Result<Vec<App>, StoreError> {
+        transaction!(self, s => apps::apps(s, &self.tables))
+    }
+
+    async fn app(&self, id: AppId) -> Result<Option<App>, StoreError> {
+        transaction!(self, s => apps::app(s, &self.tables, id))
+    }
+
+    async fn app_by_name(&self, name: &str) -> Result<Option<App>, StoreError> {
+        transaction!(self, s => apps::app_by_name(s, &self.tables, name))
+    }
+
+    async fn create_app(&self, spec: &AppSpec) -> Result<AppId, StoreError> {
+        transaction!(self, s => apps::create_app(s, &self.tables, spec))
+    }
+
+    async fn update_app(&self, id: AppId, spec: &AppSpec) -> Result<bool, StoreError> {
+        transaction!(self, s => apps::update_app(s, &self.tables, id, spec))
+    }
+
+    async fn delete_app(&self, id: AppId) -> Result<bool, StoreError> {
+        transaction!(self, s => apps::delete_app(s, &self.tables, id))
+    }
+
+    async fn register(&self, beats: &[Registration]) -> Result<Vec<bool>, StoreError> {
+        transaction!(self, s => registry::register(s, &self.tables, beats))
+    }
+
+    async fn unregister(&self, app: &str, address: &str) -> Result<bool, StoreError> {
+        transaction!(self, s => registry::unregister(s, app, address))
+    }
+
+    async fn registrations(&self, seen_after: Timestamp) -> Result<Vec<Registered>, StoreError> {
+        transaction!(self, s => registry::registrations(s, &self.tables, seen_after))
+    }
+
+    async fn forget_registrations(&self, before: Timestamp, max: usize) -> Result<usize, StoreError> {
+        transaction!(self, s => registry::forget_registrations(s, &self.tables, before, max))
+    }
+
+    async fn registry_revision(&self) -> Result<i64, StoreError> {
+        transaction!(self, s => counters::read(s, counters::REGISTRY))
+    }
+
+    async fn publish_addresses(&self, lists: &[(AppId, Vec<String>)]) -> Result<usize, StoreError> {
+        transaction!(self, s => apps::publish_addresses(s, &self.tables, lists))
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        transaction!(self, s => tokens::tokens(s))
+    }
+
+    async fn add_token(&self, token: &NewToken) -> Result<i64, StoreError> {
+        transaction!(self, s => tokens::add_token(s, &self.tables, token))
+    }
+
+    async fn expire_token(&self, id: i64, at: Timestamp) -> Result<bool, StoreError> {
+        transaction!(self, s => tokens::expire_token(s, id, at))
+    }
+
+    async fn setting(&self, name: &str) -> Result<Option<String>, StoreError> {
+        transaction!(self, s => settings::setting(s, name))
+    }
+
+    async fn set_setting(&self, name: &str, value: &str) -> Result<(), StoreError> {
+        transaction!(self, s => settings::set_setting(s, &self.tables, name, value))
+    }
+
+    async fn set_setting_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        transaction!(self, s => settings::set_setting_if_absent(s, &self.tables, name, value))
+    }
+}
