@@ -14,7 +14,11 @@ help: ## Lists the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: toolchain ## Builds and runs the embedded example: a scheduler, a few jobs, data in one file.
+run: toolchain ## Builds and starts the scheduling centre on 127.0.0.1:8080, its data in tickwright-data/.
+	cargo run --release -p tickwright-cli -- serve
+
+.PHONY: embedded
+embedded: toolchain ## Runs the embedded example: three processes on one database, one of them killed.
 	cargo run --release -p tickwright-examples --example embedded
 
 .PHONY: test

@@ -1,6 +1,7 @@
 //! The one binary: parses what was typed, calls the library that knows, prints what it says.
 
 mod cron;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -9,6 +10,7 @@ use clap::{Parser, Subcommand};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
+        Command::Serve(options) => serve::run(*options),
         Command::Cron(command) => cron::run(command),
     };
     match done {
@@ -30,6 +32,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Runs the scheduling centre.
+    Serve(Box<serve::Options>),
     /// Questions about cron expressions.
     #[command(subcommand)]
     Cron(cron::Command),

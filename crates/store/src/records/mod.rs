@@ -10,7 +10,7 @@ mod settings;
 mod tokens;
 
 use async_trait::async_trait;
-use engine::{AppId, Store, StoreError};
+use engine::{AppId, RunId, Store, StoreError};
 use timer::Timestamp;
 
 pub use apps::{Addresses, App, AppSpec};
@@ -69,6 +69,9 @@ pub trait Records: Send + Sync {
     /// Tells Java admins which executors are there, for apps whose executors register: writes the lists that differ
     /// from what is stored, and returns how many did.
     async fn publish_addresses(&self, lists: &[(AppId, Vec<String>)]) -> Result<usize, StoreError>;
+
+    /// The apps that runs belong to; runs that never were are left out.
+    async fn apps_of_runs(&self, runs: &[RunId]) -> Result<Vec<(RunId, AppId)>, StoreError>;
 
     // ── Tokens and settings ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -139,6 +142,10 @@ impl<B: Backend> Records for SqlStore<B> {
 
     async fn publish_addresses(&self, lists: &[(AppId, Vec<String>)]) -> Result<usize, StoreError> {
         transaction!(self, s => apps::publish_addresses(s, &self.tables, lists))
+    }
+
+    async fn apps_of_runs(&self, runs: &[RunId]) -> Result<Vec<(RunId, AppId)>, StoreError> {
+        transaction!(self, s => apps::apps_of_runs(s, runs))
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
