@@ -359,8 +359,12 @@ const LANGUAGES: [(&str, Language); 7] = [
     ("GLUE_GROOVY", Language::Groovy),
 ];
 
-fn language_of(glue_type: &str) -> Option<Language> {
+pub fn language_of(glue_type: &str) -> Option<Language> {
     LANGUAGES.iter().find(|(word, _)| *word == glue_type).map(|(_, language)| *language)
+}
+
+pub fn language_word(language: Language) -> &'static str {
+    word_for(&LANGUAGES, language)
 }
 
 /// The value of a word; the first of the table where there is none. A job that XXL-JOB made has none, and then does as

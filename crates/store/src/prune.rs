@@ -13,7 +13,7 @@ pub async fn prune(
 ) -> Result<usize, SessionError> {
     let runs_before = tables.wall.time(retention.runs_before);
     let history_before: Value = retention.history_before.into();
-    let old: [(&str, &str, &str, Vec<Value>); 3] = [
+    let old: [(&str, &str, &str, Vec<Value>); 4] = [
         (
             "xxl_job_log",
             "id",
@@ -21,6 +21,13 @@ pub async fn prune(
              AND (l.handle_time IS NULL OR l.handle_time < ?) \
              AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.log_id = l.id) ORDER BY l.trigger_time LIMIT ?",
             vec![runs_before.clone(), runs_before],
+        ),
+        // By their own age: whoever else deletes runs, as Java admins do, leaves these.
+        (
+            "tw_run_log",
+            "log_id",
+            "SELECT log_id FROM tw_run_log WHERE kept_ms < ? AND part = 0 ORDER BY kept_ms LIMIT ?",
+            vec![retention.runs_before.into()],
         ),
         // Rows of this table have no time of their own; they go with the log of their first shard.
         (

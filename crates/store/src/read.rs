@@ -162,7 +162,7 @@ fn run_record(tables: &Tables, row: Row) -> Result<RunRecord, SessionError> {
 }
 
 /// What XXL-JOB's codes for the sending and the handling say of a run that is not open with us.
-fn state_of((trigger_code, handle_code): (i64, i64)) -> RunState {
+pub fn state_of((trigger_code, handle_code): (i64, i64)) -> RunState {
     match (trigger_code, handle_code) {
         (_, 200) => RunState::Succeeded,
         (_, 502) => RunState::TimedOut,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cron::Zone;
 use jiff::SignedDuration;
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use timer::Timestamp;
 
@@ -33,6 +33,13 @@ impl Wall {
         let shown = self.shown(from);
         let put_back = self.shown(now).saturating_sub(between);
         Value::Time(written(shown.min(put_back)))
+    }
+
+    /// The day of that instant: its date, its first second and that of the next.
+    pub fn day(&self, at: Timestamp) -> (String, Value, Value) {
+        let date = self.shown(at).date();
+        let start = |date: Date| Value::Time(written(date.at(0, 0, 0, 0)));
+        (date.to_string(), start(date), start(date.tomorrow().unwrap_or(date)))
     }
 
     /// What clocks show at that instant.

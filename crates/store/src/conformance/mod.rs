@@ -14,6 +14,7 @@ pub mod endings;
 pub mod nodes;
 pub mod places;
 pub mod records;
+pub mod views;
 
 use std::sync::Arc;
 
@@ -120,6 +121,15 @@ macro_rules! conformance_tests {
             apps::addresses_are_published_where_they_differ
             apps::tokens_are_added_and_expire
             apps::of_settings_made_at_once_one_stands
+            views::jobs_are_found_by_what_people_remember
+            views::runs_are_found_by_app_job_status_and_time
+            views::runs_are_turned_page_by_page_in_every_order
+            views::a_run_shows_all_that_is_known_of_it
+            views::cleared_runs_are_gone_with_their_logs_and_open_ones_stay
+            views::a_report_counts_the_runs_of_each_day
+            views::two_nodes_report_a_day_once
+            views::a_script_is_kept_in_its_last_versions
+            views::the_log_of_a_run_is_kept_until_it_is_old
             crowds::claimers_at_once_neither_double_nor_lose_a_fire
             crowds::claimers_of_waiting_runs_neither_double_nor_lose_one
             crowds::of_many_endings_at_once_one_counts
@@ -168,4 +178,5 @@ pub const FUNCTIONS: &str = concat!(
     include_str!("nodes.rs"),
     include_str!("places.rs"),
     include_str!("records.rs"),
+    include_str!("views.rs"),
 );

@@ -1,20 +1,33 @@
-//! What the scheduling centre remembers beside jobs and runs: apps and their executors, tokens and settings.
+//! What the scheduling centre remembers beside jobs and runs: apps and their executors, tokens and settings, and the
+//! past as people look through it.
 //!
 //! As with [`engine::Store`], each method is one transaction, and its steps are written once over a `Session`. XXL-JOB's
 //! words for these things stop in the files of this folder.
 
 mod apps;
 mod counters;
+mod job_rows;
+mod page;
 mod registry;
+mod reports;
+mod run_logs;
+mod run_rows;
+mod scripts;
 mod settings;
 mod tokens;
 
 use async_trait::async_trait;
-use engine::{AppId, RunId, Store, StoreError};
+use engine::{AppId, JobId, Language, RunId, Store, StoreError};
 use timer::Timestamp;
 
 pub use apps::{Addresses, App, AppSpec};
+pub use job_rows::{JobFilter, JobRow};
+pub use page::{Page, Paged, Total};
 pub use registry::{Registered, Registration};
+pub use reports::DayReport;
+pub use run_logs::RunLog;
+pub use run_rows::{Clearing, Keep, OpenRun, RunFilter, RunRow, RunStatus};
+pub use scripts::{SCRIPT_VERSIONS, ScriptVersion};
 pub use tokens::{NewToken, Token};
 
 use crate::session::Backend;
@@ -92,6 +105,46 @@ pub trait Records: Send + Sync {
 
     /// Gives a setting a value if it has none; returns the one that stands, the same for all who ask at once.
     async fn set_setting_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError>;
+
+    // ── What people look at ─────────────────────────────────────────────────────────────────────────────────────
+
+    /// Jobs, the newest first.
+    async fn job_page(&self, filter: &JobFilter, page: Page) -> Result<Paged<JobRow>, StoreError>;
+
+    /// Runs, the newest first: by their numbers, or by their instants where the filter names some. Reads a bounded
+    /// number of rows, however many there are.
+    async fn run_page(&self, filter: &RunFilter, page: Page) -> Result<Paged<RunRow>, StoreError>;
+
+    /// One run.
+    async fn run(&self, id: RunId) -> Result<Option<RunRow>, StoreError>;
+
+    /// Deletes at most `max` runs that are over, with their logs; returns how many there were.
+    async fn clear_runs(&self, clearing: &Clearing, max: usize) -> Result<usize, StoreError>;
+
+    /// Counts the runs of the day of that instant, unless the day is over and all its runs were when last counted;
+    /// says whether the counts are other than before.
+    async fn refresh_report(&self, within: Timestamp) -> Result<bool, StoreError>;
+
+    /// The counts of the days from the one of that instant to that of the other, where there are any.
+    async fn report(&self, from: Timestamp, to: Timestamp) -> Result<Vec<DayReport>, StoreError>;
+
+    /// The earlier scripts of a job and the one it has, the newest first.
+    async fn script_versions(&self, job: JobId) -> Result<Vec<ScriptVersion>, StoreError>;
+
+    /// Gives a job a script, and keeps it as a version; the oldest beyond [`SCRIPT_VERSIONS`] goes.
+    async fn save_script(
+        &self,
+        job: JobId,
+        language: Language,
+        source: &str,
+        remark: &str,
+    ) -> Result<(), StoreError>;
+
+    /// Keeps a run's log, in place of what was kept; false if there is no such run.
+    async fn keep_run_log(&self, run: RunId, log: &RunLog) -> Result<bool, StoreError>;
+
+    /// What is kept of a run's log.
+    async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError>;
 }
 
 #[async_trait]
@@ -170,5 +223,51 @@ impl<B: Backend> Records for SqlStore<B> {
 
     async fn set_setting_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
         transaction!(self, s => settings::set_setting_if_absent(s, &self.tables, name, value))
+    }
+
+    async fn job_page(&self, filter: &JobFilter, page: Page) -> Result<Paged<JobRow>, StoreError> {
+        transaction!(self, s => job_rows::job_page(s, &self.tables, filter, page))
+    }
+
+    async fn run_page(&self, filter: &RunFilter, page: Page) -> Result<Paged<RunRow>, StoreError> {
+        transaction!(self, s => run_rows::run_page(s, &self.tables, filter, page))
+    }
+
+    async fn run(&self, id: RunId) -> Result<Option<RunRow>, StoreError> {
+        transaction!(self, s => run_rows::run(s, &self.tables, id))
+    }
+
+    async fn clear_runs(&self, clearing: &Clearing, max: usize) -> Result<usize, StoreError> {
+        transaction!(self, s => run_rows::clear_runs(s, &self.tables, clearing, max))
+    }
+
+    async fn refresh_report(&self, within: Timestamp) -> Result<bool, StoreError> {
+        transaction!(self, s => reports::refresh_report(s, &self.tables, within))
+    }
+
+    async fn report(&self, from: Timestamp, to: Timestamp) -> Result<Vec<DayReport>, StoreError> {
+        transaction!(self, s => reports::report(s, &self.tables, from, to))
+    }
+
+    async fn script_versions(&self, job: JobId) -> Result<Vec<ScriptVersion>, StoreError> {
+        transaction!(self, s => scripts::script_versions(s, &self.tables, job))
+    }
+
+    async fn save_script(
+        &self,
+        job: JobId,
+        language: Language,
+        source: &str,
+        remark: &str,
+    ) -> Result<(), StoreError> {
+        transaction!(self, s => scripts::save_script(s, &self.tables, job, language, source, remark))
+    }
+
+    async fn keep_run_log(&self, run: RunId, log: &RunLog) -> Result<bool, StoreError> {
+        transaction!(self, s => run_logs::keep_run_log(s, run, log))
+    }
+
+    async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError> {
+        transaction!(self, s => run_logs::kept_run_log(s, run))
     }
 }

@@ -1,0 +1,152 @@
+//! Jobs as people look through them.
+
+use std::collections::BTreeMap;
+
+use engine::{AppId, Job};
+use timer::Timestamp;
+
+use super::page::{Conditions, Page, Paged, Total};
+use crate::jobs;
+use crate::session::{Lock, Reader, Session, SessionError, Value};
+use crate::sql_store::Tables;
+
+/// Which jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobFilter {
+    /// Of these apps; of all where there is no list.
+    pub apps: Option<Vec<AppId>>,
+    /// Started, or stopped.
+    pub enabled: Option<bool>,
+    /// With this text in their description,
+    pub description: String,
+    /// in their handler's name,
+    pub handler: String,
+    /// in their author's name,
+    pub author: String,
+    /// in any of the three.
+    pub text: String,
+}
+
+/// A job, and what else its row says to people.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobRow {
+    /// The job.
+    pub job: Job,
+    /// How XXL-JOB's columns write its schedule, also one that cannot be read: its kind and its text.
+    pub written_schedule: (String, String),
+    /// XXL-JOB's word for what runs it: a handler, or the language of a script.
+    pub kind: String,
+    /// What was said of the last change of its script.
+    pub script_remark: String,
+    /// When its script was last changed.
+    pub script_edited_at: Option<Timestamp>,
+    /// When it was created.
+    pub created_at: Option<Timestamp>,
+    /// When its definition was last changed.
+    pub updated_at: Option<Timestamp>,
+    /// The last instant it fired for.
+    pub last_fire_at: Option<Timestamp>,
+}
+
+pub async fn job_page(
+    s: &mut dyn Session,
+    tables: &Tables,
+    filter: &JobFilter,
+    page: Page,
+) -> Result<Paged<JobRow>, SessionError> {
+    if filter.apps.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(Paged::empty());
+    }
+    let mut conditions = conditions(tables, filter);
+    let total = match page {
+        Page::Offset { .. } => Some(count(s, &conditions).await?),
+        Page::After { .. } => None,
+    };
+    if let Some(after) = page.after() {
+        conditions.and("j.id < ?", [after.into()]);
+    }
+    let sql =
+        format!("SELECT j.id FROM xxl_job_info j {} ORDER BY j.id DESC LIMIT ? OFFSET ?", conditions.sql());
+    let rows = s.query(&sql, &conditions.params(page.bounds()), Lock::None).await?;
+    let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
+    let mut found = jobs::load(s, tables, &ids).await?;
+    let mut rest = rest(s, tables, &ids).await?;
+    let mut rows = Vec::with_capacity(ids.len());
+    for id in &ids {
+        if let (Some(stored), Some(rest)) = (found.remove(id), rest.remove(id)) {
+            rows.push(job_row(tables, stored.job, rest)?);
+        }
+    }
+    Ok(Paged::new(rows, page, total, |row| row.job.id.0))
+}
+
+fn conditions(tables: &Tables, filter: &JobFilter) -> Conditions {
+    let mut conditions = Conditions::default();
+    if let Some(apps) = &filter.apps {
+        conditions.and("j.job_group IN ?", [Value::Ids(apps.iter().map(|app| app.0).collect())]);
+    }
+    if let Some(enabled) = filter.enabled {
+        conditions.and("j.trigger_status = ?", [i64::from(enabled).into()]);
+    }
+    let description = format!("j.{}", tables.schema.description_column());
+    let (handler, author) = ("j.executor_handler", "j.author");
+    conditions.and_contains(&[&description], &filter.description);
+    conditions.and_contains(&[handler], &filter.handler);
+    conditions.and_contains(&[author], &filter.author);
+    conditions.and_contains(&[&description, handler, author], &filter.text);
+    conditions
+}
+
+/// Exact: jobs are thousands, not millions.
+async fn count(s: &mut dyn Session, conditions: &Conditions) -> Result<Total, SessionError> {
+    let sql = format!("SELECT COUNT(*) FROM xxl_job_info j {}", conditions.sql());
+    let rows = s.query(&sql, &conditions.params([]), Lock::None).await?;
+    let count = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
+    Ok(Total { count: count.unsigned_abs(), exact: true })
+}
+
+/// What of the rows is not in a [`Job`], in the order of [`job_row`].
+async fn rest(
+    s: &mut dyn Session,
+    tables: &Tables,
+    ids: &[i64],
+) -> Result<BTreeMap<i64, Reader>, SessionError> {
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let schedule = match tables.schema.has_schedule_type() {
+        true => "schedule_type, schedule_conf",
+        false => "'CRON', job_cron",
+    };
+    let sql = format!(
+        "SELECT id, {schedule}, glue_type, glue_remark, glue_updatetime, add_time, update_time, trigger_last_time \
+         FROM xxl_job_info WHERE id IN ?"
+    );
+    let mut found = BTreeMap::new();
+    for row in s.query(&sql, &[Value::Ids(ids.to_vec())], Lock::None).await? {
+        let mut row = row.read();
+        found.insert(row.int()?, row);
+    }
+    Ok(found)
+}
+
+fn job_row(tables: &Tables, job: Job, mut row: Reader) -> Result<JobRow, SessionError> {
+    let written_schedule = (row.text()?, row.text()?);
+    let (kind, script_remark) = (row.text()?, row.text()?);
+    let mut time = || -> Result<Option<Timestamp>, SessionError> {
+        Ok(row.maybe_text()?.and_then(|text| tables.wall.instant(&text)))
+    };
+    let (script_edited_at, created_at, updated_at) = (time()?, time()?, time()?);
+    let last = row.int()?;
+    let last_fire_at = (last > 0).then(|| Timestamp::from_millis(last));
+    Ok(JobRow {
+        job,
+        written_schedule,
+        kind,
+        script_remark,
+        script_edited_at,
+        created_at,
+        updated_at,
+        last_fire_at,
+    })
+}

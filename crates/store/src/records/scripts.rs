@@ -1,0 +1,102 @@
+//! Scripts of jobs and their earlier versions: columns of `xxl_job_info` and rows of `xxl_job_logglue`.
+
+use std::time::Duration;
+
+use engine::{JobId, Language, StoreError};
+use timer::Timestamp;
+
+use crate::jobs::{self, check_text};
+use crate::session::{Columns, Lock, Row, Session, SessionError};
+use crate::sql_store::Tables;
+
+/// A script as it once was saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptVersion {
+    /// Its number.
+    pub id: i64,
+    /// What ran it; none for a language that we do not know.
+    pub language: Option<Language>,
+    /// What it said.
+    pub source: String,
+    /// What was said about the change.
+    pub remark: String,
+    /// When it was saved.
+    pub saved_at: Option<Timestamp>,
+}
+
+/// So many of a job are kept: XXL-JOB's number.
+pub const SCRIPT_VERSIONS: usize = 30;
+
+pub async fn script_versions(
+    s: &mut dyn Session,
+    tables: &Tables,
+    job: JobId,
+) -> Result<Vec<ScriptVersion>, SessionError> {
+    let sql = "SELECT id, glue_type, glue_source, glue_remark, update_time FROM xxl_job_logglue \
+               WHERE job_id = ? ORDER BY id DESC";
+    let read = |row: Row| -> Result<ScriptVersion, SessionError> {
+        let mut row = row.read();
+        Ok(ScriptVersion {
+            id: row.int()?,
+            language: jobs::language_of(&row.text()?),
+            source: row.text()?,
+            remark: row.text()?,
+            saved_at: row.maybe_text()?.and_then(|text| tables.wall.instant(&text)),
+        })
+    };
+    s.query(sql, &[job.0.into()], Lock::None).await?.into_iter().map(read).collect()
+}
+
+pub async fn save_script(
+    s: &mut dyn Session,
+    tables: &Tables,
+    job: JobId,
+    language: Language,
+    source: &str,
+    remark: &str,
+) -> Result<(), SessionError> {
+    let texts = [
+        ("xxl_job_info", "glue_source", source),
+        ("xxl_job_info", "glue_remark", remark),
+        ("xxl_job_logglue", "glue_remark", remark),
+    ];
+    for (table, column, text) in texts {
+        check_text(text)?;
+        tables.schema.check_fits(table, column, text)?;
+    }
+    jobs::lock(s, &[job.0], Lock::Wait).await?;
+    let saved_at = tables.wall.time(next_edit(s, tables, job).await?);
+    let now = tables.wall.time(s.now().await?);
+    let word = jobs::language_word(language);
+    let columns = ["glue_type", "glue_source", "glue_remark", "glue_updatetime", "update_time"];
+    let set = Columns { table: "xxl_job_info", keys: &["id"], columns: &columns };
+    let row = vec![job.0.into(), word.into(), source.into(), remark.into(), saved_at.clone(), now];
+    s.update(set, vec![row]).await?;
+    // Whoever is editing the job has to read it again.
+    s.execute("UPDATE tw_job SET revision = revision + 1 WHERE job_id = ?", &[job.0.into()]).await?;
+    let columns = ["job_id", "glue_type", "glue_source", "glue_remark", "add_time", "update_time"];
+    let into = Columns { table: "xxl_job_logglue", keys: &[], columns: &columns };
+    let row = vec![job.0.into(), word.into(), source.into(), remark.into(), saved_at.clone(), saved_at];
+    s.insert(into, vec![row]).await?;
+    forget_versions(s, job).await
+}
+
+/// When the script counts as changed: executors tell versions apart by it, to the second, so it never is the same twice.
+async fn next_edit(s: &mut dyn Session, tables: &Tables, job: JobId) -> Result<Timestamp, SessionError> {
+    let sql = "SELECT glue_updatetime FROM xxl_job_info WHERE id = ?";
+    let rows = s.query(sql, &[job.0.into()], Lock::Wait).await?;
+    let row = rows.into_iter().next().ok_or(StoreError::NoSuchJob(job))?;
+    let last = row.read().maybe_text()?.and_then(|text| tables.wall.instant(&text));
+    let now = s.now().await?;
+    Ok(last.map_or(now, |last| now.max(last + Duration::from_secs(1))))
+}
+
+async fn forget_versions(s: &mut dyn Session, job: JobId) -> Result<(), SessionError> {
+    let sql = "SELECT id FROM xxl_job_logglue WHERE job_id = ? ORDER BY id DESC";
+    let rows = s.query(sql, &[job.0.into()], Lock::None).await?;
+    let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
+    if ids.len() > SCRIPT_VERSIONS {
+        s.delete("xxl_job_logglue", "id", &ids[SCRIPT_VERSIONS..]).await?;
+    }
+    Ok(())
+}
