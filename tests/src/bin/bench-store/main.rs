@@ -17,9 +17,8 @@ use engine::{
     Assignment, Ender, Ending, Fire, FollowUps, Job, LOOK_AHEAD, Move, NextFire, Node, Order, Origin,
     Outcome, Plan, Planner, Run, Slots, Store, To,
 };
+use tickwright_tests::database::Database;
 use timer::Timestamp;
-
-use database::Database;
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -78,12 +77,12 @@ impl Figure {
 
 /// Lifecycles per second: in batches, and one by one.
 async fn lifecycles(database: &Database) -> Result<(f64, f64)> {
-    let home = database.create(LIFECYCLE_JOBS, 1).await?;
+    let home = database::create(database, LIFECYCLE_JOBS, 1).await?;
     let store = home.open().await?;
     let joined = store.join("bench", Duration::from_secs(7 * 86_400)).await?;
     let count = Arc::new(AtomicU64::new(0));
     let stop = Arc::new(AtomicBool::new(false));
-    let workers: Vec<_> = (0..database.workers())
+    let workers: Vec<_> = (0..database::workers(database))
         .map(|_| tokio::spawn(work(store.clone(), joined.node.clone(), count.clone(), stop.clone())))
         .collect();
     tokio::time::sleep(WARM_UP).await;
@@ -97,7 +96,7 @@ async fn lifecycles(database: &Database) -> Result<(f64, f64)> {
     drop(store);
     let batched = (after - before) as f64 / took.as_secs_f64();
 
-    let plain = plain::lifecycles_per_second(&home, database.workers(), MEASURED / 2).await?;
+    let plain = plain::lifecycles_per_second(&home, database::workers(database), MEASURED / 2).await?;
     home.remove().await?;
     Ok((batched, plain))
 }
@@ -139,7 +138,7 @@ fn succeeded(order: &Order) -> Ending {
 /// Microseconds for each claimed job: a thousand neighbours are due, others each time, in a table of so many.
 async fn claim_cost(database: &Database, jobs: u64) -> Result<f64> {
     let blocks = (jobs / database::BLOCK).min(ROUNDS as u64);
-    let home = database.create(jobs, blocks).await?;
+    let home = database::create(database, jobs, blocks).await?;
     let store = home.open().await?;
     let joined = store.join("bench", Duration::from_secs(7 * 86_400)).await?;
     let planner = Advance { step: database::BLOCK_STEP * u32::try_from(blocks)? };

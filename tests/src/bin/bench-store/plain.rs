@@ -8,7 +8,7 @@ use anyhow::Result;
 use rusqlite::params;
 use sqlx::{AssertSqlSafe, Connection, MySqlPool, PgPool, Row};
 
-use crate::database::Home;
+use tickwright_tests::database::Home;
 
 pub async fn lifecycles_per_second(home: &Home, workers: usize, length: Duration) -> Result<f64> {
     let start = Instant::now();

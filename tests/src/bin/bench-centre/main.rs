@@ -1,0 +1,120 @@
+//! How fast a whole centre is, as a process of its own: `make bench-centre`.
+//!
+//! Four executors that answer at once and report in batches, N jobs that fire each second, and the centre between them,
+//! on each database, all of it on this machine; beside it, in the same run, what the machine can do without a centre.
+//! Figures come from the executors' journals.
+
+mod limits;
+mod load;
+
+use anyhow::Result;
+use clap::Parser;
+use tickwright_tests::database::Database;
+use tickwright_tests::process::Phases;
+
+use load::{Load, Measured};
+
+/// Measures a scheduling centre.
+#[derive(Parser)]
+struct Options {
+    /// Databases by name: sqlite, mariadb, postgresql [default: all there are]
+    databases: Vec<String>,
+    /// Only one load: so many jobs, each second
+    #[arg(long)]
+    jobs: Option<u64>,
+    /// All jobs of that load fire at the same instant
+    #[arg(long)]
+    herd: bool,
+    /// How long that load lasts, in seconds
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+}
+
+// One thread: executors are to cost as little as they can.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let options = Options::parse();
+    let wanted: Vec<String> = options.databases.iter().map(|name| name.to_lowercase()).collect();
+    let mut figures = Vec::new();
+    if options.jobs.is_none() {
+        figures.extend(limits::posts().await?);
+    }
+    for database in Database::available() {
+        if !wanted.is_empty() && !wanted.contains(&database.name().to_lowercase()) {
+            continue;
+        }
+        match options.jobs {
+            Some(jobs) => {
+                let phases = if options.herd { Phases::Together } else { Phases::Spread };
+                let load = Load { jobs, phases, seconds: options.seconds };
+                figures.extend(show(&database, "load", &load.run(&database).await?));
+            }
+            None => figures.extend(all(&database).await?),
+        }
+    }
+    for figure in figures {
+        println!("{}", figure.json());
+    }
+    Ok(())
+}
+
+/// Every case on one database.
+async fn all(database: &Database) -> Result<Vec<Figure>> {
+    let mut figures = limits::sql(database).await?;
+    let spread = |jobs, seconds| Load { jobs, phases: Phases::Spread, seconds };
+    let herd = |jobs| Load { jobs, phases: Phases::Together, seconds: 5 };
+    figures.extend(show(database, "spread", &spread(1_000, 10).run(database).await?));
+    figures.extend(show(database, "herd", &herd(1_000).run(database).await?));
+    figures.extend(show(database, "herd", &herd(10_000).run(database).await?));
+    let mut most = 0.0;
+    for jobs in STEPS {
+        let measured = spread(jobs, 8).run(database).await?;
+        figures.extend(show(database, "spread", &measured));
+        if !measured.keeps_up() {
+            break;
+        }
+        most = measured.lifecycles_per_second;
+    }
+    figures.push(Figure::new(database.name(), "most lifecycles without a miss", most, "1/s"));
+    Ok(figures)
+}
+
+/// Jobs each second, more and more until the centre does not keep up.
+const STEPS: [u64; 6] = [2_000, 4_000, 5_000, 6_000, 8_000, 10_000];
+
+fn show(database: &Database, case: &str, measured: &Measured) -> Vec<Figure> {
+    println!("{:<10} {case:<6} {measured}", database.name());
+    let case = format!("{case} {}", measured.jobs);
+    let figure =
+        |what: &str, value, unit| Figure::new(database.name(), &format!("{case} {what}"), value, unit);
+    vec![
+        figure("lifecycles", measured.lifecycles_per_second, "1/s"),
+        figure("lateness p50", measured.timing.p50, "ms"),
+        figure("lateness p99", measured.timing.p99, "ms"),
+        figure("lateness max", measured.timing.max, "ms"),
+        figure("herd gone (p99, median of herds)", measured.herd_p99, "ms"),
+        figure("missed", measured.missed as f64, "fires"),
+        figure("doubled", measured.doubled as f64, "fires"),
+        figure("cpu for 1000 fires", measured.cpu_ms_per_thousand, "ms"),
+        figure("memory idle", measured.memory_idle, "MiB"),
+        figure("memory under load", measured.memory_loaded, "MiB"),
+    ]
+}
+
+/// One line for programs.
+pub struct Figure {
+    case: String,
+    value: f64,
+    unit: &'static str,
+}
+
+impl Figure {
+    fn new(of: &str, case: &str, value: f64, unit: &'static str) -> Figure {
+        Figure { case: format!("{} {case}", of.to_lowercase()), value, unit }
+    }
+
+    fn json(&self) -> String {
+        let Figure { case, value, unit } = self;
+        format!(r#"{{"bench":"centre","case":"{case}","value":{value:.2},"unit":"{unit}"}}"#)
+    }
+}

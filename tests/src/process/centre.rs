@@ -1,0 +1,195 @@
+//! `tickwright serve` as a process of its own: started, watched, and harmed.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+
+use super::http::Wire;
+use super::until;
+
+/// A running centre. Dropping it kills it.
+pub struct Centre {
+    process: Child,
+    address: SocketAddr,
+    output: Arc<Mutex<Vec<String>>>,
+}
+
+impl Centre {
+    /// Starts a node that listens at `address`, and waits until it may claim. Nodes of one database share the key file.
+    pub async fn start(
+        node: &str,
+        address: SocketAddr,
+        database_url: &str,
+        key_file: &Path,
+    ) -> Result<Centre> {
+        let centre = Centre::spawn(node, address, database_url, key_file)?;
+        match until("the centre is ready", READY_MAX, async || centre.is_ready().await.then_some(())).await {
+            Ok(()) => Ok(centre),
+            Err(error) => bail!("{error}; it said:\n{}", centre.said()),
+        }
+    }
+
+    /// Starts a node and waits for nothing.
+    pub fn spawn(node: &str, address: SocketAddr, database_url: &str, key_file: &Path) -> Result<Centre> {
+        let mut process = Command::new(binary()?)
+            .args(["serve", "--node", node, "--listen", &address.to_string(), "--zone", "UTC", "--key-file"])
+            .arg(key_file)
+            // Not by flag: a password does not belong into the list of processes.
+            .env("TICKWRIGHT_DATABASE_URL", database_url)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .context("could not start the centre")?;
+        let output: Arc<Mutex<Vec<String>>> = Arc::default();
+        let stderr = process.stderr.take().context("its output was asked for")?;
+        let lines = output.clone();
+        let echo = std::env::var_os("TICKWRIGHT_TEST_ECHO").is_some().then(|| node.to_owned());
+        tokio::spawn(async move {
+            let mut reader = BufReader::new(stderr).lines();
+            while let Ok(Some(line)) = reader.next_line().await {
+                if let Some(node) = &echo {
+                    eprintln!("{node}| {line}");
+                }
+                let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+                if lines.len() < LINES_MAX {
+                    lines.push(line);
+                }
+            }
+        });
+        Ok(Centre { process, address, output })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its process, while it lives.
+    pub fn pid(&self) -> Option<u32> {
+        self.process.id()
+    }
+
+    /// Whether it says that it may claim.
+    pub async fn is_ready(&self) -> bool {
+        let asked = async {
+            let mut wire = Wire::new(TcpStream::connect(self.address).await?);
+            wire.get("/readyz").await
+        };
+        matches!(tokio::time::timeout(ASK_MAX, asked).await, Ok(Ok(answer)) if answer.status() == 200)
+    }
+
+    /// What it has said so far.
+    pub fn said(&self) -> String {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).join("\n")
+    }
+
+    /// The token that it showed when it first started on a new database.
+    pub fn first_token(&self) -> Option<String> {
+        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let token = output.iter().find_map(|line| line.trim().strip_prefix("xxl.job.accessToken="));
+        token.map(str::to_owned)
+    }
+
+    /// kill -9.
+    pub async fn kill(mut self) -> Result<()> {
+        self.process.kill().await.context("could not kill the centre")
+    }
+
+    /// SIGTERM; returns how long it took to end.
+    pub async fn stop(mut self) -> Result<Duration> {
+        let started = tokio::time::Instant::now();
+        self.signal("TERM").await?;
+        let ended = tokio::time::timeout(STOP_MAX, self.process.wait()).await;
+        let status = ended.with_context(|| format!("it does not stop; it said:\n{}", self.said()))??;
+        ensure!(status.success(), "it ended with {status}; it said:\n{}", self.said());
+        Ok(started.elapsed())
+    }
+
+    /// Waits for it to end by itself.
+    pub async fn ended(mut self) -> Result<(std::process::ExitStatus, String)> {
+        let status = tokio::time::timeout(STOP_MAX, self.process.wait()).await.context("it goes on")??;
+        // Its last words may still be on their way.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Ok((status, self.said()))
+    }
+
+    /// SIGSTOP: not a single instruction more.
+    pub async fn pause(&self) -> Result<()> {
+        self.signal("STOP").await
+    }
+
+    /// SIGCONT.
+    pub async fn resume(&self) -> Result<()> {
+        self.signal("CONT").await
+    }
+
+    async fn signal(&self, name: &str) -> Result<()> {
+        signal(self.pid().context("the centre is gone")?, name).await
+    }
+
+    /// What it has used so far.
+    pub fn usage(&self) -> Result<Usage> {
+        let pid = self.pid().context("the centre is gone")?;
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // The name, in brackets, may hold anything.
+        let (_, after_name) = stat.rsplit_once(')').context("a stat without a name")?;
+        let number = |nth: usize| after_name.split_whitespace().nth(nth).and_then(|n| n.parse::<u64>().ok());
+        let ticks = number(11).zip(number(12)).map(|(user, system)| user + system).context("no times")?;
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no memory")?;
+        let kilobytes: u64 = kilobytes.trim().trim_end_matches(" kB").parse()?;
+        Ok(Usage { cpu: Duration::from_millis(ticks * 10), memory_mib: kilobytes as f64 / 1024.0 })
+    }
+}
+
+/// What a process has used.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    /// Time on a core, all threads together.
+    pub cpu: Duration,
+    /// Memory it holds now.
+    pub memory_mib: f64,
+}
+
+/// Sends a signal to a process.
+pub async fn signal(pid: u32, name: &str) -> Result<()> {
+    // The shell has its own `kill`, so nothing needs to be installed, and we need no unsafe code.
+    let status = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status().await?;
+    ensure!(status.success(), "could not send {name} to process {pid}");
+    Ok(())
+}
+
+/// The program that was built together with this one.
+fn binary() -> Result<PathBuf> {
+    if let Some(given) = std::env::var_os("TICKWRIGHT_BIN") {
+        return Ok(given.into());
+    }
+    let here = std::env::current_exe().context("where this program is")?;
+    // Tests are one folder deeper than programs.
+    let found =
+        here.ancestors().skip(1).take(2).map(|folder| folder.join("tickwright")).find(|path| path.is_file());
+    found.with_context(|| {
+        let profile = if cfg!(debug_assertions) { "" } else { " --release" };
+        format!(
+            "there is no `tickwright` beside {}; run: cargo build -p tickwright-cli{profile}",
+            here.display()
+        )
+    })
+}
+
+const READY_MAX: Duration = Duration::from_secs(30);
+const STOP_MAX: Duration = Duration::from_secs(15);
+const ASK_MAX: Duration = Duration::from_secs(2);
+
+/// Enough to see what went wrong.
+const LINES_MAX: usize = 20_000;

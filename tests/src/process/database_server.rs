@@ -1,0 +1,154 @@
+//! A database server of our own, that can be killed and started again.
+//!
+//! `scripts/databases` starts it, so there is one way to do so; what it runs is read from the process and run again.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use super::{signal, until};
+use crate::database::Database;
+
+/// A running server.
+pub struct DatabaseServer {
+    /// Where databases can be created.
+    pub database: Database,
+    /// Keeps it until its input ends.
+    script: Child,
+    pid: u32,
+    start_again: Recipe,
+    again: Option<Child>,
+}
+
+/// How a process was started.
+struct Recipe {
+    command: Vec<String>,
+    folder: PathBuf,
+    user: u32,
+    group: u32,
+}
+
+impl DatabaseServer {
+    /// A new server of the same kind; none for a file.
+    pub async fn like(database: &Database) -> Result<Option<DatabaseServer>> {
+        let (variable, other, program) = match database {
+            Database::Sqlite => return Ok(None),
+            Database::MySql { .. } => {
+                ("TICKWRIGHT_TEST_MYSQL_URL", "TICKWRIGHT_TEST_POSTGRES_URL", "mariadbd")
+            }
+            Database::Postgres { .. } => {
+                ("TICKWRIGHT_TEST_POSTGRES_URL", "TICKWRIGHT_TEST_MYSQL_URL", "postgres")
+            }
+        };
+        let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts");
+        let mut script = Command::new(scripts.join("databases"))
+            .args(["run", "--", "sh", "-c", &format!("echo \"${variable}\"; exec cat")])
+            .env_remove(variable)
+            // One that is given is not started.
+            .env(other, "given")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("could not run scripts/databases")?;
+        let stdout = script.stdout.take().context("its output was asked for")?;
+        let url = tokio::time::timeout(START_MAX, BufReader::new(stdout).lines().next_line()).await??;
+        let url = url.filter(|url| !url.is_empty()).context("scripts/databases started no server")?;
+        let parent = script.id().context("scripts/databases has ended")?;
+        let pid = child_named(parent, program)?;
+        let start_again = Recipe::of(pid)?;
+        let database = match database {
+            Database::MySql { .. } => Database::MySql { server: url },
+            _ => Database::Postgres { server: url },
+        };
+        Ok(Some(DatabaseServer { database, script, pid, start_again, again: None }))
+    }
+
+    /// kill -9, the server and whatever works for it.
+    pub async fn kill(&mut self) -> Result<()> {
+        let mut family = children(self.pid).unwrap_or_default();
+        family.push(self.pid);
+        for pid in &family {
+            // Some end by themselves when the others do.
+            let _ = signal(*pid, "KILL").await;
+        }
+        if let Some(mut again) = self.again.take() {
+            again.wait().await?;
+        }
+        until("the database is gone", START_MAX, async || {
+            family.iter().all(|pid| is_gone(*pid)).then_some(())
+        })
+        .await
+    }
+
+    /// Starts it again, on the same data at the same port. Returns at once: it recovers first.
+    pub fn start_again(&mut self) -> Result<()> {
+        let Recipe { command, folder, user, group } = &self.start_again;
+        let mut again = std::process::Command::new(&command[0]);
+        again
+            .args(&command[1..])
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        // Apart from us: a terminal's Ctrl-C is for the test alone.
+        again.uid(*user).gid(*group).process_group(0);
+        let mut again = Command::from(again);
+        let again = again.kill_on_drop(true).spawn().context("could not start the database again")?;
+        self.pid = again.id().context("the database has ended at once")?;
+        self.again = Some(again);
+        Ok(())
+    }
+
+    /// Stops it for good.
+    pub async fn stop(mut self) -> Result<()> {
+        self.kill().await?;
+        drop(self.script.stdin.take());
+        self.script.wait().await?;
+        Ok(())
+    }
+}
+
+impl Recipe {
+    fn of(pid: u32) -> Result<Recipe> {
+        let command = fs::read(format!("/proc/{pid}/cmdline"))?;
+        let command = String::from_utf8(command)?.split_terminator('\0').map(str::to_owned).collect();
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let number = |name: &str| -> Result<u32> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no such line")?;
+            Ok(line.split_whitespace().next().context("no number")?.parse()?)
+        };
+        let folder = fs::read_link(format!("/proc/{pid}/cwd"))?;
+        Ok(Recipe { command, folder, user: number("Uid:")?, group: number("Gid:")? })
+    }
+}
+
+fn child_named(parent: u32, program: &str) -> Result<u32> {
+    for pid in children(parent)? {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        if name.trim() == program {
+            return Ok(pid);
+        }
+    }
+    bail!("scripts/databases has no child called {program}")
+}
+
+fn children(parent: u32) -> Result<Vec<u32>> {
+    let text = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))?;
+    Ok(text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+}
+
+fn is_gone(pid: u32) -> bool {
+    match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Err(_) => true,
+        // Whoever started it has not asked how it ended.
+        Ok(stat) => stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z')),
+    }
+}
+
+const START_MAX: Duration = Duration::from_secs(90);

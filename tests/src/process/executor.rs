@@ -1,0 +1,222 @@
+//! An executor that takes every run, writes it into the journal, and reports success; or misbehaves as it is told.
+//!
+//! It answers as XXL-JOB's do: `/log` and `/idleBeat` tell the truth about what it took, so that a centre in doubt can
+//! find out. A run it took is in the journal whether or not the answer ever leaves.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use protocol::xxl::{LogRequest, Registry, TriggerRequest, texts};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::http::Wire;
+use super::journal::{Entry, Journal, micros_now};
+use super::reporter::{self, Centres, Done};
+
+/// How an executor behaves towards requests to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mood {
+    /// Takes it and says so at once.
+    Well,
+    /// Takes it and says so after a while.
+    Slow(Duration),
+    /// Takes it and never says so.
+    Hang,
+    /// Takes it and says so one byte at a time.
+    Drip,
+    /// Takes it, then resets the connection.
+    Reset,
+    /// Resets connections as soon as they are there; takes nothing.
+    ResetUnread,
+    /// Takes it and answers what is no JSON.
+    WrongJson,
+    /// Takes it and answers more than anybody wants to read.
+    Huge,
+}
+
+/// An executor in the process of the test.
+pub struct JournalExecutor {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    listening: JoinHandle<()>,
+    reporting: JoinHandle<()>,
+}
+
+struct Shared {
+    app: String,
+    journal: Journal,
+    mood: Mutex<Mood>,
+    /// What it can be asked about.
+    taken: Mutex<HashSet<i64>>,
+    done: mpsc::UnboundedSender<Done>,
+    centres: Centres,
+}
+
+impl JournalExecutor {
+    /// Listens, and reports to any of these centres. It is not registered yet.
+    pub async fn start(app: &str, token: &str, centres: &[SocketAddr], journal: Journal) -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let (done, reports) = mpsc::unbounded_channel();
+        let centres = Centres::new(centres, token);
+        let reporting = tokio::spawn(reporter::report(reports, centres.clone(), journal.clone()));
+        let mood = Mutex::new(Mood::Well);
+        let shared =
+            Arc::new(Shared { app: app.into(), journal, mood, taken: Mutex::default(), done, centres });
+        let listening = tokio::spawn(listen(listener, shared.clone()));
+        Ok(JournalExecutor { address, shared, listening, reporting })
+    }
+
+    /// Where it is called.
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// Registers at the first centre that takes it.
+    pub async fn register(&self) -> io::Result<()> {
+        let registry = Registry::executor(&self.shared.app, &self.url());
+        let body = format!(
+            r#"{{"registryGroup":"{}","registryKey":"{}","registryValue":"{}"}}"#,
+            registry.registry_group, registry.registry_key, registry.registry_value
+        );
+        self.shared.centres.post("/api/registry", &body).await
+    }
+
+    /// Behaves so from now on.
+    pub fn feel(&self, mood: Mood) {
+        *self.shared.mood.lock().unwrap_or_else(PoisonError::into_inner) = mood;
+    }
+
+    /// Dies: its connections break, and nobody listens at its address.
+    pub fn die(&self) {
+        // Connections are served by tasks of the one that listens.
+        self.listening.abort();
+    }
+
+    /// Is back at the address where it died.
+    pub async fn come_back(&mut self) -> io::Result<()> {
+        let listener = TcpListener::bind(self.address).await?;
+        self.listening = tokio::spawn(listen(listener, self.shared.clone()));
+        Ok(())
+    }
+}
+
+impl Drop for JournalExecutor {
+    fn drop(&mut self) {
+        self.listening.abort();
+        self.reporting.abort();
+    }
+}
+
+async fn listen(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => if let Ok((stream, _)) = accepted {
+                connections.spawn(serve(stream, shared.clone()));
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
+    if shared.mood() == Mood::ResetUnread {
+        return stream.set_zero_linger();
+    }
+    let mut wire = Wire::new(stream);
+    while let Some(request) = wire.receive().await? {
+        let arrived = micros_now();
+        match request.path() {
+            "/run" | "/trigger" => {
+                let request = TriggerRequest::read(&request.body).map_err(io::Error::other)?;
+                shared.take(&request, arrived);
+                if !shared.answer_run(&mut wire).await? {
+                    return Ok(());
+                }
+            }
+            "/log" => {
+                let asked = LogRequest::read(&request.body).map_err(io::Error::other)?;
+                wire.answer(&log_page(asked, shared.knows(asked.log_id))).await?;
+            }
+            "/beat" | "/idleBeat" | "/kill" => wire.answer(OK).await?,
+            other => wire.answer(&format!(r#"{{"code":500,"msg":"{}"}}"#, texts::unknown_uri(other))).await?,
+        }
+    }
+    Ok(())
+}
+
+impl Shared {
+    fn mood(&self) -> Mood {
+        *self.mood.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, request: &TriggerRequest, arrived_us: i64) {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(request.log_id);
+        self.journal.take(Entry::new(request, arrived_us));
+        // Fails only when the executor is being dropped.
+        let _ = self.done.send(Done { run: request.log_id, scheduled_ms: request.log_date_time });
+    }
+
+    fn knows(&self, run: i64) -> bool {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).contains(&run)
+    }
+
+    /// Answers as it feels. False if the connection is over.
+    async fn answer_run(&self, wire: &mut Wire) -> io::Result<bool> {
+        match self.mood() {
+            Mood::Well => wire.answer(OK).await?,
+            Mood::Slow(length) => {
+                tokio::time::sleep(length).await;
+                wire.answer(OK).await?;
+            }
+            Mood::Hang => tokio::time::sleep(HANG).await,
+            Mood::Drip => {
+                for byte in super::http::answer(OK).into_bytes() {
+                    wire.stream.write_all(&[byte]).await?;
+                    tokio::time::sleep(DRIP).await;
+                }
+            }
+            Mood::Reset | Mood::ResetUnread => {
+                wire.stream.set_zero_linger()?;
+                return Ok(false);
+            }
+            Mood::WrongJson => wire.answer("<html>it works!</html>").await?,
+            Mood::Huge => {
+                wire.stream
+                    .write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {HUGE}\r\n\r\n").as_bytes())
+                    .await?;
+                let chunk = vec![b' '; 64 * 1024];
+                for _ in 0..HUGE / chunk.len() {
+                    wire.stream.write_all(&chunk).await?;
+                }
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// What XXL-JOB's executors say about a log: that there is one, or that there is none.
+fn log_page(asked: LogRequest, is_known: bool) -> String {
+    let text = if is_known { "taken" } else { texts::NO_LOG_FILE };
+    let from = asked.from_line_num;
+    format!(
+        r#"{{"code":200,"msg":null,"content":{{"fromLineNum":{from},"toLineNum":1,"logContent":"{text}","isEnd":{is_known}}}}}"#
+    )
+}
+
+const OK: &str = r#"{"code":200,"msg":null,"content":null}"#;
+
+/// Longer than any centre waits.
+const HANG: Duration = Duration::from_secs(3_600);
+
+const DRIP: Duration = Duration::from_millis(100);
+
+const HUGE: usize = 100 * 1024 * 1024;

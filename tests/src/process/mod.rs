@@ -1,0 +1,44 @@
+//! Real processes: centres that are killed and paused, databases that are cut off, executors that misbehave.
+//!
+//! The executors' journals are the only witness. They live in the process of the test, outside of everything that is
+//! broken, and what they hold is compared with schedules computed apart from the centre.
+
+mod centre;
+mod checker;
+mod database_server;
+mod executor;
+mod http;
+mod journal;
+mod proxy;
+mod reporter;
+mod town;
+mod workload;
+
+pub use centre::{Centre, Usage, signal};
+pub use checker::{Check, Timing, percentile};
+pub use database_server::DatabaseServer;
+pub use executor::{JournalExecutor, Mood};
+pub use journal::{Entry, Journal, micros_now};
+pub use proxy::{Proxy, Weather};
+pub use town::{Nodes, Town};
+pub use workload::{Phases, Template, Workload};
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+/// Waits for something to be so, looking often; an error names what did not come.
+pub async fn until<T>(what: &str, within: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> Result<T> {
+    let deadline = tokio::time::Instant::now() + within;
+    loop {
+        if let Some(found) = look().await {
+            return Ok(found);
+        }
+        if tokio::time::Instant::now() >= deadline {
+            bail!("waited {within:?} until {what}");
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+const LOOK: Duration = Duration::from_millis(10);
