@@ -49,6 +49,15 @@ impl Database {
         }
     }
 
+    /// Whether it can be used.
+    pub async fn answers(&self) -> bool {
+        match self {
+            Database::Sqlite => true,
+            Database::MySql { server } => MySqlConnection::connect(server).await.is_ok(),
+            Database::Postgres { server } => PgConnection::connect(server).await.is_ok(),
+        }
+    }
+
     /// A new database, with nothing in it.
     pub async fn create(&self) -> Result<Home> {
         let name = format!("tickwright_bench_{:08x}", fastrand::u32(..));

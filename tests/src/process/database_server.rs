@@ -105,6 +105,11 @@ impl DatabaseServer {
         Ok(())
     }
 
+    /// Waits until it answers.
+    pub async fn until_ready(&self) -> Result<()> {
+        until("the database answers", START_MAX, async || self.database.answers().await.then_some(())).await
+    }
+
     /// Stops it for good.
     pub async fn stop(mut self) -> Result<()> {
         self.kill().await?;
