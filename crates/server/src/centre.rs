@@ -5,13 +5,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use engine::{Alarms, Alert, Engine, Parts, StoreError};
+use engine::{Engine, Parts, StoreError};
 use store::{Addresses, AppSpec, Database, NewToken};
 use timer::{Clock, SystemClock};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::alerts::Alerts;
 use crate::dispatch::HttpDispatch;
 use crate::executors::{self, Directory, Keeper, Tokens};
 use crate::metrics::Metrics;
@@ -189,7 +190,7 @@ impl Inside {
             store: database.clone(),
             router: directory.clone(),
             dispatch: Arc::new(dispatch),
-            alarms: Arc::new(LogOnly),
+            alarms: Arc::new(Alerts::new(database.clone(), settings.channels.clone())),
             options: engine::Options { keep_runs: settings.keep_runs, ..Default::default() },
         });
         Ok(Inside { database, engine, directory, keeper, tokens, outbound, metrics })
@@ -221,14 +222,3 @@ async fn prepare(database: &dyn Database, settings: &Settings) -> Result<Option<
 
 /// The app of a new database.
 pub const SAMPLE_APP: &str = "tickwright-sample";
-
-/// Where nobody else is told, the log is.
-struct LogOnly;
-
-#[async_trait::async_trait]
-impl Alarms for LogOnly {
-    async fn raise(&self, alert: &Alert) -> Result<(), String> {
-        tracing::error!(job = %alert.job, run = %alert.run, "{}", alert.message);
-        Ok(())
-    }
-}

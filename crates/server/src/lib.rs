@@ -4,6 +4,7 @@
 //! [`outbound`] that reaches them, and the doors through which executors, tools and people come in. A door parses, calls
 //! and renders; rules about jobs live in the engine.
 
+pub mod alerts;
 mod centre;
 mod dispatch;
 mod doors;

@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -12,6 +13,7 @@ use clap::Args;
 use cron::Zone;
 use serde::Deserialize;
 use server::Settings;
+use server::alerts::{Channel, Mail, Webhook};
 use server::executors::is_well_known;
 use server::outbound::{Secret, Trust};
 
@@ -84,6 +86,24 @@ pub struct Options {
     #[arg(long, env = "TICKWRIGHT_CONNECTIONS", value_name = "COUNT")]
     pub connections: Option<u32>,
 
+    /// The mail server for alerts: smtps://user:password@host:465, or file:PATH with it
+    #[arg(long, env = "TICKWRIGHT_ALERT_MAIL", value_name = "URL", hide_env_values = true)]
+    pub alert_mail: Option<String>,
+
+    /// Who alerts by mail come from [default: tickwright@localhost]
+    #[arg(long, env = "TICKWRIGHT_ALERT_FROM", value_name = "ADDRESS")]
+    pub alert_from: Option<String>,
+
+    /// Whom to tell of failures: json=URL, slack=URL, dingtalk=URL, wecom=URL or feishu=URL; may be repeated
+    #[arg(
+        long,
+        env = "TICKWRIGHT_ALERT_WEBHOOK",
+        value_name = "KIND=URL",
+        value_delimiter = ',',
+        hide_env_values = true
+    )]
+    pub alert_webhook: Option<Vec<String>>,
+
     /// How long runs and their logs are kept, such as 30d [default: 30d]
     #[arg(long, env = "TICKWRIGHT_KEEP_RUNS", value_name = "DURATION")]
     pub keep_runs: Option<String>,
@@ -140,6 +160,7 @@ impl Options {
             executor_networks: self.networks()?,
             call_timeout: self.call_timeout()?,
             trust,
+            channels: self.channels()?,
             keep_runs: duration("keep-runs", self.keep_runs.as_deref().unwrap_or("30d"))?,
         })
     }
@@ -184,6 +205,18 @@ impl Options {
         written.map(|cidr| cidr.trim().parse().map_err(anyhow::Error::from)).collect()
     }
 
+    fn channels(&self) -> anyhow::Result<Vec<Arc<dyn Channel>>> {
+        let mut channels: Vec<Arc<dyn Channel>> = Vec::new();
+        if let Some(written) = &self.alert_mail {
+            let url = secrets::value(written).context("could not read the mail server's address")?;
+            channels.push(Arc::new(Mail::new(&url, self.alert_from.as_deref().unwrap_or(ALERT_FROM))?));
+        }
+        for written in self.alert_webhook.iter().flatten() {
+            channels.push(Arc::new(secrets::value(written)?.parse::<Webhook>()?));
+        }
+        Ok(channels)
+    }
+
     fn call_timeout(&self) -> anyhow::Result<Duration> {
         let timeout = duration("call-timeout", self.call_timeout.as_deref().unwrap_or("3s"))?;
         if !(Duration::from_secs(1)..=Duration::from_secs(10)).contains(&timeout) {
@@ -225,6 +258,8 @@ const LISTEN: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(std::net::
 const DATA_DIR: &str = "tickwright-data";
 
 const CONNECTIONS: u32 = 8;
+
+const ALERT_FROM: &str = "Tickwright <tickwright@localhost>";
 
 /// The shortest token that nobody guesses.
 const TOKEN_MIN: usize = 32;

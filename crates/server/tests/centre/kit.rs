@@ -50,6 +50,7 @@ impl Bench {
             executor_networks: Vec::new(),
             call_timeout: Duration::from_secs(1),
             trust: Trust::default(),
+            channels: Vec::new(),
             keep_runs: Duration::from_secs(3_600),
         };
         change(&mut settings);
