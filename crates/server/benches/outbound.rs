@@ -61,7 +61,7 @@ struct Measured {
 }
 
 /// Runs as many callers as may be in flight.
-async fn measure(callers: Vec<std::pin::Pin<Box<dyn Future<Output = ()>>>>) -> Measured {
+async fn measure(callers: Callers) -> Measured {
     let (started, cpu) = (Instant::now(), thread_cpu());
     let tasks: Vec<_> = callers.into_iter().map(tokio::task::spawn_local).collect();
     for task in tasks {
