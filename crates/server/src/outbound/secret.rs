@@ -10,7 +10,7 @@ use std::fmt;
 /// let token = Secret::new("p2Vq0mXo5tYb");
 /// assert_eq!(format!("{token:?}"), "Secret(…)");
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
