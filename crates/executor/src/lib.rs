@@ -51,6 +51,7 @@ mod context;
 mod door;
 mod error;
 mod executor;
+mod https;
 mod inbox;
 mod job;
 mod journal;
