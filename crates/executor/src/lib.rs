@@ -29,6 +29,7 @@
 //! | to stop when told to | [`Context::is_cancelled`], [`Context::cancellation`] |
 //! | to start and stop by hand | [`Builder::start`], [`Executor::stop`] |
 //! | scripts that are written in the centre | [`Builder::scripts`] |
+//! | to call URLs and start programs | [`handlers`] |
 //! | to test a handler | [`testing::run`] |
 //!
 //! # What is promised
@@ -52,6 +53,7 @@ mod context;
 mod door;
 mod error;
 mod executor;
+pub mod handlers;
 mod https;
 mod inbox;
 mod job;
