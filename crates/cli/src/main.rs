@@ -1,6 +1,8 @@
 //! The one binary: parses what was typed, calls the library that knows, prints what it says.
 
+mod agent;
 mod cron;
+mod secret;
 
 use std::process::ExitCode;
 
@@ -9,6 +11,7 @@ use clap::{Parser, Subcommand};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
+        Command::Agent(options) => agent::run(*options),
         Command::Cron(command) => cron::run(command),
     };
     match done {
@@ -30,6 +33,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Agent(Box<agent::Options>),
     /// Questions about cron expressions.
     #[command(subcommand)]
     Cron(cron::Command),
