@@ -1,7 +1,7 @@
 //! `tickwright serve`: the scheduling centre.
 
+mod files;
 mod options;
-mod secrets;
 mod welcome;
 
 use std::io::IsTerminal;

@@ -17,7 +17,8 @@ use server::alerts::{Channel, Mail, Webhook};
 use server::executors::is_well_known;
 use server::outbound::{Secret, Trust};
 
-use super::secrets;
+use super::files;
+use crate::secret;
 
 /// What may be written about a centre.
 #[derive(Args, Clone, Debug, Default, Deserialize)]
@@ -151,10 +152,10 @@ impl Options {
         Ok(Settings {
             listen,
             database: self.database(&data_dir)?,
-            node: self.node.clone().unwrap_or_else(|| format!("{}:{}", secrets::host_name(), listen.port())),
+            node: self.node.clone().unwrap_or_else(|| format!("{}:{}", files::host_name(), listen.port())),
             zone: self.zone()?,
             connections: self.connections.unwrap_or(CONNECTIONS),
-            key: secrets::key(&self.key_file.clone().unwrap_or_else(|| data_dir.join("tickwright.key")))?,
+            key: files::key(&self.key_file.clone().unwrap_or_else(|| data_dir.join("tickwright.key")))?,
             token: self.token()?,
             allow_no_token: self.allow_no_token == Some(true),
             executor_networks: self.networks()?,
@@ -167,9 +168,9 @@ impl Options {
 
     fn database(&self, data_dir: &Path) -> anyhow::Result<String> {
         match &self.database_url {
-            Some(url) => secrets::value(url).context("could not read the address of the database"),
+            Some(url) => secret::read(url).context("could not read the address of the database"),
             None => {
-                secrets::private_folder(data_dir)?;
+                files::private_folder(data_dir)?;
                 Ok(format!("sqlite:{}", data_dir.join("tickwright.db").display()))
             }
         }
@@ -181,7 +182,12 @@ impl Options {
 
     fn token(&self) -> anyhow::Result<Option<Secret>> {
         let Some(written) = &self.token else { return Ok(None) };
-        let token = secrets::value(written).context("could not read the token")?;
+        let token = secret::read(written).context("could not read the token")?;
+        if secret::is_typed(written, "TICKWRIGHT_TOKEN") {
+            tracing::warn!(
+                "the token stands in the command line, where everybody on this machine can read it; use file:PATH or TICKWRIGHT_TOKEN"
+            );
+        }
         let weak = is_well_known(&token) || token.len() < TOKEN_MIN;
         if weak && self.allow_weak_token != Some(true) {
             bail!(
@@ -208,11 +214,11 @@ impl Options {
     fn channels(&self) -> anyhow::Result<Vec<Arc<dyn Channel>>> {
         let mut channels: Vec<Arc<dyn Channel>> = Vec::new();
         if let Some(written) = &self.alert_mail {
-            let url = secrets::value(written).context("could not read the mail server's address")?;
+            let url = secret::read(written).context("could not read the mail server's address")?;
             channels.push(Arc::new(Mail::new(&url, self.alert_from.as_deref().unwrap_or(ALERT_FROM))?));
         }
         for written in self.alert_webhook.iter().flatten() {
-            channels.push(Arc::new(secrets::value(written)?.parse::<Webhook>()?));
+            channels.push(Arc::new(secret::read(written)?.parse::<Webhook>()?));
         }
         Ok(channels)
     }
