@@ -19,6 +19,7 @@ mod control;
 #[cfg(feature = "conformance")]
 pub mod faults;
 mod jobs;
+mod lifeline;
 mod moves;
 mod mysql;
 mod nodes;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use cron::Zone;
 use engine::{
     Abandoned, Alert, AppId, CancelAnswer, Claim, Control, Controlled, Ender, Ending, Heartbeat,
-    HistoryEntry, Job, JobId, JobSpec, Joined, Move, Moved, Node, Order, Planner, Retention, Run, RunId,
+    HistoryEntry, Job, JobId, JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines, Move, Moved, Node, Order, Planner, Retention, Run, RunId,
     RunRecord, Slots, Store, StoreError, Trigger, Verdict, Watched,
 };
 use timer::Timestamp;
@@ -71,6 +71,19 @@ impl<B: Backend> SqlStore<B> {
     /// Declares every life over, for a database that nobody else can have open.
     pub(crate) async fn end_all_lives(&self) -> Result<(), StoreError> {
         transaction!(self, s => nodes::end_all_lives(s))
+    }
+
+    /// A process that is started again need not wait for the lease it had before: names belong to one process at a time,
+    /// so where the lifeline of an earlier life is broken, that process is dead.
+    async fn end_earlier_leases(&self, name: &str) -> Result<(), StoreError> {
+        let earlier: Vec<LifelineId> = transaction!(self, s => nodes::earlier_lifelines(s, name))?;
+        let broken = self.backend.broken(&earlier).await.map_err(surfaced)?;
+        if broken.is_empty() {
+            return Ok(());
+        }
+        // Should it be alive all the same, it has stopped sending by then, if others depended on that.
+        tokio::time::sleep(LIFELINE_GRACE).await;
+        transaction!(self, s => nodes::end_leases(s, name, &broken))
     }
 
     async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
@@ -139,7 +152,25 @@ pub fn surfaced(error: SessionError) -> StoreError {
 #[async_trait]
 impl<B: Backend> Store for SqlStore<B> {
     async fn join(&self, name: &str, lease: Duration) -> Result<Joined, StoreError> {
-        transaction!(self, s => nodes::join(s, name, lease))
+        // A life can do without, by its lease alone.
+        let lifeline = self.backend.lifelines().await.ok().flatten().map(|lifelines| lifelines.own);
+        let joined = transaction!(self, s => nodes::join(s, name, lease, lifeline))?;
+        if lifeline.is_some() {
+            self.end_earlier_leases(name).await?;
+        }
+        Ok(joined)
+    }
+
+    async fn lifelines(&self) -> Result<Option<Lifelines>, StoreError> {
+        self.backend.lifelines().await.map_err(surfaced)
+    }
+
+    async fn depend_on(&self, node: &Node, lifeline: Option<LifelineId>) -> Result<(), StoreError> {
+        transaction!(self, s => nodes::depend_on(s, node, lifeline))
+    }
+
+    async fn fence_broken(&self, broken: &[LifelineId]) -> Result<Vec<Node>, StoreError> {
+        transaction!(self, s => nodes::fence_broken(s, broken))
     }
 
     async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<Heartbeat, StoreError> {
