@@ -7,15 +7,15 @@ use async_trait::async_trait;
 use cron::Zone;
 use engine::{
     Abandoned, Alert, AppId, CancelAnswer, Claim, Control, Controlled, Ender, Ending, Heartbeat,
-    HistoryEntry, Job, JobId, JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines, Move, Moved, Node, Order, Planner, Retention, Run, RunId,
-    RunRecord, Slots, Store, StoreError, Trigger, Verdict, Watched,
+    HistoryEntry, Job, JobId, JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines, Move, Moved, Node,
+    Order, Planner, Retention, Run, RunId, RunRecord, Slots, Store, StoreError, Trigger, Verdict, Watched,
 };
 use timer::Timestamp;
 
 use crate::schema::Schema;
 use crate::session::{Backend, Session, SessionError};
 use crate::wall::Wall;
-use crate::{Options, adopt, alerts, claim, complete, control, moves, nodes, prune, read};
+use crate::{JavaAdmins, Options, adopt, alerts, claim, complete, control, moves, nodes, prune, read};
 
 /// A store in a SQL database.
 pub struct SqlStore<B> {
@@ -31,6 +31,8 @@ pub struct Tables {
     pub wall: Wall,
     /// Of cron jobs that name none.
     pub zone: Zone,
+    /// Java admins may be working with the same tables.
+    pub beside_java: bool,
 }
 
 /// Runs the steps, an expression of the session `$s`, in a transaction; repeats it all after a collision. A macro,
@@ -55,11 +57,14 @@ macro_rules! transaction {
 
 impl<B: Backend> SqlStore<B> {
     pub(crate) fn new(backend: B, options: &Options) -> Self {
-        let tables = Tables {
-            schema: backend.schema().clone(),
-            wall: Wall::new(&options.zone),
-            zone: options.zone.clone(),
+        let schema = backend.schema().clone();
+        let beside_java = match options.java_admins {
+            JavaAdmins::Auto => schema.was_xxl_jobs(),
+            JavaAdmins::Beside => true,
+            JavaAdmins::None => false,
         };
+        let tables =
+            Tables { schema, beside_java, wall: Wall::new(&options.zone), zone: options.zone.clone() };
         SqlStore {
             backend,
             tables,
