@@ -90,6 +90,10 @@ pub(crate) struct Inner {
     pub(crate) claim_now: Notify,
     /// The outbox or the lease changed.
     pub(crate) send_now: Notify,
+    /// Somebody may have left something.
+    pub(crate) rescue_now: Notify,
+    /// This life may be over.
+    pub(crate) beat_now: Notify,
     stopping: AtomicBool,
 }
 
@@ -112,6 +116,8 @@ impl Engine {
                 reports: Reports::new(),
                 claim_now: Notify::new(),
                 send_now: Notify::new(),
+                rescue_now: Notify::new(),
+                beat_now: Notify::new(),
                 stopping: AtomicBool::new(false),
             }),
         }
@@ -164,11 +170,11 @@ impl Engine {
         match self.life().as_ref() {
             None => Status { node: None, may_send: false, may_claim: false, skew: Skew { millis: 0 }, held },
             Some(life) => {
-                let may_send = !life.lease_left(monotonic).is_zero();
+                let has_lease = !life.lease_left(monotonic).is_zero();
                 Status {
                     node: Some(life.node.clone()),
-                    may_send,
-                    may_claim: may_send && !life.skew.is_too_large() && !self.is_stopping(),
+                    may_send: has_lease && life.lifeline_holds(monotonic),
+                    may_claim: has_lease && !life.skew.is_too_large() && !self.is_stopping(),
                     skew: life.skew,
                     held,
                 }
@@ -182,6 +188,7 @@ impl Engine {
         let mut loops: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send + '_>>> =
             FuturesUnordered::new();
         loops.push(Box::pin(self.heart_loop()));
+        loops.push(Box::pin(self.lifeline_loop()));
         loops.push(Box::pin(self.claim_loop()));
         loops.push(Box::pin(self.send_loop()));
         loops.push(Box::pin(self.note_loop()));
@@ -223,7 +230,11 @@ impl Engine {
         // The first one at once: it tells who else is there.
         let mut wait = Duration::ZERO;
         loop {
-            self.inner.clock.sleep(wait).await;
+            tokio::select! {
+                biased;
+                () = self.inner.beat_now.notified() => {}
+                () = self.inner.clock.sleep(wait) => {}
+            }
             let node = self.node();
             let sent = self.inner.clock.monotonic();
             wait = match self.inner.store.heartbeat(&node, LEASE).await {
@@ -293,6 +304,13 @@ impl Engine {
         self.life().as_ref().map_or(Duration::ZERO, |life| life.lease_left(self.inner.clock.monotonic()))
     }
 
+    /// Whether the lifeline that this life depends on, if any, is known to hold.
+    pub(crate) fn lifeline_holds(&self) -> bool {
+        let monotonic = self.inner.clock.monotonic();
+        self.sabotaged(Sabotage::NoFencing)
+            || self.life().as_ref().is_some_and(|life| life.lifeline_holds(monotonic))
+    }
+
     /// This life. Only asked by loops, which run inside one.
     pub(crate) fn node(&self) -> Node {
         self.life().as_ref().expect("loops run only after joining").node.clone()
@@ -321,9 +339,9 @@ impl Engine {
 pub struct Status {
     /// This life, once it has joined.
     pub node: Option<Node>,
-    /// Its lease holds.
+    /// Its lease holds, and the lifeline it depends on, if any.
     pub may_send: bool,
-    /// And its clock is right and it is not stopping.
+    /// Its lease holds, its clock is right and it is not stopping.
     pub may_claim: bool,
     /// How far its clock is from the database's.
     pub skew: Skew,

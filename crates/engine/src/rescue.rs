@@ -1,7 +1,7 @@
 //! Rescue: take over what dead nodes left.
 //!
-//! A life is over when its lease has ended by the database's clock and somebody has fenced it; from then on nothing it
-//! writes is accepted. What it had claimed is one of three things: certainly unsent, perhaps sent, or (where runs are
+//! A life is over when its lease has ended by the database's clock, or the lifeline it depends on has broken, and somebody
+//! has fenced it; from then on nothing it writes is accepted. What it had claimed is one of three things: certainly unsent, perhaps sent, or (where runs are
 //! marked before they are sent) running in a process that is gone.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,11 @@ use crate::sabotage::Sabotage;
 impl Engine {
     pub(crate) async fn rescue_loop(&self) {
         loop {
-            self.inner.clock.sleep(LOOK).await;
+            tokio::select! {
+                biased;
+                () = self.inner.rescue_now.notified() => {}
+                () = self.inner.clock.sleep(LOOK) => {}
+            }
             if let Err(error) = self.rescue().await {
                 tracing::warn!(%error, "could not look for what dead nodes left; trying again in {LOOK:?}");
             }

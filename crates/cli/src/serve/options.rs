@@ -132,7 +132,7 @@ impl Options {
         Ok(
             first_of!(self, file: listen, database_url, data_dir, key_file, node, zone, token, allow_weak_token,
             allow_no_token, executor_networks, call_timeout, executor_ca, executor_any_certificate, connections,
-            keep_runs, insecure_http),
+            alert_mail, alert_from, alert_webhook, keep_runs, insecure_http),
         )
     }
 

@@ -63,6 +63,7 @@ macro_rules! conformance_tests {
             nodes::a_new_life_has_a_higher_epoch_and_ends_the_one_before
             nodes::only_a_life_whose_lease_has_ended_can_be_declared_over
             nodes::a_life_that_is_over_can_neither_claim_nor_extend_its_lease
+            nodes::only_lives_that_depend_on_a_broken_lifeline_are_declared_over
             nodes::a_node_that_leaves_hands_its_runs_back
             nodes::runs_of_a_dead_life_are_found_with_its_lease
             claims::a_claim_moves_the_job_and_opens_its_run
