@@ -14,5 +14,5 @@ mod metrics;
 pub mod outbound;
 mod settings;
 
-pub use centre::{Centre, FirstStart, SAMPLE_APP, StartError};
+pub use centre::{Centre, FirstStart, SAMPLE_APP, SAMPLE_HANDLER, StartError};
 pub use settings::Settings;

@@ -38,6 +38,8 @@ pub struct Settings {
     pub trust: Trust,
     /// By which people are told of failures.
     pub channels: Vec<Arc<dyn Channel>>,
+    /// A new database gets a job that greets, for an executor with the handler [`SAMPLE_HANDLER`](crate::SAMPLE_HANDLER).
+    pub sample_job: bool,
     /// How long runs and their logs are kept.
     pub keep_runs: Duration,
 }

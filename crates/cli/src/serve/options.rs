@@ -105,6 +105,11 @@ pub struct Options {
     )]
     pub alert_webhook: Option<Vec<String>>,
 
+    /// Runs an executor inside, with a handler that greets and, at the first start, a job that calls it [default: true on a
+    /// loopback address]
+    #[arg(long, env = "TICKWRIGHT_SAMPLE", num_args = 0..=1, default_missing_value = "true")]
+    pub sample: Option<bool>,
+
     /// How long runs and their logs are kept, such as 30d [default: 30d]
     #[arg(long, env = "TICKWRIGHT_KEEP_RUNS", value_name = "DURATION")]
     pub keep_runs: Option<String>,
@@ -132,7 +137,7 @@ impl Options {
         Ok(
             first_of!(self, file: listen, database_url, data_dir, key_file, node, zone, token, allow_weak_token,
             allow_no_token, executor_networks, call_timeout, executor_ca, executor_any_certificate, connections,
-            alert_mail, alert_from, alert_webhook, keep_runs, insecure_http),
+            alert_mail, alert_from, alert_webhook, sample, keep_runs, insecure_http),
         )
     }
 
@@ -144,7 +149,7 @@ impl Options {
                 "{listen} can be reached from other machines, and passwords and tokens would travel in clear; listen on a loopback address behind a proxy with TLS, or add --insecure-http if the network is trusted"
             );
         }
-        let data_dir = self.data_dir.clone().unwrap_or_else(|| DATA_DIR.into());
+        let data_dir = self.data_dir();
         let trust = Trust {
             authorities: self.executor_ca.as_deref().map(read).transpose()?,
             accept_invalid: self.executor_any_certificate == Some(true),
@@ -162,8 +167,19 @@ impl Options {
             call_timeout: self.call_timeout()?,
             trust,
             channels: self.channels()?,
+            sample_job: self.has_sample(),
             keep_runs: duration("keep-runs", self.keep_runs.as_deref().unwrap_or("30d"))?,
         })
+    }
+
+    /// Whether an executor with the sample's handler runs inside.
+    pub fn has_sample(&self) -> bool {
+        self.sample.unwrap_or_else(|| self.listen.unwrap_or(LISTEN).ip().is_loopback())
+    }
+
+    /// Where files are kept.
+    pub fn data_dir(&self) -> PathBuf {
+        self.data_dir.clone().unwrap_or_else(|| DATA_DIR.into())
     }
 
     fn database(&self, data_dir: &Path) -> anyhow::Result<String> {

@@ -20,7 +20,7 @@ impl Secret {
     }
 
     /// The value, for the one place that sends it.
-    pub(crate) fn value(&self) -> &str {
+    pub fn value(&self) -> &str {
         &self.0
     }
 }

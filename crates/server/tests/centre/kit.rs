@@ -51,6 +51,7 @@ impl Bench {
             call_timeout: Duration::from_secs(1),
             trust: Trust::default(),
             channels: Vec::new(),
+            sample_job: false,
             keep_runs: Duration::from_secs(3_600),
         };
         change(&mut settings);
