@@ -1,6 +1,9 @@
 //! The one binary: parses what was typed, calls the library that knows, prints what it says.
 
+mod agent;
 mod cron;
+mod secret;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -9,6 +12,8 @@ use clap::{Parser, Subcommand};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
+        Command::Serve(options) => serve::run(*options),
+        Command::Agent(options) => agent::run(*options),
         Command::Cron(command) => cron::run(command),
     };
     match done {
@@ -30,6 +35,9 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Runs the scheduling centre.
+    Serve(Box<serve::Options>),
+    Agent(Box<agent::Options>),
     /// Questions about cron expressions.
     #[command(subcommand)]
     Cron(cron::Command),

@@ -1,6 +1,18 @@
 //! The scheduling centre, as a library that is easy to start in a test.
 //!
-//! It grows door by door. What is here today serves every program that runs an engine: [`health`] answers whoever
-//! restarts processes or sends them traffic.
+//! [`Centre`] wires the parts: the engine that schedules, the store that remembers, [`executors`] who are there,
+//! [`outbound`] that reaches them, and the doors through which executors, tools and people come in. A door parses, calls
+//! and renders; rules about jobs live in the engine.
 
-pub mod health;
+pub mod alerts;
+mod centre;
+mod dispatch;
+mod doors;
+pub mod executors;
+mod http;
+mod metrics;
+pub mod outbound;
+mod settings;
+
+pub use centre::{Centre, FirstStart, SAMPLE_APP, StartError};
+pub use settings::Settings;

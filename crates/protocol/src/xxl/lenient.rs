@@ -64,6 +64,11 @@ pub fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
+/// Yes or no; null is no.
+pub fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
 struct Integer<T>(PhantomData<T>);
 
 impl<T: TryFrom<i64>> Visitor<'_> for Integer<T> {

@@ -1,6 +1,6 @@
 //! Apps: rows of `xxl_job_group`, which hold the names of groups of executors and, for Java admins, their addresses.
 
-use engine::{AppId, StoreError};
+use engine::{AppId, RunId, StoreError};
 use timer::Timestamp;
 
 use super::counters::{self, REGISTRY};
@@ -65,6 +65,19 @@ pub async fn app_by_name(
     }
     // Old tables let several have one name; XXL-JOB then takes any.
     Ok(select(s, tables, "WHERE app_name = ? ORDER BY id LIMIT 1", &[name.into()]).await?.pop())
+}
+
+pub async fn apps_of_runs(s: &mut dyn Session, runs: &[RunId]) -> Result<Vec<(RunId, AppId)>, SessionError> {
+    if runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = Value::Ids(runs.iter().map(|run| run.0).collect());
+    let rows = s.query("SELECT id, job_group FROM xxl_job_log WHERE id IN ?", &[ids], Lock::None).await?;
+    let owner = |row: Row| -> Result<(RunId, AppId), SessionError> {
+        let mut row = row.read();
+        Ok((RunId(row.int()?), AppId(row.int()?)))
+    };
+    rows.into_iter().map(owner).collect()
 }
 
 async fn select(

@@ -95,6 +95,9 @@ pub trait Records: Send + Sync {
     /// from what is stored, and returns how many did.
     async fn publish_addresses(&self, lists: &[(AppId, Vec<String>)]) -> Result<usize, StoreError>;
 
+    /// The apps that runs belong to; runs that never were are left out.
+    async fn apps_of_runs(&self, runs: &[RunId]) -> Result<Vec<(RunId, AppId)>, StoreError>;
+
     // ── Tokens and settings ─────────────────────────────────────────────────────────────────────────────────────
 
     /// All tokens, also those that have expired.
@@ -293,6 +296,10 @@ impl<B: Backend> Records for SqlStore<B> {
 
     async fn publish_addresses(&self, lists: &[(AppId, Vec<String>)]) -> Result<usize, StoreError> {
         transaction!(self, s => apps::publish_addresses(s, &self.tables, lists))
+    }
+
+    async fn apps_of_runs(&self, runs: &[RunId]) -> Result<Vec<(RunId, AppId)>, StoreError> {
+        transaction!(self, s => apps::apps_of_runs(s, runs))
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {

@@ -1,0 +1,62 @@
+//! `tickwright serve`: the scheduling centre.
+
+mod files;
+mod options;
+mod welcome;
+
+use std::io::IsTerminal;
+use std::time::Instant;
+
+use anyhow::Context;
+use server::Centre;
+use tokio::signal::unix::{SignalKind, signal};
+
+pub use options::Options;
+
+/// Serves until it is told to stop.
+pub fn run(options: Options) -> anyhow::Result<()> {
+    let started = Instant::now();
+    log_to_stderr();
+    let options = options.with_file()?;
+    let settings = options.settings()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .thread_name("serve")
+        .enable_all()
+        .build()
+        .context("could not start the threads that serve requests")?;
+    runtime.block_on(async {
+        let centre = Centre::open(settings).await?;
+        let address = centre.address().context("the listener has no address")?;
+        eprintln!(
+            "{}",
+            welcome::text(address, centre.first_start(), started.elapsed(), std::io::stderr().is_terminal())
+        );
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let stop = async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            tracing::info!("stopping: claiming nothing more, finishing what is being sent");
+        };
+        centre.run(stop).await;
+        tracing::info!("stopped");
+        Ok(())
+    })
+}
+
+fn log_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("TICKWRIGHT_LOG");
+    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+}
+
+/// Threads that serve requests. Scheduling has its own, and so does the database.
+const WORKERS: usize = 2;

@@ -1,0 +1,338 @@
+//! What may be written about a centre: by flag, by environment variable, or in a file; in this order of weight.
+//!
+//! One list serves all three, so a name is the same everywhere: `--call-timeout 3s`, `TICKWRIGHT_CALL_TIMEOUT=3s`,
+//! `call-timeout = "3s"`. Here it becomes [`server::Settings`], or an error that says what to write instead.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use cron::Zone;
+use serde::Deserialize;
+use server::Settings;
+use server::alerts::{Channel, Mail, Webhook};
+use server::executors::is_well_known;
+use server::outbound::{Secret, Trust};
+
+use super::files;
+use crate::secret;
+
+/// What may be written about a centre.
+#[derive(Args, Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Options {
+    /// A TOML file with any of these options
+    #[arg(long, env = "TICKWRIGHT_CONFIG", value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+
+    /// Where to listen [default: 127.0.0.1:8080]
+    #[arg(long, env = "TICKWRIGHT_LISTEN", value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+
+    /// Where to remember: sqlite:FILE, mysql://…, postgres://…, or file:PATH with one of them in it [default: a SQLite
+    /// file in the data directory]
+    #[arg(long, env = "TICKWRIGHT_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+
+    /// Where files are kept: the SQLite database and the key [default: tickwright-data]
+    #[arg(long, env = "TICKWRIGHT_DATA_DIR", value_name = "FOLDER")]
+    pub data_dir: Option<PathBuf>,
+
+    /// The file with the key that seals tokens; the same for all nodes of a database [default: tickwright.key in the data
+    /// directory, created if missing]
+    #[arg(long, env = "TICKWRIGHT_KEY_FILE", value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+
+    /// This node's name, different on each node [default: host name and port]
+    #[arg(long, env = "TICKWRIGHT_NODE", value_name = "NAME")]
+    pub node: Option<String>,
+
+    /// The zone of jobs that name none, and of the wall-clock columns in an XXL-JOB database [default: the machine's]
+    #[arg(long, env = "TICKWRIGHT_ZONE", value_name = "ZONE")]
+    pub zone: Option<String>,
+
+    /// One token for all executors, as XXL-JOB up to 3.4 has it; best as file:PATH or in the environment
+    #[arg(long, env = "TICKWRIGHT_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+
+    /// Accepts a token that is short or that everybody knows, such as default_token
+    #[arg(long, env = "TICKWRIGHT_ALLOW_WEAK_TOKEN", num_args = 0..=1, default_missing_value = "true")]
+    pub allow_weak_token: Option<bool>,
+
+    /// Lets executors in without a token where neither their app nor the centre has one
+    #[arg(long, env = "TICKWRIGHT_ALLOW_NO_TOKEN", num_args = 0..=1, default_missing_value = "true")]
+    pub allow_no_token: Option<bool>,
+
+    /// Calls executors only in these networks, such as 10.0.0.0/8 [default: all but link-local and the like]
+    #[arg(long, env = "TICKWRIGHT_EXECUTOR_NETWORKS", value_name = "CIDR", value_delimiter = ',')]
+    pub executor_networks: Option<Vec<String>>,
+
+    /// How long an executor may take to answer, 1s to 10s [default: 3s]
+    #[arg(long, env = "TICKWRIGHT_CALL_TIMEOUT", value_name = "DURATION")]
+    pub call_timeout: Option<String>,
+
+    /// A PEM file with certificate authorities to believe besides the system's, for executors with https
+    #[arg(long, env = "TICKWRIGHT_EXECUTOR_CA", value_name = "FILE")]
+    pub executor_ca: Option<PathBuf>,
+
+    /// Believes any certificate of an executor, as XXL-JOB does
+    #[arg(long, env = "TICKWRIGHT_EXECUTOR_ANY_CERTIFICATE", num_args = 0..=1, default_missing_value = "true")]
+    pub executor_any_certificate: Option<bool>,
+
+    /// Connections to MySQL or PostgreSQL, at most [default: 8]
+    #[arg(long, env = "TICKWRIGHT_CONNECTIONS", value_name = "COUNT")]
+    pub connections: Option<u32>,
+
+    /// The mail server for alerts: smtps://user:password@host:465, or file:PATH with it
+    #[arg(long, env = "TICKWRIGHT_ALERT_MAIL", value_name = "URL", hide_env_values = true)]
+    pub alert_mail: Option<String>,
+
+    /// Who alerts by mail come from [default: tickwright@localhost]
+    #[arg(long, env = "TICKWRIGHT_ALERT_FROM", value_name = "ADDRESS")]
+    pub alert_from: Option<String>,
+
+    /// Whom to tell of failures: json=URL, slack=URL, dingtalk=URL, wecom=URL or feishu=URL; may be repeated
+    #[arg(
+        long,
+        env = "TICKWRIGHT_ALERT_WEBHOOK",
+        value_name = "KIND=URL",
+        value_delimiter = ',',
+        hide_env_values = true
+    )]
+    pub alert_webhook: Option<Vec<String>>,
+
+    /// How long runs and their logs are kept, such as 30d [default: 30d]
+    #[arg(long, env = "TICKWRIGHT_KEEP_RUNS", value_name = "DURATION")]
+    pub keep_runs: Option<String>,
+
+    /// Listens off loopback without TLS: passwords and tokens can then be read on the network
+    #[arg(long, env = "TICKWRIGHT_INSECURE_HTTP", num_args = 0..=1, default_missing_value = "true")]
+    pub insecure_http: Option<bool>,
+}
+
+/// Takes each field from the first that has it.
+macro_rules! first_of {
+    ($over:ident, $under:ident: $($field:ident),+) => {
+        Options { config: $over.config, $($field: $over.$field.or($under.$field)),+ }
+    };
+}
+
+impl Options {
+    /// These, and where they say nothing what the file says.
+    pub fn with_file(self) -> anyhow::Result<Options> {
+        let Some(path) = &self.config else { return Ok(self) };
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("could not read the options in {}", path.display()))?;
+        let file: Options =
+            toml::from_str(&text).with_context(|| format!("{} is not a list of options", path.display()))?;
+        Ok(
+            first_of!(self, file: listen, database_url, data_dir, key_file, node, zone, token, allow_weak_token,
+            allow_no_token, executor_networks, call_timeout, executor_ca, executor_any_certificate, connections,
+            keep_runs, insecure_http),
+        )
+    }
+
+    /// What they mean.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        let listen = self.listen.unwrap_or(LISTEN);
+        if !listen.ip().is_loopback() && self.insecure_http != Some(true) {
+            bail!(
+                "{listen} can be reached from other machines, and passwords and tokens would travel in clear; listen on a loopback address behind a proxy with TLS, or add --insecure-http if the network is trusted"
+            );
+        }
+        let data_dir = self.data_dir.clone().unwrap_or_else(|| DATA_DIR.into());
+        let trust = Trust {
+            authorities: self.executor_ca.as_deref().map(read).transpose()?,
+            accept_invalid: self.executor_any_certificate == Some(true),
+        };
+        Ok(Settings {
+            listen,
+            database: self.database(&data_dir)?,
+            node: self.node.clone().unwrap_or_else(|| format!("{}:{}", files::host_name(), listen.port())),
+            zone: self.zone()?,
+            connections: self.connections.unwrap_or(CONNECTIONS),
+            key: files::key(&self.key_file.clone().unwrap_or_else(|| data_dir.join("tickwright.key")))?,
+            token: self.token()?,
+            allow_no_token: self.allow_no_token == Some(true),
+            executor_networks: self.networks()?,
+            call_timeout: self.call_timeout()?,
+            trust,
+            channels: self.channels()?,
+            keep_runs: duration("keep-runs", self.keep_runs.as_deref().unwrap_or("30d"))?,
+        })
+    }
+
+    fn database(&self, data_dir: &Path) -> anyhow::Result<String> {
+        match &self.database_url {
+            Some(url) => secret::read(url).context("could not read the address of the database"),
+            None => {
+                files::private_folder(data_dir)?;
+                Ok(format!("sqlite:{}", data_dir.join("tickwright.db").display()))
+            }
+        }
+    }
+
+    fn zone(&self) -> anyhow::Result<Zone> {
+        self.zone.as_deref().map_or(Ok(Zone::system()), |name| Zone::parse(name).map_err(Into::into))
+    }
+
+    fn token(&self) -> anyhow::Result<Option<Secret>> {
+        let Some(written) = &self.token else { return Ok(None) };
+        let token = secret::read(written).context("could not read the token")?;
+        if secret::is_typed(written, "TICKWRIGHT_TOKEN") {
+            tracing::warn!(
+                "the token stands in the command line, where everybody on this machine can read it; use file:PATH or TICKWRIGHT_TOKEN"
+            );
+        }
+        let weak = is_well_known(&token) || token.len() < TOKEN_MIN;
+        if weak && self.allow_weak_token != Some(true) {
+            bail!(
+                "the token is {}; use at least {TOKEN_MIN} random characters, or add --allow-weak-token while you change your executors",
+                match is_well_known(&token) {
+                    true => "one that everybody knows",
+                    false => "too short",
+                }
+            );
+        }
+        if weak {
+            tracing::warn!(
+                "the token for all executors is weak; give each app its own, and then remove --allow-weak-token"
+            );
+        }
+        Ok(Some(Secret::new(token)))
+    }
+
+    fn networks(&self) -> anyhow::Result<Vec<server::outbound::Cidr>> {
+        let written = self.executor_networks.iter().flatten();
+        written.map(|cidr| cidr.trim().parse().map_err(anyhow::Error::from)).collect()
+    }
+
+    fn channels(&self) -> anyhow::Result<Vec<Arc<dyn Channel>>> {
+        let mut channels: Vec<Arc<dyn Channel>> = Vec::new();
+        if let Some(written) = &self.alert_mail {
+            let url = secret::read(written).context("could not read the mail server's address")?;
+            channels.push(Arc::new(Mail::new(&url, self.alert_from.as_deref().unwrap_or(ALERT_FROM))?));
+        }
+        for written in self.alert_webhook.iter().flatten() {
+            channels.push(Arc::new(secret::read(written)?.parse::<Webhook>()?));
+        }
+        Ok(channels)
+    }
+
+    fn call_timeout(&self) -> anyhow::Result<Duration> {
+        let timeout = duration("call-timeout", self.call_timeout.as_deref().unwrap_or("3s"))?;
+        if !(Duration::from_secs(1)..=Duration::from_secs(10)).contains(&timeout) {
+            bail!("call-timeout is {timeout:?}; it can be 1s to 10s");
+        }
+        Ok(timeout)
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("could not read {}", path.display()))
+}
+
+/// A number and a unit: `500ms`, `3s`, `5m`, `12h`, `30d`.
+fn duration(name: &str, written: &str) -> anyhow::Result<Duration> {
+    let text = written.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let millis_per_unit = match unit.trim() {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => 0,
+    };
+    let millis = number.parse::<u64>().ok().and_then(|number| number.checked_mul(millis_per_unit));
+    match millis {
+        Some(millis) if millis > 0 => Ok(Duration::from_millis(millis)),
+        _ => bail!(
+            "`{written}` is not a duration for {name}; write a number and a unit: 500ms, 3s, 5m, 12h, 30d"
+        ),
+    }
+}
+
+/// On this machine only, until somebody says otherwise.
+const LISTEN: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 8080));
+
+const DATA_DIR: &str = "tickwright-data";
+
+const CONNECTIONS: u32 = 8;
+
+const ALERT_FROM: &str = "Tickwright <tickwright@localhost>";
+
+/// The shortest token that nobody guesses.
+const TOKEN_MIN: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_numbers_with_a_unit() {
+        let check = |written: &str, millis: Option<u64>| {
+            assert_eq!(duration("x", written).ok(), millis.map(Duration::from_millis), "{written}");
+        };
+        check("500ms", Some(500));
+        check(" 3s ", Some(3_000));
+        check("30d", Some(2_592_000_000));
+        for wrong in ["", "3", "s", "3 weeks", "-1s", "0s", "1.5s", "99999999999999999999d"] {
+            check(wrong, None);
+        }
+    }
+
+    #[test]
+    fn a_flag_weighs_more_than_the_file() {
+        let folder = std::env::temp_dir().join(format!("tickwright-options-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("options.toml");
+        std::fs::write(
+            &path,
+            "node = 'from-file'\ncall-timeout = '5s'\nexecutor-networks = ['10.0.0.0/8']\n",
+        )
+        .unwrap();
+        let options =
+            Options { config: Some(path.clone()), node: Some("from-flag".into()), ..Options::default() };
+        let options = options.with_file().unwrap();
+        assert_eq!(
+            (options.node.as_deref(), options.call_timeout.as_deref()),
+            (Some("from-flag"), Some("5s"))
+        );
+        assert_eq!(options.networks().unwrap().len(), 1);
+
+        std::fs::write(&path, "nod = 'x'").unwrap();
+        let error = Options { config: Some(path), ..Options::default() }.with_file().unwrap_err();
+        assert!(format!("{error:#}").contains("unknown field `nod`"), "{error:#}");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_would_be_unsafe_is_refused_and_says_what_to_do() {
+        let check = |options: Options, expected: &str| {
+            let error = options.settings().err().map(|error| format!("{error:#}")).unwrap_or_default();
+            assert!(error.contains(expected), "{error}");
+        };
+        check(
+            Options { listen: Some("0.0.0.0:0".parse().unwrap()), ..Options::default() },
+            "--insecure-http",
+        );
+        let key_file = Some(std::env::temp_dir().join(format!("tickwright-key-{}", std::process::id())));
+        let with_token = |token: &str| Options {
+            token: Some(token.into()),
+            database_url: Some("sqlite::memory:".into()),
+            key_file: key_file.clone(),
+            ..Options::default()
+        };
+        check(with_token("default_token"), "one that everybody knows");
+        check(with_token("short"), "too short");
+        let weak = Options { allow_weak_token: Some(true), ..with_token("default_token") };
+        assert!(weak.settings().unwrap().token.is_some());
+        std::fs::remove_file(key_file.unwrap()).unwrap();
+    }
+}

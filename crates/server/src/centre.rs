@@ -1,0 +1,224 @@
+//! The centre: what it is made of, how it starts and how it stops.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use engine::{Engine, Parts, StoreError};
+use store::{Addresses, AppSpec, Database, NewToken};
+use timer::{Clock, SystemClock};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::alerts::Alerts;
+use crate::dispatch::HttpDispatch;
+use crate::executors::{self, Directory, Keeper, Tokens};
+use crate::metrics::Metrics;
+use crate::outbound::{self, Guard, Outbound};
+use crate::settings::Settings;
+use crate::{doors, http};
+
+/// A scheduling centre that listens and is ready to run.
+pub struct Centre {
+    inside: Arc<Inside>,
+    listener: TcpListener,
+    first_start: Option<FirstStart>,
+}
+
+/// What all doors see.
+pub struct Inside {
+    pub(crate) database: Arc<dyn Database>,
+    pub(crate) engine: Engine,
+    pub(crate) directory: Arc<Directory>,
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) outbound: Outbound,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+/// What a new database was given, to be shown once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstStart {
+    /// The sample app.
+    pub app: String,
+    /// Its token.
+    pub token: String,
+}
+
+/// Why a centre did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Nobody can listen there.
+    #[error("cannot listen on {address}: {error}; choose another with --listen")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The database does not answer or cannot be used.
+    #[error("{0}")]
+    Database(#[from] StoreError),
+    /// Executors cannot be called this way.
+    #[error("{0}")]
+    Outbound(#[from] outbound::OptionsError),
+}
+
+impl Centre {
+    /// Opens the database, prepares it where it is new, and listens.
+    pub async fn open(settings: Settings) -> Result<Centre, StartError> {
+        let listener = TcpListener::bind(settings.listen)
+            .await
+            .map_err(|error| StartError::Listen { address: settings.listen, error })?;
+        let address = listener.local_addr().unwrap_or(settings.listen);
+        let options = store::Options {
+            zone: settings.zone.clone(),
+            connections: settings.connections,
+            ..Default::default()
+        };
+        let database = store::open(&settings.database, options).await?;
+        let first_start = prepare(&*database, &settings).await?;
+        let inside = Arc::new(Inside::new(&settings, database, address)?);
+        inside.keeper.load().await?;
+        Ok(Centre { inside, listener, first_start })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// What a new database was given.
+    pub fn first_start(&self) -> Option<&FirstStart> {
+        self.first_start.as_ref()
+    }
+
+    /// The engine: to add, start, stop, edit and trigger jobs.
+    pub fn engine(&self) -> Engine {
+        self.inside.engine.clone()
+    }
+
+    /// Who is there.
+    pub fn directory(&self) -> Arc<Directory> {
+        self.inside.directory.clone()
+    }
+
+    /// What is remembered.
+    pub fn database(&self) -> Arc<dyn Database> {
+        self.inside.database.clone()
+    }
+
+    /// Schedules and serves until `stop`. Then it claims no more, hands back what it has, lets what is being sent finish,
+    /// takes the results that still come in, and returns within about 5 s.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let Centre { inside, listener, .. } = self;
+        let quiet = CancellationToken::new();
+        let serving = tokio::spawn(http::serve(listener, doors::all(inside.clone()), quiet.clone()));
+        let keeper = inside.keeper.clone();
+        let keeping = tokio::spawn(async move { keeper.run().await });
+        let (engine_stop, engine_done) = schedule_apart(inside.engine.clone());
+        stop.await;
+        let _ = engine_stop.send(());
+        let _ = engine_done.await;
+        quiet.cancel();
+        let _ = serving.await;
+        keeping.abort();
+    }
+}
+
+/// Runs the engine on a thread of its own, so that no flood of requests makes a run late.
+fn schedule_apart(engine: Engine) -> (oneshot::Sender<()>, oneshot::Receiver<()>) {
+    let (stop, stopped) = oneshot::channel();
+    let (done, finished) = oneshot::channel();
+    let schedule = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("the operating system gives one more event queue");
+        runtime.block_on(engine.run(async {
+            let _ = stopped.await;
+        }));
+        let _ = done.send(());
+    };
+    std::thread::Builder::new()
+        .name("schedule".into())
+        .spawn(schedule)
+        .expect("the operating system gives one more thread");
+    (stop, finished)
+}
+
+impl Inside {
+    fn new(
+        settings: &Settings,
+        database: Arc<dyn Database>,
+        address: SocketAddr,
+    ) -> Result<Inside, StartError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let guard = Guard {
+            loopback: address.ip().is_loopback(),
+            allow: settings.executor_networks.clone(),
+            own: vec![address],
+        };
+        let options = outbound::Options {
+            guard,
+            trust: settings.trust.clone(),
+            timeout: settings.call_timeout,
+            ..outbound::Options::default()
+        };
+        let outbound = Outbound::new(options)?;
+        let directory = Arc::new(Directory::default());
+        let tokens = Arc::new(Tokens::new(settings.token.clone(), settings.allow_no_token));
+        let keeper = Arc::new(Keeper::new(
+            clock.clone(),
+            database.clone(),
+            directory.clone(),
+            tokens.clone(),
+            settings.key.clone(),
+            outbound.clone(),
+        ));
+        let metrics = Arc::new(Metrics::new());
+        let dispatch = HttpDispatch {
+            clock: clock.clone(),
+            directory: directory.clone(),
+            keeper: keeper.clone(),
+            outbound: outbound.clone(),
+            metrics: metrics.clone(),
+        };
+        let engine = Engine::new(Parts {
+            name: settings.node.clone(),
+            clock,
+            store: database.clone(),
+            router: directory.clone(),
+            dispatch: Arc::new(dispatch),
+            alarms: Arc::new(Alerts::new(database.clone(), settings.channels.clone())),
+            options: engine::Options { keep_runs: settings.keep_runs, ..Default::default() },
+        });
+        Ok(Inside { database, engine, directory, keeper, tokens, outbound, metrics })
+    }
+}
+
+/// Gives a new database an app that executors can register for, so that the first one needs nothing but its settings.
+async fn prepare(database: &dyn Database, settings: &Settings) -> Result<Option<FirstStart>, StoreError> {
+    if !database.apps().await?.is_empty() {
+        return Ok(None);
+    }
+    let spec = AppSpec { name: SAMPLE_APP.into(), title: "Sample".into(), addresses: Addresses::Registered };
+    let app = match database.create_app(&spec).await {
+        Ok(app) => app,
+        // Another node starts at the same time, and was first.
+        Err(StoreError::Conflict(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let token = executors::generate();
+    let row = NewToken {
+        app: Some(app),
+        digest: executors::fingerprint(&token),
+        sealed: settings.key.seal(&token),
+        expires_at: None,
+    };
+    database.add_token(&row).await?;
+    Ok(Some(FirstStart { app: spec.name, token }))
+}
+
+/// The app of a new database.
+pub const SAMPLE_APP: &str = "tickwright-sample";

@@ -1,0 +1,245 @@
+//! Sends runs to executors over HTTP, asks about them, and ends them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use engine::{Dispatch, Job, Language, Order, Origin, Probe, Receipt, Run, RunState};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
+use protocol::xxl::{GlueType, TriggerRequest, texts};
+use timer::Clock;
+
+use crate::executors::{Candidates, Destination, Directory, Keeper, Route};
+use crate::metrics::Metrics;
+use crate::outbound::{Address, CallError, Callee, Outbound, Sent};
+
+/// The executors, as the engine sees them.
+pub struct HttpDispatch {
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Who is there.
+    pub directory: Arc<Directory>,
+    /// Told who cannot be reached.
+    pub keeper: Arc<Keeper>,
+    /// Reaches them.
+    pub outbound: Outbound,
+    /// Counts.
+    pub metrics: Arc<Metrics>,
+}
+
+#[async_trait]
+impl Dispatch for HttpDispatch {
+    async fn send(&self, order: &Order, within: Duration) -> Receipt {
+        let receipt = self.send_somewhere(order, within).await;
+        self.metrics.sent(&receipt);
+        receipt
+    }
+
+    async fn probe(&self, run: &Run, job: Option<&Job>) -> Probe {
+        let Some(to) = job.and_then(|job| self.directory.destination(job.spec.app)) else {
+            return Probe::Silent;
+        };
+        match &run.address {
+            Some(address) => self.ask(run, &to, address).await,
+            // It was to be chosen when it was sent, and nobody noted whom: all are asked.
+            None => {
+                let asked: FuturesOrdered<_> =
+                    to.candidates.addresses().iter().map(|address| self.ask(run, &to, address)).collect();
+                sum_up(asked.collect().await)
+            }
+        }
+    }
+
+    async fn kill(&self, run: &Run, job: Option<&Job>) {
+        let Some(to) = job.and_then(|job| self.directory.destination(job.spec.app)) else { return };
+        let Some(callee) = run.address.as_deref().and_then(|address| callee(&to, address)) else { return };
+        if let Err(error) = self.outbound.kill(&callee, run.job.0).await {
+            tracing::warn!(run = %run.id, address = %callee.address, %error, "could not tell an executor to end a run");
+        }
+    }
+}
+
+impl HttpDispatch {
+    /// Sends it to the executor that was chosen. While certainly nobody has it, it may go to another.
+    async fn send_somewhere(&self, order: &Order, within: Duration) -> Receipt {
+        let Some(to) = self.directory.destination(order.job.spec.app) else {
+            return refused(format!(
+                "its app {} does not exist any more; move the job to another",
+                order.job.spec.app.0
+            ));
+        };
+        let Some(route) = Route::read(&order.job.spec.route) else {
+            return refused(format!("`{}` is not a route; choose one for the job", order.job.spec.route));
+        };
+        let started = self.clock.monotonic();
+        let request = request(order);
+        let mut failures: Vec<(String, String)> = Vec::new();
+        let mut next = match &order.run.address {
+            Some(address) => Some(address.clone()),
+            None => self.choose(route, order, &to).await,
+        };
+        while let Some(address) = next.take() {
+            let Some(callee) = callee(&to, &address) else {
+                return refused(format!("`{address}` is not the address of an executor"));
+            };
+            let left = within.saturating_sub(self.clock.monotonic() - started);
+            match self.outbound.run(&callee, &request, order.run.attempt, left).await {
+                Sent::Accepted => return Receipt::Accepted { address },
+                Sent::Refused { reason } => return refused(format!("{address} refused it: {reason}")),
+                Sent::Unknown { reason } => return Receipt::Unknown { address: Some(address), reason },
+                Sent::Unreachable { reason } => {
+                    self.keeper.suspect(&address, &reason);
+                    failures.push((address, reason));
+                    if failures.len() < TRIES && may_go_elsewhere(order, route) {
+                        next = self.another(order, route, &failures);
+                    }
+                    if let (Some((address, reason)), Some(next)) = (failures.last(), &next) {
+                        tracing::warn!(run = %order.run.id, address, reason, "not reached; trying {next} ({} of {TRIES})", failures.len() + 1);
+                    }
+                }
+            }
+        }
+        refused(match failures.is_empty() {
+            true => nobody(&to, route),
+            false => failures
+                .iter()
+                .map(|(address, reason)| format!("{address}: {reason}"))
+                .collect::<Vec<_>>()
+                .join("; "),
+        })
+    }
+
+    /// For routes that choose when the run is sent, and for runs that had nobody to go to when they were claimed.
+    async fn choose(&self, route: Route, order: &Order, to: &Destination) -> Option<String> {
+        match route {
+            Route::Failover | Route::Busyover => self.first_that_answers(route, order, to).await,
+            _ => self.directory.choose(route, &order.job, &to.candidates, order.run.scheduled_at),
+        }
+    }
+
+    /// The first of the list that answers well. All are asked at once, so a dead one costs no time.
+    async fn first_that_answers(&self, route: Route, order: &Order, to: &Destination) -> Option<String> {
+        let asked = to.candidates.addresses().iter().take(ASK_MAX).map(|address| async move {
+            let callee = callee(to, address)?;
+            let answer = match route {
+                Route::Busyover => self.outbound.idle_beat(&callee, order.run.job.0).await,
+                _ => self.outbound.beat(&callee).await,
+            };
+            answer.ok().map(|()| address.clone())
+        });
+        let mut asked: FuturesOrdered<_> = asked.collect();
+        while let Some(answer) = asked.next().await {
+            if answer.is_some() {
+                return answer;
+            }
+        }
+        None
+    }
+
+    fn another(&self, order: &Order, route: Route, failures: &[(String, String)]) -> Option<String> {
+        let to = self.directory.destination(order.job.spec.app)?;
+        let left = to.candidates.addresses().iter();
+        let left = left.filter(|address| failures.iter().all(|(failed, _)| failed != *address)).cloned();
+        self.directory.choose(route, &order.job, &Candidates::new(left.collect()), order.run.scheduled_at)
+    }
+
+    /// What one executor knows of a run: its log tells whether it began, its idleness whether it goes on.
+    async fn ask(&self, run: &Run, to: &Destination, address: &str) -> Probe {
+        let Some(callee) = callee(to, address) else { return Probe::Silent };
+        let triggered_at = run.scheduled_at.as_millis();
+        let (log, idle) = tokio::join!(
+            self.outbound.log(&callee, run.id.0, triggered_at, PAST_THE_END),
+            self.outbound.idle_beat(&callee, run.job.0)
+        );
+        let Ok(log) = log else { return Probe::Silent };
+        let began = log.log_content.trim() != texts::NO_LOG_FILE;
+        match (began, idle) {
+            (true, Ok(())) => Probe::Finished,
+            (true, Err(_)) => Probe::Started,
+            (false, Ok(())) => Probe::Denied,
+            // It waits there behind another, or only another is there.
+            (false, Err(CallError::Refused { .. })) if run.state == RunState::Running => Probe::Started,
+            (false, Err(_)) => Probe::Silent,
+        }
+    }
+}
+
+/// What the answers of several executors say of a run that is at most at one of them.
+fn sum_up(answers: Vec<Probe>) -> Probe {
+    let any = |wanted: Probe| answers.contains(&wanted);
+    match () {
+        () if any(Probe::Started) => Probe::Started,
+        () if any(Probe::Finished) => Probe::Finished,
+        () if answers.is_empty() || any(Probe::Silent) => Probe::Silent,
+        () => Probe::Denied,
+    }
+}
+
+/// A shard stays with its executor, and a run that a person started with the one it was started on.
+fn may_go_elsewhere(order: &Order, route: Route) -> bool {
+    let by_hand = matches!(order.run.origin, Origin::Manual { .. });
+    route != Route::Broadcast && order.run.shard.total <= 1 && !by_hand
+}
+
+fn callee(to: &Destination, address: &str) -> Option<Callee> {
+    let address = Address::parse(address).ok()?;
+    Some(Callee { address, app: to.name.clone(), token: to.token.clone() })
+}
+
+fn refused(reason: String) -> Receipt {
+    Receipt::Refused { reason }
+}
+
+fn nobody(to: &Destination, route: Route) -> String {
+    let name = &to.name;
+    match (to.candidates.addresses().is_empty(), route) {
+        (true, _) => {
+            format!("no executor of the app `{name}` is registered; start one, or enter its address")
+        }
+        (false, Route::Busyover) => format!("every executor of the app `{name}` is busy with this job"),
+        (false, _) => format!("no executor of the app `{name}` answers"),
+    }
+}
+
+/// A run in the words of the protocol.
+fn request(order: &Order) -> TriggerRequest {
+    let (run, spec) = (&order.run, &order.job.spec);
+    let glue = spec.script.as_ref().map_or(GlueType::Bean, |script| glue_of(script.language));
+    let whole_seconds = |length: Duration| length.as_millis().div_ceil(1_000).try_into().unwrap_or(i32::MAX);
+    TriggerRequest {
+        job_id: run.job.0,
+        executor_handler: spec.handler.clone(),
+        executor_params: run.param.clone().unwrap_or_else(|| spec.param.clone()),
+        executor_block_strategy: spec.block.clone(),
+        executor_timeout: spec.timeout.map_or(0, whole_seconds),
+        log_id: run.id.0,
+        log_date_time: run.scheduled_at.as_millis(),
+        glue_type: glue.word().into(),
+        glue_source: spec.script.as_ref().map_or_else(String::new, |script| script.source.clone()),
+        glue_updatetime: spec.script.as_ref().map_or(0, |script| script.edited_at.as_millis()),
+        broadcast_index: run.shard.index.try_into().unwrap_or(i32::MAX),
+        broadcast_total: run.shard.total.max(1).try_into().unwrap_or(i32::MAX),
+    }
+}
+
+fn glue_of(language: Language) -> GlueType {
+    match language {
+        Language::Shell => GlueType::Shell,
+        Language::Python => GlueType::Python,
+        Language::Python2 => GlueType::Python2,
+        Language::Php => GlueType::Php,
+        Language::Node => GlueType::Nodejs,
+        Language::PowerShell => GlueType::PowerShell,
+        Language::Groovy => GlueType::Groovy,
+    }
+}
+
+/// Executors that a run is tried at, while none was reached.
+const TRIES: usize = 3;
+
+/// Whether there is a log is the question, not what it says.
+const PAST_THE_END: u32 = 1_000_000_000;
+
+/// Executors asked at once whether they can take a run.
+const ASK_MAX: usize = 64;

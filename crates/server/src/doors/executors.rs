@@ -1,0 +1,192 @@
+//! The executors' door: `/api/registry`, `/api/registryRemove` and `/api/callback` of XXL-JOB, for every lineage at once.
+//!
+//! Clients are of many makes, so almost nothing is asked of the form of a call: any content type, any case of headers, any
+//! of the shapes of a body. Every refusal is an HTTP 200 with a code and a text, since that is what they understand.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use axum::response::Response;
+use axum::routing::any;
+use axum::{Router, extract::Path};
+use engine::{Outcome, RunId, StoreError};
+use futures_util::future::join_all;
+use protocol::xxl::{self, Answer, CallbackItem, Registry, texts};
+use store::Registration;
+
+use crate::centre::Inside;
+use crate::executors::Scope;
+use crate::http;
+use crate::outbound::{Address, TriggerPath};
+
+/// Its paths.
+pub fn door() -> Router<Arc<Inside>> {
+    Router::new()
+        .route("/api", any(nothing_named))
+        .route("/api/", any(nothing_named))
+        .route("/api/{name}", any(call))
+}
+
+async fn nothing_named() -> Response {
+    json(&Answer::fail(texts::NO_URI))
+}
+
+async fn call(
+    State(inside): State<Arc<Inside>>,
+    Path(name): Path<String>,
+    request: Request<Body>,
+) -> Response {
+    let (head, body) = request.into_parts();
+    if head.method != Method::POST {
+        return json(&Answer::fail(texts::NOT_POST));
+    }
+    let body = match http::body(body, xxl::BODY_MAX).await {
+        Ok(body) => body,
+        Err(code) => return refusal(code),
+    };
+    if body.is_empty() {
+        return json(&Answer::fail(texts::NO_BODY));
+    }
+    json(&inside.answer(&name, &head, &body).await)
+}
+
+impl Inside {
+    async fn answer(&self, name: &str, head: &Parts, body: &[u8]) -> Answer {
+        let said_app = header(&head.headers, xxl::APP_HEADER);
+        let done = match name {
+            "registry" => self.register(said_app, head, body).await,
+            "registryRemove" => self.unregister(said_app, head, body).await,
+            "callback" => self.take_reports(said_app, head, body).await,
+            unknown => match self.admit(&head.headers, said_app) {
+                Some(_) => Err(Refusal(texts::unknown_uri(unknown))),
+                None => Err(wrong_token()),
+            },
+        };
+        done.map_or_else(|Refusal(why)| Answer::fail(why), |()| Answer::ok())
+    }
+
+    /// Whose the caller's token is. Of two tokens nobody knows which is meant.
+    fn admit(&self, headers: &HeaderMap, app: Option<&str>) -> Option<Scope> {
+        let mut tokens = headers.get_all(xxl::TOKEN_HEADER).iter();
+        let token = match (tokens.next(), tokens.next()) {
+            (None, _) => None,
+            (Some(token), None) => Some(token.to_str().ok()?),
+            (Some(_), Some(_)) => return None,
+        };
+        // An app that nobody knows has no token of its own to be opened by.
+        let app = app.map(|name| self.directory.app_named(name));
+        match app {
+            Some(None) => self.tokens.admit(token, None).filter(|scope| *scope == Scope::Every),
+            Some(app) => self.tokens.admit(token, app),
+            None => self.tokens.admit(token, None),
+        }
+    }
+
+    async fn register(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Refusal> {
+        let registration = self.registration(said_app, head, body)?;
+        let address = Address::parse(&registration.address).map_err(|error| Refusal(error.to_string()))?;
+        self.keeper.register(registration).await.map_err(not_stored)?;
+        // Executors that say whose they are know the newest lineage's path for runs.
+        if said_app.is_some() {
+            self.outbound.learn(&address, TriggerPath::Trigger);
+        }
+        Ok(())
+    }
+
+    async fn unregister(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Refusal> {
+        let registration = self.registration(said_app, head, body)?;
+        self.keeper.unregister(&registration).await.map_err(not_stored)
+    }
+
+    fn registration(
+        &self,
+        said_app: Option<&str>,
+        head: &Parts,
+        body: &[u8],
+    ) -> Result<Registration, Refusal> {
+        let registry = Registry::read(body).map_err(|error| Refusal(texts::invoke_error(error)))?;
+        let app = registry.registry_key.trim();
+        if self.admit(&head.headers, Some(app)).is_none() || said_app.is_some_and(|said| said != app) {
+            return Err(wrong_token());
+        }
+        if !registry.is_complete() {
+            return Err(Refusal(texts::ILLEGAL_ARGUMENT.into()));
+        }
+        Ok(Registration { app: app.into(), address: registry.registry_value.trim().into() })
+    }
+
+    /// Takes results. They are durable when this is acknowledged. What can never be stored (a run nobody knows, a second
+    /// result) is acknowledged too, since many clients would otherwise report a failure in its place.
+    async fn take_reports(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Refusal> {
+        let scope = self.admit(&head.headers, said_app).ok_or_else(wrong_token)?;
+        let items = xxl::read_callbacks(body).map_err(|error| Refusal(texts::invoke_error(error)))?;
+        let mut reports = Vec::with_capacity(items.len());
+        for item in items {
+            match item {
+                Ok(item) => reports.push(item),
+                Err(malformed) => {
+                    tracing::warn!(index = malformed.index, run = ?malformed.log_id, reason = malformed.reason, "a result could not be read; leaving it out");
+                }
+            }
+        }
+        if let Scope::App(app) = scope {
+            let ids: Vec<RunId> = reports.iter().map(|item| RunId(item.log_id)).collect();
+            let owners: HashMap<RunId, _> =
+                self.database.apps_of_runs(&ids).await.map_err(not_stored)?.into_iter().collect();
+            reports.retain(|item| owners.get(&RunId(item.log_id)) == Some(&app));
+        }
+        let written = join_all(reports.into_iter().map(|item| {
+            let (run, outcome) = outcome_of(item);
+            self.metrics.reported(&outcome);
+            self.engine.report(run, outcome)
+        }));
+        match written.await.into_iter().find_map(|result| result.err().filter(StoreError::is_transient)) {
+            Some(error) => Err(not_stored(error)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn outcome_of(item: CallbackItem) -> (RunId, Outcome) {
+    let message = item.handle_msg.unwrap_or_default();
+    let outcome = match item.handle_code {
+        xxl::CODE_OK => Outcome::Succeeded(message),
+        xxl::CODE_TIMEOUT => Outcome::TimedOut(message),
+        xxl::CODE_FAIL => Outcome::Failed(message),
+        code => Outcome::Failed(format!("code {code}: {message}")),
+    };
+    (RunId(item.log_id), outcome)
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().map(str::trim).filter(|value| !value.is_empty())
+}
+
+/// Why a call is refused, in words that clients know.
+struct Refusal(String);
+
+fn wrong_token() -> Refusal {
+    Refusal(texts::WRONG_TOKEN.into())
+}
+
+fn not_stored(error: StoreError) -> Refusal {
+    tracing::warn!(%error, "could not store what an executor said; it will say it again");
+    Refusal("not stored, the database does not answer; send it again".into())
+}
+
+fn json(answer: &Answer) -> Response {
+    let mut response = Response::new(Body::from(answer.to_json()));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn refusal(code: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = code;
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}

@@ -1,0 +1,67 @@
+//! Is it alive, may it work, and how is it doing? Doors without secrets behind them, for load balancers, supervisors and
+//! Prometheus.
+//!
+//! `/healthz` answers as long as the process does. `/readyz` answers 200 while the node may claim work, else 503, and says
+//! in both cases what it knows: its lease, its clock, what it has in hand. `/metrics` counts. `/actuator/health` is where
+//! XXL-JOB's users look.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use engine::Status;
+
+use crate::centre::Inside;
+
+/// Its paths.
+pub fn door() -> Router<Arc<Inside>> {
+    Router::new()
+        .route("/healthz", get(alive))
+        .route("/actuator/health", get(actuator))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+}
+
+async fn alive() -> Response {
+    json(StatusCode::OK, r#"{"status":"alive"}"#.into())
+}
+
+async fn actuator() -> Response {
+    json(StatusCode::OK, r#"{"status":"UP"}"#.into())
+}
+
+async fn ready(State(inside): State<Arc<Inside>>) -> Response {
+    let status = inside.engine.status();
+    let code = if status.may_claim { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    json(code, readiness(&status))
+}
+
+async fn metrics(State(inside): State<Arc<Inside>>) -> Response {
+    let text = inside.metrics.render(&inside.engine.status(), inside.directory.count());
+    let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// What is known about the node. All of it is numbers and words of ours, so nothing needs escaping.
+fn readiness(status: &Status) -> String {
+    let reason = match status {
+        Status { may_claim: true, .. } => "ready",
+        Status { node: None, .. } => "not joined: the database has not answered yet",
+        Status { may_send: false, .. } => {
+            "no lease: the database does not answer, or others have declared this node dead"
+        }
+        Status { skew, .. } if skew.is_too_large() => "the clock differs too much from the database's",
+        _ => "stopping",
+    };
+    format!(
+        r#"{{"ready":{},"reason":"{reason}","may_send":{},"clock_skew_ms":{},"runs_in_hand":{}}}"#,
+        status.may_claim, status.may_send, status.skew.millis, status.held
+    )
+}
+
+fn json(code: StatusCode, body: String) -> Response {
+    (code, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+}

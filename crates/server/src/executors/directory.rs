@@ -1,0 +1,398 @@
+//! Who is there: the apps, and the executors that have registered for them.
+//!
+//! Kept in memory, so that routing never waits. The database is read beside it ([`keeper`](super::keeper)) and only ever adds
+//! to what is known or takes away what it says has left: an error never empties a list.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use engine::policy::{Router, Target};
+use engine::{AppId, Job};
+use store::{Addresses, App, Registered, Registration};
+use timer::Timestamp;
+
+use super::route::{Candidates, Choices, Route};
+use crate::outbound::Secret;
+
+/// Apps and their executors, as this node knows them.
+#[derive(Default)]
+pub struct Directory {
+    shelf: RwLock<Shelf>,
+    choices: Mutex<Choices>,
+}
+
+#[derive(Default)]
+struct Shelf {
+    apps: BTreeMap<AppId, Entry>,
+    ids: HashMap<String, AppId>,
+    /// Registrations by app name and address; of apps that do not exist too, since they may be created later.
+    registered: BTreeMap<(String, String), Timestamp>,
+    /// Addresses that could not be reached, and since when.
+    suspects: HashMap<String, Timestamp>,
+}
+
+struct Entry {
+    app: App,
+    token: Option<Secret>,
+    candidates: Arc<Candidates>,
+}
+
+/// An app, as a run is sent to it.
+#[derive(Clone)]
+pub struct Destination {
+    /// Its name, by which executors know it.
+    pub name: String,
+    /// What its executors expect to be told, and tell us.
+    pub token: Option<Secret>,
+    /// Its executors that can be reached.
+    pub candidates: Arc<Candidates>,
+}
+
+/// An executor, as people see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// Where it listens.
+    pub address: String,
+    /// When it last registered; `None` for one that people entered by hand.
+    pub seen_at: Option<Timestamp>,
+    /// Since when it cannot be reached, if so.
+    pub suspect_since: Option<Timestamp>,
+}
+
+impl Directory {
+    /// Takes in what the database says about apps: with each its token, if it has one.
+    pub fn learn_apps(&self, apps: Vec<(App, Option<Secret>)>) {
+        let mut shelf = self.write();
+        shelf.ids = apps.iter().map(|(app, _)| (app.spec.name.clone(), app.id)).collect();
+        let entry =
+            |(app, token): (App, Option<Secret>)| (app.id, Entry { app, token, candidates: Arc::default() });
+        shelf.apps = apps.into_iter().map(entry).collect();
+        shelf.sort_out_all();
+    }
+
+    /// Takes in what the database says about registrations. What registered here since `as_of` is kept, whether or not
+    /// the database had it yet.
+    pub fn learn_registrations(&self, found: Vec<Registered>, as_of: Timestamp) {
+        let mut shelf = self.write();
+        let key = |r: Registration| (r.app, r.address);
+        let mut registered: BTreeMap<_, _> =
+            found.into_iter().map(|found| (key(found.registration), found.seen_at)).collect();
+        for (key, seen_at) in std::mem::take(&mut shelf.registered) {
+            let known = registered.contains_key(&key);
+            if known || seen_at >= as_of {
+                let latest = registered.entry(key).or_insert(seen_at);
+                *latest = seen_at.max(*latest);
+            }
+        }
+        shelf.registered = registered;
+        let listed: HashSet<String> = shelf.apps.values().flat_map(|entry| shelf.lists(entry)).collect();
+        shelf.suspects.retain(|address, _| listed.contains(address));
+        shelf.sort_out_all();
+    }
+
+    /// An executor has registered. True if it was not there before.
+    pub fn arrived(&self, app: &str, address: &str, now: Timestamp) -> bool {
+        let mut shelf = self.write();
+        let is_new = shelf.registered.insert((app.to_owned(), address.to_owned()), now).is_none();
+        if is_new {
+            shelf.suspects.remove(address);
+            shelf.sort_out(app);
+        }
+        is_new
+    }
+
+    /// An executor has taken itself out.
+    pub fn left(&self, app: &str, address: &str) {
+        let mut shelf = self.write();
+        if shelf.registered.remove(&(app.to_owned(), address.to_owned())).is_some() {
+            shelf.sort_out(app);
+        }
+    }
+
+    /// Takes out who has not registered for [`SILENT_MAX`].
+    pub fn expire(&self, now: Timestamp) {
+        let mut shelf = self.write();
+        let before = shelf.registered.len();
+        shelf.registered.retain(|_, seen_at| now.duration_since(*seen_at) <= SILENT_MAX);
+        if shelf.registered.len() < before {
+            shelf.sort_out_all();
+        }
+    }
+
+    /// An executor could not be reached: it is passed over while there are others. True if nobody knew yet.
+    pub fn suspect(&self, address: &str, now: Timestamp) -> bool {
+        let mut shelf = self.write();
+        if shelf.suspects.contains_key(address) {
+            return false;
+        }
+        shelf.suspects.insert(address.to_owned(), now);
+        shelf.sort_out_all();
+        true
+    }
+
+    /// It answered again.
+    pub fn trust(&self, address: &str) {
+        let mut shelf = self.write();
+        if shelf.suspects.remove(address).is_some() {
+            shelf.sort_out_all();
+        }
+    }
+
+    /// Whom to ask whether they are back: each with its app.
+    pub fn suspects(&self) -> Vec<(String, Destination)> {
+        let shelf = self.read();
+        let owner = |address: &String| shelf.apps.values().find(|entry| shelf.lists(entry).contains(address));
+        let suspects = shelf.suspects.keys();
+        suspects.filter_map(|address| Some((address.clone(), owner(address)?.destination()))).collect()
+    }
+
+    /// Where runs of an app go.
+    pub fn destination(&self, app: AppId) -> Option<Destination> {
+        self.read().apps.get(&app).map(Entry::destination)
+    }
+
+    /// An app by the name its executors use.
+    pub fn app_named(&self, name: &str) -> Option<AppId> {
+        self.read().ids.get(name).copied()
+    }
+
+    /// The executors of an app, as people see them.
+    pub fn sightings(&self, app: AppId) -> Vec<Sighting> {
+        let shelf = self.read();
+        let Some(entry) = shelf.apps.get(&app) else { return Vec::new() };
+        let sighting = |address: String| Sighting {
+            seen_at: shelf.registered.get(&(entry.app.spec.name.clone(), address.clone())).copied(),
+            suspect_since: shelf.suspects.get(&address).copied(),
+            address,
+        };
+        shelf.lists(entry).into_iter().map(sighting).collect()
+    }
+
+    /// The registered executors of each app that finds its executors that way, as they stand in its list.
+    pub fn lists(&self) -> Vec<(AppId, Vec<String>)> {
+        let shelf = self.read();
+        let found = shelf.apps.values().filter(|entry| entry.app.spec.addresses == Addresses::Registered);
+        found.map(|entry| (entry.app.id, shelf.lists(entry))).collect()
+    }
+
+    /// How many executors can be reached, and how many cannot.
+    pub fn count(&self) -> (usize, usize) {
+        let shelf = self.read();
+        let all: usize = shelf.apps.values().map(|entry| shelf.lists(entry).len()).sum();
+        (all.saturating_sub(shelf.suspects.len()), shelf.suspects.len())
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Shelf> {
+        self.shelf.read().expect("no holder of this lock panics")
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Shelf> {
+        self.shelf.write().expect("no holder of this lock panics")
+    }
+
+    fn choices(&self) -> MutexGuard<'_, Choices> {
+        self.choices.lock().expect("no holder of this lock panics")
+    }
+}
+
+impl Entry {
+    fn destination(&self) -> Destination {
+        Destination {
+            name: self.app.spec.name.clone(),
+            token: self.token.clone(),
+            candidates: self.candidates.clone(),
+        }
+    }
+}
+
+impl Shelf {
+    /// All addresses of an app, reachable or not: registered ones sorted, others as they were written.
+    fn lists(&self, entry: &Entry) -> Vec<String> {
+        match &entry.app.spec.addresses {
+            Addresses::Manual(addresses) => addresses.clone(),
+            Addresses::Registered => {
+                let name = &entry.app.spec.name;
+                let from = (name.clone(), String::new());
+                let own = self.registered.range(from..).take_while(|((app, _), _)| app == name);
+                own.map(|((_, address), _)| address.clone()).collect()
+            }
+        }
+    }
+
+    fn sort_out(&mut self, app: &str) {
+        if let Some(id) = self.ids.get(app).copied() {
+            self.sort_out_one(id);
+        }
+    }
+
+    fn sort_out_all(&mut self) {
+        for id in self.apps.keys().copied().collect::<Vec<_>>() {
+            self.sort_out_one(id);
+        }
+    }
+
+    /// Works out anew where runs of an app can go: past suspects, unless all are.
+    fn sort_out_one(&mut self, id: AppId) {
+        let Some(entry) = self.apps.get(&id) else { return };
+        let all = self.lists(entry);
+        let reachable: Vec<String> =
+            all.iter().filter(|address| !self.suspects.contains_key(*address)).cloned().collect();
+        let list = if reachable.is_empty() { all } else { reachable };
+        if let Some(entry) = self.apps.get_mut(&id)
+            && entry.candidates.addresses() != list
+        {
+            entry.candidates = Arc::new(Candidates::new(list));
+        }
+    }
+}
+
+impl Router for Directory {
+    fn targets(&self, job: &Job, scheduled_at: Timestamp) -> Vec<Target> {
+        let candidates = self.read().apps.get(&job.spec.app).map(|entry| entry.candidates.clone());
+        let Some(candidates) = candidates.filter(|candidates| !candidates.addresses().is_empty()) else {
+            // Somebody may be there by the time it is sent.
+            return vec![Target::AtSend];
+        };
+        let at = |position: usize| Target::Address(candidates.addresses()[position].clone());
+        match Route::read(&job.spec.route) {
+            None | Some(Route::Failover | Route::Busyover) => vec![Target::AtSend],
+            Some(Route::Broadcast) => (0..candidates.addresses().len().min(SHARDS_MAX)).map(at).collect(),
+            Some(route) => vec![at(self.choices().choose(route, job.id, &candidates, scheduled_at))],
+        }
+    }
+}
+
+impl Directory {
+    /// Chooses among the executors of an app as the route says, without asking them.
+    pub fn choose(&self, route: Route, job: &Job, among: &Candidates, now: Timestamp) -> Option<String> {
+        if among.addresses().is_empty() {
+            return None;
+        }
+        let chosen = self.choices().choose(route, job.id, among, now);
+        among.addresses().get(chosen).cloned()
+    }
+}
+
+/// An executor that has not registered for so long is gone: three beats, as XXL-JOB counts.
+pub const SILENT_MAX: Duration = Duration::from_secs(90);
+
+/// The most shards of one fire: the most addresses that an app can have.
+const SHARDS_MAX: usize = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cron::Schedule;
+    use engine::{JobId, JobSpec};
+    use store::AppSpec;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_millis(second * 1_000)
+    }
+
+    /// One app `shop` that finds its executors by registration, and one with an address by hand.
+    fn directory() -> Directory {
+        let app = |id, name: &str, addresses| App {
+            id: AppId(id),
+            spec: AppSpec { name: name.into(), title: name.into(), addresses },
+            listed: Vec::new(),
+            access_token: None,
+            updated_at: None,
+        };
+        let directory = Directory::default();
+        directory.learn_apps(vec![
+            (app(1, "shop", Addresses::Registered), None),
+            (app(2, "fixed", Addresses::Manual(vec!["http://z:1/".into(), "http://a:1/".into()])), None),
+        ]);
+        directory
+    }
+
+    fn job(app: i64, route: &str) -> Job {
+        let mut spec = JobSpec::new(AppId(app), "job", Schedule::Never, "handler");
+        spec.route = route.into();
+        Job {
+            id: JobId(7),
+            spec,
+            enabled: true,
+            next_fire_at: None,
+            revision: 0,
+            running: None,
+            waiting: 0,
+            problem: None,
+        }
+    }
+
+    fn targets(directory: &Directory, app: i64, route: &str) -> Vec<String> {
+        let text = |target: Target| target.address().unwrap_or("at send").to_owned();
+        directory.targets(&job(app, route), at(0)).into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn an_executor_is_there_from_its_registration_to_its_removal() {
+        let directory = directory();
+        assert_eq!(targets(&directory, 1, "FIRST"), ["at send"]);
+        assert!(directory.arrived("shop", "http://b:1/", at(0)));
+        assert!(directory.arrived("shop", "http://a:1/", at(0)));
+        assert!(!directory.arrived("shop", "http://a:1/", at(30)), "a beat is not an arrival");
+        assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST"), ["http://a:1/", "http://b:1/"]);
+        assert_eq!(targets(&directory, 1, "LAST"), ["http://b:1/"]);
+        directory.left("shop", "http://a:1/");
+        assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST"), ["http://b:1/"]);
+    }
+
+    #[test]
+    fn addresses_by_hand_keep_their_order() {
+        assert_eq!(targets(&directory(), 2, "FIRST"), ["http://z:1/"]);
+    }
+
+    #[test]
+    fn routes_that_ask_first_are_left_to_the_sender() {
+        let directory = directory();
+        for route in ["FAILOVER", "BUSYOVER", "NO_SUCH_ROUTE"] {
+            assert_eq!(targets(&directory, 2, route), ["at send"]);
+        }
+    }
+
+    #[test]
+    fn silence_of_ninety_seconds_ends_an_executor() {
+        let directory = directory();
+        directory.arrived("shop", "http://a:1/", at(0));
+        directory.arrived("shop", "http://b:1/", at(60));
+        directory.expire(at(90));
+        assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST").len(), 2);
+        directory.expire(at(91));
+        assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST"), ["http://b:1/"]);
+    }
+
+    #[test]
+    fn a_suspect_is_passed_over_unless_all_are() {
+        let directory = directory();
+        directory.arrived("shop", "http://a:1/", at(0));
+        directory.arrived("shop", "http://b:1/", at(0));
+        assert!(directory.suspect("http://a:1/", at(1)));
+        assert!(!directory.suspect("http://a:1/", at(2)));
+        assert_eq!(targets(&directory, 1, "FIRST"), ["http://b:1/"]);
+        assert_eq!(directory.suspects().len(), 1);
+        directory.suspect("http://b:1/", at(3));
+        assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST").len(), 2);
+        directory.trust("http://b:1/");
+        assert_eq!(targets(&directory, 1, "FIRST"), ["http://b:1/"]);
+        let seen = directory.sightings(AppId(1));
+        assert_eq!(seen[0].suspect_since, Some(at(1)));
+        assert_eq!(
+            seen[1],
+            Sighting { address: "http://b:1/".into(), seen_at: Some(at(0)), suspect_since: None }
+        );
+    }
+
+    #[test]
+    fn the_database_takes_out_only_what_it_can_know_of() {
+        let directory = directory();
+        directory.arrived("shop", "http://old:1/", at(0));
+        directory.arrived("shop", "http://new:1/", at(10));
+        let registration = Registration { app: "shop".into(), address: "http://other:1/".into() };
+        directory.learn_registrations(vec![Registered { registration, seen_at: at(9) }], at(5));
+        assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST"), ["http://new:1/", "http://other:1/"]);
+    }
+}

@@ -1,0 +1,11 @@
+//! Executors: who is there, who may speak for them, and which one runs it.
+
+mod directory;
+mod keeper;
+mod route;
+mod tokens;
+
+pub use directory::{Destination, Directory, SILENT_MAX, Sighting};
+pub use keeper::{Keeper, POLL};
+pub use route::{Candidates, Choices, Route};
+pub use tokens::{Key, Scope, Tokens, fingerprint, generate, is_well_known, random};

@@ -1,0 +1,296 @@
+//! Tokens: what executors show us, and what we show them.
+//!
+//! XXL-JOB uses one token both ways, so it is kept twice: as a digest, by which a caller is recognised, and sealed with
+//! the centre's key, to be shown to executors. A token opens the app it belongs to and no other; the global one, of
+//! old setups, opens all.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{RwLock, RwLockReadGuard};
+
+use engine::AppId;
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom, SystemRandom};
+use store::{App, Token};
+use timer::Timestamp;
+
+use crate::outbound::Secret;
+
+/// Whose runs and registrations a caller may touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Everybody's.
+    Every,
+    /// One app's.
+    App(AppId),
+}
+
+impl Scope {
+    /// Whether it covers an app.
+    pub fn covers(self, app: AppId) -> bool {
+        self == Scope::Every || self == Scope::App(app)
+    }
+}
+
+/// The tokens that open this centre.
+#[derive(Default)]
+pub struct Tokens {
+    /// From the configuration: opens all, and is shown to executors of apps that have none of their own.
+    global: Option<Secret>,
+    /// Callers without a token are let in where neither their app nor the centre has one.
+    open: bool,
+    rows: RwLock<Rows>,
+}
+
+#[derive(Default)]
+struct Rows {
+    incoming: HashMap<String, Scope>,
+    outgoing: HashMap<AppId, Secret>,
+}
+
+impl Tokens {
+    /// `global` from the configuration; `open` lets callers without a token in where there is none to ask for.
+    pub fn new(global: Option<Secret>, open: bool) -> Self {
+        Tokens { global, open, rows: RwLock::default() }
+    }
+
+    /// Takes in what the database holds.
+    pub fn learn(&self, apps: &[App], tokens: &[Token], key: &Key, now: Timestamp) {
+        let mut rows = Rows::default();
+        // The group's own column, in databases that have one: the least trusted, so the first to be overruled.
+        for app in apps {
+            if let Some(token) = app.access_token.as_deref().filter(|token| !is_well_known(token)) {
+                rows.incoming.insert(fingerprint(token), Scope::App(app.id));
+                rows.outgoing.insert(app.id, Secret::new(token));
+            }
+        }
+        // Oldest first, so that the newest is the one shown.
+        for row in tokens.iter().filter(|row| row.expires_at.is_none_or(|at| at > now)) {
+            let scope = row.app.map_or(Scope::Every, Scope::App);
+            rows.incoming.insert(row.digest.clone(), scope);
+            match (row.app, key.open(&row.sealed)) {
+                (Some(app), Some(token)) => drop(rows.outgoing.insert(app, token)),
+                (Some(app), None) => {
+                    tracing::error!(
+                        app = app.0,
+                        "the token of an app was sealed with another key than this node's; its executors will refuse what we send: give every node of the cluster the same key file"
+                    );
+                }
+                (None, _) => {}
+            }
+        }
+        *self.rows.write().expect("no holder of this lock panics") = rows;
+    }
+
+    /// Whose a caller's token is; `None` if it opens nothing here. `app` is the one that the caller says it belongs to.
+    pub fn admit(&self, token: Option<&str>, app: Option<AppId>) -> Option<Scope> {
+        let token = token.unwrap_or_default();
+        let rows = self.rows();
+        let digest = fingerprint(token);
+        if let Some(global) = &self.global
+            && digest == fingerprint(global.value())
+        {
+            return Some(Scope::Every);
+        }
+        match rows.incoming.get(&digest) {
+            Some(Scope::App(owner)) if app.is_some_and(|app| app != *owner) => None,
+            Some(scope) => Some(*scope),
+            None => {
+                let has_own = app.map_or(!rows.incoming.is_empty(), |app| rows.outgoing.contains_key(&app));
+                (self.open && self.global.is_none() && !has_own).then_some(Scope::Every)
+            }
+        }
+    }
+
+    /// What the executors of an app are shown.
+    pub fn outgoing(&self, app: AppId) -> Option<Secret> {
+        self.rows().outgoing.get(&app).cloned().or_else(|| self.global.clone())
+    }
+
+    fn rows(&self) -> RwLockReadGuard<'_, Rows> {
+        self.rows.read().expect("no holder of this lock panics")
+    }
+}
+
+/// Tokens and passwords that everybody knows.
+pub fn is_well_known(token: &str) -> bool {
+    ["", "default_token", "xxl-job", "xxl_job", "123456", "admin", "password", "token"]
+        .contains(&token.trim().to_ascii_lowercase().as_str())
+}
+
+/// By which a token is recognised, without being kept: its SHA-256. Looking it up in a table tells an attacker's clock
+/// nothing about the tokens in it.
+pub fn fingerprint(token: &str) -> String {
+    hex(digest(&SHA256, token.as_bytes()).as_ref())
+}
+
+/// A new token: 256 random bits.
+pub fn generate() -> String {
+    hex(&random::<32>())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    if digits.len() % 2 == 0 { digits.chunks(2).map(byte).collect() } else { None }
+}
+
+/// Random bytes for secrets.
+pub fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    SystemRandom::new().fill(&mut bytes).expect("the operating system gives random bytes");
+    bytes
+}
+
+/// The centre's key: what is sealed with it only a centre with the same key can read.
+#[derive(Clone)]
+pub struct Key([u8; Key::LENGTH]);
+
+impl Key {
+    /// Its length in bytes.
+    pub const LENGTH: usize = 32;
+
+    /// A new one.
+    pub fn generate() -> Key {
+        Key(random())
+    }
+
+    /// Reads what [`written`](Key::written) wrote.
+    pub fn read(text: &str) -> Option<Key> {
+        Some(Key(unhex(text.trim())?.try_into().ok()?))
+    }
+
+    /// For its file.
+    pub fn written(&self) -> String {
+        hex(&self.0)
+    }
+
+    /// Seals a secret.
+    pub fn seal(&self, secret: &str) -> String {
+        let nonce = random::<NONCE_LEN>();
+        let mut bytes = secret.as_bytes().to_vec();
+        self.cipher()
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut bytes)
+            .expect("a token is far shorter than the cipher's limit");
+        hex(&[&nonce[..], &bytes].concat())
+    }
+
+    /// The secret, if it was sealed with this key.
+    pub fn open(&self, sealed: &str) -> Option<Secret> {
+        let bytes = unhex(sealed)?;
+        let (nonce, rest) = bytes.split_at_checked(NONCE_LEN)?;
+        let nonce = Nonce::assume_unique_for_key(nonce.try_into().ok()?);
+        let mut rest = rest.to_vec();
+        let plain = self.cipher().open_in_place(nonce, Aad::empty(), &mut rest).ok()?;
+        Some(Secret::new(std::str::from_utf8(plain).ok()?))
+    }
+
+    fn cipher(&self) -> LessSafeKey {
+        LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &self.0).expect("a key has the cipher's length"))
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::{Addresses, AppSpec};
+
+    fn app(id: i64, access_token: Option<&str>) -> App {
+        App {
+            id: AppId(id),
+            spec: AppSpec {
+                name: format!("app-{id}"),
+                title: String::new(),
+                addresses: Addresses::Registered,
+            },
+            listed: Vec::new(),
+            access_token: access_token.map(Into::into),
+            updated_at: None,
+        }
+    }
+
+    fn row(id: i64, app: Option<i64>, token: &str, key: &Key, expires: Option<i64>) -> Token {
+        Token {
+            id,
+            app: app.map(AppId),
+            digest: fingerprint(token),
+            sealed: key.seal(token),
+            created_at: Timestamp::from_millis(id),
+            expires_at: expires.map(Timestamp::from_millis),
+        }
+    }
+
+    #[test]
+    fn a_token_opens_its_own_app_and_no_other() {
+        let key = Key::generate();
+        let tokens = Tokens::new(Some(Secret::new("for all")), false);
+        let rows = [
+            row(1, Some(1), "old", &key, Some(1_000)),
+            row(2, Some(1), "new", &key, None),
+            row(3, Some(2), "two", &key, None),
+        ];
+        let check = |token: Option<&str>, app: Option<i64>, now: i64, expected: Option<Scope>| {
+            tokens.learn(&[app_of(1), app_of(2)], &rows, &key, Timestamp::from_millis(now));
+            assert_eq!(tokens.admit(token, app.map(AppId)), expected, "{token:?} {app:?} at {now}");
+        };
+        fn app_of(id: i64) -> App {
+            app(id, None)
+        }
+        let one = Some(Scope::App(AppId(1)));
+        check(Some("new"), Some(1), 0, one);
+        check(Some("old"), Some(1), 0, one);
+        check(Some("old"), Some(1), 1_000, None);
+        check(Some("new"), None, 0, one);
+        check(Some("new"), Some(2), 0, None);
+        check(Some("NEW"), Some(1), 0, None);
+        check(Some("for all"), Some(2), 0, Some(Scope::Every));
+        check(None, Some(1), 0, None);
+        check(Some(""), None, 0, None);
+        assert_eq!(tokens.outgoing(AppId(1)).map(|token| token.value().to_owned()), Some("new".into()));
+        assert_eq!(tokens.outgoing(AppId(9)).map(|token| token.value().to_owned()), Some("for all".into()));
+    }
+
+    #[test]
+    fn without_any_token_everybody_is_let_in_only_where_that_was_asked_for() {
+        let key = Key::generate();
+        for open in [true, false] {
+            let tokens = Tokens::new(None, open);
+            tokens.learn(
+                &[app(1, None), app(2, Some("own")), app(3, Some("default_token"))],
+                &[],
+                &key,
+                Timestamp::default(),
+            );
+            assert_eq!(tokens.admit(None, Some(AppId(1))), open.then_some(Scope::Every));
+            assert_eq!(tokens.admit(None, Some(AppId(2))), None);
+            assert_eq!(tokens.admit(Some("own"), Some(AppId(2))), Some(Scope::App(AppId(2))));
+            assert_eq!(tokens.admit(Some("default_token"), Some(AppId(3))), open.then_some(Scope::Every));
+        }
+    }
+
+    #[test]
+    fn what_is_sealed_only_the_same_key_opens() {
+        let key = Key::generate();
+        let sealed = key.seal("a token");
+        assert_ne!(sealed, key.seal("a token"), "no two look alike");
+        let same = Key::read(&key.written()).expect("what was written can be read");
+        assert_eq!(same.open(&sealed).map(|secret| secret.value().to_owned()), Some("a token".into()));
+        assert!(Key::generate().open(&sealed).is_none());
+        for broken in ["", "zz", "00", &sealed[1..], &sealed.replace(|c| c == 'a', "b")] {
+            assert!(key.open(broken).is_none(), "{broken}");
+        }
+        assert!(Key::read("0123").is_none());
+        assert_eq!(format!("{key:?}"), "Key(…)");
+    }
+}

@@ -1,0 +1,106 @@
+//! What the centre counts, for Prometheus.
+
+use std::sync::atomic::AtomicU64;
+
+use engine::{Outcome, Receipt, Status};
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+/// Counters and gauges of one centre.
+pub struct Metrics {
+    registry: Registry,
+    sent: Family<As, Counter>,
+    reported: Family<As, Counter>,
+    ready: Gauge,
+    may_send: Gauge,
+    clock_skew: Gauge<f64, AtomicU64>,
+    held: Gauge,
+    executors: Family<As, Gauge>,
+}
+
+/// One label is enough for each: what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct As {
+    outcome: &'static str,
+}
+
+impl Metrics {
+    /// All at nothing.
+    pub fn new() -> Self {
+        let metrics = Metrics {
+            registry: Registry::with_prefix("tickwright"),
+            sent: Family::default(),
+            reported: Family::default(),
+            ready: Gauge::default(),
+            may_send: Gauge::default(),
+            clock_skew: Gauge::default(),
+            held: Gauge::default(),
+            executors: Family::default(),
+        };
+        metrics.registered()
+    }
+
+    fn registered(mut self) -> Self {
+        let registry = &mut self.registry;
+        registry.register("sent", "Runs handed to executors, by their answer", self.sent.clone());
+        registry.register("results", "Results that executors reported", self.reported.clone());
+        registry.register("ready", "Whether this node may claim work", self.ready.clone());
+        registry.register("lease", "Whether this node holds its lease", self.may_send.clone());
+        registry.register_with_unit(
+            "clock_skew",
+            "This machine's clock minus the database's",
+            Unit::Seconds,
+            self.clock_skew.clone(),
+        );
+        registry.register("runs_in_hand", "Claimed runs that wait here for their time", self.held.clone());
+        registry.register(
+            "executors",
+            "Executors known, by whether they can be reached",
+            self.executors.clone(),
+        );
+        self
+    }
+
+    /// An executor answered, or did not.
+    pub fn sent(&self, receipt: &Receipt) {
+        let outcome = match receipt {
+            Receipt::Accepted { .. } => "accepted",
+            Receipt::Refused { .. } => "refused",
+            Receipt::Unknown { .. } => "unknown",
+        };
+        self.sent.get_or_create(&As { outcome }).inc();
+    }
+
+    /// An executor reported.
+    pub fn reported(&self, outcome: &Outcome) {
+        let outcome = match outcome {
+            Outcome::Succeeded(_) => "succeeded",
+            Outcome::TimedOut(_) => "timed_out",
+            _ => "failed",
+        };
+        self.reported.get_or_create(&As { outcome }).inc();
+    }
+
+    /// As Prometheus reads it.
+    pub fn render(&self, status: &Status, (reachable, suspect): (usize, usize)) -> String {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.ready.set(i64::from(status.may_claim));
+        self.may_send.set(i64::from(status.may_send));
+        self.clock_skew.set(status.skew.millis as f64 / 1_000.0);
+        self.held.set(number(status.held));
+        self.executors.get_or_create(&As { outcome: "reachable" }).set(number(reachable));
+        self.executors.get_or_create(&As { outcome: "suspect" }).set(number(suspect));
+        let mut page = String::new();
+        text::encode(&mut page, &self.registry).expect("writing to a string does not fail");
+        page
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Metrics::new()
+    }
+}

@@ -1,0 +1,241 @@
+//! One connection to an executor: a request leaves on it in one piece, and one reply comes back.
+
+use std::future::poll_fn;
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::client::TlsStream;
+
+use super::Callee;
+use super::opener::Place;
+use super::reply::{self, Limit, Reply, ReplyError};
+use super::request::{Ask, Unsendable};
+
+pub(super) struct Connection {
+    stream: Stream,
+    /// Room for requests and replies, kept from call to call.
+    body: Vec<u8>,
+    output: Vec<u8>,
+    input: Vec<u8>,
+    /// When it was last used, or opened.
+    idle_since: Instant,
+    /// Which life of its address it was opened in; what was opened before a `forget` is not used after it.
+    pub(super) generation: u64,
+    /// Whether it has waited for its call, so that the other side may have left meanwhile.
+    has_waited: bool,
+    /// Counts it among all that are open, for as long as it is.
+    _place: Place,
+}
+
+impl Connection {
+    pub(super) fn new(stream: Stream, generation: u64, place: Place) -> Connection {
+        Connection {
+            stream,
+            body: Vec::new(),
+            output: Vec::new(),
+            input: Vec::new(),
+            idle_since: Instant::now(),
+            generation,
+            has_waited: false,
+            _place: place,
+        }
+    }
+
+    /// Puts it away until the next call.
+    pub(super) fn rest(&mut self) {
+        self.idle_since = Instant::now();
+        self.has_waited = true;
+        // One large request or log page must not stay in memory for as long as the executor is called.
+        for buffer in [&mut self.body, &mut self.output, &mut self.input] {
+            buffer.clear();
+            if buffer.capacity() > BUFFER_KEPT_MAX {
+                *buffer = Vec::new();
+            }
+        }
+    }
+
+    pub(super) fn has_waited(&self) -> bool {
+        self.has_waited
+    }
+
+    /// Whether it has waited too long to be used again.
+    pub(super) fn is_stale(&self, now: Instant) -> bool {
+        now.duration_since(self.idle_since) >= IDLE_MAX
+    }
+
+    /// Whether the other side is still there, as far as the kernel knows. Anything to read on a resting connection is
+    /// a goodbye, or nothing we asked for.
+    pub(super) fn is_quiet(&mut self) -> bool {
+        // What came encrypted has left the kernel, but may still wait to be read.
+        if let Stream::Tls(tls) = &mut self.stream
+            && !tls.get_mut().1.process_new_packets().is_ok_and(|state| state.plaintext_bytes_to_read() == 0)
+        {
+            return false;
+        }
+        let mut byte = [MaybeUninit::uninit(); 1];
+        let peeked = SockRef::from(self.stream.tcp()).peek(&mut byte);
+        matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Sends the request: the kernel has all of it by `send_by`, or the executor never gets to see a whole one.
+    pub(super) async fn send(
+        &mut self,
+        to: &Callee,
+        ask: &Ask<'_>,
+        send_by: Instant,
+    ) -> Result<Sending, SendError> {
+        ask.write(to, &mut self.body, &mut self.output)?;
+        if Instant::now() >= send_by {
+            return Err(SendError::Nothing(io::ErrorKind::TimedOut.into()));
+        }
+        let Connection { stream, output, input, .. } = self;
+        input.clear();
+        let mut written = 0;
+        let sending = poll_fn(|cx| poll_send(stream, output, &mut written, input, cx));
+        let sent = timeout_at(send_by, sending).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        sent.map_err(|error| match stream {
+            Stream::Plain(_) if written == 0 => SendError::Nothing(error),
+            // What is encrypted is sent in portions of its own; a part of it may have left.
+            _ => SendError::Part(error),
+        })
+    }
+
+    /// Waits for the reply, up to `patience` in all.
+    pub(super) async fn receive(&mut self, limit: Limit, patience: Duration) -> Result<Reply, ReceiveError> {
+        let reading = reply::read(&mut self.stream, &mut self.input, limit);
+        match timeout_at(Instant::now() + patience, reading).await {
+            Ok(read) => Ok(read?),
+            Err(_) => Err(ReceiveError::Timeout(patience)),
+        }
+    }
+
+    /// The body of the reply received last.
+    pub(super) fn body_of(&self, reply: &Reply) -> &[u8] {
+        &self.input[reply.body.clone()]
+    }
+}
+
+/// How much of a request has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sending {
+    Whole,
+    /// The executor began to answer before it had read everything; it will not read the rest.
+    Interrupted,
+}
+
+/// Writes; and where the other side does not take more, listens whether it has something to say first.
+fn poll_send(
+    stream: &mut Stream,
+    output: &[u8],
+    written: &mut usize,
+    input: &mut Vec<u8>,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<Sending>> {
+    while *written < output.len() {
+        match Pin::new(&mut *stream).poll_write(cx, &output[*written..]) {
+            Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            Poll::Ready(Ok(bytes)) => *written += bytes,
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            Poll::Pending => return poll_interruption(stream, input, cx),
+        }
+    }
+    match Pin::new(&mut *stream).poll_flush(cx) {
+        Poll::Ready(flushed) => Poll::Ready(flushed.map(|()| Sending::Whole)),
+        Poll::Pending => poll_interruption(stream, input, cx),
+    }
+}
+
+fn poll_interruption(
+    stream: &mut Stream,
+    input: &mut Vec<u8>,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<Sending>> {
+    let mut bytes = [0; 512];
+    let mut early = ReadBuf::new(&mut bytes);
+    ready!(Pin::new(stream).poll_read(cx, &mut early))?;
+    if early.filled().is_empty() {
+        return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+    }
+    input.extend_from_slice(early.filled());
+    Poll::Ready(Ok(Sending::Interrupted))
+}
+
+/// Why a request did not leave whole.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SendError {
+    #[error(transparent)]
+    Unsendable(#[from] Unsendable),
+    /// The kernel took no byte of it: nobody has seen it.
+    #[error("the request could not be sent: {0}")]
+    Nothing(io::Error),
+    #[error("the connection broke while the request was sent: {0}")]
+    Part(io::Error),
+}
+
+/// Why there is no reply.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReceiveError {
+    #[error("did not answer within {0:?}")]
+    Timeout(Duration),
+    #[error(transparent)]
+    Reply(#[from] ReplyError),
+}
+
+/// A connection, plain or encrypted.
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    fn tcp(&self) -> &TcpStream {
+        match self {
+            Stream::Plain(tcp) => tcp,
+            Stream::Tls(tls) => tls.get_ref().0,
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_read(cx, into),
+            Stream::Tls(tls) => Pin::new(tls).poll_read(cx, into),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_write(cx, from),
+            Stream::Tls(tls) => Pin::new(tls).poll_write(cx, from),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Stream::Tls(tls) => Pin::new(tls).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Stream::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
+        }
+    }
+}
+
+/// The most impatient servers known close after 5 s; a request must not cross their goodbye.
+pub(super) const IDLE_MAX: Duration = Duration::from_secs(2);
+/// Ordinary requests and answers stay below.
+const BUFFER_KEPT_MAX: usize = 8 * 1024;

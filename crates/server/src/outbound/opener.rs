@@ -1,0 +1,227 @@
+//! Opens connections: resolves, asks the guard, connects to the very IP that was checked, encrypts.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::address::{Address, Host};
+use super::connection::Stream;
+use super::guard::{Guard, Refusal};
+use super::tls::Tls;
+
+/// What all connections have in common.
+pub(super) struct Opener {
+    pub(super) guard: Guard,
+    pub(super) tls: Tls,
+    pub(super) places: Arc<Places>,
+}
+
+impl Opener {
+    /// Opens a connection by then, or says why not.
+    pub(super) async fn open(
+        &self,
+        address: &Address,
+        names: &Names,
+        by: Instant,
+    ) -> Result<(Stream, Place), OpenError> {
+        let given = by.saturating_duration_since(Instant::now());
+        if given.is_zero() {
+            return Err(OpenError::Timeout { given });
+        }
+        let place = Places::take(&self.places).ok_or(OpenError::Full(self.places.max))?;
+        let opening = async {
+            let ips = names.resolve(address).await?;
+            self.guard.check_all(&ips)?;
+            let tcp = connect(&ips, by).await.inspect_err(|_| names.forget())?;
+            self.check_both_ends(&tcp)?;
+            // Otherwise a small request may wait for the answer to the one before it.
+            tcp.set_nodelay(true).map_err(OpenError::from)?;
+            self.encrypt(address, tcp).await
+        };
+        match timeout_at(by, opening).await {
+            Ok(opened) => Ok((opened?, place)),
+            Err(_) => Err(OpenError::Timeout { given }),
+        }
+    }
+
+    /// Whether an address may be called: its grammar is checked, now its IPs are.
+    pub(super) async fn vet(&self, address: &Address, names: &Names, by: Instant) -> Result<(), OpenError> {
+        let given = by.saturating_duration_since(Instant::now());
+        let resolving = timeout_at(by, names.resolve(address)).await;
+        let ips = resolving.map_err(|_| OpenError::Timeout { given })??;
+        Ok(self.guard.check_all(&ips)?)
+    }
+
+    fn check_both_ends(&self, tcp: &TcpStream) -> Result<(), OpenError> {
+        let (local, peer) = (tcp.local_addr()?, tcp.peer_addr()?);
+        if self.guard.is_own(local, peer) {
+            return Err(Refusal { ip: peer.ip(), why: "it is the centre itself" }.into());
+        }
+        Ok(())
+    }
+
+    async fn encrypt(&self, address: &Address, tcp: TcpStream) -> Result<Stream, OpenError> {
+        if !address.is_tls() {
+            return Ok(Stream::Plain(tcp));
+        }
+        let name = match address.host() {
+            Host::Ip(ip) => ServerName::from(*ip),
+            Host::Name(name) => {
+                ServerName::try_from(name.clone()).map_err(|error| OpenError::Tls(error.to_string()))?
+            }
+        };
+        let connector = self.tls.connector().await.map_err(OpenError::Tls)?;
+        let tls = connector.connect(name, tcp).await.map_err(|error| OpenError::Tls(error.to_string()))?;
+        Ok(Stream::Tls(Box::new(tls)))
+    }
+}
+
+/// Tries one after the other; an IP that does not answer leaves time for the next.
+async fn connect(ips: &[SocketAddr], by: Instant) -> Result<TcpStream, OpenError> {
+    let mut failure = OpenError::NoSuchName;
+    for (tried, ip) in ips.iter().enumerate() {
+        let left = u32::try_from(ips.len() - tried).unwrap_or(u32::MAX);
+        let given = by.saturating_duration_since(Instant::now()) / left;
+        match timeout(given, TcpStream::connect(ip)).await {
+            Ok(Ok(tcp)) => return Ok(tcp),
+            Ok(Err(error)) => failure = error.into(),
+            Err(_) => failure = OpenError::Timeout { given },
+        }
+    }
+    Err(failure)
+}
+
+/// What the name of one address resolved to, for a moment.
+///
+/// A name server that hangs would otherwise keep one thread per call: of each name, one question is asked at a time.
+pub(super) struct Names {
+    known: Arc<Mutex<Option<Known>>>,
+    asking: Arc<Semaphore>,
+}
+
+/// Since when, and what.
+type Known = (Instant, Arc<[SocketAddr]>);
+
+impl Names {
+    pub(super) fn new() -> Names {
+        Names { known: Arc::default(), asking: Arc::new(Semaphore::new(1)) }
+    }
+
+    async fn resolve(&self, address: &Address) -> Result<Arc<[SocketAddr]>, OpenError> {
+        let name = match address.host() {
+            Host::Ip(ip) => return Ok([SocketAddr::new(*ip, address.port())].into()),
+            Host::Name(name) => (name.clone(), address.port()),
+        };
+        if let Some(known) = self.known() {
+            return Ok(known);
+        }
+        let turn = Arc::clone(&self.asking).acquire_owned().await.expect("the semaphore is never closed");
+        if let Some(known) = self.known() {
+            return Ok(known);
+        }
+        let known = Arc::clone(&self.known);
+        // A task of its own: the question goes on when its caller gives up, and the next waits for the same answer.
+        let asked = tokio::spawn(async move {
+            let found: Arc<[SocketAddr]> = tokio::net::lookup_host(name).await?.collect();
+            *known.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some((Instant::now(), Arc::clone(&found)));
+            drop(turn);
+            Ok::<_, io::Error>(found)
+        });
+        match asked.await {
+            Ok(Ok(found)) if !found.is_empty() => Ok(found),
+            _ => Err(OpenError::NoSuchName),
+        }
+    }
+
+    fn known(&self) -> Option<Arc<[SocketAddr]>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, ips) = known.as_ref()?;
+        (since.elapsed() < KNOWN_FOR).then(|| Arc::clone(ips))
+    }
+
+    pub(super) fn forget(&self) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// A burst asks once; a pod that moved is found again at once, since a failed connect forgets too.
+const KNOWN_FOR: Duration = Duration::from_secs(5);
+
+/// How many connections may be open at the same time, to all addresses together.
+pub(super) struct Places {
+    open: AtomicUsize,
+    max: usize,
+}
+
+impl Places {
+    pub(super) fn new(max: usize) -> Arc<Places> {
+        Arc::new(Places { open: AtomicUsize::new(0), max })
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.open.load(Ordering::Relaxed) >= self.max
+    }
+
+    fn take(places: &Arc<Places>) -> Option<Place> {
+        let more = |open| (open < places.max).then_some(open + 1);
+        places.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Place(Arc::clone(places)))
+    }
+}
+
+/// One of them; free again when dropped.
+pub(super) struct Place(Arc<Places>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OpenError {
+    #[error("its name does not resolve")]
+    NoSuchName,
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("it could not be connected to within {given:?}")]
+    Timeout { given: Duration },
+    #[error("it could not be connected to: {0}")]
+    Connect(#[from] io::Error),
+    #[error("no encrypted connection could be agreed on: {0}")]
+    Tls(String),
+    #[error("{0} connections are open already; raise the limit if the machine allows it")]
+    Full(usize),
+}
+
+impl OpenError {
+    /// Whether the address is to blame, and not this machine: its open files, its ports, its rules, its hurry.
+    pub(super) fn is_theirs(&self) -> bool {
+        match self {
+            OpenError::NoSuchName | OpenError::Tls(_) => true,
+            OpenError::Timeout { given } => *given >= FAIR_CHANCE,
+            OpenError::Refused(_) | OpenError::Full(_) => false,
+            OpenError::Connect(error) => {
+                error.kind() != io::ErrorKind::AddrNotAvailable
+                    && !matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
+            }
+        }
+    }
+}
+
+/// Who waited long for a turn has little time left to connect; that is not the address's fault. Across an ocean a
+/// connect takes half of this.
+const FAIR_CHANCE: Duration = Duration::from_millis(250);
+
+/// Too many open files, in this process and in the whole system. The same numbers on all Unixes.
+const EMFILE: i32 = 24;
+const ENFILE: i32 = 23;

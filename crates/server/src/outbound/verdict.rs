@@ -1,0 +1,200 @@
+//! What came of a call, in words a scheduler can act on.
+
+use std::fmt::Display;
+
+use protocol::xxl::{Answer, AnswerError};
+
+use super::address::Address;
+use super::connection::{ReceiveError, SendError};
+use super::opener::OpenError;
+use super::reply::{Reply, ReplyError};
+use super::request::Ask;
+use super::{Callee, TriggerPath};
+
+/// What became of a run that was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// The executor took it.
+    Accepted,
+    /// The executor, or whoever answers there, did not take it.
+    Refused {
+        /// In the executor's words where it had any.
+        reason: String,
+    },
+    /// No byte of it left: certainly not taken.
+    Unreachable {
+        /// Why not.
+        reason: String,
+    },
+    /// It left, and no answer says whether it was taken.
+    Unknown {
+        /// What happened instead.
+        reason: String,
+    },
+}
+
+/// Why a call has no good answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// No byte of it left.
+    #[error("{reason}")]
+    Unreachable {
+        /// Why not.
+        reason: String,
+    },
+    /// There was an answer, and it is no.
+    #[error("{reason}")]
+    Refused {
+        /// In the executor's words where it had any.
+        reason: String,
+    },
+    /// It left, and there was no answer.
+    #[error("{reason}")]
+    Unknown {
+        /// What happened instead.
+        reason: String,
+    },
+}
+
+impl From<CallError> for Sent {
+    fn from(error: CallError) -> Sent {
+        match error {
+            CallError::Unreachable { reason } => Sent::Unreachable { reason },
+            CallError::Refused { reason } => Sent::Refused { reason },
+            CallError::Unknown { reason } => Sent::Unknown { reason },
+        }
+    }
+}
+
+/// A reply in HTTP, whatever it says.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Answer(Answer),
+    Status(u16),
+    Foreign(AnswerError),
+}
+
+impl Heard {
+    pub(super) fn read(ask: &Ask<'_>, reply: &Reply, body: &[u8]) -> Result<Heard, ReceiveError> {
+        if reply.status != 200 {
+            return Ok(Heard::Status(reply.status));
+        }
+        if reply.is_cut {
+            let too_large = || ReplyError::TooLarge(ask.limit().bytes).into();
+            return ask.read_cut(body).map(Heard::Answer).ok_or_else(too_large);
+        }
+        Ok(Answer::read(body).map_or_else(Heard::Foreign, Heard::Answer))
+    }
+
+    pub(super) fn is_ok(&self) -> bool {
+        matches!(self, Heard::Answer(answer) if answer.is_ok())
+    }
+
+    /// Whether it says that there is no such path, so that no job's code can have seen the request.
+    pub(super) fn lacks(&self, path: TriggerPath) -> bool {
+        match self {
+            Heard::Status(status) => matches!(status, 404 | 405),
+            Heard::Answer(answer) if !answer.is_ok() => {
+                // The executor names the whole path, prefix and all.
+                let message = answer.message();
+                message.contains("uri-mapping(") && message.contains(&format!("{}) not found", path.as_str()))
+            }
+            Heard::Answer(_) | Heard::Foreign(_) => false,
+        }
+    }
+
+    pub(super) fn judge(self, to: &Callee) -> Result<Answer, CallError> {
+        let address = &to.address;
+        match self {
+            Heard::Answer(answer) if answer.is_ok() => Ok(answer),
+            Heard::Answer(Answer { code, msg, .. }) => {
+                let reason = match msg {
+                    Some(text) if !text.trim().is_empty() => told(text, to),
+                    _ => format!("{address} answered code {code} without a message"),
+                };
+                Err(CallError::Refused { reason })
+            }
+            // The gateway in between has lost sight of the executor, which may well have taken it.
+            Heard::Status(status @ (502 | 504)) => {
+                Err(CallError::Unknown { reason: format!("{address}: a gateway answered HTTP {status}") })
+            }
+            Heard::Status(status) => Err(CallError::Refused { reason: advice(address, status) }),
+            Heard::Foreign(error) => Err(CallError::Refused { reason: format!("{address}: {error}") }),
+        }
+    }
+}
+
+fn advice(address: &Address, status: u16) -> String {
+    let advice = match status {
+        300..=399 => "; redirects are not followed, register the final address",
+        401 | 403 => "; check the group's token",
+        404 | 405 => "; check the address and its prefix",
+        413 => "; shorten the job's source or parameter",
+        _ => "",
+    };
+    format!("{address} answered HTTP {status}{advice}")
+}
+
+/// What the executor said, without the token should it have repeated that, and not longer than we keep.
+fn told(mut text: String, to: &Callee) -> String {
+    if let Some(token) = to.token.as_ref().map(|token| token.value()).filter(|token| !token.is_empty()) {
+        text = text.replace(token, "…");
+    }
+    if let Some((cut, _)) = text.char_indices().nth(REASON_MAX) {
+        text.truncate(cut);
+        text.push('…');
+    }
+    text
+}
+
+/// XXL-JOB's own limit for messages it keeps.
+const REASON_MAX: usize = 15_000;
+
+/// A call that ended without a reply.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) error: CallError,
+    /// Whether it speaks against the address: nobody there, or nobody answering.
+    pub(super) is_silent: bool,
+}
+
+impl Failure {
+    pub(super) fn unopened(address: &Address, error: &OpenError) -> Failure {
+        Failure { error: not_reached(address, error), is_silent: error.is_theirs() }
+    }
+
+    pub(super) fn unsent(address: &Address, error: &SendError) -> Failure {
+        let error = match error {
+            SendError::Unsendable(why) => CallError::Refused { reason: why.to_string() },
+            SendError::Nothing(_) | SendError::Part(_) => not_reached(address, error),
+        };
+        Failure { error, is_silent: false }
+    }
+
+    pub(super) fn cut_off(address: &Address, error: &SendError, is_silent: bool) -> Failure {
+        Failure { error: CallError::Unknown { reason: format!("{address}: {error}") }, is_silent }
+    }
+
+    pub(super) fn unanswered(address: &Address, error: &ReceiveError) -> Failure {
+        let is_silent = matches!(error, ReceiveError::Timeout(_));
+        Failure { error: CallError::Unknown { reason: format!("{address} {error}") }, is_silent }
+    }
+
+    pub(super) fn may_have_arrived(&self) -> bool {
+        matches!(self.error, CallError::Unknown { .. })
+    }
+}
+
+impl From<Failure> for CallError {
+    fn from(failure: Failure) -> CallError {
+        failure.error
+    }
+}
+
+pub(super) fn not_reached(address: &Address, why: &dyn Display) -> CallError {
+    CallError::Unreachable { reason: format!("{address} was not reached: {why}") }
+}
+
+pub(super) fn shut(address: &Address) -> CallError {
+    not_reached(address, &"its last calls failed, and it is asked again in a moment")
+}

@@ -1,0 +1,43 @@
+//! What may be set about a centre, as it is meant. What was written (flags, environment, file) becomes this in the command
+//! line; past here nothing is "maybe valid".
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cron::Zone;
+
+use crate::alerts::Channel;
+use crate::executors::Key;
+use crate::outbound::{Cidr, Secret, Trust};
+
+/// What may be set about a centre.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Where it remembers; may hold a password, so it is never shown.
+    pub database: String,
+    /// This node's name, different from every other node's on the same database.
+    pub node: String,
+    /// The zone of jobs that name none, and of XXL-JOB's wall-clock columns.
+    pub zone: Zone,
+    /// Connections to the database, at most.
+    pub connections: u32,
+    /// Seals what must be kept secret and shown again. All nodes of a database need the same.
+    pub key: Key,
+    /// One token for all executors, as old setups have it.
+    pub token: Option<Secret>,
+    /// Executors without a token are let in where neither their app nor the centre has one.
+    pub allow_no_token: bool,
+    /// Executors may be called only in these networks; everywhere a guard allows, if there are none.
+    pub executor_networks: Vec<Cidr>,
+    /// How long an executor may take to answer.
+    pub call_timeout: Duration,
+    /// Whose certificates are believed when an executor listens with https.
+    pub trust: Trust,
+    /// By which people are told of failures.
+    pub channels: Vec<Arc<dyn Channel>>,
+    /// How long runs and their logs are kept.
+    pub keep_runs: Duration,
+}
