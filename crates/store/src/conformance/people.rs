@@ -186,7 +186,9 @@ pub async fn the_audit_is_one_unbroken_chain_whoever_writes(fresh: Fresh) {
         })
     };
     let (a, b, c) = tokio::join!(write(0), write(10), write(20));
-    (a.unwrap(), b.unwrap(), c.unwrap());
+    for written in [a, b, c] {
+        written.unwrap();
+    }
     let head = store.audit_head().await.unwrap();
     assert_eq!(head.id, 30);
     assert_eq!(store.append_audit(&[]).await, Ok(head.clone()));
