@@ -460,6 +460,19 @@ mod tests {
     }
 
     #[test]
+    fn every_table_of_ours_is_documented() {
+        let page = include_str!("../../../../docs/database.md");
+        for dialect in [Dialect::Sqlite, Dialect::MySql, Dialect::Postgres] {
+            let scripts = migrations(dialect).into_iter().flat_map(|migration| statements(migration.script));
+            for statement in scripts.chain([SCHEMA_TABLE.to_owned()]) {
+                let Some(created) = statement.strip_prefix("CREATE TABLE IF NOT EXISTS ") else { continue };
+                let table = created.split_whitespace().next().unwrap();
+                assert!(page.contains(&format!("| `{table}` |")), "docs/database.md says nothing of {table}");
+            }
+        }
+    }
+
+    #[test]
     fn a_column_holds_what_its_type_says() {
         let check = |kind: &str, length: Value, expected: &str| {
             assert_eq!(format!("{:?}", width(kind, &length)), expected, "{kind}");
