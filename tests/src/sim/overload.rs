@@ -69,7 +69,7 @@ fn specs(app: AppId) -> Vec<JobSpec> {
             JobSpec::new(app, format!("each {period} ms, number {number}"), schedule, handlers::QUICK);
         spec.route = routes::HASH.into();
         spec.valid_from = Some(Timestamp::from_millis(BEGIN));
-        if number % 16 != 0 {
+        if !number.is_multiple_of(16) {
             spec.valid_until = Some(Timestamp::from_millis(LOAD_DROPS_AT));
         }
         spec

@@ -146,9 +146,9 @@ fn may_not_arrive(case: &Case<'_>, run: RunId) -> bool {
     let given_up = |ended: &&Ended| {
         matches!(ended.outcome, Outcome::Ambiguous(_) | Outcome::Cancelled(_) | Outcome::Dropped(..))
     };
-    case.attempts(run).iter().any(|attempt| kept(attempt))
+    case.attempts(run).iter().any(kept)
         || case.evidence.own_history(run).is_some()
-        || case.endings(run).iter().any(|ended| given_up(ended))
+        || case.endings(run).iter().any(given_up)
 }
 
 /// The instants of one job leave one life of a node in their order.
