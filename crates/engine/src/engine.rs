@@ -20,7 +20,7 @@ use crate::membership::{Beat, Membership, Skew};
 use crate::note::Notes;
 use crate::outbox::Outbox;
 use crate::policy::Router;
-use crate::ports::{Alarms, Dispatch, Store, StoreError};
+use crate::ports::{Alarms, Dispatch, Move, Store, StoreError, To};
 use crate::run::Node;
 use crate::sabotage::{Bugs, Sabotage};
 
@@ -94,6 +94,8 @@ pub(crate) struct Inner {
     pub(crate) rescue_now: Notify,
     /// This life may be over.
     pub(crate) beat_now: Notify,
+    /// A run is in doubt.
+    pub(crate) watch_now: Notify,
     stopping: AtomicBool,
 }
 
@@ -118,6 +120,7 @@ impl Engine {
                 send_now: Notify::new(),
                 rescue_now: Notify::new(),
                 beat_now: Notify::new(),
+                watch_now: Notify::new(),
                 stopping: AtomicBool::new(false),
             }),
         }
@@ -276,12 +279,33 @@ impl Engine {
     /// Done when everything that was handed to the dispatch is noted, what would die with us has ended, and every report
     /// is written.
     async fn settled(&self) {
-        while self.inner.dispatch.is_busy()
-            || !self.outbox().is_settled()
-            || !self.inner.notes.is_empty()
-            || !self.inner.reports.is_empty()
-        {
+        loop {
+            // First, and again should a claim that was under way have brought more: nobody's fire waits for our farewell.
+            self.hand_back().await;
+            let has_work = self.inner.dispatch.is_busy()
+                || !self.outbox().is_settled()
+                || !self.inner.notes.is_empty()
+                || !self.inner.reports.is_empty();
+            if !has_work {
+                return;
+            }
             self.inner.clock.sleep(SETTLE_LOOK).await;
+        }
+    }
+
+    /// Lets others have what was claimed and not sent. What this fails to hand back goes with the good-bye.
+    async fn hand_back(&self) {
+        let mut moves: Vec<Move> = self
+            .outbox()
+            .take_all_back()
+            .into_iter()
+            .map(|run| Move { run: run.id, version: run.version, to: To::Waiting { due_at: run.due_at } })
+            .collect();
+        moves.sort_by_key(|back| back.run);
+        if !moves.is_empty()
+            && let Err(error) = self.inner.store.move_runs(&moves).await
+        {
+            tracing::warn!(%error, runs = moves.len(), "could not hand back what was claimed; trying again with the good-bye");
         }
     }
 

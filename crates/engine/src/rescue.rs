@@ -73,6 +73,7 @@ impl Engine {
         if !moves.is_empty() {
             self.inner.store.move_runs(&moves).await?;
             self.inner.claim_now.notify_one();
+            self.inner.watch_now.notify_one();
         }
         if !answers.is_empty() {
             self.answer_cancel(&answers).await;
@@ -103,6 +104,7 @@ fn fate(left: &Abandoned, unsent: bool, is_latest: bool, now: Timestamp) -> Fate
     let ask = To::Unknown { address: None, check_at: now, doubt_since: None };
     let Some(job) = &left.job else {
         return match run.state {
+            RunState::Running => Fate::End(Outcome::Lost("the process it ran in died".into())),
             RunState::Cancelling => Fate::Answer(if unsent { None } else { Some(ask) }),
             _ if unsent => Fate::End(Outcome::Dropped(Disposition::Cancelled, "its job was deleted".into())),
             _ => Fate::Move(ask),
@@ -241,6 +243,9 @@ mod tests {
     fn a_run_of_a_dead_process_is_lost_and_a_cancelled_one_cancelled() {
         let lost = fate(&left(RunState::Running, 10_000, |_| {}), false, true, ms(13_000));
         assert!(matches!(lost, Fate::End(Outcome::Lost(_))), "{lost:?}");
+        let orphan = Abandoned { job: None, ..left(RunState::Running, 10_000, |_| {}) };
+        let lost = fate(&orphan, false, true, ms(13_000));
+        assert!(matches!(lost, Fate::End(Outcome::Lost(_))), "its job was deleted meanwhile: {lost:?}");
         assert_eq!(
             fate(&left(RunState::Cancelling, 12_500, |_| {}), true, true, ms(13_000)),
             Fate::Answer(None)
