@@ -78,6 +78,7 @@ impl Engine {
             self.inner.clock.sleep(LOOK_AGAIN).await;
         }
         let left = self.lease_left();
+        self.inner.observer.leaves(self.now().duration_since(order.run.due_at));
         match self.while_held(self.inner.dispatch.send(&order, left)).await {
             Receipt::Accepted { .. } if self.inner.dispatch.marks_first() => {
                 self.outbox().forget(order.run.id, order.run.version)

@@ -20,7 +20,7 @@ use crate::membership::{Beat, Membership, Skew};
 use crate::note::Notes;
 use crate::outbox::Outbox;
 use crate::policy::Router;
-use crate::ports::{Alarms, Dispatch, Move, Store, StoreError, To};
+use crate::ports::{Alarms, Dispatch, Move, Observer, Store, StoreError, To};
 use crate::run::Node;
 use crate::sabotage::{Bugs, Sabotage};
 
@@ -44,6 +44,8 @@ pub struct Parts {
     pub dispatch: Arc<dyn Dispatch>,
     /// Tells people.
     pub alarms: Arc<dyn Alarms>,
+    /// Is told how it is doing; `Arc::new(())` if nobody wants to know.
+    pub observer: Arc<dyn Observer>,
     /// What may be set.
     pub options: Options,
 }
@@ -80,6 +82,7 @@ pub(crate) struct Inner {
     pub(crate) router: Arc<dyn Router>,
     pub(crate) dispatch: Arc<dyn Dispatch>,
     pub(crate) alarms: Arc<dyn Alarms>,
+    pub(crate) observer: Arc<dyn Observer>,
     pub(crate) options: Options,
     /// This life; none before the first.
     life: Mutex<Option<Membership>>,
@@ -111,6 +114,7 @@ impl Engine {
                 router: parts.router,
                 dispatch: parts.dispatch,
                 alarms: parts.alarms,
+                observer: parts.observer,
                 options: parts.options,
                 life: Mutex::new(None),
                 outbox: Mutex::new(Outbox::new(now)),

@@ -665,6 +665,21 @@ pub trait Alarms: Send + Sync {
     async fn raise(&self, alert: &Alert) -> Result<(), String>;
 }
 
+/// Is told how the engine is doing, for metrics. Called on the way of every run, so it must not wait.
+pub trait Observer: Send + Sync {
+    /// A run leaves, this long after it was due.
+    fn leaves(&self, _late: Duration) {}
+
+    /// A claim of so many runs took so long, its commit included.
+    fn claimed(&self, _runs: usize, _took: Duration) {}
+
+    /// Writing down the ends of so many runs took so long, the commit included.
+    fn completed(&self, _runs: usize, _took: Duration) {}
+}
+
+/// Looks away.
+impl Observer for () {}
+
 /// What went wrong with the store, by what the caller can do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {

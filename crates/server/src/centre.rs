@@ -203,6 +203,7 @@ impl Inside {
             router: directory.clone(),
             dispatch: Arc::new(dispatch),
             alarms: Arc::new(Alerts::new(database.clone(), settings.channels.clone())),
+            observer: metrics.clone(),
             options: engine::Options { keep_runs: settings.keep_runs, ..Default::default() },
         });
         Ok(Inside { database, engine, directory, keeper, tokens, outbound, metrics })

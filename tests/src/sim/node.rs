@@ -103,6 +103,7 @@ impl Host {
             router: wire.clone(),
             dispatch: wire,
             alarms: Arc::new(Alarms { world: self.world.clone(), dice: dice("alarms") }),
+            observer: Arc::new(()),
             options: Options { bugs: self.bugs, ..Options::default() },
         });
         let stop = self.gate.begin(self.world.now());
