@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 60
 
 .PHONY: help
 help: ## Lists the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: toolchain ## Builds and starts the scheduling centre on 127.0.0.1:8080, its data in tickwright-data/.
@@ -26,7 +26,7 @@ test: toolchain ## Runs every check and every test, on SQLite, MariaDB and Postg
 	@scripts/databases run -- scripts/test
 
 .PHONY: bench
-bench: bench-cron bench-timer bench-store bench-executor ## Runs all benchmarks.
+bench: bench-cron bench-timer bench-store bench-executor bench-outbound ## Runs all benchmarks.
 
 .PHONY: bench-cron
 bench-cron: toolchain ## Measures how fast the next fire of a schedule is found.
@@ -43,6 +43,10 @@ bench-store: toolchain ## Measures claims and completions on each database, all 
 .PHONY: bench-executor
 bench-executor: toolchain ## Measures how many runs one executor takes, runs and reports.
 	cargo bench -p tickwright-executor --bench executor
+
+.PHONY: bench-outbound
+bench-outbound: toolchain ## Measures how many runs the centre can send, next to a common client and bare sockets.
+	cargo bench -p tickwright-server --bench outbound
 
 .PHONY: soak
 soak: toolchain ## Simulates many clusters with faults; SEEDS=100000 says how many.

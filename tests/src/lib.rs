@@ -5,3 +5,23 @@ pub mod chaos;
 pub mod database;
 pub mod process;
 pub mod sim;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Does something for each number from `from` on, on all cores. `work` says whether to go on.
+pub fn for_each(from: u64, count: u64, work: impl Fn(u64) -> bool + Sync) {
+    let next = AtomicU64::new(from);
+    let end = from + count;
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= end || !work(number) {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+}

@@ -1,39 +1,46 @@
 //! Shows that the simulation finds what it is there to find: each deliberate bug is caught.
 #![cfg(feature = "sabotage")]
 
+use std::sync::Mutex;
+
 use engine::{Bugs, Sabotage};
+use tickwright_tests::for_each;
 use tickwright_tests::sim::{Setup, simulate};
 
-/// The bugs that are caught, and within how many seeds.
-const BUGS: [(Sabotage, u64); 11] = [
-    (Sabotage::AdvanceWithoutRow, 300),
-    (Sabotage::AckBeforeCommit, 300),
-    (Sabotage::NoFencing, 300),
-    (Sabotage::ResendWithNewId, 300),
-    (Sabotage::OwnClock, 300),
-    (Sabotage::RescueWithoutProbe, 300),
-    (Sabotage::StopWithoutConfirm, 300),
-    (Sabotage::SilentMisfire, 300),
-    (Sabotage::NextFromNow, 300),
-    (Sabotage::SendEarly, 300),
-    (Sabotage::OneRetryTooMany, 300),
+const BUGS: [Sabotage; 11] = [
+    Sabotage::AdvanceWithoutRow,
+    Sabotage::AckBeforeCommit,
+    Sabotage::NoFencing,
+    Sabotage::ResendWithNewId,
+    Sabotage::OwnClock,
+    Sabotage::RescueWithoutProbe,
+    Sabotage::StopWithoutConfirm,
+    Sabotage::SilentMisfire,
+    Sabotage::NextFromNow,
+    Sabotage::SendEarly,
+    Sabotage::OneRetryTooMany,
 ];
+
+/// Each of them is caught within so many seeds.
+const WITHIN: u64 = 300;
 
 #[test]
 fn every_deliberate_bug_is_caught() {
-    let mut escaped = Vec::new();
-    for (bug, within) in BUGS {
-        let bugs = Bugs::with(bug);
-        let caught = (0..within).find_map(|seed| {
-            let outcome = simulate(Setup { seed, bugs, ..Setup::default() });
+    let escaped = Mutex::new(Vec::new());
+    for_each(0, BUGS.len() as u64, |number| {
+        let bug = BUGS[number as usize];
+        let caught = (0..WITHIN).find_map(|seed| {
+            let outcome = simulate(Setup { seed, bugs: Bugs::with(bug), ..Setup::default() });
             outcome.violations.into_iter().next().map(|violation| (seed, violation))
         });
         match caught {
             Some((seed, violation)) => {
                 println!("caught {bug:?} at seed #{seed} ({}: {})", violation.promise, violation.evidence);
             }
-            None => escaped.push(bug),
+            None => escaped.lock().unwrap().push(bug),
         }
-    }
+        true
+    });
+    let escaped = escaped.into_inner().unwrap();
     assert!(escaped.is_empty(), "not caught: {escaped:?}");
 }

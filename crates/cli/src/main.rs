@@ -1,6 +1,8 @@
 //! The one binary: parses what was typed, calls the library that knows, prints what it says.
 
+mod agent;
 mod cron;
+mod secret;
 mod serve;
 
 use std::process::ExitCode;
@@ -11,6 +13,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
         Command::Serve(options) => serve::run(*options),
+        Command::Agent(options) => agent::run(*options),
         Command::Cron(command) => cron::run(command),
     };
     match done {
@@ -34,6 +37,7 @@ struct Cli {
 enum Command {
     /// Runs the scheduling centre.
     Serve(Box<serve::Options>),
+    Agent(Box<agent::Options>),
     /// Questions about cron expressions.
     #[command(subcommand)]
     Cron(cron::Command),

@@ -69,10 +69,15 @@ impl Engine {
                 let slots = self.life().as_ref().expect("loops run only after joining").slots(now);
                 let tick = Tick::new(now, &*self.inner.router, self.inner.options.bugs);
                 let store = &self.inner.store;
+                let asked = self.inner.clock.monotonic();
                 let claim = match what {
                     Due::Jobs => store.claim_due(&node, now, slots, BATCH_MAX, &tick).await?,
                     Due::Runs => store.claim_waiting(&node, now, slots, BATCH_MAX, &tick).await?,
                 };
+                if !claim.orders.is_empty() {
+                    let took = self.inner.clock.monotonic() - asked;
+                    self.inner.observer.claimed(claim.orders.len(), took);
+                }
                 more |= claim.more;
                 next_at = [next_at, claim.next_at].into_iter().flatten().min();
                 wakes.extend(tick.into_wakes());

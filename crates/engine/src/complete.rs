@@ -70,8 +70,12 @@ impl Engine {
             }
             let now = self.now();
             let ender = After { now, bugs: self.inner.options.bugs };
+            let asked = self.inner.clock.monotonic();
             let error = match self.inner.store.complete(now, endings, &ender).await {
-                Ok(verdicts) => return verdicts.into_iter().map(Ok).collect(),
+                Ok(verdicts) => {
+                    self.inner.observer.completed(endings.len(), self.inner.clock.monotonic() - asked);
+                    return verdicts.into_iter().map(Ok).collect();
+                }
                 Err(error) => error,
             };
             tries += 1;

@@ -3,6 +3,8 @@
 //! Between the due instant and the network there is no SQL (unless the dispatch asks to be marked first). The answer is
 //! a receipt, not a result: the executor took the run, did not, or nobody knows.
 
+use std::future::Future;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -10,6 +12,7 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::engine::Engine;
 use crate::job::JobId;
+use crate::lifeline::LIFELINE_LOOK;
 use crate::policy::Delivery;
 use crate::ports::{Ending, Moved, Receipt, To};
 use crate::run::{Order, Outcome};
@@ -37,12 +40,12 @@ impl Engine {
     }
 
     fn take_due(&self) -> Vec<Order> {
-        let may_send = self.lease_left() > SEND_MARGIN && !self.is_stopping() && self.inner.notes.has_room();
+        let may_send = self.may_leave() && !self.is_stopping() && self.inner.notes.has_room();
         if may_send { self.outbox().take_due(self.now()) } else { Vec::new() }
     }
 
     fn until_due(&self) -> Duration {
-        if self.lease_left() <= SEND_MARGIN || self.is_stopping() || !self.inner.notes.has_room() {
+        if !self.may_leave() || self.is_stopping() || !self.inner.notes.has_room() {
             return LOOK_AGAIN;
         }
         let now = self.now();
@@ -66,7 +69,7 @@ impl Engine {
             }
         }
         // The last step before the network: is it still ours? A pause may have happened anywhere above.
-        while self.lease_left() <= SEND_MARGIN {
+        while !self.may_leave() {
             if !self.inner.dispatch.marks_first() {
                 self.outbox().put_back(order);
                 return job;
@@ -75,7 +78,8 @@ impl Engine {
             self.inner.clock.sleep(LOOK_AGAIN).await;
         }
         let left = self.lease_left();
-        match self.inner.dispatch.send(&order, left).await {
+        self.inner.observer.leaves(self.now().duration_since(order.run.due_at));
+        match self.while_held(self.inner.dispatch.send(&order, left)).await {
             Receipt::Accepted { .. } if self.inner.dispatch.marks_first() => {
                 self.outbox().forget(order.run.id, order.run.version)
             }
@@ -87,6 +91,25 @@ impl Engine {
             Receipt::Unknown { address, reason } => self.doubt(&order, address, reason).await,
         }
         job
+    }
+
+    fn may_leave(&self) -> bool {
+        self.lease_left() > SEND_MARGIN && self.lifeline_holds()
+    }
+
+    /// Goes on only while the lifeline holds: a request that is not polled does not leave.
+    async fn while_held<T>(&self, request: impl Future<Output = T>) -> T {
+        let mut request = std::pin::pin!(request);
+        loop {
+            let step = std::future::poll_fn(|context| match self.lifeline_holds() {
+                true => request.as_mut().poll(context).map(Some),
+                false => Poll::Ready(None),
+            });
+            match step.await {
+                Some(answer) => return answer,
+                None => self.inner.clock.sleep(LIFELINE_LOOK).await,
+            }
+        }
     }
 
     /// Nobody knows whether the request arrived: the job's delivery policy decides.

@@ -119,6 +119,7 @@ impl Handlers {
             router: local.clone(),
             dispatch: local.clone(),
             alarms: local.clone(),
+            observer: Arc::new(()),
             options: self.options,
         });
         Embedded { engine, outcomes, running: local.running.clone() }

@@ -20,7 +20,7 @@ use crate::membership::{Beat, Membership, Skew};
 use crate::note::Notes;
 use crate::outbox::Outbox;
 use crate::policy::Router;
-use crate::ports::{Alarms, Dispatch, Store, StoreError};
+use crate::ports::{Alarms, Dispatch, Move, Observer, Store, StoreError, To};
 use crate::run::Node;
 use crate::sabotage::{Bugs, Sabotage};
 
@@ -44,6 +44,8 @@ pub struct Parts {
     pub dispatch: Arc<dyn Dispatch>,
     /// Tells people.
     pub alarms: Arc<dyn Alarms>,
+    /// Is told how it is doing; `Arc::new(())` if nobody wants to know.
+    pub observer: Arc<dyn Observer>,
     /// What may be set.
     pub options: Options,
 }
@@ -80,6 +82,7 @@ pub(crate) struct Inner {
     pub(crate) router: Arc<dyn Router>,
     pub(crate) dispatch: Arc<dyn Dispatch>,
     pub(crate) alarms: Arc<dyn Alarms>,
+    pub(crate) observer: Arc<dyn Observer>,
     pub(crate) options: Options,
     /// This life; none before the first.
     life: Mutex<Option<Membership>>,
@@ -90,6 +93,12 @@ pub(crate) struct Inner {
     pub(crate) claim_now: Notify,
     /// The outbox or the lease changed.
     pub(crate) send_now: Notify,
+    /// Somebody may have left something.
+    pub(crate) rescue_now: Notify,
+    /// This life may be over.
+    pub(crate) beat_now: Notify,
+    /// A run is in doubt.
+    pub(crate) watch_now: Notify,
     stopping: AtomicBool,
 }
 
@@ -105,6 +114,7 @@ impl Engine {
                 router: parts.router,
                 dispatch: parts.dispatch,
                 alarms: parts.alarms,
+                observer: parts.observer,
                 options: parts.options,
                 life: Mutex::new(None),
                 outbox: Mutex::new(Outbox::new(now)),
@@ -112,6 +122,9 @@ impl Engine {
                 reports: Reports::new(),
                 claim_now: Notify::new(),
                 send_now: Notify::new(),
+                rescue_now: Notify::new(),
+                beat_now: Notify::new(),
+                watch_now: Notify::new(),
                 stopping: AtomicBool::new(false),
             }),
         }
@@ -164,11 +177,11 @@ impl Engine {
         match self.life().as_ref() {
             None => Status { node: None, may_send: false, may_claim: false, skew: Skew { millis: 0 }, held },
             Some(life) => {
-                let may_send = !life.lease_left(monotonic).is_zero();
+                let has_lease = !life.lease_left(monotonic).is_zero();
                 Status {
                     node: Some(life.node.clone()),
-                    may_send,
-                    may_claim: may_send && !life.skew.is_too_large() && !self.is_stopping(),
+                    may_send: has_lease && life.lifeline_holds(monotonic),
+                    may_claim: has_lease && !life.skew.is_too_large() && !self.is_stopping(),
                     skew: life.skew,
                     held,
                 }
@@ -182,6 +195,7 @@ impl Engine {
         let mut loops: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send + '_>>> =
             FuturesUnordered::new();
         loops.push(Box::pin(self.heart_loop()));
+        loops.push(Box::pin(self.lifeline_loop()));
         loops.push(Box::pin(self.claim_loop()));
         loops.push(Box::pin(self.send_loop()));
         loops.push(Box::pin(self.note_loop()));
@@ -223,7 +237,11 @@ impl Engine {
         // The first one at once: it tells who else is there.
         let mut wait = Duration::ZERO;
         loop {
-            self.inner.clock.sleep(wait).await;
+            tokio::select! {
+                biased;
+                () = self.inner.beat_now.notified() => {}
+                () = self.inner.clock.sleep(wait) => {}
+            }
             let node = self.node();
             let sent = self.inner.clock.monotonic();
             wait = match self.inner.store.heartbeat(&node, LEASE).await {
@@ -265,12 +283,33 @@ impl Engine {
     /// Done when everything that was handed to the dispatch is noted, what would die with us has ended, and every report
     /// is written.
     async fn settled(&self) {
-        while self.inner.dispatch.is_busy()
-            || !self.outbox().is_settled()
-            || !self.inner.notes.is_empty()
-            || !self.inner.reports.is_empty()
-        {
+        loop {
+            // First, and again should a claim that was under way have brought more: nobody's fire waits for our farewell.
+            self.hand_back().await;
+            let has_work = self.inner.dispatch.is_busy()
+                || !self.outbox().is_settled()
+                || !self.inner.notes.is_empty()
+                || !self.inner.reports.is_empty();
+            if !has_work {
+                return;
+            }
             self.inner.clock.sleep(SETTLE_LOOK).await;
+        }
+    }
+
+    /// Lets others have what was claimed and not sent. What this fails to hand back goes with the good-bye.
+    async fn hand_back(&self) {
+        let mut moves: Vec<Move> = self
+            .outbox()
+            .take_all_back()
+            .into_iter()
+            .map(|run| Move { run: run.id, version: run.version, to: To::Waiting { due_at: run.due_at } })
+            .collect();
+        moves.sort_by_key(|back| back.run);
+        if !moves.is_empty()
+            && let Err(error) = self.inner.store.move_runs(&moves).await
+        {
+            tracing::warn!(%error, runs = moves.len(), "could not hand back what was claimed; trying again with the good-bye");
         }
     }
 
@@ -291,6 +330,13 @@ impl Engine {
             return LEASE;
         }
         self.life().as_ref().map_or(Duration::ZERO, |life| life.lease_left(self.inner.clock.monotonic()))
+    }
+
+    /// Whether the lifeline that this life depends on, if any, is known to hold.
+    pub(crate) fn lifeline_holds(&self) -> bool {
+        let monotonic = self.inner.clock.monotonic();
+        self.sabotaged(Sabotage::NoFencing)
+            || self.life().as_ref().is_some_and(|life| life.lifeline_holds(monotonic))
     }
 
     /// This life. Only asked by loops, which run inside one.
@@ -321,9 +367,9 @@ impl Engine {
 pub struct Status {
     /// This life, once it has joined.
     pub node: Option<Node>,
-    /// Its lease holds.
+    /// Its lease holds, and the lifeline it depends on, if any.
     pub may_send: bool,
-    /// And its clock is right and it is not stopping.
+    /// Its lease holds, its clock is right and it is not stopping.
     pub may_claim: bool,
     /// How far its clock is from the database's.
     pub skew: Skew,

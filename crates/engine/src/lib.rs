@@ -5,7 +5,7 @@
 //! same code.
 //!
 //! One fire passes through these files in this order: [`plan`](Planner) → `claim` → `outbox` → `dispatch` → `note` →
-//! `complete`. Beside it `rescue` takes over from dead nodes, `watch` asks about runs that do not report, `control`
+//! `complete`. Beside it `lifeline` notices dead nodes, `rescue` takes over from them, `watch` asks about runs that do not report, `control`
 //! starts, stops and edits, `alert` tells people and `prune` forgets.
 
 mod alert;
@@ -16,6 +16,7 @@ mod dispatch;
 pub mod embedded;
 mod engine;
 mod job;
+mod lifeline;
 mod membership;
 mod note;
 mod outbox;

@@ -3,13 +3,15 @@
 //! The database's clock decides everything that nodes must agree upon. A node never asks its own wall clock when to
 //! fire: it counts on from the database's time with its monotonic clock. The wall clock is only compared with it,
 //! since a machine whose clock is wrong should not take work.
+//!
+//! Two things bind a life: its lease, and the lifeline it has promised the others to depend on, if any.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use cron::Timestamp;
 
-use crate::ports::{Peer, Slots};
+use crate::ports::{LIFELINE_GRACE, LifelineId, Peer, Slots};
 use crate::run::Node;
 
 /// One life of this node.
@@ -20,6 +22,10 @@ pub(crate) struct Membership {
     /// later than what the database believes.
     lease_end: Duration,
     time: DatabaseTime,
+    /// The lifelines without which it may not send: those the others may believe that it depends on.
+    depends_on: BTreeSet<LifelineId>,
+    /// The lifeline that was last confirmed, and until when, by the monotonic clock, that counts.
+    lifeline: Option<(LifelineId, Duration)>,
     /// Everyone who is not fenced.
     pub(crate) peers: Vec<Peer>,
     /// How far the wall clock is off.
@@ -61,6 +67,8 @@ impl Membership {
             node,
             lease_end: Duration::ZERO,
             time: DatabaseTime::default(),
+            depends_on: BTreeSet::new(),
+            lifeline: None,
             peers: Vec::new(),
             skew: Skew { millis: 0 },
         };
@@ -83,6 +91,38 @@ impl Membership {
     /// How long it may still send.
     pub(crate) fn lease_left(&self, monotonic: Duration) -> Duration {
         self.lease_end.saturating_sub(monotonic)
+    }
+
+    /// Whether nothing that it depends on may have broken.
+    pub(crate) fn lifeline_holds(&self, monotonic: Duration) -> bool {
+        self.depends_on
+            .iter()
+            .all(|needed| self.lifeline.is_some_and(|(held, until)| held == *needed && monotonic < until))
+    }
+
+    /// Takes in that the lifeline held at some moment after `asked`.
+    pub(crate) fn confirm(&mut self, lifeline: LifelineId, asked: Duration) {
+        self.lifeline = Some((lifeline, asked + LIFELINE_GRACE));
+    }
+
+    /// The others are about to be told that it depends on this one: from now on it does.
+    pub(crate) fn begin_depending(&mut self, lifeline: Option<LifelineId>) {
+        self.depends_on.extend(lifeline);
+    }
+
+    /// The others have been told, and know of no other.
+    pub(crate) fn depends_only_on(&mut self, lifeline: Option<LifelineId>) {
+        self.depends_on = lifeline.into_iter().collect();
+    }
+
+    /// Whether it certainly depends on this one and no other.
+    pub(crate) fn is_told(&self, lifeline: Option<LifelineId>) -> bool {
+        self.depends_on.iter().copied().eq(lifeline)
+    }
+
+    /// Whether there is anybody else to see that it is alive.
+    pub(crate) fn has_peers(&self) -> bool {
+        self.peers.iter().any(|peer| peer.node != self.node)
     }
 
     /// The database's clock, never ahead of it.
@@ -194,6 +234,26 @@ mod tests {
         let membership = Membership::new(node("a"), Duration::from_secs(3), &beat(1000, 2500, 9000));
         assert_eq!(membership.lease_left(Duration::from_millis(2500)), Duration::from_millis(1500));
         assert_eq!(membership.lease_left(Duration::from_millis(4000)), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_life_sends_only_while_every_lifeline_it_may_depend_on_is_confirmed() {
+        let mut life = Membership::new(node("a"), Duration::from_secs(3), &beat(0, 0, 0));
+        let holds = |life: &Membership, at: u64| life.lifeline_holds(Duration::from_millis(at));
+        let (first, second) = (LifelineId(1), LifelineId(2));
+        assert!(holds(&life, 9_999), "who depends on none needs none");
+        life.confirm(first, Duration::from_millis(100));
+        life.begin_depending(Some(first));
+        assert!(holds(&life, 349) && !holds(&life, 350), "it counts from before it was asked for");
+
+        // The connection broke. Until the others know of the new one, nothing leaves; then it does.
+        life.confirm(second, Duration::from_millis(400));
+        life.begin_depending(Some(second));
+        assert!(!holds(&life, 401) && !life.is_told(Some(second)));
+        life.depends_only_on(Some(second));
+        assert!(holds(&life, 401) && life.is_told(Some(second)));
+        life.depends_only_on(None);
+        assert!(holds(&life, 9_999) && life.is_told(None));
     }
 
     #[test]

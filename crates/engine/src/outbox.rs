@@ -153,6 +153,18 @@ impl Outbox {
         true
     }
 
+    /// Takes everything back that has not been handed to the dispatch.
+    pub(crate) fn take_all_back(&mut self) -> Vec<Run> {
+        let waiting = self.wheel.drain().into_iter().map(|(_, order)| order.run);
+        let behind = self.queues.values_mut().flat_map(|queue| queue.behind.drain(..)).map(|order| order.run);
+        let runs: Vec<Run> = waiting.chain(behind).collect();
+        for run in &runs {
+            self.places.remove(&run.id);
+            self.gone.insert(run.id, run.version);
+        }
+        runs
+    }
+
     /// Takes a run out of wherever it waits.
     fn remove(&mut self, run: &Run) {
         match self.places.remove(&run.id) {
@@ -269,5 +281,18 @@ mod tests {
         outbox.forget(RunId(1), 1);
         assert!(outbox.is_settled());
         assert_eq!((outbox.len(), outbox.answered(JobId(7)).len()), (0, 0));
+    }
+
+    #[test]
+    fn whoever_stops_takes_back_all_that_is_not_sent() {
+        let mut outbox = Outbox::new(ms(0));
+        for (id, due) in [(1, 10), (2, 10), (3, 99)] {
+            outbox.add(order(id, 7, due));
+        }
+        assert_eq!(ids(&outbox.take_due(ms(10))), [1]);
+        let back: Vec<i64> = outbox.take_all_back().iter().map(|run| run.id.0).collect();
+        assert_eq!(back, [3, 2]);
+        outbox.add(order(3, 7, 99));
+        assert_eq!((outbox.len(), outbox.answered(JobId(7)).len()), (1, 0), "what is being sent stays");
     }
 }

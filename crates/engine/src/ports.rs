@@ -37,6 +37,24 @@ pub trait Store: Send + Sync {
     /// row goes.
     async fn leave(&self, node: &Node) -> Result<(), StoreError>;
 
+    /// Confirms this process's lifeline and tells whose have broken. `None` where the database keeps none, as here:
+    /// then only leases tell who is dead.
+    async fn lifelines(&self) -> Result<Option<Lifelines>, StoreError> {
+        Ok(None)
+    }
+
+    /// Writes down that this life sends nothing without that lifeline (from [`LIFELINE_GRACE`] after it was last
+    /// confirmed), or, with `None`, that only its lease binds it. [`StoreError::Fenced`] if the life is over.
+    async fn depend_on(&self, _node: &Node, _lifeline: Option<LifelineId>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Declares over, with their leases ended now, the lives that depend on one of these broken lifelines. Tells
+    /// which they are, whoever did it.
+    async fn fence_broken(&self, _broken: &[LifelineId]) -> Result<Vec<Node>, StoreError> {
+        Ok(Vec::new())
+    }
+
     // ── Firing ────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Takes jobs whose claim time has come, asks `planner` about each, and writes what it says: the advance of
@@ -190,6 +208,24 @@ pub struct Peer {
     /// Until when, by the database's clock, it may send.
     pub lease_until: Timestamp,
 }
+
+/// A connection of a process to the database, by which the others see at once that the process has died. No two
+/// connections ever have the same number: one that has broken stays so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LifelineId(pub i64);
+
+/// The answer to [`Store::lifelines`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lifelines {
+    /// This process's. It held when the database was asked.
+    pub own: LifelineId,
+    /// Those of others that this very lifeline has seen holding, and has seen broken for [`LIFELINE_GRACE`].
+    pub broken: Vec<LifelineId>,
+}
+
+/// How long a life may go on sending after its lifeline was last confirmed, and how long the others wait after they
+/// have seen it broken: so when they act, it sends no more. Two looks, and some time for their answers.
+pub const LIFELINE_GRACE: Duration = Duration::from_millis(250);
 
 /// Which jobs a node claims first. Slots spread the work; what keeps it correct is the compare-and-set.
 #[derive(Clone, Copy, Debug)]
@@ -628,6 +664,21 @@ pub trait Alarms: Send + Sync {
     /// Delivers an alert, or says why it could not be; it is then tried again later.
     async fn raise(&self, alert: &Alert) -> Result<(), String>;
 }
+
+/// Is told how the engine is doing, for metrics. Called on the way of every run, so it must not wait.
+pub trait Observer: Send + Sync {
+    /// A run leaves, this long after it was due.
+    fn leaves(&self, _late: Duration) {}
+
+    /// A claim of so many runs took so long, its commit included.
+    fn claimed(&self, _runs: usize, _took: Duration) {}
+
+    /// Writing down the ends of so many runs took so long, the commit included.
+    fn completed(&self, _runs: usize, _took: Duration) {}
+}
+
+/// Looks away.
+impl Observer for () {}
 
 /// What went wrong with the store, by what the caller can do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Rescue: take over what dead nodes left.
 //!
-//! A life is over when its lease has ended by the database's clock and somebody has fenced it; from then on nothing it
-//! writes is accepted. What it had claimed is one of three things: certainly unsent, perhaps sent, or (where runs are
+//! A life is over when its lease has ended by the database's clock, or the lifeline it depends on has broken, and somebody
+//! has fenced it; from then on nothing it writes is accepted. What it had claimed is one of three things: certainly unsent, perhaps sent, or (where runs are
 //! marked before they are sent) running in a process that is gone.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,11 @@ use crate::sabotage::Sabotage;
 impl Engine {
     pub(crate) async fn rescue_loop(&self) {
         loop {
-            self.inner.clock.sleep(LOOK).await;
+            tokio::select! {
+                biased;
+                () = self.inner.rescue_now.notified() => {}
+                () = self.inner.clock.sleep(LOOK) => {}
+            }
             if let Err(error) = self.rescue().await {
                 tracing::warn!(%error, "could not look for what dead nodes left; trying again in {LOOK:?}");
             }
@@ -69,6 +73,7 @@ impl Engine {
         if !moves.is_empty() {
             self.inner.store.move_runs(&moves).await?;
             self.inner.claim_now.notify_one();
+            self.inner.watch_now.notify_one();
         }
         if !answers.is_empty() {
             self.answer_cancel(&answers).await;
@@ -99,6 +104,7 @@ fn fate(left: &Abandoned, unsent: bool, is_latest: bool, now: Timestamp) -> Fate
     let ask = To::Unknown { address: None, check_at: now, doubt_since: None };
     let Some(job) = &left.job else {
         return match run.state {
+            RunState::Running => Fate::End(Outcome::Lost("the process it ran in died".into())),
             RunState::Cancelling => Fate::Answer(if unsent { None } else { Some(ask) }),
             _ if unsent => Fate::End(Outcome::Dropped(Disposition::Cancelled, "its job was deleted".into())),
             _ => Fate::Move(ask),
@@ -237,6 +243,9 @@ mod tests {
     fn a_run_of_a_dead_process_is_lost_and_a_cancelled_one_cancelled() {
         let lost = fate(&left(RunState::Running, 10_000, |_| {}), false, true, ms(13_000));
         assert!(matches!(lost, Fate::End(Outcome::Lost(_))), "{lost:?}");
+        let orphan = Abandoned { job: None, ..left(RunState::Running, 10_000, |_| {}) };
+        let lost = fate(&orphan, false, true, ms(13_000));
+        assert!(matches!(lost, Fate::End(Outcome::Lost(_))), "its job was deleted meanwhile: {lost:?}");
         assert_eq!(
             fate(&left(RunState::Cancelling, 12_500, |_| {}), true, true, ms(13_000)),
             Fate::Answer(None)

@@ -14,20 +14,41 @@ use crate::run::{Outcome, Run, RunState};
 
 impl Engine {
     pub(crate) async fn watch_loop(&self) {
+        let mut wait = LOOK;
         loop {
-            self.inner.clock.sleep(LOOK).await;
-            if let Err(error) = self.watch().await {
-                tracing::warn!(%error, "could not look after open runs; trying again in {LOOK:?}");
+            tokio::select! {
+                biased;
+                () = self.inner.watch_now.notified() => {}
+                () = self.inner.clock.sleep(wait) => {}
             }
+            wait = match self.watch().await {
+                Ok(next) => next.map_or(LOOK, |at| at.duration_since(self.now()).min(LOOK)),
+                Err(error) => {
+                    tracing::warn!(%error, "could not look after open runs; trying again in {LOOK:?}");
+                    LOOK
+                }
+            };
         }
     }
 
-    async fn watch(&self) -> Result<(), StoreError> {
-        let now = self.now();
-        let watched = self.inner.store.overdue(now, BATCH_MAX).await?;
-        if watched.is_empty() {
-            return Ok(());
+    /// Looks after what is overdue; says when it wants to look again at one of them.
+    async fn watch(&self) -> Result<Option<Timestamp>, StoreError> {
+        let watched = self.inner.store.overdue(self.now(), BATCH_MAX).await?;
+        let mut next: Option<Timestamp> = None;
+        for part in watched.chunks(ASK_AT_ONCE) {
+            // A node that was paused has perhaps been given up: it would keep the others from looking, and then end.
+            if self.lease_left().is_zero() {
+                break;
+            }
+            let moves = self.look_at(part).await?;
+            next = moves.iter().filter_map(|asked| check_at(&asked.to)).chain(next).min();
         }
+        Ok(next)
+    }
+
+    /// Asks about some runs, and writes down what was found.
+    async fn look_at(&self, watched: &[Watched]) -> Result<Vec<Move>, StoreError> {
+        let now = self.now();
         // Whoever moves the time of the next look forward is the one who looks now.
         let moves: Vec<Move> = watched
             .iter()
@@ -38,13 +59,14 @@ impl Engine {
             })
             .collect();
         let moved = self.inner.store.move_runs(&moves).await?;
-        let mine = watched.into_iter().zip(moved).filter_map(|(mut watched, moved)| match moved {
-            Moved::Done(version) => {
+        let mut mine = Vec::new();
+        for (watched, moved) in watched.iter().zip(moved) {
+            if let Moved::Done(version) = moved {
+                let mut watched = watched.clone();
                 watched.run.version = version;
-                Some(watched)
+                mine.push(watched);
             }
-            Moved::Cancelling | Moved::Stale => None,
-        });
+        }
         let judged: Vec<(Run, Judgement)> =
             stream::iter(mine).map(|watched| self.ask(watched)).buffer_unordered(ASK_AT_ONCE).collect().await;
         let mut moves = Vec::new();
@@ -62,7 +84,7 @@ impl Engine {
             self.inner.store.move_runs(&moves).await?;
             self.inner.claim_now.notify_one();
         }
-        Ok(())
+        Ok(moves)
     }
 
     async fn ask(&self, watched: Watched) -> (Run, Judgement) {
@@ -72,7 +94,11 @@ impl Engine {
             self.inner.dispatch.kill(&run, job).await;
             return (run, over);
         }
-        let probe = self.inner.dispatch.probe(&run, job).await;
+        let probe = tokio::select! {
+            biased;
+            probe = self.inner.dispatch.probe(&run, job) => probe,
+            () = self.inner.clock.sleep(PROBE_MAX) => Probe::Silent,
+        };
         let judgement = match run.state {
             RunState::Unknown => judge_unknown(&run, job, &probe, self.now()),
             _ => judge_running(&run, &probe, self.now()),
@@ -162,6 +188,13 @@ fn stay(run: &Run, check_at: Timestamp, doubt_since: Option<Timestamp>) -> To {
     }
 }
 
+fn check_at(to: &To) -> Option<Timestamp> {
+    match to {
+        To::Waiting { .. } => None,
+        To::Running { check_at, .. } | To::Unknown { check_at, .. } => Some(*check_at),
+    }
+}
+
 /// When to look first at a run that an executor has just taken.
 pub(crate) fn first_check(job: &Job, now: Timestamp) -> Timestamp {
     let over = job.spec.timeout.map(|timeout| timeout + TIMEOUT_GRACE + LOOK);
@@ -193,8 +226,11 @@ pub const RESULT_MAX: Duration = Duration::from_secs(45);
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 const ASK_AGAIN_RUNNING: Duration = Duration::from_secs(10);
 
-/// How long one look may take before another node may look too.
-const ASK_MAX: Duration = Duration::from_secs(10);
+/// How long an executor may take to answer a question.
+const PROBE_MAX: Duration = Duration::from_secs(3);
+
+/// How long one look may take before another node may look too: the questions, all asked at once, and two commits.
+pub const ASK_MAX: Duration = Duration::from_secs(5);
 
 /// How much longer than its job allows a run may take before the centre ends it; its executor should have by then.
 const TIMEOUT_GRACE: Duration = Duration::from_secs(20);

@@ -9,12 +9,12 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode, Uri};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use protocol::xxl::{self, Answer, CallbackItem, CallbackShape, Registry};
 use timer::Clock;
 
 use crate::error::Error;
+use crate::https::{self, Connector, Trust};
 use crate::run::{Outcome, Report};
 
 /// The nodes of one scheduling centre. Each call goes to them in order until one says yes: they share a database, so
@@ -24,11 +24,12 @@ pub(crate) struct Centre {
     app: HeaderValue,
     token: HeaderValue,
     clock: Arc<dyn Clock>,
-    client: Client<HttpConnector, Full<Bytes>>,
+    client: Client<Connector, Full<Bytes>>,
 }
 
 struct Node {
     base: String,
+    is_https: bool,
     /// Whether it wants results as an object; learned from its refusals.
     wants_object: AtomicBool,
 }
@@ -53,23 +54,25 @@ impl CallError {
 
 impl Centre {
     pub fn new(addresses: &[String], app: &str, token: &str, clock: Arc<dyn Clock>) -> Result<Centre, Error> {
-        let nodes = addresses.iter().map(|address| Node::parse(address)).collect::<Result<_, _>>()?;
+        let nodes: Vec<Node> =
+            addresses.iter().map(|address| Node::parse(address)).collect::<Result<_, _>>()?;
         let app = HeaderValue::from_str(app).map_err(|_| Error::App)?;
         let token = HeaderValue::from_str(token).map_err(|_| Error::TokenText)?;
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
+        let trust = if nodes.iter().any(|node| node.is_https) { Trust::System } else { Trust::Nobody };
         let client = Client::builder(TokioExecutor::new())
             // Shorter than any server's patience, so that a connection is rarely found dead.
             .pool_idle_timeout(Duration::from_secs(4))
             .pool_timer(hyper_util::rt::TokioTimer::new())
-            .build(connector);
+            .build(https::connector(trust));
         Ok(Centre { nodes, app, token, clock, client })
     }
 
     /// Host and port of the first node, to find out from where it sees us.
     pub fn first_host(&self) -> Option<String> {
-        let uri: Uri = self.nodes.first()?.base.parse().ok()?;
-        Some(format!("{}:{}", uri.host()?, uri.port_u16().unwrap_or(80)))
+        let node = self.nodes.first()?;
+        let uri: Uri = node.base.parse().ok()?;
+        let usual = if node.is_https { 443 } else { 80 };
+        Some(format!("{}:{}", uri.host()?, uri.port_u16().unwrap_or(usual)))
     }
 
     pub async fn register(&self, registry: &Registry) -> Result<(), CallError> {
@@ -155,13 +158,17 @@ const ANSWER_MAX: usize = 64 * 1024;
 impl Node {
     fn parse(address: &str) -> Result<Node, Error> {
         let base = address.trim().trim_end_matches('/');
-        let is_http = base.parse::<Uri>().is_ok_and(|uri| {
-            uri.scheme_str() == Some("http") && uri.host().is_some() && uri.query().is_none()
-        });
-        if !is_http {
-            return Err(Error::Centre { address: address.to_owned() });
+        let wrong = || Error::Centre { address: address.to_owned() };
+        let uri: Uri = base.parse().map_err(|_| wrong())?;
+        let is_https = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(wrong()),
+        };
+        if uri.host().is_none() || uri.query().is_some() {
+            return Err(wrong());
         }
-        Ok(Node { base: base.to_owned(), wants_object: AtomicBool::new(false) })
+        Ok(Node { base: base.to_owned(), is_https, wants_object: AtomicBool::new(false) })
     }
 
     fn shape(&self) -> CallbackShape {
@@ -192,7 +199,7 @@ fn callback_item(report: &Report) -> CallbackItem {
 }
 
 /// The client's own message says only that it failed; why is further down.
-fn with_causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -211,9 +218,8 @@ mod tests {
         check("http://10.0.0.1:8080", Some("http://10.0.0.1:8080"));
         check(" http://centre/xxl-job-admin/ ", Some("http://centre/xxl-job-admin"));
         check("http://centre//", Some("http://centre"));
-        for wrong in
-            ["", "centre:8080", "/xxl-job-admin", "ftp://centre", "https://centre", "http://centre/?a=b"]
-        {
+        check("https://centre/", Some("https://centre"));
+        for wrong in ["", "centre:8080", "/xxl-job-admin", "ftp://centre", "http://centre/?a=b"] {
             check(wrong, None);
         }
     }

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use timer::{Clock, Timestamp};
 use tokio_util::sync::CancellationToken;
 
+use crate::process::Workspace;
 use crate::run::{Run, Shard};
 use crate::run_log::RunLog;
 
@@ -24,6 +25,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     cancellation: CancellationToken,
     log: RunLog,
+    workspace: Arc<Workspace>,
     message: Mutex<Option<String>>,
     percent: AtomicU32,
 }
@@ -34,10 +36,12 @@ impl Context {
         clock: Arc<dyn Clock>,
         cancellation: CancellationToken,
         log: RunLog,
+        workspace: Arc<Workspace>,
     ) -> Context {
         let deadline = run.timeout.map(|timeout| clock.now() + timeout);
         let (message, percent) = (Mutex::default(), AtomicU32::new(0));
-        Context { shared: Arc::new(Shared { run, deadline, clock, cancellation, log, message, percent }) }
+        let shared = Shared { run, deadline, clock, cancellation, log, workspace, message, percent };
+        Context { shared: Arc::new(shared) }
     }
 
     /// The parameter, as it was written in the centre.
@@ -141,6 +145,15 @@ impl Context {
 
     pub(crate) fn take_message(&self) -> Option<String> {
         self.shared.message.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.shared.clock
+    }
+
+    /// Where the run's processes live.
+    pub(crate) fn workspace(&self) -> &Workspace {
+        &self.shared.workspace
     }
 
     pub(crate) fn run_log(&self) -> &RunLog {

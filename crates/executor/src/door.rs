@@ -29,12 +29,15 @@ use crate::journal::Journal;
 use crate::ledger::Standing;
 use crate::run::{Overlap, Run, Shard};
 use crate::run_log::RunLogs;
+use crate::scripts::{Language, Script, Shelf};
 
 pub(crate) struct Door {
     pub app: String,
     /// Blank lets everybody in; the builder allows that on loopback only.
     pub token: String,
     pub inbox: Inbox,
+    /// For scripts, if any are run here.
+    pub shelf: Option<Arc<Shelf>>,
     pub journal: Journal,
     pub logs: RunLogs,
     pub clock: Arc<dyn Clock>,
@@ -152,12 +155,15 @@ impl Door {
 
     async fn run(&self, body: &[u8], attempt: Option<u32>) -> Result<Answer, BadRequest> {
         let request = TriggerRequest::read(body)?;
-        match GlueType::read(&request.glue_type) {
-            Some(GlueType::Bean) => {}
-            Some(other) => return Ok(Answer::fail(texts::glue_refused(other))),
+        let language = match GlueType::read(&request.glue_type) {
+            Some(GlueType::Bean) => None,
+            Some(other) => match self.runnable(other) {
+                Some(language) => Some(language),
+                None => return Ok(Answer::fail(texts::glue_refused(other))),
+            },
             None => return Ok(Answer::fail(texts::glue_unknown(&request.glue_type))),
-        }
-        let run = order(request, attempt)?;
+        };
+        let run = order(request, language, attempt)?;
         let (run_id, inbox) = (run.id, self.inbox.clone());
         // A task of its own: if the centre hangs up, what was begun is still finished.
         let accepted = tokio::spawn(async move { inbox.accept(run).await });
@@ -169,6 +175,12 @@ impl Door {
             }
             Err(_) => Answer::fail(texts::request_error("the executor is stopping")),
         })
+    }
+
+    /// The language of code that came along, if such code is run here.
+    fn runnable(&self, glue: GlueType) -> Option<Language> {
+        let language = Language::of(glue)?;
+        self.shelf.as_ref()?.takes(language).then_some(language)
     }
 
     fn kill(&self, body: &[u8]) -> Result<Answer, BadRequest> {
@@ -237,8 +249,12 @@ impl From<serde_json::Error> for BadRequest {
 }
 
 /// The run as this crate knows it.
-fn order(request: TriggerRequest, attempt: Option<u32>) -> Result<Run, BadRequest> {
-    if request.executor_handler.is_empty() {
+fn order(
+    request: TriggerRequest,
+    language: Option<Language>,
+    attempt: Option<u32>,
+) -> Result<Run, BadRequest> {
+    if language.is_none() && request.executor_handler.is_empty() {
         return Err(BadRequest("executorHandler is missing".to_owned()));
     }
     if request.log_id < 0 || !(0..=TIME_MAX).contains(&request.log_date_time) {
@@ -250,11 +266,19 @@ fn order(request: TriggerRequest, attempt: Option<u32>) -> Result<Run, BadReques
         BlockStrategy::CoverEarly => Overlap::StopOld,
     };
     let timeout = u64::try_from(request.executor_timeout).ok().filter(|seconds| *seconds > 0);
+    let (handler, script) = match language {
+        None => (request.executor_handler, None),
+        Some(language) => {
+            let (source, version) = (request.glue_source, request.glue_updatetime);
+            (format!("{language} script"), Some(Script { language, source, version }))
+        }
+    };
     let total = u32::try_from(request.broadcast_total).unwrap_or(1).max(1);
     Ok(Run {
         id: request.log_id,
         job_id: request.job_id,
-        handler: request.executor_handler,
+        handler,
+        script,
         param: request.executor_params,
         overlap,
         timeout: timeout.map(Duration::from_secs),

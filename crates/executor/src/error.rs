@@ -14,8 +14,7 @@ pub enum Error {
     /// A centre's address cannot be one.
     #[error(
         "`{address}` is not the address of a scheduling centre; write it as `http://127.0.0.1:8080` \
-         or, for XXL-JOB up to 3.4.0, `http://127.0.0.1:8080/xxl-job-admin`; for `https`, give the address of a \
-         proxy on this machine"
+         or, for XXL-JOB up to 3.4.0, `http://127.0.0.1:8080/xxl-job-admin`"
     )]
     Centre {
         /// What was given.

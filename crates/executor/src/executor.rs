@@ -21,9 +21,11 @@ use crate::inbox::{Inbox, Limits};
 use crate::job::{Job, Marked};
 use crate::journal::Journal;
 use crate::ledger::Memory;
+use crate::process::{OUTPUT_MAX, Workspace};
 use crate::registrar::Registrar;
 use crate::reporter::Reporter;
 use crate::run_log::RunLogs;
+use crate::scripts::{Scripts, Shelf};
 
 /// What an executor is to be. [`Executor::builder`] begins one.
 #[derive(Debug)]
@@ -39,6 +41,9 @@ pub struct Builder {
     drain: Duration,
     memory: Memory,
     limits: Limits,
+    scripts: Option<Scripts>,
+    passed: Vec<String>,
+    output_max: usize,
     jobs: Vec<Job>,
     clock: Arc<dyn Clock>,
 }
@@ -56,6 +61,9 @@ impl Builder {
             drain: Duration::from_secs(30),
             memory: Memory::default(),
             limits: Limits::default(),
+            scripts: None,
+            passed: Vec::new(),
+            output_max: OUTPUT_MAX,
             jobs: inventory::iter::<Marked>().map(|marked| (marked.job)()).collect(),
             clock: Arc::new(SystemClock::new()),
         }
@@ -134,6 +142,33 @@ impl Builder {
         self
     }
 
+    /// Adds several handlers.
+    pub fn jobs(mut self, jobs: impl IntoIterator<Item = Job>) -> Builder {
+        self.jobs.extend(jobs);
+        self
+    }
+
+    /// Lets the centre send scripts to run, which is refused by default: whoever can edit a job can then do here what
+    /// this user can.
+    pub fn scripts(mut self, scripts: Scripts) -> Builder {
+        self.scripts = Some(scripts);
+        self
+    }
+
+    /// Lets scripts and commands see a variable of this process's environment, besides `PATH`, `HOME`, `LANG`,
+    /// `LC_ALL` and `TZ`.
+    pub fn pass_env(mut self, name: impl Into<String>) -> Builder {
+        self.passed.push(name.into());
+        self
+    }
+
+    /// How many bytes a script or command may write into its run's log: 16 MiB by default. What follows is not kept,
+    /// and the log says so.
+    pub fn output_max(mut self, bytes: usize) -> Builder {
+        self.output_max = bytes;
+        self
+    }
+
     /// The clock to go by.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Builder {
         self.clock = clock;
@@ -152,7 +187,20 @@ impl Builder {
         let logs = RunLogs::new(self.directory.join("logs"), Arc::clone(&clock));
         let (reports, reported) = mpsc::unbounded_channel();
         let journal = Journal::open(&self.directory, self.memory, Arc::clone(&clock), reports)?;
-        let inbox = Inbox::new(jobs, journal.clone(), logs.clone(), Arc::clone(&clock), self.limits);
+        // The journal's lock says that the directory is ours.
+        let explain = |source| Error::Directory { path: self.directory.clone(), source };
+        let workspace = Workspace::open(&self.directory, &self.passed, self.output_max).map_err(explain)?;
+        let shelf = self.scripts.map(|scripts| Shelf::open(&self.directory, scripts)).transpose();
+        let shelf = shelf.map_err(explain)?.map(Arc::new);
+        let inbox = Inbox::new(
+            jobs,
+            shelf.clone(),
+            Arc::new(workspace),
+            journal.clone(),
+            logs.clone(),
+            Arc::clone(&clock),
+            self.limits,
+        );
 
         let address = match self.address {
             Some(address) => address,
@@ -163,6 +211,7 @@ impl Builder {
             app: self.app.clone(),
             token: self.token,
             inbox: inbox.clone(),
+            shelf,
             journal: journal.clone(),
             logs: logs.clone(),
             clock: Arc::clone(&clock),
@@ -187,9 +236,7 @@ impl Builder {
     /// Starts, and stops gently when the process is told to end (Ctrl-C, SIGTERM).
     pub async fn run(self) -> Result<(), Error> {
         let drain = self.drain;
-        let executor = self.start().await?;
-        signalled().await;
-        executor.stop(drain).await;
+        self.start().await?.stop_when_told(drain).await;
         Ok(())
     }
 }
@@ -232,6 +279,12 @@ impl Executor {
     /// Where it listens.
     pub fn local_address(&self) -> SocketAddr {
         self.local
+    }
+
+    /// Waits until the process is told to end (Ctrl-C, SIGTERM), then stops.
+    pub async fn stop_when_told(self, grace: Duration) -> Stopped {
+        signalled().await;
+        self.stop(grace).await
     }
 
     /// Stops: takes no more runs, tells the centre so, lets runs end for `grace`, stops those that do not, reports,

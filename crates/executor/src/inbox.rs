@@ -18,8 +18,10 @@ use crate::context::Context;
 use crate::job::{self, Job};
 use crate::journal::Journal;
 use crate::ledger::Standing;
+use crate::process::Workspace;
 use crate::run::{Outcome, Overlap, Report, Run};
 use crate::run_log::RunLogs;
+use crate::scripts::{Script, Shelf};
 
 /// The handle everyone holds.
 #[derive(Clone)]
@@ -29,6 +31,9 @@ pub(crate) struct Inbox {
 
 struct Shared {
     jobs: HashMap<String, Arc<Job>>,
+    /// For scripts, if any are run here.
+    shelf: Option<Arc<Shelf>>,
+    workspace: Arc<Workspace>,
     journal: Journal,
     logs: RunLogs,
     clock: Arc<dyn Clock>,
@@ -69,6 +74,8 @@ pub(crate) enum Acceptance {
 pub(crate) enum Refusal {
     #[error("{}", texts::unknown_handler(.0))]
     UnknownHandler(String),
+    #[error("this executor cannot keep the script: {0}")]
+    Script(io::Error),
     #[error("{}", texts::repeated(*.0))]
     Repeated(i64),
     #[error("{}", texts::blocked(BlockStrategy::DiscardLater))]
@@ -99,9 +106,18 @@ struct Lanes {
 struct Lane {
     /// Runs that are being written down and will wait or run next.
     arriving: usize,
-    waiting: VecDeque<Run>,
+    waiting: VecDeque<Order>,
     running: Option<Arc<Switch>>,
     has_worker: bool,
+    /// What does them. With another handler or another version of a script, the job is another one.
+    job: Option<Arc<Job>>,
+}
+
+/// A run and what does it.
+struct Order {
+    run: Run,
+    job: Arc<Job>,
+    is_script: bool,
 }
 
 /// Stops a run, once.
@@ -114,32 +130,51 @@ struct Switch {
 impl Inbox {
     pub fn new(
         jobs: HashMap<String, Arc<Job>>,
+        shelf: Option<Arc<Shelf>>,
+        workspace: Arc<Workspace>,
         journal: Journal,
         logs: RunLogs,
         clock: Arc<dyn Clock>,
         limits: Limits,
     ) -> Inbox {
         let (lanes, lane_ended) = (Mutex::default(), Notify::new());
-        Inbox { shared: Arc::new(Shared { jobs, journal, logs, clock, limits, lanes, lane_ended }) }
+        let shared = Shared { jobs, shelf, workspace, journal, logs, clock, limits, lanes, lane_ended };
+        Inbox { shared: Arc::new(shared) }
     }
 
     /// Takes a run, or says why not. Must not be dropped halfway: what is written down has to be run.
-    pub async fn accept(&self, run: Run) -> Result<Acceptance, Refusal> {
-        if !self.shared.jobs.contains_key(&run.handler) {
-            return Err(Refusal::UnknownHandler(run.handler));
-        }
+    pub async fn accept(&self, mut run: Run) -> Result<Acceptance, Refusal> {
+        let script = run.script.take();
+        let is_script = script.is_some();
+        let job = match script {
+            Some(script) => self.shelve(run.job_id, script, &run.handler).await?,
+            None => match self.shared.jobs.get(&run.handler) {
+                Some(job) => Arc::clone(job),
+                None => return Err(Refusal::UnknownHandler(run.handler)),
+            },
+        };
+        let order = Order { run, job, is_script };
         let written = {
             let mut lanes = self.shared.lanes();
+            let run = &order.run;
             match self.shared.journal.standing(run.id) {
                 Standing::New => {}
                 Standing::Unacknowledged => return Ok(Acceptance::AlreadyOver),
                 Standing::Open | Standing::Done => return Err(Refusal::Repeated(run.id)),
             }
-            self.reserve(&mut lanes, &run)?;
+            self.reserve(&mut lanes, &order)?;
             self.shared.journal.accept(run.id, run.triggered_at)
         };
         let written = written.await;
-        self.arrive(run, written)
+        self.arrive(order, written)
+    }
+
+    async fn shelve(&self, job_id: i64, script: Script, kind: &str) -> Result<Arc<Job>, Refusal> {
+        let Some(shelf) = self.shared.shelf.clone() else {
+            return Err(Refusal::UnknownHandler(kind.to_owned()));
+        };
+        let shelved = tokio::task::spawn_blocking(move || shelf.shelve(job_id, &script)).await;
+        shelved.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(Refusal::Script)
     }
 
     /// Whether a job has anything here.
@@ -167,7 +202,7 @@ impl Inbox {
     pub fn kill_all(&self, reason: &str) -> usize {
         let mut lanes = self.shared.lanes();
         let running = lanes.by_job.values().filter(|lane| lane.running.is_some()).count();
-        let dropped: Vec<Run> = lanes.by_job.values_mut().flat_map(|lane| lane.stop(reason)).collect();
+        let dropped: Vec<Order> = lanes.by_job.values_mut().flat_map(|lane| lane.stop(reason)).collect();
         drop(lanes);
         let count = running + dropped.len();
         self.report_dropped(dropped, reason);
@@ -202,7 +237,8 @@ impl Inbox {
         }
     }
 
-    fn reserve(&self, lanes: &mut Lanes, run: &Run) -> Result<(), Refusal> {
+    fn reserve(&self, lanes: &mut Lanes, order: &Order) -> Result<(), Refusal> {
+        let run = &order.run;
         if lanes.is_stopping {
             return Err(Refusal::Stopping);
         }
@@ -211,7 +247,7 @@ impl Inbox {
             return Err(Refusal::Unreported(unreported));
         }
         // Lanes are never empty, so one that is there is busy.
-        if let Some(lane) = lanes.by_job.get(&run.job_id) {
+        if let Some(lane) = lanes.by_job.get(&run.job_id).filter(|lane| !lane.is_changed_by(order)) {
             let waiting = lane.waiting.len() + lane.arriving;
             match run.overlap {
                 Overlap::RefuseNew => return Err(Refusal::Discarded),
@@ -225,9 +261,9 @@ impl Inbox {
         Ok(())
     }
 
-    fn arrive(&self, run: Run, written: io::Result<()>) -> Result<Acceptance, Refusal> {
+    fn arrive(&self, order: Order, written: io::Result<()>) -> Result<Acceptance, Refusal> {
         let mut lanes = self.shared.lanes();
-        let job_id = run.job_id;
+        let job_id = order.run.job_id;
         let lane = lanes.by_job.get_mut(&job_id).expect("a lane with a run arriving is kept");
         lane.arriving -= 1;
         if let Err(error) = written {
@@ -237,36 +273,39 @@ impl Inbox {
             }
             return Err(Refusal::Journal(error));
         }
-        let reason = texts::blocked(BlockStrategy::CoverEarly);
-        let dropped = if run.overlap == Overlap::StopOld { lane.stop(&reason) } else { Vec::new() };
-        lane.waiting.push_back(run);
+        let reason = lane.reason_to_stop(&order);
+        let dropped = reason.as_deref().map(|reason| lane.stop(reason)).unwrap_or_default();
+        lane.job = Some(Arc::clone(&order.job));
+        lane.waiting.push_back(order);
         if !lane.has_worker {
             lane.has_worker = true;
             tokio::spawn(self.clone().work(job_id));
         }
         drop(lanes);
-        self.report_dropped(dropped, &reason);
+        self.report_dropped(dropped, reason.as_deref().unwrap_or_default());
         Ok(Acceptance::Accepted)
     }
 
     /// Does a lane's runs, one after the other, until none is left.
     async fn work(self, job_id: i64) {
-        while let Some((run, switch)) = self.next(job_id) {
-            let (run_id, triggered_at) = (run.id, run.triggered_at);
-            let outcome = self.perform(run, &switch).await;
+        while let Some((order, switch)) = self.next(job_id) {
+            let (run_id, triggered_at) = (order.run.id, order.run.triggered_at);
+            let outcome = self.perform(order, &switch).await;
             self.shared.journal.finish(Report { run_id, triggered_at, outcome });
         }
     }
 
-    fn next(&self, job_id: i64) -> Option<(Run, Arc<Switch>)> {
+    fn next(&self, job_id: i64) -> Option<(Order, Arc<Switch>)> {
         let mut lanes = self.shared.lanes();
         let lane = lanes.by_job.get_mut(&job_id)?;
         lane.running = None;
-        if let Some(run) = lane.waiting.pop_front() {
+        if let Some(order) = lane.waiting.pop_front() {
             let switch = Arc::new(Switch::default());
             lane.running = Some(Arc::clone(&switch));
-            return Some((run, switch));
+            return Some((order, switch));
         }
+        // Nothing is left that another one would have to stop.
+        lane.job = None;
         lane.has_worker = false;
         if lane.is_empty() {
             lanes.by_job.remove(&job_id);
@@ -275,12 +314,12 @@ impl Inbox {
         None
     }
 
-    async fn perform(&self, run: Run, switch: &Switch) -> Outcome {
-        let Shared { clock, limits, .. } = &*self.shared;
-        let job = Arc::clone(&self.shared.jobs[&run.handler]);
+    async fn perform(&self, Order { run, job, .. }: Order, switch: &Switch) -> Outcome {
+        let Shared { clock, limits, workspace, .. } = &*self.shared;
         let log = self.shared.logs.of(run.id, run.triggered_at, heading(&run));
         let (run_id, timeout) = (run.id, run.timeout);
-        let context = Context::new(run, Arc::clone(clock), switch.cancellation.clone(), log.clone());
+        let cancellation = switch.cancellation.clone();
+        let context = Context::new(run, Arc::clone(clock), cancellation, log.clone(), Arc::clone(workspace));
         let mut task = job.start(context);
         let limit = async {
             match timeout {
@@ -304,12 +343,13 @@ impl Inbox {
         if !task.is_finished() {
             // Blocking handlers see that they should stop; async ones are dropped at their next await.
             switch.cancellation.cancel();
-            if job.is_async() {
+            if job.ends_when_dropped() {
                 task.abort();
             }
             tokio::select! {
-                _ = task => {}
+                _ = &mut task => {}
                 () = clock.sleep(limits.stop_grace) => {
+                    task.abort();
                     tracing::warn!(run_id, "a stopped run does not end; its job goes on without it");
                 }
             }
@@ -318,8 +358,8 @@ impl Inbox {
         outcome
     }
 
-    fn report_dropped(&self, dropped: Vec<Run>, reason: &str) {
-        for Run { id: run_id, triggered_at, .. } in dropped {
+    fn report_dropped(&self, dropped: Vec<Order>, reason: &str) {
+        for Order { run: Run { id: run_id, triggered_at, .. }, .. } in dropped {
             let outcome = Outcome::Failed(texts::stopped_waiting(reason));
             self.shared.journal.finish(Report { run_id, triggered_at, outcome });
         }
@@ -341,8 +381,22 @@ impl Lane {
         self.arriving == 0 && self.waiting.is_empty() && !self.has_worker
     }
 
+    /// Whether what is here is done by something else.
+    fn is_changed_by(&self, order: &Order) -> bool {
+        self.job.as_ref().is_some_and(|job| !Arc::ptr_eq(job, &order.job))
+    }
+
+    /// Why what is here has to make room for a run that was taken, if it has.
+    fn reason_to_stop(&self, order: &Order) -> Option<String> {
+        if self.is_changed_by(order) {
+            let reason = if order.is_script { texts::SOURCE_CHANGED } else { texts::HANDLER_CHANGED };
+            return Some(reason.to_owned());
+        }
+        (order.run.overlap == Overlap::StopOld).then(|| texts::blocked(BlockStrategy::CoverEarly))
+    }
+
     /// Tells what runs to stop and gives back what waited.
-    fn stop(&mut self, reason: &str) -> Vec<Run> {
+    fn stop(&mut self, reason: &str) -> Vec<Order> {
         if let Some(switch) = &self.running {
             // The first reason stands.
             let _ = switch.reason.set(reason.to_owned());

@@ -37,6 +37,8 @@ struct Work {
     run: Call<Context>,
     init: Option<Call<()>>,
     destroy: Option<Call<()>>,
+    /// It watches its cancellation and has something to end before it ends; dropping it would be rude.
+    stops_itself: bool,
     /// Whether `init` has succeeded; held while it is tried.
     is_ready: Mutex<bool>,
 }
@@ -76,7 +78,7 @@ impl Job {
     }
 
     fn of(name: String, run: Call<Context>) -> Job {
-        let work = Work { run, init: None, destroy: None, is_ready: Mutex::new(false) };
+        let work = Work { run, init: None, destroy: None, stops_itself: false, is_ready: Mutex::new(false) };
         Job { name, work: Arc::new(work) }
     }
 
@@ -110,6 +112,11 @@ impl Job {
         self.with(|work| work.destroy = Some(call_async(move |()| destroy())))
     }
 
+    /// Told to stop, the handler ends by itself, soon.
+    pub(crate) fn stopping_itself(self) -> Job {
+        self.with(|work| work.stops_itself = true)
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Work)) -> Job {
         change(Arc::get_mut(&mut self.work).expect("nobody runs a job that is still being made"));
         self
@@ -120,9 +127,9 @@ impl Job {
         &self.name
     }
 
-    /// Whether dropping a run stops it.
-    pub(crate) fn is_async(&self) -> bool {
-        matches!(self.work.run, Call::Async(_))
+    /// Whether a run is stopped by dropping it at once.
+    pub(crate) fn ends_when_dropped(&self) -> bool {
+        matches!(self.work.run, Call::Async(_)) && !self.work.stops_itself
     }
 
     /// Starts a run.

@@ -28,6 +28,8 @@
 //! | lines people read in the centre | [`Context::log`], [`log!`], `RunLogLayer` |
 //! | to stop when told to | [`Context::is_cancelled`], [`Context::cancellation`] |
 //! | to start and stop by hand | [`Builder::start`], [`Executor::stop`] |
+//! | scripts that are written in the centre | [`Builder::scripts`] |
+//! | to call URLs and start programs | [`handlers`] |
 //! | to test a handler | [`testing::run`] |
 //!
 //! # What is promised
@@ -44,24 +46,28 @@
 //! * **Stopped means stopped.** An async handler that is killed or takes too long is dropped at its next `.await`.
 //!   A blocking one is told; if it does not end within [`Builder::stop_grace`], its job goes on without it.
 //! * **Closed by default.** It listens on loopback; elsewhere only with a token that is not blank or well known. It
-//!   runs named handlers and no code from the network.
+//!   runs named handlers and, unless [`Builder::scripts`] says otherwise, no code from the network.
 
 mod centre;
 mod context;
 mod door;
 mod error;
 mod executor;
+pub mod handlers;
+mod https;
 mod inbox;
 mod job;
 mod journal;
 #[cfg(feature = "layer")]
 mod layer;
 mod ledger;
+mod process;
 mod record;
 mod registrar;
 mod reporter;
 mod run;
 mod run_log;
+mod scripts;
 pub mod testing;
 
 pub use context::{Context, ParamError};
@@ -110,6 +116,7 @@ pub use layer::RunLogLayer;
 /// of all handlers are logged at the start.
 pub use macros::job;
 pub use run::{Outcome, Shard};
+pub use scripts::{Language, Scripts, UnknownLanguage};
 pub use timer::{Clock, Timestamp};
 pub use tokio_util::sync::CancellationToken;
 

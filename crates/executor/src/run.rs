@@ -5,12 +5,17 @@ use std::time::Duration;
 
 use timer::Timestamp;
 
+use crate::scripts::Script;
+
 /// One execution a centre asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub id: i64,
     pub job_id: i64,
+    /// The handler's name; of a script, its kind.
     pub handler: String,
+    /// The code that came along, if it is not a handler of ours.
+    pub script: Option<Script>,
     pub param: String,
     pub overlap: Overlap,
     pub timeout: Option<Duration>,

@@ -1,6 +1,8 @@
 //! Calls a handler the way an executor would, without one.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use timer::{Clock, SystemClock, Timestamp};
@@ -8,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::job::{self, IntoOutcome, Job};
+use crate::process::{OUTPUT_MAX, Workspace, create_private};
 use crate::run::{Outcome, Overlap, Run, Shard};
 use crate::run_log::RunLog;
 
@@ -26,6 +29,7 @@ impl Args {
             id: 1,
             job_id: 1,
             handler: "test".to_owned(),
+            script: None,
             param: param.into(),
             overlap: Overlap::Wait,
             timeout: None,
@@ -150,11 +154,33 @@ where
 
 async fn call(job: Job, Args { run, cancellation, clock }: Args) -> Ended {
     let log = RunLog::in_memory(Arc::clone(&clock));
-    let context = Context::new(run, clock, cancellation, log.clone());
+    let folder = Temporary::create();
+    let workspace = Workspace::open(&folder.0, &[], OUTPUT_MAX).expect("the folder is there");
+    let context = Context::new(run, clock, cancellation, log.clone(), Arc::new(workspace));
     let outcome = match job.start(context).await {
         Ok(Ok(message)) => Outcome::Succeeded(message),
         Ok(Err(error)) => Outcome::Failed(error),
         Err(error) => Outcome::Failed(job::panicked(error)),
     };
     Ended { outcome, log: log.lines() }
+}
+
+/// Where processes of a run live; removed when dropped.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn create() -> Temporary {
+        static SERIAL: AtomicU64 = AtomicU64::new(0);
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tickwright-test-{}-{serial}", std::process::id());
+        let folder = Temporary(std::env::temp_dir().join(name));
+        create_private(&folder.0, true).expect("folders for temporary files take another one");
+        folder
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }

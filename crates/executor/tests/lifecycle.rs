@@ -177,8 +177,12 @@ async fn cover_early_stops_the_old_and_runs_the_new() {
     let centre = Centre::start(Lineage::L33).await;
     let directory = tempfile::tempdir().unwrap();
     let executor = builder(&centre, directory.path())
-        .job(echo())
-        .job(Job::new("slow", |_| tokio::time::sleep(Duration::from_secs(3_600))))
+        .job(Job::new("slow", |ctx: Context| async move {
+            if ctx.param().is_empty() {
+                tokio::time::sleep(Duration::from_secs(3_600)).await;
+            }
+            ctx.param().to_owned()
+        }))
         .start()
         .await
         .unwrap();
@@ -189,7 +193,7 @@ async fn cover_early_stops_the_old_and_runs_the_new() {
     let cover = |request| with(request, "executorBlockStrategy", "COVER_EARLY");
     assert_eq!(call(to, "/run", &cover(trigger(100, "slow", "")).to_string()).await["code"], 500);
     assert!(centre.results().is_empty());
-    assert_eq!(call(to, "/run", &cover(trigger(102, "echo", "new")).to_string()).await["code"], 200);
+    assert_eq!(call(to, "/run", &cover(trigger(102, "slow", "new")).to_string()).await["code"], 200);
     let reason = "block strategy effect：Cover Early";
     assert_eq!(centre.result(100).await, (500, format!("{reason} [job running, killed]")));
     assert_eq!(

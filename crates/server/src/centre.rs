@@ -4,18 +4,21 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use engine::{Alarms, Alert, Engine, Parts, StoreError};
+use cron::{Schedule, Timestamp};
+use engine::{AppId, Engine, JobSpec, Parts, StoreError};
 use store::{Addresses, AppSpec, Database, NewToken};
 use timer::{Clock, SystemClock};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::alerts::Alerts;
 use crate::dispatch::HttpDispatch;
 use crate::executors::{self, Directory, Keeper, Tokens};
 use crate::metrics::Metrics;
-use crate::outbound::{self, Guard, Outbound};
+use crate::outbound::{self, Guard, Outbound, Secret};
 use crate::settings::Settings;
 use crate::{doors, http};
 
@@ -40,9 +43,11 @@ pub struct Inside {
 /// What a new database was given, to be shown once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirstStart {
-    /// The sample app.
+    /// The sample app,
+    pub id: AppId,
+    /// its name,
     pub app: String,
-    /// Its token.
+    /// and its token.
     pub token: String,
 }
 
@@ -81,6 +86,9 @@ impl Centre {
         let first_start = prepare(&*database, &settings).await?;
         let inside = Arc::new(Inside::new(&settings, database, address)?);
         inside.keeper.load().await?;
+        if let Some(first) = first_start.as_ref().filter(|_| settings.sample_job) {
+            inside.engine.ensure(sample_job(first)).await?;
+        }
         Ok(Centre { inside, listener, first_start })
     }
 
@@ -97,6 +105,11 @@ impl Centre {
     /// The engine: to add, start, stop, edit and trigger jobs.
     pub fn engine(&self) -> Engine {
         self.inside.engine.clone()
+    }
+
+    /// What the executors of an app show us, and we them.
+    pub fn token_of(&self, app: &str) -> Option<Secret> {
+        self.inside.tokens.outgoing(self.inside.directory.app_named(app)?)
     }
 
     /// Who is there.
@@ -189,7 +202,8 @@ impl Inside {
             store: database.clone(),
             router: directory.clone(),
             dispatch: Arc::new(dispatch),
-            alarms: Arc::new(LogOnly),
+            alarms: Arc::new(Alerts::new(database.clone(), settings.channels.clone())),
+            observer: metrics.clone(),
             options: engine::Options { keep_runs: settings.keep_runs, ..Default::default() },
         });
         Ok(Inside { database, engine, directory, keeper, tokens, outbound, metrics })
@@ -216,19 +230,23 @@ async fn prepare(database: &dyn Database, settings: &Settings) -> Result<Option<
         expires_at: None,
     };
     database.add_token(&row).await?;
-    Ok(Some(FirstStart { app: spec.name, token }))
+    Ok(Some(FirstStart { id: app, app: spec.name, token }))
+}
+
+/// A job to be seen running within a minute of the first start.
+fn sample_job(first: &FirstStart) -> JobSpec {
+    let each_ten_seconds = Schedule::fixed_rate(Timestamp::default(), Duration::from_secs(10));
+    let schedule = each_ten_seconds.expect("ten seconds are a period");
+    JobSpec {
+        key: Some("sample/hello".into()),
+        param: "world".into(),
+        author: "Tickwright".into(),
+        ..JobSpec::new(first.id, "Say hello", schedule, SAMPLE_HANDLER)
+    }
 }
 
 /// The app of a new database.
 pub const SAMPLE_APP: &str = "tickwright-sample";
 
-/// Where nobody else is told, the log is.
-struct LogOnly;
-
-#[async_trait::async_trait]
-impl Alarms for LogOnly {
-    async fn raise(&self, alert: &Alert) -> Result<(), String> {
-        tracing::error!(job = %alert.job, run = %alert.run, "{}", alert.message);
-        Ok(())
-    }
-}
+/// The handler of its sample job.
+pub const SAMPLE_HANDLER: &str = "hello";

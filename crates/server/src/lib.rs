@@ -4,6 +4,7 @@
 //! [`outbound`] that reaches them, and the doors through which executors, tools and people come in. A door parses, calls
 //! and renders; rules about jobs live in the engine.
 
+pub mod alerts;
 mod centre;
 mod dispatch;
 mod doors;
@@ -13,5 +14,5 @@ mod metrics;
 pub mod outbound;
 mod settings;
 
-pub use centre::{Centre, FirstStart, SAMPLE_APP, StartError};
+pub use centre::{Centre, FirstStart, SAMPLE_APP, SAMPLE_HANDLER, StartError};
 pub use settings::Settings;

@@ -1,17 +1,24 @@
 //! What the centre counts, for Prometheus.
 
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
-use engine::{Outcome, Receipt, Status};
+use engine::{Observer, Outcome, Receipt, Status};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 /// Counters and gauges of one centre.
 pub struct Metrics {
     registry: Registry,
+    lateness: Histogram,
+    claims: Histogram,
+    completions: Histogram,
+    claimed: Counter,
+    completed: Counter,
     sent: Family<As, Counter>,
     reported: Family<As, Counter>,
     ready: Gauge,
@@ -32,6 +39,11 @@ impl Metrics {
     pub fn new() -> Self {
         let metrics = Metrics {
             registry: Registry::with_prefix("tickwright"),
+            lateness: Histogram::new(SECONDS),
+            claims: Histogram::new(SECONDS),
+            completions: Histogram::new(SECONDS),
+            claimed: Counter::default(),
+            completed: Counter::default(),
             sent: Family::default(),
             reported: Family::default(),
             ready: Gauge::default(),
@@ -45,6 +57,20 @@ impl Metrics {
 
     fn registered(mut self) -> Self {
         let registry = &mut self.registry;
+        let times = [
+            ("lateness", "How long after its due time a run left for its executor", &self.lateness),
+            ("claim", "How long claims took that brought runs, their commits included", &self.claims),
+            (
+                "completion",
+                "How long it took to write down ends of runs, the commits included",
+                &self.completions,
+            ),
+        ];
+        for (name, help, histogram) in times {
+            registry.register_with_unit(name, help, Unit::Seconds, histogram.clone());
+        }
+        registry.register("runs_claimed", "Runs claimed by this node", self.claimed.clone());
+        registry.register("runs_completed", "Runs whose ends this node wrote down", self.completed.clone());
         registry.register("sent", "Runs handed to executors, by their answer", self.sent.clone());
         registry.register("results", "Results that executors reported", self.reported.clone());
         registry.register("ready", "Whether this node may claim work", self.ready.clone());
@@ -99,8 +125,27 @@ impl Metrics {
     }
 }
 
+impl Observer for Metrics {
+    fn leaves(&self, late: Duration) {
+        self.lateness.observe(late.as_secs_f64());
+    }
+
+    fn claimed(&self, runs: usize, took: Duration) {
+        self.claims.observe(took.as_secs_f64());
+        self.claimed.inc_by(runs as u64);
+    }
+
+    fn completed(&self, runs: usize, took: Duration) {
+        self.completions.observe(took.as_secs_f64());
+        self.completed.inc_by(runs as u64);
+    }
+}
+
 impl Default for Metrics {
     fn default() -> Self {
         Metrics::new()
     }
 }
+
+/// Where times are told apart: milliseconds are our promise, seconds are trouble.
+const SECONDS: [f64; 12] = [0.001, 0.002, 0.005, 0.010, 0.020, 0.050, 0.100, 0.250, 0.500, 1.0, 5.0, 60.0];

@@ -2,10 +2,12 @@
 //! line; past here nothing is "maybe valid".
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cron::Zone;
 
+use crate::alerts::Channel;
 use crate::executors::Key;
 use crate::outbound::{Cidr, Secret, Trust};
 
@@ -34,6 +36,10 @@ pub struct Settings {
     pub call_timeout: Duration,
     /// Whose certificates are believed when an executor listens with https.
     pub trust: Trust,
+    /// By which people are told of failures.
+    pub channels: Vec<Arc<dyn Channel>>,
+    /// A new database gets a job that greets, for an executor with the handler [`SAMPLE_HANDLER`](crate::SAMPLE_HANDLER).
+    pub sample_job: bool,
     /// How long runs and their logs are kept.
     pub keep_runs: Duration,
 }

@@ -54,8 +54,8 @@ fn limit(max: usize) -> Value {
 
 async fn changed_jobs(s: &mut dyn Session, max: usize) -> Result<Vec<i64>, SessionError> {
     let sql = "SELECT j.id FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE t.job_id IS NULL \
-               OR (j.trigger_status = 1 AND j.trigger_next_time <> COALESCE(t.next_ms, 0)) \
-               OR (j.trigger_status <> 1 AND t.next_ms IS NOT NULL) ORDER BY j.id LIMIT ?";
+               OR (j.trigger_status <> 0 AND j.trigger_next_time <> COALESCE(t.next_ms, 0)) \
+               OR (j.trigger_status = 0 AND t.next_ms IS NOT NULL) ORDER BY j.id LIMIT ?";
     let rows = s.query(sql, &[limit(max)], Lock::None).await?;
     rows.into_iter().map(|row| row.read().int()).collect()
 }

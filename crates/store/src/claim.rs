@@ -1,7 +1,7 @@
 //! One node takes what is due: jobs whose claim time has come, and runs that wait.
 //!
 //! Who fires an instant is decided by the compare-and-set on the job's old next time in XXL-JOB's own row. Locks that
-//! are skipped spread the work; none of this waits for another claim.
+//! are skipped spread the work; none of this waits for another claim, except beside Java admins, whose lock it then takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use engine::policy::Target;
 use engine::{
     Assignment, Claim, Disposition, Fire, Job, JobId, LOOK_AHEAD, NextFire, Node, Order, Outcome, Plan,
-    Planner, Run, RunEvent, RunId, RunState, Shard, Slots,
+    Planner, Run, RunEvent, RunId, RunState, Shard, Slots, StoreError,
 };
 use timer::Timestamp;
 
@@ -30,6 +30,7 @@ pub async fn claim_due(
     max: usize,
     planner: &dyn Planner,
 ) -> Result<Claim, SessionError> {
+    take_turn(s, tables).await?;
     nodes::check_alive(s, node, now).await?;
     let (ids, more) = take_due(s, now, slots, max).await?;
     let mut found = jobs::load(s, tables, &ids).await?;
@@ -58,6 +59,23 @@ pub async fn claim_due(
         claim.next_at = next_claim(s, now).await?;
     }
     Ok(claim)
+}
+
+/// Java admins move jobs on under this lock; while there may be any, so do we. It comes before everything else that a
+/// claim reads, as it does with them.
+async fn take_turn(s: &mut dyn Session, tables: &Tables) -> Result<(), SessionError> {
+    if !tables.beside_java {
+        return Ok(());
+    }
+    let sql = "SELECT lock_name FROM xxl_job_lock WHERE lock_name = 'schedule_lock'";
+    match s.query(sql, &[], Lock::Wait).await?.is_empty() {
+        false => Ok(()),
+        // Without the row nobody has the lock, and everybody believes to.
+        true => Err(StoreError::Schema(
+            "xxl_job_lock has no row `schedule_lock`; insert it, so that this node and Java admins take turns".into(),
+        )
+        .into()),
+    }
 }
 
 /// The jobs whose time has come, locked, and whether there are more.
@@ -134,7 +152,7 @@ async fn advance(s: &mut dyn Session, due: &[Stored], plans: &[Plan]) -> Result<
         let old: Value = stored.job.next_fire_at.map_or(0.into(), Value::from);
         let (next, claim) = jobs::next_columns(plan.next);
         shadows.push(vec![id.clone(), next.into(), claim.into()]);
-        let row = vec![id, old.clone(), 1.into(), old, next.map_or(0.into(), Value::from)];
+        let row = vec![id, old.clone(), stored.status.into(), old, next.map_or(0.into(), Value::from)];
         match plan.next {
             NextFire::Never => stopped.push(row),
             NextFire::At { .. } | NextFire::AfterRun => moved.push(row),

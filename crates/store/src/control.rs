@@ -395,7 +395,7 @@ pub async fn move_past(
     run: &Run,
     next: NextFire,
 ) -> Result<(), SessionError> {
-    let sql = "SELECT trigger_next_time FROM xxl_job_info WHERE id = ? AND trigger_status = 1";
+    let sql = "SELECT trigger_next_time FROM xxl_job_info WHERE id = ? AND trigger_status <> 0";
     let rows = s.query(sql, &[job.id.0.into()], Lock::Wait).await?;
     let next_fire_at = rows.into_iter().next().map(|row| row.read().instant()).transpose()?;
     let Some(from) =

@@ -23,7 +23,19 @@ pub struct Stored {
     pub shadow: Option<Option<Timestamp>>,
     /// The fire that its running run belongs to, where it has one place.
     pub holder_fire: Option<RunId>,
+    /// Its `trigger_status`: [`STOPPED`], [`STARTED`] or [`STARTED_HERE`].
+    pub status: i64,
 }
+
+/// The job's schedule does not fire.
+pub const STOPPED: i64 = 0;
+
+/// It does.
+pub const STARTED: i64 = 1;
+
+/// It does, and no Java admin can know when: the schedule is one that only we understand. Java admins neither fire nor stop
+/// such a job, they see it as stopped.
+pub const STARTED_HERE: i64 = 2;
 
 impl Stored {
     /// Whether our row says what XXL-JOB's does.
@@ -123,7 +135,8 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
     let author = row.text()?;
     let (glue_type, glue_source) = (row.text()?, row.text()?);
     let edited_at = row.maybe_text()?.and_then(|text| tables.wall.instant(&text)).unwrap_or_default();
-    let enabled = row.int()? == 1;
+    let status = row.int()?;
+    let enabled = status != STOPPED;
     let next = row.int()?;
     let next_fire_at = (enabled && next > 0).then(|| Timestamp::from_millis(next));
 
@@ -173,7 +186,7 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
         author,
     };
     let job = Job { id, spec, enabled, next_fire_at, revision, running: None, waiting: 0, problem };
-    Ok(Stored { job, shadow: has_own_row.then_some(shadow), holder_fire: None })
+    Ok(Stored { job, shadow: has_own_row.then_some(shadow), holder_fire: None, status })
 }
 
 // ── Schedules ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -471,9 +484,15 @@ pub async fn lock(s: &mut dyn Session, ids: &[i64], lock: Lock) -> Result<Vec<i6
 /// Says when a job is next to fire and to be claimed, in XXL-JOB's row and ours. `Never` stops it.
 pub async fn set_next(s: &mut dyn Session, id: JobId, next: NextFire) -> Result<(), SessionError> {
     let (fire_at, claim_at) = next_columns(next);
-    let enabled = i64::from(next != NextFire::Never);
-    let sql = "UPDATE xxl_job_info SET trigger_status = ?, trigger_next_time = ? WHERE id = ?";
-    s.execute(sql, &[enabled.into(), fire_at.map_or(0.into(), Value::from), id.0.into()]).await?;
+    let (status, status_here) = match next {
+        NextFire::Never => (STOPPED, STOPPED),
+        NextFire::At { .. } | NextFire::AfterRun => (STARTED, STARTED_HERE),
+    };
+    let sql = "UPDATE xxl_job_info SET trigger_status = CASE WHEN EXISTS (SELECT 1 FROM tw_job t \
+               WHERE t.job_id = xxl_job_info.id AND t.schedule_kind IS NOT NULL) THEN ? ELSE ? END, \
+               trigger_next_time = ? WHERE id = ?";
+    s.execute(sql, &[status_here.into(), status.into(), fire_at.map_or(0.into(), Value::from), id.0.into()])
+        .await?;
     let sql = "UPDATE tw_job SET next_ms = ?, claim_ms = ? WHERE job_id = ?";
     s.execute(sql, &[fire_at.into(), claim_at.into(), id.0.into()]).await?;
     Ok(())
@@ -487,7 +506,7 @@ pub async fn rearm(
     claim_at: Timestamp,
 ) -> Result<(), SessionError> {
     let sql = "UPDATE xxl_job_info SET trigger_next_time = ? \
-               WHERE id = ? AND trigger_status = 1 AND trigger_next_time = 0";
+               WHERE id = ? AND trigger_status <> 0 AND trigger_next_time = 0";
     if s.execute(sql, &[fire_at.into(), job.0.into()]).await? > 0 {
         let sql = "UPDATE tw_job SET next_ms = ?, claim_ms = ? WHERE job_id = ?";
         s.execute(sql, &[fire_at.into(), claim_at.into(), job.0.into()]).await?;

@@ -19,6 +19,7 @@ mod control;
 #[cfg(feature = "conformance")]
 pub mod faults;
 mod jobs;
+mod lifeline;
 mod moves;
 mod mysql;
 mod nodes;
@@ -94,12 +95,27 @@ pub struct Options {
     /// SQLite: several processes of this machine use the file. Each transaction then waits for the others', and a
     /// process that died is noticed only when its lease ends. Default: no.
     pub shared: bool,
-    /// MySQL, PostgreSQL: at most so many connections. Default: 8.
+    /// MySQL, PostgreSQL: at most so many connections, and one more for the lifeline. Default: 8.
     pub connections: u32,
+    /// Whether Java admins of XXL-JOB work with the same database. Default: [`JavaAdmins::Auto`].
+    pub java_admins: JavaAdmins,
+}
+
+/// Whether Java admins of XXL-JOB work with the same database: then each claim takes the lock that they take, and all
+/// admins claim one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JavaAdmins {
+    /// If XXL-JOB's tables were there before us.
+    #[default]
+    Auto,
+    /// They do, or may at any time.
+    Beside,
+    /// They do not, and will not: nodes claim side by side.
+    None,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { zone: Zone::system(), shared: false, connections: 8 }
+        Options { zone: Zone::system(), shared: false, connections: 8, java_admins: JavaAdmins::Auto }
     }
 }

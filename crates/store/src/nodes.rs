@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{Heartbeat, Joined, Node, Outcome, Peer, RunState, StoreError};
+use engine::{Heartbeat, Joined, LifelineId, Node, Outcome, Peer, RunState, StoreError};
 use timer::Timestamp;
 
 use crate::jobs;
@@ -10,7 +10,12 @@ use crate::runs::{self, Closing};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
-pub async fn join(s: &mut dyn Session, name: &str, lease: Duration) -> Result<Joined, SessionError> {
+pub async fn join(
+    s: &mut dyn Session,
+    name: &str,
+    lease: Duration,
+    lifeline: Option<LifelineId>,
+) -> Result<Joined, SessionError> {
     if name.is_empty() || name.chars().count() > NAME_MAX || name.contains('\0') {
         return Err(StoreError::Invalid(format!("a node's name has 1 to {NAME_MAX} characters")).into());
     }
@@ -23,17 +28,40 @@ pub async fn join(s: &mut dyn Session, name: &str, lease: Duration) -> Result<Jo
     // Lives that left are not remembered, but they all began earlier.
     let epoch = earlier.map_or(now.as_millis(), |epoch| now.as_millis().max(epoch + 1));
     s.execute("UPDATE tw_node SET fenced = 1 WHERE name = ?", &[name.into()]).await?;
-    let columns = ["name", "epoch", "lease_until_ms", "fenced", "joined_ms", "version_text"];
+    let columns =
+        ["name", "epoch", "lease_until_ms", "fenced", "lifeline", "depends", "joined_ms", "version_text"];
     let row = vec![
         name.into(),
         epoch.into(),
         (now + lease).into(),
+        Value::Int(0),
+        lifeline.map(|lifeline| lifeline.0).into(),
         Value::Int(0),
         now.into(),
         env!("CARGO_PKG_VERSION").into(),
     ];
     s.insert(Columns { table: "tw_node", keys: &[], columns: &columns }, vec![row]).await?;
     Ok(Joined { node: Node { name: name.to_owned(), epoch }, now })
+}
+
+/// The lifelines that earlier lives of this name had, where their leases have not ended.
+pub async fn earlier_lifelines(s: &mut dyn Session, name: &str) -> Result<Vec<LifelineId>, SessionError> {
+    let now = s.now().await?;
+    let sql = "SELECT lifeline FROM tw_node WHERE name = ? AND lifeline IS NOT NULL AND lease_until_ms > ?";
+    let rows = s.query(sql, &[name.into(), now.into()], Lock::None).await?;
+    rows.into_iter().map(|row| row.read().int().map(LifelineId)).collect()
+}
+
+/// The leases of earlier lives of this name end now: their processes have ended.
+pub async fn end_leases(s: &mut dyn Session, name: &str, broken: &[LifelineId]) -> Result<(), SessionError> {
+    let now = s.now().await?;
+    let sql = "UPDATE tw_node SET lease_until_ms = ? WHERE name = ? AND lifeline IN ? AND lease_until_ms > ?";
+    s.execute(sql, &[now.into(), name.into(), ids(broken), now.into()]).await?;
+    Ok(())
+}
+
+fn ids(lifelines: &[LifelineId]) -> Value {
+    Value::Ids(lifelines.iter().map(|lifeline| lifeline.0).collect())
 }
 
 /// What the column holds.
@@ -68,6 +96,41 @@ pub async fn fence(s: &mut dyn Session, node: &Node) -> Result<bool, SessionErro
         Some(row) => Ok(row.read().int()? != 0),
         None => Ok(true),
     }
+}
+
+pub async fn depend_on(
+    s: &mut dyn Session,
+    node: &Node,
+    lifeline: Option<LifelineId>,
+) -> Result<(), SessionError> {
+    let sql = "UPDATE tw_node SET lifeline = COALESCE(?, lifeline), depends = ? \
+               WHERE name = ? AND epoch = ? AND fenced = 0";
+    let depends = i64::from(lifeline.is_some());
+    let lifeline = lifeline.map(|lifeline| lifeline.0);
+    let life = [lifeline.into(), depends.into(), node.name.as_str().into(), node.epoch.into()];
+    match s.execute(sql, &life).await? {
+        0 => Err(StoreError::Fenced(node.clone()).into()),
+        _ => Ok(()),
+    }
+}
+
+pub async fn fence_broken(s: &mut dyn Session, broken: &[LifelineId]) -> Result<Vec<Node>, SessionError> {
+    if broken.is_empty() {
+        return Ok(Vec::new());
+    }
+    let now = s.now().await?;
+    // A lease that has ended already ended when it said.
+    let sql = "UPDATE tw_node SET fenced = 1, \
+               lease_until_ms = CASE WHEN lease_until_ms > ? THEN ? ELSE lease_until_ms END \
+               WHERE fenced = 0 AND depends = 1 AND lifeline IN ?";
+    s.execute(sql, &[now.into(), now.into(), ids(broken)]).await?;
+    let sql = "SELECT name, epoch FROM tw_node WHERE fenced = 1 AND depends = 1 AND lifeline IN ?";
+    let rows = s.query(sql, &[ids(broken)], Lock::None).await?;
+    let node = |row: crate::session::Row| {
+        let mut row = row.read();
+        Ok(Node { name: row.text()?, epoch: row.int()? })
+    };
+    rows.into_iter().map(node).collect()
 }
 
 pub async fn leave(s: &mut dyn Session, tables: &Tables, node: &Node) -> Result<(), SessionError> {

@@ -5,13 +5,13 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use engine::StoreError;
+use engine::{LifelineId, StoreError};
 use sqlx::error::DatabaseError;
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::{Connection, Database, Pool};
 use tokio::sync::watch;
 
-use crate::session::{SessionError, Value};
+use crate::session::{Row, SessionError, Value};
 
 /// A kind of server, as far as its ways are its own.
 pub trait Server: Database {
@@ -21,8 +21,23 @@ pub trait Server: Database {
         sql: &'static str,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
+    /// Runs a query whose columns are all numbers.
+    fn numbers(
+        connection: &mut Self::Connection,
+        sql: String,
+    ) -> impl Future<Output = Result<Vec<Row>, sqlx::Error>> + Send;
+
     /// What an error that the server has sent means.
     fn fault(error: &dyn DatabaseError) -> Fault;
+
+    /// The server's number for the connection that asks.
+    const CONNECTION_NUMBER: &'static str;
+
+    /// Whether nobody holds the lock of the lifeline `n.lifeline`.
+    const IS_FREE: &'static str;
+
+    /// Takes the lock of a lifeline for as long as the connection lasts; 1 if that worked.
+    fn hold(lifeline: LifelineId) -> String;
 }
 
 /// What an error of the server means for whoever met it.

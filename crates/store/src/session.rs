@@ -4,7 +4,7 @@
 //! databases is how rows are written many at a time and how they are locked, and that stays behind this trait.
 
 use async_trait::async_trait;
-use engine::StoreError;
+use engine::{LifelineId, Lifelines, StoreError};
 use timer::Timestamp;
 
 use crate::schema::Schema;
@@ -21,6 +21,16 @@ pub trait Backend: Send + Sync + 'static {
     /// Its clock, where that can be read without asking it: SQLite's is this process's.
     fn clock(&self) -> Option<Timestamp> {
         None
+    }
+
+    /// Confirms this process's lifeline, or opens it; none where there can be none.
+    async fn lifelines(&self) -> Result<Option<Lifelines>, SessionError> {
+        Ok(None)
+    }
+
+    /// Which of these lifelines are broken, as far as this process's can tell.
+    async fn broken(&self, _lifelines: &[LifelineId]) -> Result<Vec<LifelineId>, SessionError> {
+        Ok(Vec::new())
     }
 }
 

@@ -7,15 +7,15 @@ use async_trait::async_trait;
 use cron::Zone;
 use engine::{
     Abandoned, Alert, AppId, CancelAnswer, Claim, Control, Controlled, Ender, Ending, Heartbeat,
-    HistoryEntry, Job, JobId, JobSpec, Joined, Move, Moved, Node, Order, Planner, Retention, Run, RunId,
-    RunRecord, Slots, Store, StoreError, Trigger, Verdict, Watched,
+    HistoryEntry, Job, JobId, JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines, Move, Moved, Node,
+    Order, Planner, Retention, Run, RunId, RunRecord, Slots, Store, StoreError, Trigger, Verdict, Watched,
 };
 use timer::Timestamp;
 
 use crate::schema::Schema;
 use crate::session::{Backend, Session, SessionError};
 use crate::wall::Wall;
-use crate::{Options, adopt, alerts, claim, complete, control, moves, nodes, prune, read};
+use crate::{JavaAdmins, Options, adopt, alerts, claim, complete, control, moves, nodes, prune, read};
 
 /// A store in a SQL database.
 pub struct SqlStore<B> {
@@ -31,6 +31,8 @@ pub struct Tables {
     pub wall: Wall,
     /// Of cron jobs that name none.
     pub zone: Zone,
+    /// Java admins may be working with the same tables.
+    pub beside_java: bool,
 }
 
 /// Runs the steps, an expression of the session `$s`, in a transaction; repeats it all after a collision. A macro,
@@ -58,11 +60,14 @@ pub(crate) use transaction;
 
 impl<B: Backend> SqlStore<B> {
     pub(crate) fn new(backend: B, options: &Options) -> Self {
-        let tables = Tables {
-            schema: backend.schema().clone(),
-            wall: Wall::new(&options.zone),
-            zone: options.zone.clone(),
+        let schema = backend.schema().clone();
+        let beside_java = match options.java_admins {
+            JavaAdmins::Auto => schema.was_xxl_jobs(),
+            JavaAdmins::Beside => true,
+            JavaAdmins::None => false,
         };
+        let tables =
+            Tables { schema, beside_java, wall: Wall::new(&options.zone), zone: options.zone.clone() };
         SqlStore {
             backend,
             tables,
@@ -74,6 +79,19 @@ impl<B: Backend> SqlStore<B> {
     /// Declares every life over, for a database that nobody else can have open.
     pub(crate) async fn end_all_lives(&self) -> Result<(), StoreError> {
         transaction!(self, s => nodes::end_all_lives(s))
+    }
+
+    /// A process that is started again need not wait for the lease it had before: names belong to one process at a time,
+    /// so where the lifeline of an earlier life is broken, that process is dead.
+    async fn end_earlier_leases(&self, name: &str) -> Result<(), StoreError> {
+        let earlier: Vec<LifelineId> = transaction!(self, s => nodes::earlier_lifelines(s, name))?;
+        let broken = self.backend.broken(&earlier).await.map_err(surfaced)?;
+        if broken.is_empty() {
+            return Ok(());
+        }
+        // Should it be alive all the same, it has stopped sending by then, if others depended on that.
+        tokio::time::sleep(LIFELINE_GRACE).await;
+        transaction!(self, s => nodes::end_leases(s, name, &broken))
     }
 
     pub(crate) async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
@@ -145,7 +163,25 @@ pub fn surfaced(error: SessionError) -> StoreError {
 #[async_trait]
 impl<B: Backend> Store for SqlStore<B> {
     async fn join(&self, name: &str, lease: Duration) -> Result<Joined, StoreError> {
-        transaction!(self, s => nodes::join(s, name, lease))
+        // A life can do without, by its lease alone.
+        let lifeline = self.backend.lifelines().await.ok().flatten().map(|lifelines| lifelines.own);
+        let joined = transaction!(self, s => nodes::join(s, name, lease, lifeline))?;
+        if lifeline.is_some() {
+            self.end_earlier_leases(name).await?;
+        }
+        Ok(joined)
+    }
+
+    async fn lifelines(&self) -> Result<Option<Lifelines>, StoreError> {
+        self.backend.lifelines().await.map_err(surfaced)
+    }
+
+    async fn depend_on(&self, node: &Node, lifeline: Option<LifelineId>) -> Result<(), StoreError> {
+        transaction!(self, s => nodes::depend_on(s, node, lifeline))
+    }
+
+    async fn fence_broken(&self, broken: &[LifelineId]) -> Result<Vec<Node>, StoreError> {
+        transaction!(self, s => nodes::fence_broken(s, broken))
     }
 
     async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<Heartbeat, StoreError> {

@@ -8,11 +8,14 @@ use std::time::Duration;
 use cron::{Cron, DstRule, Schedule, Zone};
 use engine::policy::Target;
 use engine::{
-    AppId, Assignment, Control, Ender, Ending, Fire, FollowUps, Job, JobId, JobSpec, LOOK_AHEAD, NextFire,
-    Origin, Outcome, Plan, Planner, Run, Slots, Store, StoreError, Verdict,
+    AppId, Assignment, Control, Ender, Ending, Fire, FollowUps, Job, JobId, JobSpec, LOOK_AHEAD, Language,
+    NextFire, Origin, Outcome, Plan, Planner, Run, Slots, Store, StoreError, Verdict,
 };
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, Row, raw_sql};
-use tickwright_store::{MySqlStore, Options, PostgresStore};
+use tickwright_store::{
+    Access, Addresses, AppSpec, JobFilter, MySqlStore, Options, Page, Password, PostgresStore, Records,
+    Registration, Rights, RunFilter, RunStatus,
+};
 use timer::Timestamp;
 
 // ── XXL-JOB's generations ───────────────────────────────────────────────────────────────────────────────────────
@@ -184,6 +187,9 @@ async fn take_over(generation: &Generation, database: &Database) {
     assert_eq!(definitions(&mut xxl).await, before, "{}: nothing is altered", generation.name);
     adopted_jobs_fire(generation, &store, &mut xxl, due).await;
     jobs_are_edited_within_what_the_columns_hold(generation, &store, &mut xxl).await;
+    executors_register_as_with_a_java_admin(generation, &store, &mut xxl).await;
+    people_keep_the_passwords_that_java_admins_know(&store, &mut xxl).await;
+    scripts_and_reports_are_written_as_java_admins_do(generation, &store, &mut xxl).await;
     drop(store);
 
     assert_eq!(definitions(&mut xxl).await, before, "{}: nothing was altered", generation.name);
@@ -299,6 +305,137 @@ async fn jobs_are_edited_within_what_the_columns_hold(
         "SELECT trigger_status, glue_type, glue_updatetime IS NULL FROM xxl_job_info WHERE id = {created}"
     );
     assert_eq!(line(xxl, &sql).await, ["1", "BEAN", "0"]);
+}
+
+async fn executors_register_as_with_a_java_admin(
+    generation: &Generation,
+    store: &MySqlStore,
+    xxl: &mut MySqlConnection,
+) {
+    let java = "INSERT INTO xxl_job_registry (registry_group, registry_key, registry_value, update_time) \
+                VALUES ('EXECUTOR', 'billing', 'http://j:1/', '2000-01-01 00:00:00')";
+    run(xxl, java).await;
+    if generation.registry.contains(", KEY") {
+        run(xxl, java).await;
+    }
+    let beat = |address: &str| Registration { app: "billing".into(), address: address.into() };
+    let beats = [beat("http://j:1/"), beat("http://b:1/"), beat("HTTP://B:1/")];
+    assert_eq!(store.register(&beats).await, Ok(vec![false, true, false]), "{}", generation.name);
+    assert_eq!(store.register(&beats).await, Ok(vec![false, false, false]), "{}", generation.name);
+    let fresh =
+        "SELECT COUNT(DISTINCT registry_value), MIN(update_time) > '2020-01-01' FROM xxl_job_registry";
+    assert_eq!(line(xxl, fresh).await, ["2", "1"]);
+    let hour_ago = mysql_now(xxl).await - Duration::from_secs(3_600);
+    let seen: Vec<String> = store
+        .registrations(hour_ago)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|seen| seen.registration.address)
+        .collect();
+    assert_eq!(seen, ["http://b:1/", "http://j:1/"]);
+    assert_eq!(
+        store.publish_addresses(&[(AppId(1), vec!["http://j:1/".into(), "http://b:1/".into()])]).await,
+        Ok(1)
+    );
+    let group = "SELECT app_name, address_type, address_list FROM xxl_job_group WHERE id = 1";
+    assert_eq!(line(xxl, group).await, ["billing", "0", "http://b:1/,http://j:1/"]);
+    assert_eq!(store.publish_addresses(&[(AppId(1), vec![])]).await, Ok(1));
+    assert_eq!(line(xxl, group).await, ["billing", "0", "NULL"]);
+    let long: Vec<String> = (0..100).map(|port| format!("http://10.0.0.1:{port}/")).collect();
+    let fits = !generation.group.contains("varchar(512)");
+    assert_eq!(store.publish_addresses(&[(AppId(1), long)]).await, Ok(usize::from(fits)));
+    assert!(store.unregister("billing", "http://j:1/").await.unwrap());
+    assert_eq!(line(xxl, "SELECT registry_value FROM xxl_job_registry").await, ["http://b:1/"]);
+
+    let by_hand = Addresses::Manual(vec!["http://m:1/".into()]);
+    let spec = AppSpec { name: "ledger".into(), title: "Twelve chars".into(), addresses: by_hand };
+    let ledger = store.create_app(&spec).await.unwrap();
+    assert_eq!(store.app(ledger).await.unwrap().unwrap().spec, spec);
+    let wordy = AppSpec { title: "Thirteen char".into(), ..spec };
+    let fits = !generation.group.contains("varchar(12)");
+    assert_eq!(store.update_app(ledger, &wordy).await.is_ok(), fits, "{}", generation.name);
+    assert!(store.delete_app(ledger).await.unwrap());
+    if generation.group.contains("access_token") {
+        run(xxl, "UPDATE xxl_job_group SET access_token = 'secret' WHERE id = 1").await;
+        assert_eq!(store.app(AppId(1)).await.unwrap().unwrap().access_token.as_deref(), Some("secret"));
+    }
+}
+
+async fn people_keep_the_passwords_that_java_admins_know(store: &MySqlStore, xxl: &mut MySqlConnection) {
+    let md5 = "e10adc3949ba59abbe56e057f20f883e";
+    run(
+        xxl,
+        &format!(
+            "INSERT INTO xxl_job_user (username, password, role, permission) VALUES ('ada', '{md5}', 0, '1,x,7')"
+        ),
+    )
+    .await;
+    assert!(!store.create_first_admin("admin", "hash").await.unwrap(), "somebody can sign in already");
+    let ada = async || store.user_by_name("ada").await.unwrap().unwrap();
+    let found = ada().await;
+    assert_eq!(found.password, Password::Legacy(md5.into()));
+    assert_eq!(found.access.rights(AppId(7)), Rights::MEMBER, "all but writing scripts");
+    assert!(!store.upgrade_password(found.id, "another", "hash").await.unwrap());
+    assert!(store.upgrade_password(found.id, md5, "hash").await.unwrap());
+    assert_eq!(ada().await.password, Password::Hashed("hash".into()));
+    let row = "SELECT password, permission FROM xxl_job_user WHERE username = 'ada'";
+    assert_eq!(line(xxl, row).await, [md5, "1,x,7"]);
+
+    let mut access = ada().await.access;
+    access.grants.insert(AppId(7), Rights::ALL);
+    access.grants.insert(AppId(9), Rights::VIEW);
+    assert!(store.update_user(found.id, &access).await.unwrap());
+    assert_eq!(line(xxl, row).await, [md5, "1,7"], "a right to view is not one that Java admins know");
+    assert_eq!(ada().await.access, access);
+    // A Java admin changes both.
+    run(xxl, "UPDATE xxl_job_user SET password = 'other', permission = '1' WHERE username = 'ada'").await;
+    let found = ada().await;
+    assert_eq!(found.password, Password::Legacy("other".into()));
+    assert_eq!(found.access.rights(AppId(7)), Rights::NONE);
+    assert_eq!(found.access.rights(AppId(9)), Rights::VIEW);
+
+    let made = store.create_user("made-here", "hash", &access).await.unwrap();
+    let row = "SELECT password, role, permission FROM xxl_job_user WHERE username = 'made-here'";
+    assert_eq!(line(xxl, row).await, ["!", "0", "1,7"]);
+    assert!(store.set_password_hash(made, "hash 2", None).await.unwrap());
+    assert_eq!(line(xxl, row).await, ["!", "0", "1,7"]);
+    let crowded = Access { grants: (100..200).map(|app| (AppId(app), Rights::ALL)).collect(), ..access };
+    assert!(matches!(store.update_user(made, &crowded).await, Err(StoreError::Invalid(_))));
+    assert!(store.delete_user(made).await.unwrap());
+}
+
+async fn scripts_and_reports_are_written_as_java_admins_do(
+    generation: &Generation,
+    store: &MySqlStore,
+    xxl: &mut MySqlConnection,
+) {
+    store.save_script(JobId(2), Language::Shell, "echo 好", "first").await.unwrap();
+    assert_eq!(
+        line(xxl, "SELECT glue_type, glue_source, glue_remark FROM xxl_job_logglue").await,
+        ["GLUE_SHELL", "echo 好", "first"]
+    );
+    assert_eq!(
+        line(
+            xxl,
+            "SELECT i.glue_source, i.glue_updatetime = g.update_time FROM xxl_job_info i, xxl_job_logglue g \
+                   WHERE i.id = 2"
+        )
+        .await,
+        ["echo 好", "1"]
+    );
+    let now = mysql_now(xxl).await;
+    assert!(store.refresh_report(now).await.unwrap());
+    let report =
+        "SELECT TIME(trigger_day), suc_count + fail_count + running_count > 0 FROM xxl_job_log_report";
+    assert_eq!(line(xxl, report).await, ["00:00:00", "1"], "{}", generation.name);
+    assert_eq!(store.report(now, now).await.unwrap().len(), 1);
+
+    let jobs = store.job_page(&JobFilter::default(), Page::first(100)).await.unwrap();
+    assert!(jobs.rows.iter().any(|row| row.job.id == JobId(3) && row.written_schedule.1 == "0 0 25 * * ?"));
+    let failed = RunFilter { job: Some(JobId(2)), status: Some(RunStatus::Failed), ..RunFilter::default() };
+    let page = store.run_page(&failed, Page::first(10)).await.unwrap();
+    assert_eq!(page.rows[0].result_message.as_deref(), Some("by Java"));
 }
 
 async fn edit(store: &MySqlStore, spec: &JobSpec) -> Result<(), StoreError> {

@@ -1,10 +1,10 @@
 //! Plays many seeds, or one with its trace.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
+use tickwright_tests::for_each;
 use tickwright_tests::sim::{Counts, Setup, simulate};
 
 /// Simulates clusters with everything that can go wrong, and checks what is promised.
@@ -45,35 +45,25 @@ fn play_one(seed: u64, traced: bool) -> bool {
 
 fn play_many(from: u64, seeds: u64) -> bool {
     let begun = Instant::now();
-    let next = AtomicU64::new(from);
     let total = Mutex::new(Counts::default());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= from + seeds {
-                        return;
-                    }
-                    let outcome = simulate(Setup { seed, ..Setup::default() });
-                    for violation in outcome.violations.iter().take(3) {
-                        println!("\rseed {seed}: {} is broken: {}", violation.promise, violation.evidence);
-                    }
-                    let mut total = total.lock().expect("no holder of this lock panics");
-                    total.add(&outcome.counts);
-                    if total.seeds % 50 == 0 {
-                        eprint!(
-                            "\r{} of {seeds} seeds, {} fires, {} violations ",
-                            total.seeds, total.fires, total.violations
-                        );
-                    }
-                }
-            });
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    for_each(from, seeds, |seed| {
+        let outcome = simulate(Setup { seed, ..Setup::default() });
+        for violation in outcome.violations.iter().take(3) {
+            println!("\rseed {seed}: {} is broken: {}", violation.promise, violation.evidence);
         }
+        let mut total = total.lock().expect("no holder of this lock panics");
+        total.add(&outcome.counts);
+        if total.seeds % 50 == 0 {
+            eprint!(
+                "\r{} of {seeds} seeds, {} fires, {} violations ",
+                total.seeds, total.fires, total.violations
+            );
+        }
+        true
     });
     let total = total.into_inner().expect("no holder of this lock panics");
-    let cpu_hours = begun.elapsed().as_secs_f64() * threads as f64 / 3600.0;
+    let cpu_hours = begun.elapsed().as_secs_f64() * cores as f64 / 3600.0;
     let hours = total.lasted.as_secs_f64() / 3600.0;
     eprintln!();
     println!(

@@ -12,7 +12,7 @@ use super::clock::Ms;
 /// All that is known in the end.
 #[derive(Default)]
 pub struct Evidence {
-    /// Requests as they left a node, in this order.
+    /// The network's own journal: every request that left a node, in this order.
     pub attempts: Vec<Attempt>,
     /// The journals of all executors: what they received.
     pub received: Vec<Received>,
@@ -36,6 +36,8 @@ pub struct Evidence {
     pub troubles: Vec<Trouble>,
     /// Runs whose request, answer or probe the network or an executor spoilt.
     pub spoilt: BTreeSet<RunId>,
+    /// When lives of nodes ended in good order.
+    pub stopped: Vec<(usize, Ms)>,
     /// Alerts as they were delivered.
     pub alarms: Vec<(Ms, RunId)>,
     /// Endings that a commit holds, by run and what was said.
@@ -59,15 +61,32 @@ pub struct Violation {
     pub evidence: String,
 }
 
-/// A request as it left a node.
+/// A request, as the network saw it.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// When it left,
+    /// When it left its node,
     pub at: Ms,
-    /// when the node stopped waiting for the answer (if it lived to),
+    /// which that was,
+    pub node: usize,
+    /// when it stopped waiting for the answer (if it lived to),
     pub answered: Option<Ms>,
-    /// and what it was.
-    pub run: RunId,
+    /// what it was,
+    pub run: Facts,
+    /// and how far it came.
+    pub passage: Passage,
+}
+
+/// How far a request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// It is still on its way.
+    UnderWay,
+    /// An executor has it in its journal.
+    Arrived,
+    /// The network lost it.
+    Lost,
+    /// There was nobody where it was sent, or nobody to send it to.
+    Nobody,
 }
 
 /// A request as an executor received it.

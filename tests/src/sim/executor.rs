@@ -53,8 +53,10 @@ pub struct Task {
 pub enum Reaction {
     /// It has it (perhaps already).
     Accepted,
-    /// It will not, or nobody listens there.
+    /// It will not.
     Refused,
+    /// Nobody listens there.
+    Closed,
     /// Its machine is gone.
     Nothing,
 }
@@ -66,7 +68,7 @@ impl Executors {
             .map(|index| {
                 let mut dice = Dice::new(world.plan.seed, "executor", index);
                 Mutex::new(Executor {
-                    durable: dice.chance(0.5),
+                    durable: dice.chance(0.5) && !world.plan.embedded,
                     up: true,
                     since: 0,
                     incarnation: 0,
@@ -109,7 +111,7 @@ impl Executors {
         let (refuses, connects) =
             (executor.dice.chance(self.world.levels().refused), executor.dice.chance(0.5));
         if !executor.up {
-            return if connects { Reaction::Refused } else { Reaction::Nothing };
+            return if connects { Reaction::Closed } else { Reaction::Nothing };
         }
         let has_it = executor.running.contains_key(&id) || executor.unheard.contains_key(&id);
         let knows_it = has_it || executor.durable && executor.journal.contains(&id);
@@ -176,8 +178,9 @@ impl Executors {
                 }
                 let dice = &mut executor.dice;
                 let late = dice.chance(levels.late);
+                let any_node = dice.number(0, self.post.nodes() as i64 - 1) as usize;
                 (
-                    dice.number(0, self.post.nodes() as i64 - 1) as usize,
+                    if self.world.plan.embedded { index } else { any_node },
                     dice.millis(0, if late { 400 } else { 5 }),
                     dice.chance(levels.report_lost),
                     dice.chance(levels.report_lost),
@@ -242,6 +245,23 @@ impl Executors {
         } else {
             Probe::Denied
         }
+    }
+
+    /// Whether an executor has this run, or its result.
+    pub fn has(&self, index: usize, run: RunId) -> bool {
+        let executor = self.lock(index);
+        executor.running.contains_key(&run) || executor.unheard.contains_key(&run)
+    }
+
+    /// Whether it has any work, or a result that nobody has heard.
+    pub fn is_busy(&self, index: usize) -> bool {
+        let executor = self.lock(index);
+        !executor.running.is_empty() || !executor.unheard.is_empty()
+    }
+
+    /// Whether it is down.
+    pub fn is_down(&self, index: usize) -> bool {
+        !self.lock(index).up
     }
 
     /// Ends a run, if the executor has it.

@@ -270,7 +270,10 @@ struct WatchedEnder<'a> {
 
 impl Ender for WatchedEnder<'_> {
     fn follow(&self, job: &Job, run: &Run, outcome: &Outcome) -> FollowUps {
-        self.world.evidence().show(run);
+        // Of one that was lost only the log tells, which does not remember everything.
+        if run.state != RunState::Lost {
+            self.world.evidence().show(run);
+        }
         self.inner.follow(job, run, outcome)
     }
 }
@@ -338,15 +341,18 @@ impl Store for Faulty {
             self.gate.crash();
             std::future::pending::<()>().await;
         }
-        self.call(
-            "claim_due",
-            self.store.claim_due(node, now, slots, max, &planner),
-            |evidence, at, claim| {
-                self.check_clock(evidence, started, at, claim.orders.len());
-                self.claimed(evidence, at, &claim.orders, node);
-            },
-        )
-        .await
+        let claim = self
+            .call(
+                "claim_due",
+                self.store.claim_due(node, now, slots, max, &planner),
+                |evidence, at, claim| {
+                    self.check_clock(evidence, started, at, claim.orders.len());
+                    self.claimed(evidence, at, &claim.orders, node);
+                },
+            )
+            .await?;
+        self.world.write_rows(claim.orders.len()).await;
+        Ok(claim)
     }
 
     async fn claim_waiting(
@@ -382,6 +388,7 @@ impl Store for Faulty {
     }
 
     async fn move_runs(&self, moves: &[Move]) -> Result<Vec<Moved>, StoreError> {
+        self.world.write_rows(moves.len()).await;
         self.call("move_runs", self.store.move_runs(moves), |evidence, at, moved| {
             for (asked, moved) in moves.iter().zip(moved) {
                 self.world
@@ -401,21 +408,26 @@ impl Store for Faulty {
         ender: &dyn Ender,
     ) -> Result<Vec<Verdict>, StoreError> {
         let ender = WatchedEnder { inner: ender, world: &self.world };
-        self.call("complete", self.store.complete(now, endings, &ender), |evidence, at, verdicts| {
-            for (ending, verdict) in endings.iter().zip(verdicts) {
-                let (run, outcome) = (ending.run, &ending.outcome);
-                self.world.note(|| format!("n{} ends {run} as {outcome:?}: {verdict:?}", self.node));
-                if ending.version.is_none() {
-                    evidence.durable.insert((run, outcome.message().to_owned()));
+        let verdicts = self
+            .call("complete", self.store.complete(now, endings, &ender), |evidence, at, verdicts| {
+                for (ending, verdict) in endings.iter().zip(verdicts) {
+                    let (run, outcome) = (ending.run, &ending.outcome);
+                    self.world.note(|| format!("n{} ends {run} as {outcome:?}: {verdict:?}", self.node));
+                    if ending.version.is_none() {
+                        evidence.durable.insert((run, outcome.message().to_owned()));
+                    }
+                    if matches!(verdict, Verdict::Applied | Verdict::Late) {
+                        let late = *verdict == Verdict::Late;
+                        evidence.endings.push(Ended { at, run, outcome: outcome.clone(), late });
+                        evidence.state(at, run, state_of(outcome));
+                    }
                 }
-                if matches!(verdict, Verdict::Applied | Verdict::Late) {
-                    let late = *verdict == Verdict::Late;
-                    evidence.endings.push(Ended { at, run, outcome: outcome.clone(), late });
-                    evidence.state(at, run, state_of(outcome));
-                }
-            }
-        })
-        .await
+            })
+            .await?;
+        // A report that is repeated is read and found to be so.
+        let written = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Applied | Verdict::Late));
+        self.world.write_rows(written.count()).await;
+        Ok(verdicts)
     }
 
     async fn abandoned(&self, running: bool, max: usize) -> Result<Vec<Abandoned>, StoreError> {

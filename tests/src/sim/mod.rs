@@ -15,13 +15,16 @@ mod clock;
 mod dice;
 mod evidence;
 mod executor;
+mod farewell;
 mod faulty;
 mod nemesis;
 mod network;
 mod node;
+mod overload;
 mod plan;
 mod world;
 
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -31,6 +34,8 @@ use store::SqliteStore;
 
 pub use check::Counts;
 pub use evidence::Violation;
+pub use farewell::{Farewell, farewell};
+pub use overload::{LOAD_DROPS_AT, Served, overload};
 
 use client::Client;
 use clock::{Ms, START};
@@ -63,12 +68,7 @@ pub struct Outcome {
 
 /// Plays one seed.
 pub fn simulate(setup: Setup) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime without threads needs nothing");
-    runtime.block_on(async {
+    in_virtual_time(async {
         let world = Arc::new(World::new(Plan::new(setup.seed), setup.traced));
         world.note(|| format!("{:?}", world.plan));
         play(&world, setup.bugs).await;
@@ -82,16 +82,33 @@ pub fn simulate(setup: Setup) -> Outcome {
     })
 }
 
-async fn play(world: &Arc<World>, bugs: Bugs) {
-    let sqlite = SqliteStore::in_memory(Arc::new(world.clock.clone())).expect("memory is there");
-    let app = sqlite.ensure_app("app").await.expect("the store is empty");
-    let store: Arc<dyn Store> = Arc::new(sqlite);
-    let jobs = create_jobs(world, &*store, app).await;
+/// Runs it on a clock that jumps to whatever somebody waits for.
+fn in_virtual_time<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without threads needs nothing");
+    runtime.block_on(work)
+}
 
-    let post = Arc::new(Post::new(world.plan.nodes));
-    let executors = Arc::new(Executors::new(world.clone(), post.clone()));
-    let hosts: Vec<Arc<Host>> = (0..world.plan.nodes)
-        .map(|index| {
+/// All machines, none of them on yet.
+struct Cluster {
+    store: Arc<dyn Store>,
+    app: AppId,
+    post: Arc<Post>,
+    executors: Arc<Executors>,
+    hosts: Vec<Arc<Host>>,
+}
+
+impl Cluster {
+    async fn new(world: &Arc<World>, bugs: Bugs) -> Self {
+        let sqlite = SqliteStore::in_memory(Arc::new(world.clock.clone())).expect("memory is there");
+        let app = sqlite.ensure_app("app").await.expect("the store is empty");
+        let store: Arc<dyn Store> = Arc::new(sqlite);
+        let post = Arc::new(Post::new(world.plan.nodes));
+        let executors = Arc::new(Executors::new(world.clone(), post.clone()));
+        let host = |index| {
             Arc::new(Host {
                 index,
                 world: world.clone(),
@@ -102,15 +119,42 @@ async fn play(world: &Arc<World>, bugs: Bugs) {
                 clock: world.clock.another(),
                 bugs,
             })
-        })
-        .collect();
+        };
+        let hosts = (0..world.plan.nodes).map(host).collect();
+        Cluster { store, app, post, executors, hosts }
+    }
+
+    /// Creates jobs and has them started by the first node.
+    async fn start(&self, world: &Arc<World>, specs: Vec<engine::JobSpec>) -> Vec<JobId> {
+        for host in &self.hosts {
+            tokio::spawn(host.clone().run());
+        }
+        // They find each other.
+        world.sleep(Duration::from_secs(2)).await;
+        let mut jobs = Vec::new();
+        for spec in specs {
+            let job = self.store.create_job(&spec).await.expect("the job is right");
+            world.note(|| format!("job {job}: {spec:?}"));
+            world.evidence().jobs.insert(job, spec);
+            let started = self.post.ask(0, node::Request::Wish(job, evidence::Wish::Start)).await;
+            assert!(matches!(started, Some(Ok(_))), "nothing is in the way of starting job {job}");
+            jobs.push(job);
+        }
+        jobs
+    }
+}
+
+async fn play(world: &Arc<World>, bugs: Bugs) {
+    let Cluster { store, app, post, executors, hosts } = Cluster::new(world, bugs).await;
+    let jobs = create_jobs(world, &*store, app).await;
     for host in &hosts {
         tokio::spawn(host.clone().run());
         tokio::spawn(nemesis::break_node(host.clone()));
         tokio::spawn(nemesis::bend_clock(host.clone()));
     }
     tokio::spawn(nemesis::break_database(world.clone()));
-    for index in 0..world.plan.executors {
+    // Handlers in the nodes' own processes break with them.
+    for index in (0..world.plan.executors).filter(|_| !world.plan.embedded) {
         tokio::spawn(nemesis::break_executor(world.clone(), executors.clone(), index));
     }
     let over = Arc::new(AtomicBool::new(false));
@@ -152,16 +196,20 @@ async fn settle(world: &Arc<World>, store: &dyn Store, executors: &Executors, jo
         // Handlers that never end do so now, and the retries and children that follow them.
         executors.kill_all();
         world.sleep(Duration::from_secs(5)).await;
-        let mut open = 0;
-        for job in jobs {
-            let runs = all_runs(store, *job).await;
-            open += runs.iter().filter(|run| !run.state.is_over()).count();
-        }
-        if open == 0 && world.now() - begun > ALERTS_OUT {
+        if world.now() - begun > ALERTS_OUT && all_are_over(store, jobs).await {
             // The last to end may have an alert too.
             return world.sleep(Duration::from_secs(3)).await;
         }
     }
+}
+
+async fn all_are_over(store: &dyn Store, jobs: &[JobId]) -> bool {
+    for job in jobs {
+        if all_runs(store, *job).await.iter().any(|run| !run.state.is_over()) {
+            return false;
+        }
+    }
+    true
 }
 
 /// An alert whose delivery failed is tried again after half a minute.

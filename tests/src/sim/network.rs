@@ -1,4 +1,6 @@
 //! The network between a node and the executors: requests and answers get lost or late.
+//!
+//! Where the handlers live in the node's own process there is none: a run is marked, and then its handler is called.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,7 +12,7 @@ use engine::{Dispatch, Job, Order, Probe, Receipt, Run};
 use tokio::sync::oneshot;
 
 use super::dice::Dice;
-use super::evidence::{Attempt, Facts};
+use super::evidence::{Attempt, Facts, Passage};
 use super::executor::{Executors, Reaction, Task};
 use super::plan::routes;
 use super::world::World;
@@ -19,6 +21,8 @@ use super::world::World;
 pub struct Wire {
     /// Whose.
     pub node: usize,
+    /// What the node is called in this life.
+    pub name: String,
     /// In what.
     pub world: Arc<World>,
     /// What it leads to.
@@ -35,11 +39,14 @@ const PROBE_MAX: Duration = Duration::from_millis(300);
 
 impl Router for Wire {
     fn targets(&self, job: &Job, _scheduled_at: Timestamp) -> Vec<Target> {
+        let address = |executor: usize| Target::Address(Executors::address(executor));
+        if self.world.plan.embedded {
+            return vec![address(self.node)];
+        }
         let known = self.executors.known();
         if known.is_empty() {
             return Vec::new();
         }
-        let address = |executor: usize| Target::Address(Executors::address(executor));
         match job.spec.route.as_str() {
             routes::BROADCAST => known.into_iter().map(address).collect(),
             routes::AT_SEND => vec![Target::AtSend],
@@ -52,6 +59,9 @@ impl Router for Wire {
 #[async_trait]
 impl Dispatch for Wire {
     async fn send(&self, order: &Order, _within: Duration) -> Receipt {
+        if self.world.plan.embedded {
+            return self.call(order);
+        }
         let known = self.executors.known();
         let levels = self.world.levels();
         let (to, there, back, lost, answer_lost) = {
@@ -69,28 +79,30 @@ impl Dispatch for Wire {
         };
         let number = self.leave(order);
         let Some(to) = to else {
+            self.world.evidence().attempts[number].passage = Passage::Nobody;
             self.answered(number);
             return Receipt::Refused { reason: "no executor is known".into() };
         };
         let address = Executors::address(to);
         let (sender, answer) = oneshot::channel();
-        let task = Task {
-            facts: Facts::from(&order.run),
-            handler: order.job.spec.handler.clone(),
-            timeout: order.job.spec.timeout,
-        };
+        let task = task(order);
         let (world, executors) = (self.world.clone(), self.executors.clone());
         // On its way it is in nobody's hands: the node may die, the request arrives.
         tokio::spawn(async move {
             world.sleep(there).await;
             if lost {
+                world.evidence().attempts[number].passage = Passage::Lost;
                 world.evidence().spoilt.insert(task.facts.id);
                 world.note(|| format!("request {} to e{to} is lost", task.facts.id));
                 return std::future::pending().await;
             }
             let run = task.facts.id;
             let reaction = executors.receive(to, task);
-            if !matches!(reaction, Reaction::Accepted) {
+            world.evidence().attempts[number].passage = match reaction {
+                Reaction::Accepted | Reaction::Refused => Passage::Arrived,
+                Reaction::Closed | Reaction::Nothing => Passage::Nobody,
+            };
+            if reaction != Reaction::Accepted {
                 world.evidence().spoilt.insert(run);
             }
             world.sleep(back).await;
@@ -106,30 +118,35 @@ impl Dispatch for Wire {
         self.answered(number);
         match answer {
             Ok(Ok(Reaction::Accepted)) => Receipt::Accepted { address },
-            Ok(Ok(Reaction::Refused)) => Receipt::Refused { reason: "simulated refusal".into() },
+            Ok(Ok(Reaction::Refused | Reaction::Closed)) => {
+                Receipt::Refused { reason: "simulated refusal".into() }
+            }
             _ => Receipt::Unknown { address: Some(address), reason: "simulated silence".into() },
         }
     }
 
     async fn probe(&self, run: &Run, _job: Option<&Job>) -> Probe {
-        let (silent, takes) = {
-            let mut dice = self.dice.lock().expect("no holder of this lock panics");
-            (dice.chance(self.world.levels().probe_silent), dice.millis(0, 20))
-        };
-        let probe = if silent {
-            Probe::Silent
-        } else {
-            match run.address.as_deref().and_then(Executors::index) {
-                Some(executor) => self.executors.probe(executor, run),
-                None => self.executors.probe_all(run),
-            }
-        };
-        if probe == Probe::Silent {
-            self.world.evidence().spoilt.insert(run.id);
-            self.world.sleep(PROBE_MAX).await;
-        } else {
-            self.world.sleep(takes).await;
+        if self.world.plan.embedded {
+            // A run of another process is not ours to judge: if that process dies, the rescue closes it.
+            let ours = run.node.as_ref().is_some_and(|node| node.name == self.name);
+            let denied = ours && !self.executors.has(self.node, run.id);
+            return if denied { Probe::Denied } else { Probe::Started };
         }
+        let (silent, is_seen_dead, takes) = {
+            let mut dice = self.dice.lock().expect("no holder of this lock panics");
+            (dice.chance(self.world.levels().probe_silent), dice.chance(0.5), dice.millis(0, 20))
+        };
+        let probe = match run.address.as_deref().and_then(Executors::index) {
+            _ if silent => Probe::Silent,
+            // Whoever looks after that machine knows that its process is gone.
+            Some(executor) if is_seen_dead && self.executors.is_down(executor) => Probe::Dead,
+            Some(executor) => self.executors.probe(executor, run),
+            None => self.executors.probe_all(run),
+        };
+        if matches!(probe, Probe::Silent | Probe::Dead) {
+            self.world.evidence().spoilt.insert(run.id);
+        }
+        self.world.sleep(if probe == Probe::Silent { PROBE_MAX } else { takes }).await;
         self.world.note(|| format!("n{} asks {:?} about {}: {probe:?}", self.node, run.address, run.id));
         probe
     }
@@ -140,9 +157,37 @@ impl Dispatch for Wire {
             self.executors.kill(executor, run.id);
         }
     }
+
+    fn marks_first(&self) -> bool {
+        self.world.plan.embedded
+    }
+
+    fn is_busy(&self) -> bool {
+        self.world.plan.embedded && self.executors.is_busy(self.node)
+    }
+}
+
+fn task(order: &Order) -> Task {
+    Task {
+        facts: Facts::from(&order.run),
+        handler: order.job.spec.handler.clone(),
+        timeout: order.job.spec.timeout,
+    }
 }
 
 impl Wire {
+    /// Calls the handler in this process.
+    fn call(&self, order: &Order) -> Receipt {
+        let number = self.leave(order);
+        let reaction = self.executors.receive(self.node, task(order));
+        self.world.evidence().attempts[number].passage = Passage::Arrived;
+        self.answered(number);
+        match reaction {
+            Reaction::Accepted => Receipt::Accepted { address: Executors::address(self.node) },
+            _ => Receipt::Refused { reason: "simulated refusal".into() },
+        }
+    }
+
     /// Takes down that a request leaves, and whether it may.
     fn leave(&self, order: &Order) -> usize {
         let (run, at) = (&order.run, self.world.now());
@@ -177,7 +222,13 @@ impl Wire {
                 let text = format!("run {} leaves {} ms early", run.id, run.scheduled_at.as_millis() - at);
                 broken.push(("I4", text));
             }
-            evidence.attempts.push(Attempt { at, answered: None, run: run.id });
+            evidence.attempts.push(Attempt {
+                at,
+                node: self.node,
+                answered: None,
+                run: Facts::from(run),
+                passage: Passage::UnderWay,
+            });
             evidence.attempts.len() - 1
         };
         broken.into_iter().for_each(|(promise, text)| self.world.broken(promise, text));

@@ -55,8 +55,14 @@ impl Host {
             };
             lives += 1;
             self.world.note(|| format!("n{} begins as {name}", self.index));
+            if self.world.plan.embedded {
+                self.executors.restart(self.index);
+            }
             let how = self.live(name, lives).await;
             self.post.close(self.index);
+            if self.world.plan.embedded {
+                self.executors.crash(self.index);
+            }
             self.world.note(|| format!("n{} {how}", self.index));
             let down = self.world.begin_trouble(self.index);
             let long = dice.chance(0.2);
@@ -77,6 +83,7 @@ impl Host {
         let dice = |concern| Mutex::new(Dice::new(seed, concern, self.index * 1000 + life));
         let wire = Arc::new(Wire {
             node: self.index,
+            name: name.clone(),
             world: self.world.clone(),
             executors: self.executors.clone(),
             dice: dice("wire"),
@@ -96,6 +103,7 @@ impl Host {
             router: wire.clone(),
             dispatch: wire,
             alarms: Arc::new(Alarms { world: self.world.clone(), dice: dice("alarms") }),
+            observer: Arc::new(()),
             options: Options { bugs: self.bugs, ..Options::default() },
         });
         let stop = self.gate.begin(self.world.now());
@@ -110,7 +118,12 @@ impl Host {
         };
         let finished =
             Pausable { gate: self.gate.clone(), work: Box::pin(tokio::task::unconstrained(work)) }.await;
-        if finished { "has stopped" } else { "has died" }
+        if !finished {
+            return "has died";
+        }
+        let at = self.world.now();
+        self.world.evidence().stopped.push((self.index, at));
+        "has stopped"
     }
 }
 

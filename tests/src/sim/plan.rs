@@ -20,12 +20,16 @@ pub struct Plan {
     pub nodes: usize,
     /// Executors.
     pub executors: usize,
+    /// Every node is its own executor: the handlers live in the same process, and die with it.
+    pub embedded: bool,
     /// Until when things break (or, for [`Mode::Liveness`], when all but one of each breaks for good).
     pub faults_until: Ms,
     /// How often what breaks.
     pub levels: Levels,
     /// How many jobs.
     pub jobs: usize,
+    /// How long the database takes for each row it writes. Nothing, unless its limit is what is to be shown.
+    pub row_cost: Duration,
 }
 
 /// What a simulation shows.
@@ -83,10 +87,29 @@ impl Plan {
         let mut dice = Dice::new(seed, "plan", 0);
         let mode = if dice.chance(0.2) { Mode::Liveness } else { Mode::Safety };
         let nodes = dice.pick(&[2, 2, 3, 3, 4]);
+        let embedded = Dice::new(seed, "embedded", 0).chance(0.2);
         let executors = dice.number(2, 4) as usize;
+        let executors = if embedded { nodes } else { executors };
         let faults_until = START + dice.number(25, 50) * 1000;
         let jobs = dice.number(8, 16) as usize;
-        Plan { seed, mode, nodes, executors, faults_until, levels: Levels::draw(&mut dice), jobs }
+        let levels = Levels::draw(&mut dice);
+        let row_cost = Duration::ZERO;
+        Plan { seed, mode, nodes, executors, embedded, faults_until, levels, jobs, row_cost }
+    }
+
+    /// A cluster in which nothing breaks by chance, and jobs are as somebody else says.
+    pub fn calm(seed: u64, nodes: usize) -> Self {
+        let levels = Levels { latency: 2, ..Levels::default() };
+        Plan {
+            mode: Mode::Safety,
+            nodes,
+            executors: 3,
+            embedded: false,
+            faults_until: START,
+            levels,
+            jobs: 0,
+            ..Plan::new(seed)
+        }
     }
 }
 

@@ -16,6 +16,8 @@ pub struct World {
     pub clock: SimClock,
     evidence: Mutex<Evidence>,
     weather: Mutex<Weather>,
+    /// Whose turn it is to write.
+    writing: tokio::sync::Mutex<()>,
     trace: Option<Mutex<String>>,
 }
 
@@ -34,6 +36,7 @@ impl World {
             clock: SimClock::new(),
             evidence: Mutex::default(),
             weather: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
             trace: traced.then(Mutex::default),
         }
     }
@@ -53,6 +56,14 @@ impl World {
     /// Waits until then.
     pub async fn sleep_until(&self, at: Ms) {
         self.sleep(Duration::from_millis((at - self.now()).max(0) as u64)).await;
+    }
+
+    /// Lets the time pass that the database needs for so many rows, one writer after the other.
+    pub async fn write_rows(&self, rows: usize) {
+        if rows > 0 && !self.plan.row_cost.is_zero() {
+            let _turn = self.writing.lock().await;
+            self.sleep(self.plan.row_cost * rows as u32).await;
+        }
     }
 
     /// How often what breaks now.

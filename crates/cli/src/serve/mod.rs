@@ -1,11 +1,12 @@
 //! `tickwright serve`: the scheduling centre.
 
+mod files;
 mod options;
-mod secrets;
+mod sample;
 mod welcome;
 
 use std::io::IsTerminal;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use server::Centre;
@@ -32,6 +33,10 @@ pub fn run(options: Options) -> anyhow::Result<()> {
             "{}",
             welcome::text(address, centre.first_start(), started.elapsed(), std::io::stderr().is_terminal())
         );
+        let sample = match options.has_sample() {
+            true => sample::start(&centre, address, &options.data_dir()).await?,
+            false => None,
+        };
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let stop = async {
@@ -40,6 +45,9 @@ pub fn run(options: Options) -> anyhow::Result<()> {
                 _ = interrupt.recv() => {}
             }
             tracing::info!("stopping: claiming nothing more, finishing what is being sent");
+            if let Some(executor) = sample {
+                executor.stop(SAMPLE_GRACE).await;
+            }
         };
         centre.run(stop).await;
         tracing::info!("stopped");
@@ -57,6 +65,9 @@ fn log_to_stderr() {
         .with_target(false)
         .init();
 }
+
+/// How long the executor inside may take to stop. It only greets.
+const SAMPLE_GRACE: Duration = Duration::from_millis(500);
 
 /// Threads that serve requests. Scheduling has its own, and so does the database.
 const WORKERS: usize = 2;

@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -12,10 +13,12 @@ use clap::Args;
 use cron::Zone;
 use serde::Deserialize;
 use server::Settings;
+use server::alerts::{Channel, Mail, Webhook};
 use server::executors::is_well_known;
 use server::outbound::{Secret, Trust};
 
-use super::secrets;
+use super::files;
+use crate::secret;
 
 /// What may be written about a centre.
 #[derive(Args, Clone, Debug, Default, Deserialize)]
@@ -84,6 +87,29 @@ pub struct Options {
     #[arg(long, env = "TICKWRIGHT_CONNECTIONS", value_name = "COUNT")]
     pub connections: Option<u32>,
 
+    /// The mail server for alerts: smtps://user:password@host:465, or file:PATH with it
+    #[arg(long, env = "TICKWRIGHT_ALERT_MAIL", value_name = "URL", hide_env_values = true)]
+    pub alert_mail: Option<String>,
+
+    /// Who alerts by mail come from [default: tickwright@localhost]
+    #[arg(long, env = "TICKWRIGHT_ALERT_FROM", value_name = "ADDRESS")]
+    pub alert_from: Option<String>,
+
+    /// Whom to tell of failures: json=URL, slack=URL, dingtalk=URL, wecom=URL or feishu=URL; may be repeated
+    #[arg(
+        long,
+        env = "TICKWRIGHT_ALERT_WEBHOOK",
+        value_name = "KIND=URL",
+        value_delimiter = ',',
+        hide_env_values = true
+    )]
+    pub alert_webhook: Option<Vec<String>>,
+
+    /// Runs an executor inside, with a handler that greets and, at the first start, a job that calls it [default: true on a
+    /// loopback address]
+    #[arg(long, env = "TICKWRIGHT_SAMPLE", num_args = 0..=1, default_missing_value = "true")]
+    pub sample: Option<bool>,
+
     /// How long runs and their logs are kept, such as 30d [default: 30d]
     #[arg(long, env = "TICKWRIGHT_KEEP_RUNS", value_name = "DURATION")]
     pub keep_runs: Option<String>,
@@ -111,7 +137,7 @@ impl Options {
         Ok(
             first_of!(self, file: listen, database_url, data_dir, key_file, node, zone, token, allow_weak_token,
             allow_no_token, executor_networks, call_timeout, executor_ca, executor_any_certificate, connections,
-            keep_runs, insecure_http),
+            alert_mail, alert_from, alert_webhook, sample, keep_runs, insecure_http),
         )
     }
 
@@ -123,7 +149,7 @@ impl Options {
                 "{listen} can be reached from other machines, and passwords and tokens would travel in clear; listen on a loopback address behind a proxy with TLS, or add --insecure-http if the network is trusted"
             );
         }
-        let data_dir = self.data_dir.clone().unwrap_or_else(|| DATA_DIR.into());
+        let data_dir = self.data_dir();
         let trust = Trust {
             authorities: self.executor_ca.as_deref().map(read).transpose()?,
             accept_invalid: self.executor_any_certificate == Some(true),
@@ -131,24 +157,36 @@ impl Options {
         Ok(Settings {
             listen,
             database: self.database(&data_dir)?,
-            node: self.node.clone().unwrap_or_else(|| format!("{}:{}", secrets::host_name(), listen.port())),
+            node: self.node.clone().unwrap_or_else(|| format!("{}:{}", files::host_name(), listen.port())),
             zone: self.zone()?,
             connections: self.connections.unwrap_or(CONNECTIONS),
-            key: secrets::key(&self.key_file.clone().unwrap_or_else(|| data_dir.join("tickwright.key")))?,
+            key: files::key(&self.key_file.clone().unwrap_or_else(|| data_dir.join("tickwright.key")))?,
             token: self.token()?,
             allow_no_token: self.allow_no_token == Some(true),
             executor_networks: self.networks()?,
             call_timeout: self.call_timeout()?,
             trust,
+            channels: self.channels()?,
+            sample_job: self.has_sample(),
             keep_runs: duration("keep-runs", self.keep_runs.as_deref().unwrap_or("30d"))?,
         })
     }
 
+    /// Whether an executor with the sample's handler runs inside.
+    pub fn has_sample(&self) -> bool {
+        self.sample.unwrap_or_else(|| self.listen.unwrap_or(LISTEN).ip().is_loopback())
+    }
+
+    /// Where files are kept.
+    pub fn data_dir(&self) -> PathBuf {
+        self.data_dir.clone().unwrap_or_else(|| DATA_DIR.into())
+    }
+
     fn database(&self, data_dir: &Path) -> anyhow::Result<String> {
         match &self.database_url {
-            Some(url) => secrets::value(url).context("could not read the address of the database"),
+            Some(url) => secret::read(url).context("could not read the address of the database"),
             None => {
-                secrets::private_folder(data_dir)?;
+                files::private_folder(data_dir)?;
                 Ok(format!("sqlite:{}", data_dir.join("tickwright.db").display()))
             }
         }
@@ -160,7 +198,12 @@ impl Options {
 
     fn token(&self) -> anyhow::Result<Option<Secret>> {
         let Some(written) = &self.token else { return Ok(None) };
-        let token = secrets::value(written).context("could not read the token")?;
+        let token = secret::read(written).context("could not read the token")?;
+        if secret::is_typed(written, "TICKWRIGHT_TOKEN") {
+            tracing::warn!(
+                "the token stands in the command line, where everybody on this machine can read it; use file:PATH or TICKWRIGHT_TOKEN"
+            );
+        }
         let weak = is_well_known(&token) || token.len() < TOKEN_MIN;
         if weak && self.allow_weak_token != Some(true) {
             bail!(
@@ -182,6 +225,18 @@ impl Options {
     fn networks(&self) -> anyhow::Result<Vec<server::outbound::Cidr>> {
         let written = self.executor_networks.iter().flatten();
         written.map(|cidr| cidr.trim().parse().map_err(anyhow::Error::from)).collect()
+    }
+
+    fn channels(&self) -> anyhow::Result<Vec<Arc<dyn Channel>>> {
+        let mut channels: Vec<Arc<dyn Channel>> = Vec::new();
+        if let Some(written) = &self.alert_mail {
+            let url = secret::read(written).context("could not read the mail server's address")?;
+            channels.push(Arc::new(Mail::new(&url, self.alert_from.as_deref().unwrap_or(ALERT_FROM))?));
+        }
+        for written in self.alert_webhook.iter().flatten() {
+            channels.push(Arc::new(secret::read(written)?.parse::<Webhook>()?));
+        }
+        Ok(channels)
     }
 
     fn call_timeout(&self) -> anyhow::Result<Duration> {
@@ -225,6 +280,8 @@ const LISTEN: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(std::net::
 const DATA_DIR: &str = "tickwright-data";
 
 const CONNECTIONS: u32 = 8;
+
+const ALERT_FROM: &str = "Tickwright <tickwright@localhost>";
 
 /// The shortest token that nobody guesses.
 const TOKEN_MIN: usize = 32;

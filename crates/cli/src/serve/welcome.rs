@@ -13,7 +13,7 @@ pub fn text(address: SocketAddr, first: Option<&FirstStart>, took: Duration, col
     let version = env!("CARGO_PKG_VERSION");
     let _ = writeln!(page, "\n  {} {version} is ready in {} ms", bold("Tickwright"), took.as_millis());
     let _ = writeln!(page, "  listening   {}", bold(&format!("http://{address}")));
-    if let Some(FirstStart { app, token }) = first {
+    if let Some(FirstStart { app, token, .. }) = first {
         let _ = writeln!(page, "\n  Paste into an executor's settings (the token is shown only now):");
         let _ = writeln!(page, "    xxl.job.admin.addresses=http://{address}/xxl-job-admin");
         let _ = writeln!(page, "    xxl.job.accessToken={token}");

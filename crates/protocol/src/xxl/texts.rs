@@ -67,6 +67,11 @@ pub const KILLED: &str = "scheduling center kill job.";
 /// Reason of a stop: the executor stops.
 pub const SHUT_DOWN: &str = "web container destroy and kill the job.";
 
+/// Reason of a stop: the job has another handler now.
+pub const HANDLER_CHANGED: &str = "change jobhandler or glue type, and terminate the old job thread.";
+/// Reason of a stop: the job's script was edited, or it is a script now.
+pub const SOURCE_CHANGED: &str = "change job source or glue type, and terminate the old job thread.";
+
 /// Result of a run that was stopped while it ran.
 pub fn stopped_running(reason: &str) -> String {
     format!("{reason} [job running, killed]")
@@ -79,6 +84,16 @@ pub fn stopped_waiting(reason: &str) -> String {
 
 /// Result of a run that took too long. The space at the end is part of it.
 pub const TIMED_OUT: &str = "job execute timeout ";
+
+/// Result of a run whose script did not exit with 0.
+pub fn script_failed(exit: i32) -> String {
+    format!("script exit value({exit}) is failed")
+}
+
+/// Result of a run whose command did not exit with 0.
+pub fn command_failed(exit: i32) -> String {
+    format!("command exit value({exit}) is failed")
+}
 
 /// Content of a log that is not there.
 pub const NO_LOG_FILE: &str = "readLog fail, logFile not exists";

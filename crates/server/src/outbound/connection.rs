@@ -15,7 +15,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::Callee;
 use super::opener::Place;
-use super::reply::{self, Reply, ReplyError};
+use super::reply::{self, Limit, Reply, ReplyError};
 use super::request::{Ask, Unsendable};
 
 pub(super) struct Connection {
@@ -72,7 +72,13 @@ impl Connection {
 
     /// Whether the other side is still there, as far as the kernel knows. Anything to read on a resting connection is
     /// a goodbye, or nothing we asked for.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(super) fn is_quiet(&mut self) -> bool {
+        // What came encrypted has left the kernel, but may still wait to be read.
+        if let Stream::Tls(tls) = &mut self.stream
+            && !tls.get_mut().1.process_new_packets().is_ok_and(|state| state.plaintext_bytes_to_read() == 0)
+        {
+            return false;
+        }
         let mut byte = [MaybeUninit::uninit(); 1];
         let peeked = SockRef::from(self.stream.tcp()).peek(&mut byte);
         matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
@@ -102,12 +108,8 @@ impl Connection {
     }
 
     /// Waits for the reply, up to `patience` in all.
-    pub(super) async fn receive(
-        &mut self,
-        answer_max: usize,
-        patience: Duration,
-    ) -> Result<Reply, ReceiveError> {
-        let reading = reply::read(&mut self.stream, &mut self.input, answer_max);
+    pub(super) async fn receive(&mut self, limit: Limit, patience: Duration) -> Result<Reply, ReceiveError> {
+        let reading = reply::read(&mut self.stream, &mut self.input, limit);
         match timeout_at(Instant::now() + patience, reading).await {
             Ok(read) => Ok(read?),
             Err(_) => Err(ReceiveError::Timeout(patience)),

@@ -114,7 +114,8 @@ impl Outbound {
         Ok(answer.payload.as_str().unwrap_or(answer.message()).to_owned())
     }
 
-    /// Reads a run's log from a line on, counted from 1. An executor that has nothing to say gives an empty page.
+    /// Reads a run's log from a line on, counted from 1. An executor that has nothing to say gives an empty page, one
+    /// that sends too much at once a page of as many whole lines as are read of it.
     pub async fn log(
         &self,
         to: &Callee,
@@ -270,9 +271,10 @@ impl Shared {
             }
             Err(error) => return Err(Failure::unsent(&to.address, &error)),
         };
-        let received = connection.receive(ask.answer_max(), self.timeout).await;
+        let received = connection.receive(ask.limit(), self.timeout).await;
         let reply = received.map_err(|error| Failure::unanswered(&to.address, &error))?;
-        let heard = Heard::read(&reply, connection.body_of(&reply));
+        let heard = Heard::read(&ask, &reply, connection.body_of(&reply))
+            .map_err(|error| Failure::unanswered(&to.address, &error))?;
         if reply.is_reusable && sending == Sending::Whole {
             self.rest(peer, connection);
         }
@@ -289,8 +291,8 @@ impl Shared {
     ) -> Result<Heard, Failure> {
         let is_silent = error.kind() == std::io::ErrorKind::TimedOut;
         if !is_silent
-            && let Ok(reply) = connection.receive(ask.answer_max(), self.timeout).await
-            && let heard = Heard::read(&reply, connection.body_of(&reply))
+            && let Ok(reply) = connection.receive(ask.limit(), self.timeout).await
+            && let Ok(heard) = Heard::read(ask, &reply, connection.body_of(&reply))
             && !heard.is_ok()
         {
             return Ok(heard);

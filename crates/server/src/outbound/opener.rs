@@ -102,9 +102,12 @@ async fn connect(ips: &[SocketAddr], by: Instant) -> Result<TcpStream, OpenError
 ///
 /// A name server that hangs would otherwise keep one thread per call: of each name, one question is asked at a time.
 pub(super) struct Names {
-    known: Arc<Mutex<Option<(Instant, Arc<[SocketAddr]>)>>>,
+    known: Arc<Mutex<Option<Known>>>,
     asking: Arc<Semaphore>,
 }
+
+/// Since when, and what.
+type Known = (Instant, Arc<[SocketAddr]>);
 
 impl Names {
     pub(super) fn new() -> Names {

@@ -59,7 +59,7 @@ impl Peer {
     /// A connection that has not waited long and whose other end has not left, if there is one.
     pub(super) fn take_resting(&self) -> Option<Connection> {
         loop {
-            let connection = self.resting().pop()?;
+            let mut connection = self.resting().pop()?;
             if !connection.is_stale(Instant::now()) && connection.is_quiet() {
                 return Some(connection);
             }

@@ -1,7 +1,7 @@
 //! An executor's reply, read as leniently as real ones are written, and never beyond its bound.
 //!
-//! Any content type, bare line feeds, chunks, no length at all; but a reply that is larger than it may be is given up
-//! at its first surplus byte, or unread if it announces its size.
+//! Any content type, bare line feeds, chunks, no length at all; but a reply that is larger than it may be is given up,
+//! unread if it announces its size, or cut where its beginning is of use.
 
 use std::io;
 use std::ops::Range;
@@ -13,18 +13,33 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 pub(super) struct Reply {
     pub status: u16,
     pub body: Range<usize>,
+    /// Whether the body goes on beyond the limit.
+    pub is_cut: bool,
     /// Whether the connection is good for another call.
     pub is_reusable: bool,
+}
+
+/// How much of a body is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit {
+    pub bytes: usize,
+    /// Whether the beginning of a larger body is of use; if not, there is no reply.
+    pub may_cut: bool,
+}
+
+impl Limit {
+    fn cut(self, body: Range<usize>) -> Result<Reply, ReplyError> {
+        if !self.may_cut {
+            return Err(ReplyError::TooLarge(self.bytes));
+        }
+        Ok(Reply { status: OK, body, is_cut: true, is_reusable: false })
+    }
 }
 
 /// Reads one reply into `buffer`, which may hold the beginning of it already.
 ///
 /// The body of a failure is left unread: the status says it all, and such a connection is not used again.
-pub(super) async fn read<S>(
-    stream: &mut S,
-    buffer: &mut Vec<u8>,
-    body_max: usize,
-) -> Result<Reply, ReplyError>
+pub(super) async fn read<S>(stream: &mut S, buffer: &mut Vec<u8>, limit: Limit) -> Result<Reply, ReplyError>
 where
     S: AsyncRead + Unpin,
 {
@@ -38,41 +53,53 @@ where
         }
     };
     if head.status != OK {
-        return Ok(Reply { status: head.status, body: 0..0, is_reusable: false });
+        return Ok(Reply { status: head.status, body: 0..0, is_cut: false, is_reusable: false });
     }
+    let bound = head.length + limit.bytes;
     match head.framing {
-        Framing::Length(length) => {
-            let end = head.length.saturating_add(length);
-            if length > body_max {
-                return Err(ReplyError::TooLarge(body_max));
+        Framing::Length(length) if length > limit.bytes => {
+            while limit.may_cut && buffer.len() < bound {
+                more(stream, buffer).await?;
             }
+            limit.cut(head.length..bound)
+        }
+        Framing::Length(length) => {
+            let end = head.length + length;
             while buffer.len() < end {
                 more(stream, buffer).await?;
             }
             let is_reusable = head.is_persistent && buffer.len() == end;
-            Ok(Reply { status: OK, body: head.length..end, is_reusable })
+            Ok(Reply { status: OK, body: head.length..end, is_cut: false, is_reusable })
         }
         Framing::UntilClose => {
-            while buffer.len() <= head.length + body_max {
+            while buffer.len() <= bound {
                 match more(stream, buffer).await {
                     Ok(()) => {}
                     Err(ReplyError::Closed) => {
-                        return Ok(Reply { status: OK, body: head.length..buffer.len(), is_reusable: false });
+                        let body = head.length..buffer.len();
+                        return Ok(Reply { status: OK, body, is_cut: false, is_reusable: false });
                     }
                     Err(error) => return Err(error),
                 }
             }
-            Err(ReplyError::TooLarge(body_max))
+            limit.cut(head.length..bound)
         }
         Framing::Chunked => {
             buffer.drain(..head.length);
             let mut body = Vec::new();
-            while !take_chunks(buffer, &mut body, body_max)? {
-                more(stream, buffer).await?;
-            }
+            let is_whole = loop {
+                match take_chunks(buffer, &mut body, limit)? {
+                    Chunks::More => more(stream, buffer).await?,
+                    Chunks::End => break true,
+                    Chunks::TooMany => break false,
+                }
+            };
             let is_reusable = head.is_persistent && buffer.is_empty();
             *buffer = body;
-            Ok(Reply { status: OK, body: 0..buffer.len(), is_reusable })
+            if !is_whole {
+                return limit.cut(0..buffer.len());
+            }
+            Ok(Reply { status: OK, body: 0..buffer.len(), is_cut: false, is_reusable })
         }
     }
 }
@@ -153,31 +180,44 @@ fn parse_length(digits: &[u8]) -> Option<usize> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// Moves whole chunks from `raw` to `body`; says whether that was the last.
-fn take_chunks(raw: &mut Vec<u8>, body: &mut Vec<u8>, body_max: usize) -> Result<bool, ReplyError> {
+enum Chunks {
+    More,
+    End,
+    TooMany,
+}
+
+/// Moves whole chunks from `raw` to `body`, as many as fit.
+fn take_chunks(raw: &mut Vec<u8>, body: &mut Vec<u8>, limit: Limit) -> Result<Chunks, ReplyError> {
     const BROKEN: ReplyError = ReplyError::NotHttp("its chunks are broken");
     let mut at = 0;
-    let is_last = loop {
+    let found = loop {
         let httparse::Status::Complete((line, size)) =
             httparse::parse_chunk_size(&raw[at..]).map_err(|_| BROKEN)?
         else {
-            break false;
+            break Chunks::More;
         };
         let data = at + line;
         if size == 0 {
             let mut trailers = [httparse::EMPTY_HEADER; HEADERS_MAX];
             match httparse::parse_headers(&raw[data..], &mut trailers).map_err(|_| BROKEN)? {
                 httparse::Status::Complete((end, _)) => at = data + end,
-                httparse::Status::Partial => break false,
+                httparse::Status::Partial => break Chunks::More,
             }
-            break true;
+            break Chunks::End;
         }
+        let room = limit.bytes - body.len();
         let size = usize::try_from(size).unwrap_or(usize::MAX);
-        if size > body_max - body.len() {
-            return Err(ReplyError::TooLarge(body_max));
+        if size > room {
+            // A single chunk may hold it all, so what fits of it counts too.
+            match raw.get(data..data + room) {
+                None if limit.may_cut => break Chunks::More,
+                None => break Chunks::TooMany,
+                Some(fitting) => body.extend_from_slice(fitting),
+            }
+            break Chunks::TooMany;
         }
         match raw.get(data + size..data + size + 2) {
-            None => break false,
+            None => break Chunks::More,
             Some(b"\r\n") => body.extend_from_slice(&raw[data..data + size]),
             Some(_) => return Err(BROKEN),
         }
@@ -185,10 +225,10 @@ fn take_chunks(raw: &mut Vec<u8>, body: &mut Vec<u8>, body_max: usize) -> Result
     };
     raw.drain(..at);
     // What is left is one unfinished chunk, or trailers that do not end.
-    if !is_last && raw.len() > body_max + HEAD_MAX {
-        return Err(ReplyError::TooLarge(body_max));
+    if raw.len() > limit.bytes + HEAD_MAX {
+        return Ok(Chunks::TooMany);
     }
-    Ok(is_last)
+    Ok(found)
 }
 
 /// Why there is no reply.
@@ -200,7 +240,7 @@ pub(super) enum ReplyError {
     Broken(io::Error),
     #[error("gave an answer that cannot be read: {0}")]
     NotHttp(&'static str),
-    #[error("gave an answer of more than {0} bytes, which was not read")]
+    #[error("gave an answer of more than {0} bytes, which was not read to its end")]
     TooLarge(usize),
 }
 
@@ -218,7 +258,7 @@ const READ_MIN: usize = 512;
 mod tests {
     use super::*;
 
-    const MAX: usize = 32;
+    const MAX: Limit = Limit { bytes: 32, may_cut: false };
 
     #[tokio::test]
     async fn replies_are_read_however_they_are_framed() {
@@ -295,6 +335,23 @@ mod tests {
             .await;
         fails(&format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(99_999)), "more than 32").await;
         fails(&format!("HTTP/1.1 200 OK\r\nX: {}", "x".repeat(99_999)), "does not end").await;
+    }
+
+    #[tokio::test]
+    async fn the_beginning_of_a_large_reply_is_read_where_it_is_of_use() {
+        let body = "x".repeat(99);
+        for sent in [
+            format!("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{body}"),
+            format!("HTTP/1.1 200 OK\r\n\r\n{body}"),
+            format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n63\r\n{body}\r\n0\r\n\r\n"),
+            format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n62\r\n{}", &body[1..]),
+        ] {
+            let mut buffer = Vec::new();
+            let limit = Limit { bytes: 32, may_cut: true };
+            let reply = read(&mut sent.as_bytes(), &mut buffer, limit).await.unwrap();
+            assert_eq!(buffer[reply.body], [b'x'; 32], "{sent}");
+            assert!(reply.is_cut && !reply.is_reusable, "{sent}");
+        }
     }
 
     async fn fails(sent: &str, why: &str) {

@@ -7,10 +7,12 @@ use std::io::Write;
 
 use protocol::ATTEMPT_HEADER;
 use protocol::xxl::{
-    APP_HEADER, BODY_MAX, CONTENT_TYPE, JobRequest, Lineage, LogRequest, TOKEN_HEADER, TriggerRequest,
+    APP_HEADER, Answer, BODY_MAX, CONTENT_TYPE, JobRequest, Lineage, LogPage, LogRequest, TOKEN_HEADER,
+    TriggerRequest,
 };
 
 use super::Callee;
+use super::reply::Limit;
 
 /// One call.
 #[derive(Clone, Copy)]
@@ -49,12 +51,19 @@ impl TriggerPath {
 }
 
 impl Ask<'_> {
-    /// How large an answer may be. A page of a log is as long as the executor likes; all others are a line.
-    pub(super) fn answer_max(&self) -> usize {
+    /// How much of an answer is read. A page of a log is as long as the executor likes; all others are a line.
+    pub(super) fn limit(&self) -> Limit {
         match self {
-            Ask::Log(_) => 1024 * 1024,
-            _ => 64 * 1024,
+            Ask::Log(_) => Limit { bytes: 1024 * 1024, may_cut: true },
+            _ => Limit { bytes: 64 * 1024, may_cut: false },
         }
+    }
+
+    /// What an answer says that was cut off, if it makes sense without its end.
+    pub(super) fn read_cut(&self, body: &[u8]) -> Option<Answer> {
+        let Ask::Log(request) = self else { return None };
+        let page = LogPage::of_cut(body, request.from_line_num)?;
+        Some(Answer::with(serde_json::to_value(page).ok()?))
     }
 
     fn path(&self) -> &'static str {

@@ -10,7 +10,7 @@ use std::fmt;
 /// let token = Secret::new("p2Vq0mXo5tYb");
 /// assert_eq!(format!("{token:?}"), "Secret(…)");
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
@@ -20,7 +20,7 @@ impl Secret {
     }
 
     /// The value, for the one place that sends it.
-    pub(crate) fn value(&self) -> &str {
+    pub fn value(&self) -> &str {
         &self.0
     }
 }

@@ -7,7 +7,8 @@ use protocol::xxl::{Answer, AnswerError};
 use super::address::Address;
 use super::connection::{ReceiveError, SendError};
 use super::opener::OpenError;
-use super::reply::Reply;
+use super::reply::{Reply, ReplyError};
+use super::request::Ask;
 use super::{Callee, TriggerPath};
 
 /// What became of a run that was sent.
@@ -74,11 +75,15 @@ pub(super) enum Heard {
 }
 
 impl Heard {
-    pub(super) fn read(reply: &Reply, body: &[u8]) -> Heard {
+    pub(super) fn read(ask: &Ask<'_>, reply: &Reply, body: &[u8]) -> Result<Heard, ReceiveError> {
         if reply.status != 200 {
-            return Heard::Status(reply.status);
+            return Ok(Heard::Status(reply.status));
         }
-        Answer::read(body).map_or_else(Heard::Foreign, Heard::Answer)
+        if reply.is_cut {
+            let too_large = || ReplyError::TooLarge(ask.limit().bytes).into();
+            return ask.read_cut(body).map(Heard::Answer).ok_or_else(too_large);
+        }
+        Ok(Answer::read(body).map_or_else(Heard::Foreign, Heard::Answer))
     }
 
     pub(super) fn is_ok(&self) -> bool {

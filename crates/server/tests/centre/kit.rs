@@ -50,6 +50,8 @@ impl Bench {
             executor_networks: Vec::new(),
             call_timeout: Duration::from_secs(1),
             trust: Trust::default(),
+            channels: Vec::new(),
+            sample_job: false,
             keep_runs: Duration::from_secs(3_600),
         };
         change(&mut settings);

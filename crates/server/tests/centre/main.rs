@@ -1,6 +1,7 @@
 //! The whole centre, as its callers see it: over TCP, with real executors and a real database.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod alerts;
 mod executors;
 mod health;
 mod kit;

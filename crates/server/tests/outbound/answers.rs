@@ -218,3 +218,17 @@ async fn a_page_of_a_log_is_read_in_every_dialect() {
         assert_eq!(&outbound().log(&executor.callee(), 9, 1, 4).await.unwrap(), expected, "{body}");
     }
 }
+
+#[tokio::test]
+async fn a_log_that_is_too_long_for_one_answer_comes_in_pages() {
+    let line = "x".repeat(99) + "\\n";
+    let body = format!(
+        r#"{{"code":200,"content":{{"fromLineNum":1,"toLineNum":20000,"logContent":"{}","isEnd":false}}}}"#,
+        line.repeat(20_000)
+    );
+    let executor = Scripted::answering(reply(&body)).await;
+    let page = outbound().log(&executor.callee(), 9, 1, 1).await.unwrap();
+    assert_eq!((page.from_line_num, page.to_line_num), (1, 10_381));
+    assert_eq!(page.log_content.lines().count(), 10_381);
+    assert!(page.log_content.ends_with("x\n"));
+}

@@ -12,6 +12,7 @@ pub mod crashes;
 pub mod crowds;
 pub mod endings;
 pub mod nodes;
+pub mod people;
 pub mod places;
 pub mod records;
 pub mod views;
@@ -63,6 +64,7 @@ macro_rules! conformance_tests {
             nodes::a_new_life_has_a_higher_epoch_and_ends_the_one_before
             nodes::only_a_life_whose_lease_has_ended_can_be_declared_over
             nodes::a_life_that_is_over_can_neither_claim_nor_extend_its_lease
+            nodes::only_lives_that_depend_on_a_broken_lifeline_are_declared_over
             nodes::a_node_that_leaves_hands_its_runs_back
             nodes::runs_of_a_dead_life_are_found_with_its_lease
             claims::a_claim_moves_the_job_and_opens_its_run
@@ -130,6 +132,12 @@ macro_rules! conformance_tests {
             views::two_nodes_report_a_day_once
             views::a_script_is_kept_in_its_last_versions
             views::the_log_of_a_run_is_kept_until_it_is_old
+            people::of_first_administrators_made_at_once_one_stands
+            people::a_user_comes_back_as_it_was_written
+            people::the_last_administrator_stays
+            people::a_session_ends_with_its_time_its_user_or_a_change
+            people::an_api_key_has_some_of_its_users_rights
+            people::the_audit_is_one_unbroken_chain_whoever_writes
             crowds::claimers_at_once_neither_double_nor_lose_a_fire
             crowds::claimers_of_waiting_runs_neither_double_nor_lose_one
             crowds::of_many_endings_at_once_one_counts
@@ -176,6 +184,7 @@ pub const FUNCTIONS: &str = concat!(
     include_str!("crowds.rs"),
     include_str!("endings.rs"),
     include_str!("nodes.rs"),
+    include_str!("people.rs"),
     include_str!("places.rs"),
     include_str!("records.rs"),
     include_str!("views.rs"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{Control, RunState, Slots, StoreError};
+use engine::{Control, LifelineId, RunState, Slots, StoreError};
 
 use super::Fresh;
 use super::bench::{Bench, LEASE, Simple};
@@ -63,6 +63,34 @@ pub async fn a_life_that_is_over_can_neither_claim_nor_extend_its_lease(fresh: F
 
     assert_eq!(again.claim_at(at).await.orders.len(), 1);
     assert_eq!(again.claim_waiting_at(at).await.orders.len(), 1);
+}
+
+pub async fn only_lives_that_depend_on_a_broken_lifeline_are_declared_over(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&bench.hourly()).await;
+    bench.fire(job).await;
+    let other = bench.another("second").await;
+    let (store, broken) = (&bench.store, LifelineId(7));
+    assert_eq!(store.fence_broken(&[broken]).await, Ok(vec![]));
+    store.depend_on(&bench.node, Some(broken)).await.unwrap();
+    assert_eq!(store.fence_broken(&[LifelineId(8)]).await, Ok(vec![]), "another's has broken");
+    store.depend_on(&bench.node, None).await.unwrap();
+    assert_eq!(store.fence_broken(&[broken]).await, Ok(vec![]), "it depends on none any more");
+    store.heartbeat(&bench.node, LEASE).await.unwrap();
+
+    store.depend_on(&bench.node, Some(LifelineId(8))).await.unwrap();
+    store.depend_on(&bench.node, Some(broken)).await.unwrap();
+    assert_eq!(store.fence_broken(&[broken, LifelineId(9)]).await, Ok(vec![bench.node.clone()]));
+    assert_eq!(store.fence_broken(&[broken]).await, Ok(vec![bench.node.clone()]), "whoever did it");
+    let fenced = Err(StoreError::Fenced(bench.node.clone()));
+    assert_eq!(store.depend_on(&bench.node, None).await, fenced);
+    assert_eq!(store.heartbeat(&bench.node, LEASE).await.map(|_| ()), fenced);
+
+    // Its lease has ended with it, and no earlier.
+    let beat = other.store.heartbeat(&other.node, LEASE).await.unwrap();
+    assert_eq!(beat.nodes.len(), 1);
+    let left = &other.store.abandoned(false, 10).await.unwrap()[0];
+    assert!(left.lease_until.is_some_and(|until| bench.now <= until && until <= beat.now));
 }
 
 pub async fn a_node_that_leaves_hands_its_runs_back(fresh: Fresh) {

@@ -7,7 +7,7 @@ mod rows;
 use std::str::FromStr;
 
 use async_trait::async_trait;
-use engine::StoreError;
+use engine::{LifelineId, Lifelines, StoreError};
 use futures_util::TryStreamExt;
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlDatabaseError};
@@ -15,6 +15,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Either, Executor, MySql, raw_sql};
 use timer::Timestamp;
 
 use crate::Options;
+use crate::lifeline::Lifeline;
 use crate::schema::{self, Dialect, Schema};
 use crate::server::{self, Connections, Fault, Server, Transaction, bounded};
 use crate::session::{Backend, Columns, Lock, Row, Session, SessionError, Value};
@@ -35,6 +36,7 @@ impl MySqlStore {
 /// The connections, and what the server can do.
 pub struct MySqlBackend {
     connections: Connections<MySql>,
+    lifeline: Lifeline<MySql>,
     abilities: Abilities,
     schema: Schema,
 }
@@ -45,6 +47,7 @@ impl MySqlBackend {
             .map_err(|error| server::surfaced::<MySql>(&error))?
             // Statements hold the parameters of jobs.
             .disable_statement_logging();
+        let lifeline = Lifeline::new(address.clone(), LIFELINE_SETTINGS);
         let connections = Connections::new(address, options.connections, SETTINGS);
         let mut session = MySqlSession::begin(&connections, Abilities::default()).await?;
         let version = session.query("SELECT VERSION()", &[], Lock::None).await?;
@@ -54,7 +57,7 @@ impl MySqlBackend {
         };
         let schema = schema::prepare(&mut session, Dialect::MySql).await?;
         Box::new(session).commit().await?;
-        Ok(MySqlBackend { connections, abilities, schema })
+        Ok(MySqlBackend { connections, lifeline, abilities, schema })
     }
 }
 
@@ -64,6 +67,10 @@ impl MySqlBackend {
 const SETTINGS: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
      SET SESSION innodb_lock_wait_timeout = 5 /*M!100300 , idle_transaction_timeout = 10 */";
 
+/// The server ends connections that say nothing for long; a lifeline of a node without others says nothing. A year is
+/// the most that can be asked for.
+const LIFELINE_SETTINGS: &str = "SET SESSION wait_timeout = 31536000";
+
 #[async_trait]
 impl Backend for MySqlBackend {
     async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
@@ -72,6 +79,14 @@ impl Backend for MySqlBackend {
 
     fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    async fn lifelines(&self) -> Result<Option<Lifelines>, SessionError> {
+        self.lifeline.look().await
+    }
+
+    async fn broken(&self, lifelines: &[LifelineId]) -> Result<Vec<LifelineId>, SessionError> {
+        self.lifeline.broken(lifelines).await
     }
 }
 
@@ -224,6 +239,19 @@ impl Session for MySqlSession {
 impl Server for MySql {
     async fn run(connection: &mut MySqlConnection, sql: &'static str) -> Result<(), sqlx::Error> {
         connection.execute(raw_sql(sql)).await.map(|_| ())
+    }
+
+    async fn numbers(connection: &mut MySqlConnection, sql: String) -> Result<Vec<Row>, sqlx::Error> {
+        rows::decode(&raw_sql(AssertSqlSafe(sql)).fetch_all(connection).await?)
+    }
+
+    const CONNECTION_NUMBER: &'static str = "CONNECTION_ID()";
+
+    /// Locks of that kind belong to the whole server, but no two lifelines have the same number.
+    const IS_FREE: &'static str = "IS_FREE_LOCK(CONCAT('tickwright.lifeline.', n.lifeline))";
+
+    fn hold(lifeline: LifelineId) -> String {
+        format!("GET_LOCK('tickwright.lifeline.{}', 0)", lifeline.0)
     }
 
     fn fault(error: &dyn DatabaseError) -> Fault {

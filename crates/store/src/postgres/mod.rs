@@ -7,13 +7,14 @@ mod statement;
 use std::str::FromStr;
 
 use async_trait::async_trait;
-use engine::StoreError;
+use engine::{LifelineId, Lifelines, StoreError};
 use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{ConnectOptions, Executor, Postgres, raw_sql};
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor, Postgres, raw_sql};
 use timer::Timestamp;
 
 use crate::Options;
+use crate::lifeline::Lifeline;
 use crate::schema::{self, Dialect, Schema};
 use crate::server::{self, Connections, Fault, Server, Transaction, bounded};
 use crate::session::{Backend, Columns, Lock, Row, Session, SessionError, Value};
@@ -34,6 +35,7 @@ impl PostgresStore {
 /// The connections.
 pub struct PostgresBackend {
     connections: Connections<Postgres>,
+    lifeline: Lifeline<Postgres>,
     schema: Schema,
 }
 
@@ -43,11 +45,12 @@ impl PostgresBackend {
             .map_err(|error| server::surfaced::<Postgres>(&error))?
             .application_name("tickwright")
             .disable_statement_logging();
+        let lifeline = Lifeline::new(address.clone(), LIFELINE_SETTINGS);
         let connections = Connections::new(address, options.connections, SETTINGS);
         let mut session = PostgresSession::begin(&connections).await?;
         let schema = schema::prepare(&mut session, Dialect::Postgres).await?;
         Box::new(session).commit().await?;
-        Ok(PostgresBackend { connections, schema })
+        Ok(PostgresBackend { connections, lifeline, schema })
     }
 }
 
@@ -57,6 +60,11 @@ const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SE
      SET idle_in_transaction_session_timeout = '10s'; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; \
      SET tcp_keepalives_count = 3; SET TIME ZONE 'UTC'";
 
+/// A lifeline of a node without others says nothing, and is not to be ended for that. Only newer servers would.
+const LIFELINE_SETTINGS: &str = "SELECT set_config(name, '0', false) FROM pg_settings \
+     WHERE name = 'idle_session_timeout'; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; \
+     SET tcp_keepalives_count = 3";
+
 #[async_trait]
 impl Backend for PostgresBackend {
     async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
@@ -65,6 +73,14 @@ impl Backend for PostgresBackend {
 
     fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    async fn lifelines(&self) -> Result<Option<Lifelines>, SessionError> {
+        self.lifeline.look().await
+    }
+
+    async fn broken(&self, lifelines: &[LifelineId]) -> Result<Vec<LifelineId>, SessionError> {
+        self.lifeline.broken(lifelines).await
     }
 }
 
@@ -165,6 +181,19 @@ impl Session for PostgresSession {
 impl Server for Postgres {
     async fn run(connection: &mut PgConnection, sql: &'static str) -> Result<(), sqlx::Error> {
         connection.execute(raw_sql(sql)).await.map(|_| ())
+    }
+
+    async fn numbers(connection: &mut PgConnection, sql: String) -> Result<Vec<Row>, sqlx::Error> {
+        rows::decode(&sqlx::query(AssertSqlSafe(sql)).persistent(false).fetch_all(connection).await?)
+    }
+
+    const CONNECTION_NUMBER: &'static str = "pg_backend_pid()";
+
+    /// Taken for the length of the question only, and beside others who ask.
+    const IS_FREE: &'static str = "pg_try_advisory_xact_lock_shared(n.lifeline)";
+
+    fn hold(lifeline: LifelineId) -> String {
+        format!("CASE WHEN pg_try_advisory_lock({}) THEN 1 ELSE 0 END", lifeline.0)
     }
 
     fn fault(error: &dyn DatabaseError) -> Fault {

@@ -55,7 +55,7 @@ pub async fn job_page(
     page: Page,
 ) -> Result<Paged<JobRow>, SessionError> {
     if filter.apps.as_ref().is_some_and(Vec::is_empty) {
-        return Ok(Paged::empty());
+        return Ok(Paged::empty(page));
     }
     let mut conditions = conditions(tables, filter);
     let total = match page {

@@ -1,34 +1,46 @@
-//! What the scheduling centre remembers beside jobs and runs: apps and their executors, tokens and settings, and the
-//! past as people look through it.
+//! What the scheduling centre remembers beside jobs and runs: apps and their executors, tokens and settings, the past as
+//! people look through it, and the people themselves.
 //!
 //! As with [`engine::Store`], each method is one transaction, and its steps are written once over a `Session`. XXL-JOB's
 //! words for these things stop in the files of this folder.
 
+mod api_keys;
 mod apps;
+mod audit;
 mod counters;
 mod job_rows;
 mod page;
 mod registry;
 mod reports;
+mod rights;
 mod run_logs;
 mod run_rows;
 mod scripts;
+mod sessions;
 mod settings;
 mod tokens;
+mod users;
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::{AppId, JobId, Language, RunId, Store, StoreError};
 use timer::Timestamp;
 
+pub use api_keys::{ApiKey, NewApiKey};
 pub use apps::{Addresses, App, AppSpec};
+pub use audit::{AuditCheck, AuditEntry, AuditFilter, AuditHead, AuditRecord};
 pub use job_rows::{JobFilter, JobRow};
 pub use page::{Page, Paged, Total};
 pub use registry::{Registered, Registration};
 pub use reports::DayReport;
+pub use rights::Rights;
 pub use run_logs::RunLog;
 pub use run_rows::{Clearing, Keep, OpenRun, RunFilter, RunRow, RunStatus};
 pub use scripts::{SCRIPT_VERSIONS, ScriptVersion};
+pub use sessions::{NewSession, UserSession};
 pub use tokens::{NewToken, Token};
+pub use users::{Access, Password, User, UserFilter, UserId};
 
 use crate::session::Backend;
 use crate::sql_store::{SqlStore, transaction};
@@ -145,6 +157,95 @@ pub trait Records: Send + Sync {
 
     /// What is kept of a run's log.
     async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError>;
+
+    // ── People ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Users: by name for a [`Page::Offset`], by number for a [`Page::After`].
+    async fn user_page(&self, filter: &UserFilter, page: Page) -> Result<Paged<User>, StoreError>;
+
+    /// One user.
+    async fn user(&self, id: UserId) -> Result<Option<User>, StoreError>;
+
+    /// The user who signs in with that name.
+    async fn user_by_name(&self, name: &str) -> Result<Option<User>, StoreError>;
+
+    /// Adds a user with our hash of a password, which Java admins do not accept. A name that is taken is a
+    /// [`StoreError::Conflict`].
+    async fn create_user(&self, name: &str, hash: &str, access: &Access) -> Result<UserId, StoreError>;
+
+    /// Adds a user who may do everything, if there is nobody who could sign in; says whether it did. Of several nodes
+    /// that try at once, one does.
+    async fn create_first_admin(&self, name: &str, hash: &str) -> Result<bool, StoreError>;
+
+    /// Changes what a user may do, and ends the user's sessions if that is something else; false if there is no such
+    /// user. To take everything from the last administrator is a [`StoreError::Conflict`].
+    async fn update_user(&self, id: UserId, access: &Access) -> Result<bool, StoreError>;
+
+    /// Deletes a user with grants, sessions and API keys; false if there is none. The last administrator is a
+    /// [`StoreError::Conflict`].
+    async fn delete_user(&self, id: UserId) -> Result<bool, StoreError>;
+
+    /// Gives a user another password, and ends all the user's sessions but the one of that digest; false if there is no
+    /// such user. The password that Java admins know stays.
+    async fn set_password_hash(
+        &self,
+        id: UserId,
+        hash: &str,
+        except: Option<&str>,
+    ) -> Result<bool, StoreError>;
+
+    /// Puts our hash of the same password in the place of XXL-JOB's; false if that is not `from` any more.
+    async fn upgrade_password(&self, id: UserId, from: &str, hash: &str) -> Result<bool, StoreError>;
+
+    /// Opens a session.
+    async fn open_session(&self, session: &NewSession) -> Result<(), StoreError>;
+
+    /// The session of that digest and its user, unless it has expired, was idle for that long, or the user is disabled.
+    async fn session(&self, digest: &str, idle: Duration) -> Result<Option<(UserSession, User)>, StoreError>;
+
+    /// The sessions of a user, the newest first.
+    async fn sessions_of(&self, user: UserId) -> Result<Vec<UserSession>, StoreError>;
+
+    /// Notes that a session is in use, at most once a minute.
+    async fn touch_session(&self, digest: &str) -> Result<(), StoreError>;
+
+    /// Ends a session; false if there is none.
+    async fn end_session(&self, digest: &str) -> Result<bool, StoreError>;
+
+    /// Ends the sessions of a user but the one of that digest; returns how many there were.
+    async fn end_sessions_of(&self, user: UserId, except: Option<&str>) -> Result<u64, StoreError>;
+
+    /// Deletes at most `max` sessions that have expired or were idle for that long; returns how many there were.
+    async fn prune_sessions(&self, idle: Duration, max: usize) -> Result<usize, StoreError>;
+
+    /// Adds an API key; returns its number.
+    async fn add_api_key(&self, key: &NewApiKey) -> Result<i64, StoreError>;
+
+    /// The API keys of a user, or of all, also those that have expired.
+    async fn api_keys(&self, user: Option<UserId>) -> Result<Vec<ApiKey>, StoreError>;
+
+    /// The API key of that digest and its user, unless it has expired or the user is disabled.
+    async fn api_key(&self, digest: &str) -> Result<Option<(ApiKey, User)>, StoreError>;
+
+    /// Notes that an API key is in use, at most once a minute.
+    async fn touch_api_key(&self, id: i64) -> Result<(), StoreError>;
+
+    /// Deletes an API key; false if there is none.
+    async fn delete_api_key(&self, id: i64) -> Result<bool, StoreError>;
+
+    // ── Audit ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Adds entries to the chain, in their order; returns its new end.
+    async fn append_audit(&self, entries: &[AuditEntry]) -> Result<AuditHead, StoreError>;
+
+    /// The end of the chain.
+    async fn audit_head(&self) -> Result<AuditHead, StoreError>;
+
+    /// Entries, the newest first.
+    async fn audit_page(&self, filter: &AuditFilter, page: Page) -> Result<Paged<AuditRecord>, StoreError>;
+
+    /// Checks at most `max` records after that one.
+    async fn check_audit(&self, after: &AuditHead, max: usize) -> Result<AuditCheck, StoreError>;
 }
 
 #[async_trait]
@@ -269,5 +370,110 @@ impl<B: Backend> Records for SqlStore<B> {
 
     async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError> {
         transaction!(self, s => run_logs::kept_run_log(s, run))
+    }
+
+    async fn user_page(&self, filter: &UserFilter, page: Page) -> Result<Paged<User>, StoreError> {
+        transaction!(self, s => users::user_page(s, filter, page))
+    }
+
+    async fn user(&self, id: UserId) -> Result<Option<User>, StoreError> {
+        transaction!(self, s => users::user(s, id))
+    }
+
+    async fn user_by_name(&self, name: &str) -> Result<Option<User>, StoreError> {
+        transaction!(self, s => users::user_by_name(s, name))
+    }
+
+    async fn create_user(&self, name: &str, hash: &str, access: &Access) -> Result<UserId, StoreError> {
+        transaction!(self, s => users::create_user(s, &self.tables, name, hash, access))
+    }
+
+    async fn create_first_admin(&self, name: &str, hash: &str) -> Result<bool, StoreError> {
+        transaction!(self, s => users::create_first_admin(s, &self.tables, name, hash))
+    }
+
+    async fn update_user(&self, id: UserId, access: &Access) -> Result<bool, StoreError> {
+        transaction!(self, s => users::update_user(s, &self.tables, id, access))
+    }
+
+    async fn delete_user(&self, id: UserId) -> Result<bool, StoreError> {
+        transaction!(self, s => users::delete_user(s, id))
+    }
+
+    async fn set_password_hash(
+        &self,
+        id: UserId,
+        hash: &str,
+        except: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        transaction!(self, s => users::set_password_hash(s, &self.tables, id, hash, except))
+    }
+
+    async fn upgrade_password(&self, id: UserId, from: &str, hash: &str) -> Result<bool, StoreError> {
+        transaction!(self, s => users::upgrade_password(s, &self.tables, id, from, hash))
+    }
+
+    async fn open_session(&self, session: &NewSession) -> Result<(), StoreError> {
+        transaction!(self, s => sessions::open_session(s, &self.tables, session))
+    }
+
+    async fn session(&self, digest: &str, idle: Duration) -> Result<Option<(UserSession, User)>, StoreError> {
+        transaction!(self, s => sessions::session(s, digest, idle))
+    }
+
+    async fn sessions_of(&self, user: UserId) -> Result<Vec<UserSession>, StoreError> {
+        transaction!(self, s => sessions::sessions_of(s, user))
+    }
+
+    async fn touch_session(&self, digest: &str) -> Result<(), StoreError> {
+        transaction!(self, s => sessions::touch_session(s, digest))
+    }
+
+    async fn end_session(&self, digest: &str) -> Result<bool, StoreError> {
+        transaction!(self, s => sessions::end_session(s, digest))
+    }
+
+    async fn end_sessions_of(&self, user: UserId, except: Option<&str>) -> Result<u64, StoreError> {
+        transaction!(self, s => sessions::end_sessions_of(s, user, except))
+    }
+
+    async fn prune_sessions(&self, idle: Duration, max: usize) -> Result<usize, StoreError> {
+        transaction!(self, s => sessions::prune_sessions(s, idle, max))
+    }
+
+    async fn add_api_key(&self, key: &NewApiKey) -> Result<i64, StoreError> {
+        transaction!(self, s => api_keys::add_api_key(s, &self.tables, key))
+    }
+
+    async fn api_keys(&self, user: Option<UserId>) -> Result<Vec<ApiKey>, StoreError> {
+        transaction!(self, s => api_keys::api_keys(s, user))
+    }
+
+    async fn api_key(&self, digest: &str) -> Result<Option<(ApiKey, User)>, StoreError> {
+        transaction!(self, s => api_keys::api_key(s, digest))
+    }
+
+    async fn touch_api_key(&self, id: i64) -> Result<(), StoreError> {
+        transaction!(self, s => api_keys::touch_api_key(s, id))
+    }
+
+    async fn delete_api_key(&self, id: i64) -> Result<bool, StoreError> {
+        transaction!(self, s => api_keys::delete_api_key(s, id))
+    }
+
+    async fn append_audit(&self, entries: &[AuditEntry]) -> Result<AuditHead, StoreError> {
+        transaction!(self, s => audit::append_audit(s, entries))
+    }
+
+    async fn audit_head(&self) -> Result<AuditHead, StoreError> {
+        transaction!(self, s => audit::audit_head(s))
+    }
+
+    async fn audit_page(&self, filter: &AuditFilter, page: Page) -> Result<Paged<AuditRecord>, StoreError> {
+        transaction!(self, s => audit::audit_page(s, filter, page))
+    }
+
+    async fn check_audit(&self, after: &AuditHead, max: usize) -> Result<AuditCheck, StoreError> {
+        transaction!(self, s => audit::check_audit(s, after, max))
     }
 }

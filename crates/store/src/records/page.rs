@@ -65,8 +65,9 @@ pub struct Paged<T> {
 }
 
 impl<T> Paged<T> {
-    pub(super) fn empty() -> Paged<T> {
-        Paged { rows: Vec::new(), total: Some(Total { count: 0, exact: true }), next: None }
+    pub(super) fn empty(page: Page) -> Paged<T> {
+        let total = matches!(page, Page::Offset { .. }).then_some(Total { count: 0, exact: true });
+        Paged { rows: Vec::new(), total, next: None }
     }
 
     /// A page of a list that is read in one go: it has a next one if it is full.

@@ -7,6 +7,7 @@ use engine::StoreError;
 use timer::Timestamp;
 
 use super::counters::{self, REGISTRY};
+use super::page::limit_of;
 use crate::jobs::check_text;
 use crate::schema::Dialect;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
@@ -159,14 +160,15 @@ pub async fn forget_registrations(
     max: usize,
 ) -> Result<usize, SessionError> {
     let before = tables.wall.least(before, s.now().await?);
-    let params = [before, i64::try_from(max).unwrap_or(i64::MAX).into()];
     let sql = "SELECT id FROM xxl_job_registry WHERE update_time < ? ORDER BY id LIMIT ?";
-    if s.query(sql, &params, Lock::None).await?.is_empty() {
+    let silent = ids(s.query(sql, &[before.clone(), limit_of(max)], Lock::None).await?)?;
+    if silent.is_empty() {
         return Ok(0);
     }
     counters::raise(s, REGISTRY).await?;
-    // Locked, so that one that is refreshed at this moment is seen to be.
-    let ids = ids(s.query(sql, &params, Lock::Wait).await?)?;
+    // Only these rows are locked, so that others can beat meanwhile, and one that has just done so is seen to.
+    let sql = "SELECT id FROM xxl_job_registry WHERE id IN ? AND update_time < ? ORDER BY id";
+    let ids = ids(s.query(sql, &[Value::Ids(silent), before], Lock::Wait).await?)?;
     if !ids.is_empty() {
         s.delete("xxl_job_registry", "id", &ids).await?;
     }

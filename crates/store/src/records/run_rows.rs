@@ -102,7 +102,7 @@ pub async fn run_page(
     page: Page,
 ) -> Result<Paged<RunRow>, SessionError> {
     if filter.apps.as_ref().is_some_and(Vec::is_empty) {
-        return Ok(Paged::empty());
+        return Ok(Paged::empty(page));
     }
     let search = Search::new(tables, filter);
     let found = match page {
@@ -186,15 +186,16 @@ impl Search {
         after: Option<i64>,
         limit: usize,
     ) -> Result<Paged<i64>, SessionError> {
+        let page = Page::After { after, limit };
         if self.direct {
             let mut conditions = self.conditions.clone();
             if let Some(after) = after
                 && !self.follow(s, &mut conditions, after).await?
             {
-                return Ok(Paged::empty());
+                return Ok(Paged::empty(page));
             }
             let rows = self.select(s, &conditions, [limit_of(limit), 0.into()]).await?;
-            return Ok(Paged::new(rows, Page::After { after, limit }, None, |id| *id));
+            return Ok(Paged::new(rows, page, None, |id| *id));
         }
         self.through_windows(s, after, limit).await
     }
@@ -230,7 +231,7 @@ impl Search {
         limit: usize,
     ) -> Result<Paged<i64>, SessionError> {
         let Some((oldest, newest)) = ends(s).await? else {
-            return Ok(Paged { rows: Vec::new(), total: None, next: None });
+            return Ok(Paged::empty(Page::After { after, limit }));
         };
         let mut rows = Vec::new();
         let mut below = after.unwrap_or(newest + 1);
@@ -278,9 +279,10 @@ const OFFSET_SCAN: i64 = 200_000;
 /// Looked at for a page by key, one after the other: some 20 ms of reading at most.
 const WINDOWS: [i64; 3] = [1_000, 8_000, 32_000];
 
-/// The oldest and the newest run.
+/// The oldest and the newest run. Asked for one by one: for both at once SQLite would read them all.
 async fn ends(s: &mut dyn Session) -> Result<Option<(i64, i64)>, SessionError> {
-    let rows = s.query("SELECT MIN(id), MAX(id) FROM xxl_job_log", &[], Lock::None).await?;
+    let sql = "SELECT (SELECT MIN(id) FROM xxl_job_log), (SELECT MAX(id) FROM xxl_job_log)";
+    let rows = s.query(sql, &[], Lock::None).await?;
     let Some(row) = rows.into_iter().next() else { return Ok(None) };
     let mut row = row.read();
     Ok(row.maybe_int()?.zip(row.maybe_int()?))

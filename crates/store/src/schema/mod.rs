@@ -36,9 +36,10 @@ async fn prepare_alone(session: &mut dyn Session, dialect: Dialect) -> Result<Sc
         run_script(session, SCHEMA_TABLE).await?;
     }
     create_xxl_tables(session, dialect, &found).await?;
+    let was_xxl_jobs = recorded(session, XXL_VERSION).await?.is_none();
     migrate(session, dialect).await?;
     ensure_lock_row(session).await?;
-    Schema::new(Found::read(session, dialect).await?, dialect)
+    Schema::new(Found::read(session, dialect).await?, dialect, was_xxl_jobs)
 }
 
 /// What we have to know about the tables before we can write SQL about them.
@@ -46,11 +47,12 @@ async fn prepare_alone(session: &mut dyn Session, dialect: Dialect) -> Result<Sc
 pub struct Schema {
     dialect: Dialect,
     found: Found,
+    was_xxl_jobs: bool,
 }
 
 impl Schema {
-    fn new(found: Found, dialect: Dialect) -> Result<Schema, SessionError> {
-        let schema = Schema { dialect, found };
+    fn new(found: Found, dialect: Dialect, was_xxl_jobs: bool) -> Result<Schema, SessionError> {
+        let schema = Schema { dialect, found, was_xxl_jobs };
         for (table, columns) in NEEDED {
             for column in columns.split(' ') {
                 if !schema.has(table, column) {
@@ -67,6 +69,11 @@ impl Schema {
     /// The SQL that its database speaks.
     pub fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// Whether XXL-JOB's tables were there before us: then its own admins may work with them too.
+    pub fn was_xxl_jobs(&self) -> bool {
+        self.was_xxl_jobs
     }
 
     /// Whether a column exists.
@@ -448,6 +455,19 @@ mod tests {
                         "our migrations leave XXL-JOB's tables alone: {statement}"
                     );
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn every_table_of_ours_is_documented() {
+        let page = include_str!("../../../../docs/database.md");
+        for dialect in [Dialect::Sqlite, Dialect::MySql, Dialect::Postgres] {
+            let scripts = migrations(dialect).into_iter().flat_map(|migration| statements(migration.script));
+            for statement in scripts.chain([SCHEMA_TABLE.to_owned()]) {
+                let Some(created) = statement.strip_prefix("CREATE TABLE IF NOT EXISTS ") else { continue };
+                let table = created.split_whitespace().next().unwrap();
+                assert!(page.contains(&format!("| `{table}` |")), "docs/database.md says nothing of {table}");
             }
         }
     }

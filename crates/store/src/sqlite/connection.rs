@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use engine::StoreError;
+use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::vtab::array;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, ffi, params_from_iter};
@@ -33,11 +34,15 @@ impl Sqlite {
     }
 
     pub fn in_memory() -> Result<Sqlite, SessionError> {
-        Sqlite::new(Connection::open_in_memory().map_err(trouble)?)
+        let flags = OpenFlags::default() | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let flags = flags - OpenFlags::SQLITE_OPEN_FULL_MUTEX;
+        Sqlite::new(Connection::open_in_memory_with_flags(flags).map_err(trouble)?)
     }
 
     fn new(connection: Connection) -> Result<Sqlite, SessionError> {
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        // Otherwise a statement is compiled again for each new value of a parameter that its plan might depend on.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(trouble)?;
         connection
             .execute_batch("PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY")
             .map_err(trouble)?;

@@ -29,12 +29,12 @@ fn nothing_after(case: &mut Case<'_>, op: &Op, done: Done, until: Ms) {
     case.checked("I7");
     let deleted = matches!(op.wish, Wish::Delete);
     for attempt in &case.evidence.attempts {
-        let Some(facts) = case.evidence.facts(attempt.run) else { continue };
+        let facts = &attempt.run;
         let concerned = facts.job == op.job && (deleted || facts.origin.is_scheduled());
         if concerned && attempt.at > done.acked + STILL && attempt.at < until {
             let text = format!(
                 "run {} of job {} left at {}, {} ms after the {} was acknowledged",
-                attempt.run,
+                facts.id,
                 op.job,
                 since(attempt.at),
                 attempt.at - done.acked,

@@ -1,15 +1,15 @@
-//! I1 to I6, I14: every instant of every schedule becomes of what it should, once, in time, in order.
+//! I2 to I6, I14: every instant of every schedule becomes of what it should, once, in time, in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cron::Schedule;
 use engine::policy::{Delivery, Misfire, Overlap};
-use engine::{Disposition, JobId, JobSpec, Origin, RunId};
+use engine::{Disposition, JobId, JobSpec, Origin, Outcome, RunId};
 
-use super::Case;
 use super::timeline::{State, Timeline, instants, is_instant};
+use super::{Case, arrival};
 use crate::sim::clock::{Ms, START};
-use crate::sim::evidence::{Facts, is_own};
+use crate::sim::evidence::{Attempt, Ended, Facts, Passage, is_own};
 
 pub(super) fn check(case: &mut Case<'_>) {
     no_double(case);
@@ -20,7 +20,7 @@ pub(super) fn check(case: &mut Case<'_>) {
     for job in jobs {
         let fates = fates(case, job);
         nothing_silent(case, job, &fates);
-        no_loss(case, job, &fates);
+        arrival::check(case, job, &fates);
         misfires(case, job, &fates);
         delays_go_on(case, job);
     }
@@ -29,8 +29,7 @@ pub(super) fn check(case: &mut Case<'_>) {
 /// I2: at most one accepted request for each shard and try of a fire, and one name for each.
 fn no_double(case: &mut Case<'_>) {
     let mut names: BTreeMap<(JobId, Ms, Origin, u32, u32), RunId> = BTreeMap::new();
-    for entry in case.evidence.ledger.values() {
-        let facts = &entry.facts;
+    for facts in case.witnessed.values() {
         // What a change of the job cancelled in time, the changed job may fire.
         if case.attempts(facts.id).is_empty() {
             continue;
@@ -102,34 +101,54 @@ fn phantom(case: &Case<'_>, facts: &Facts) -> Option<String> {
                     result.run == run && matches!(result.outcome, engine::Outcome::Succeeded(_))
                 })
             };
-            let fire_succeeded = || {
-                case.evidence.ledger.values().any(|entry| entry.facts.fire == of && succeeded(entry.facts.id))
-            };
+            let fire_succeeded =
+                || case.witnessed.values().any(|facts| facts.fire == of && succeeded(facts.id));
             (!succeeded(of) && !fire_succeeded()).then(|| format!("its parent {of} has not succeeded"))
         }
     }
 }
 
-/// I14: the shards of a fire are 0 to n - 1, each once.
+/// I14: of a fire that was split, the shards 0 to n - 1 arrive, each once, and all say the same n.
 fn complete_broadcasts(case: &mut Case<'_>) {
-    let mut fires: BTreeMap<RunId, Vec<(u32, u32)>> = BTreeMap::new();
-    for entry in case.evidence.ledger.values() {
-        if entry.facts.attempt == 1 && entry.facts.shard.total > 1 {
-            fires
-                .entry(entry.facts.fire)
-                .or_default()
-                .push((entry.facts.shard.index, entry.facts.shard.total));
-        }
-    }
-    for (fire, mut shards) in fires {
+    let split = case.witnessed.values().filter(|facts| facts.attempt == 1 && facts.shard.total > 1);
+    let fires: BTreeSet<RunId> =
+        split.filter(|facts| case.arrivals.contains_key(&facts.id)).map(|facts| facts.fire).collect();
+    for fire in fires {
         case.checked("I14");
-        shards.sort_unstable();
-        let total = shards[0].1;
-        let expected: Vec<(u32, u32)> = (0..total).map(|index| (index, total)).collect();
-        if shards != expected {
-            case.broken("I14", format!("fire {fire} has the shards {shards:?}"));
+        let shards = case.shards(fire);
+        let total = shards[0].shard.total;
+        let indices: Vec<u32> = shards.iter().map(|facts| facts.shard.index).collect();
+        let unique: BTreeSet<u32> = indices.iter().copied().collect();
+        if unique.len() != indices.len()
+            || unique != (0..total).collect()
+            || shards.iter().any(|facts| facts.shard.total != total)
+        {
+            let seen: Vec<_> = shards.iter().map(|facts| facts.shard).collect();
+            case.broken("I14", format!("fire {fire} has the shards {seen:?}"));
+        }
+        for facts in shards {
+            if !case.arrivals.contains_key(&facts.id) && !may_not_arrive(case, facts.id) {
+                case.broken(
+                    "I14",
+                    format!(
+                        "shard {:?} of fire {fire} never arrived, and nothing was in its way",
+                        facts.shard
+                    ),
+                );
+            }
         }
     }
+}
+
+/// Whether the network kept the run from arriving, or it was closed before it left.
+fn may_not_arrive(case: &Case<'_>, run: RunId) -> bool {
+    let kept = |attempt: &&Attempt| matches!(attempt.passage, Passage::Lost | Passage::Nobody);
+    let given_up = |ended: &&Ended| {
+        matches!(ended.outcome, Outcome::Ambiguous(_) | Outcome::Cancelled(_) | Outcome::Dropped(..))
+    };
+    case.attempts(run).iter().any(kept)
+        || case.evidence.own_history(run).is_some()
+        || case.endings(run).iter().any(given_up)
 }
 
 /// The instants of one job leave one life of a node in their order.
@@ -137,12 +156,12 @@ fn in_order(case: &mut Case<'_>) {
     let mut last: BTreeMap<(JobId, engine::Node), (Ms, RunId)> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for attempt in &case.evidence.attempts {
-        let Some(entry) = case.evidence.ledger.get(&attempt.run) else { continue };
+        let Some(entry) = case.evidence.ledger.get(&attempt.run.id) else { continue };
         let (facts, timeline) = (&entry.facts, &case.timelines[&entry.facts.job]);
         let simple =
             timeline.specs.iter().all(|spec| spec.jitter.is_zero() && spec.overlap == Overlap::Allow);
         let [claim] = entry.claims.as_slice() else { continue };
-        if !simple || facts.attempt > 1 || !facts.origin.is_scheduled() || !seen.insert(attempt.run) {
+        if !simple || facts.attempt > 1 || !facts.origin.is_scheduled() || !seen.insert(attempt.run.id) {
             continue;
         }
         // A run of the old schedule that left before it could be taken back is ahead of the new one's.
@@ -162,16 +181,23 @@ fn in_order(case: &mut Case<'_>) {
 
 /// What became of one instant.
 #[derive(Clone, Debug, Default)]
-struct Fate {
+pub(super) struct Fate {
     /// The fires opened for it, by the first run of each.
-    fires: Vec<RunId>,
+    pub(super) fires: Vec<RunId>,
     /// How often the history says that it was not sent.
-    unsent: Vec<Disposition>,
+    pub(super) unsent: Vec<Disposition>,
     /// When the history says that it was cancelled.
     cancelled: Vec<Ms>,
+    /// The fires that were, before they left a node.
+    recalled: Vec<RunId>,
 }
 
 impl Fate {
+    /// The fires opened for it, whatever became of them.
+    pub(super) fn opened(&self) -> impl Iterator<Item = RunId> + Clone {
+        self.fires.iter().chain(&self.recalled).copied()
+    }
+
     fn real(&self) -> usize {
         self.fires.len() + self.unsent.len()
     }
@@ -182,8 +208,7 @@ fn fates(case: &mut Case<'_>, job: JobId) -> BTreeMap<Ms, Fate> {
     let mut fates: BTreeMap<Ms, Fate> = BTreeMap::new();
     let evidence = case.evidence;
     let mut fires = BTreeSet::new();
-    for entry in evidence.ledger.values() {
-        let facts = &entry.facts;
+    for facts in case.witnessed.values().copied() {
         if facts.job != job || !facts.origin.is_scheduled() || facts.attempt > 1 || !fires.insert(facts.fire)
         {
             continue;
@@ -194,7 +219,10 @@ fn fates(case: &mut Case<'_>, job: JobId) -> BTreeMap<Ms, Fate> {
             .iter()
             .find(|entry| is_own(entry, facts) && entry.unsent.disposition == Disposition::Cancelled);
         match cancelled {
-            Some(entry) if !was_sent => fate.cancelled.push(entry.at.as_millis()),
+            Some(entry) if !was_sent => {
+                fate.cancelled.push(entry.at.as_millis());
+                fate.recalled.push(facts.fire);
+            }
             _ => fate.fires.push(facts.fire),
         }
     }
@@ -301,134 +329,12 @@ fn nothing_silent(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
     case.found.extend(found);
 }
 
-/// Whether a run can have been cancelled then: while the job was changed, or because it was stopped.
 /// How long before its instant a run may be claimed.
 const AHEAD: Ms = engine::LOOK_AHEAD.as_millis() as Ms;
 
+/// Whether a run can have been cancelled then: while the job was changed, or because it was stopped.
 fn may_cancel(timeline: &Timeline, at: Ms) -> bool {
     timeline.is_changing(at - 1_000, at) || !matches!(timeline.at(at), State::On(_))
-}
-
-/// I1: an instant in force is sent in time, if there was a node in order to send it.
-fn no_loss(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
-    let timeline = &case.timelines[&job];
-    let mut found = Vec::new();
-    let (mut checked, mut strict) = (0, 0);
-    let mut worst = 0;
-    for span in &timeline.spans {
-        let State::On(number) = span.state else { continue };
-        let spec = &timeline.specs[number];
-        // A run of these may have to wait, or be replaced before it was sent.
-        let may_wait = matches!(spec.overlap, Overlap::Wait | Overlap::Replace);
-        if matches!(spec.schedule, Schedule::FixedDelay { .. } | Schedule::Never) || may_wait {
-            continue;
-        }
-        for instant in instants(spec, span.after, span.until.min(end(case))) {
-            if timeline.is_changing(instant - 2_000, instant + RECOVERY) {
-                continue;
-            }
-            let Some(fate) = fates.get(&instant) else { continue };
-            if fate.unsent == [Disposition::Blocked] {
-                continue;
-            }
-            let due = instant + spec.jitter.as_millis() as Ms;
-            let calm = is_calm(case, instant - CALM, due + IN_TIME);
-            let recovers = (0..case.plan.nodes).any(|node| works(case, node, instant - CALM, due + RECOVERY));
-            if !calm && !recovers {
-                continue;
-            }
-            let Some(sent) = first_sent(case, fate) else {
-                // Whether it was sent is not known when its node dies: the job wants no second try, or nobody answers.
-                let in_doubt = spec.delivery == Delivery::AtMostOnce
-                    || fate.fires.iter().any(|fire| is_spoilt(case, *fire));
-                if calm || !in_doubt {
-                    found.push(violation(
-                        "I1",
-                        format!("job {job}, instant {} was not sent: {fate:?}", since(instant)),
-                    ));
-                }
-                continue;
-            };
-            checked += 1;
-            let spoilt = fate.fires.iter().any(|fire| is_spoilt(case, *fire));
-            // The fires of a job leave one after the other.
-            let free = before_it(case, timeline, job, instant, sent);
-            let late = sent - free.max(due);
-            let most = if calm { IN_TIME } else { RECOVERY };
-            strict += u64::from(calm);
-            if !spoilt && !calm {
-                worst = worst.max(late);
-            }
-            if late > most && (calm || !spoilt) {
-                let text =
-                    format!("job {job}, instant {} was sent {late} ms late (calm {calm})", since(instant));
-                found.push(violation("I1", text));
-            }
-        }
-    }
-    *case.counts.checked.entry("I1").or_default() += checked;
-    *case.counts.checked.entry("I1 calm").or_default() += strict;
-    case.counts.worst_recovery = case.counts.worst_recovery.max(worst);
-    case.found.extend(found);
-}
-
-/// How long before an instant the cluster must have been in order.
-const CALM: Ms = 7_000;
-
-/// In a cluster in order a request leaves this long after its instant at most.
-const IN_TIME: Ms = 1_000;
-
-/// And when its node was lost: the lease, the search, and two denials a second apart.
-const RECOVERY: Ms = 7_500;
-
-fn is_calm(case: &Case<'_>, from: Ms, until: Ms) -> bool {
-    from >= START
-        && !case.evidence.troubles.iter().any(|trouble| trouble.from <= until && from <= trouble.until)
-}
-
-/// Whether this node could work all the time: never broken as a whole, and hardly hindered.
-fn works(case: &Case<'_>, node: usize, from: Ms, until: Ms) -> bool {
-    let troubles = case.evidence.troubles.iter();
-    let its =
-        troubles.filter(|trouble| trouble.node == node && trouble.from <= until && from <= trouble.until);
-    let (severe, slight): (Vec<_>, Vec<_>) = its.partition(|trouble| trouble.severe);
-    from >= START && severe.is_empty() && slight.len() <= 2
-}
-
-/// When the last shard of the fire was first sent.
-fn first_sent(case: &Case<'_>, fate: &Fate) -> Option<Ms> {
-    let fire = fate.fires.first()?;
-    let shards = shards(case, *fire);
-    let sent: Option<Vec<Ms>> =
-        shards.into_iter().map(|run| case.attempts(run).first().map(|first| first.at)).collect();
-    sent?.into_iter().max()
-}
-
-fn shards(case: &Case<'_>, fire: RunId) -> Vec<RunId> {
-    let Some(facts) = case.evidence.facts(fire) else { return vec![fire] };
-    if facts.shard.total <= 1 {
-        return vec![fire];
-    }
-    let entries = case.evidence.ledger.values().map(|entry| &entry.facts);
-    entries.filter(|facts| facts.fire == fire && facts.attempt == 1).map(|facts| facts.id).collect()
-}
-
-fn is_spoilt(case: &Case<'_>, fire: RunId) -> bool {
-    shards(case, fire).iter().any(|run| case.evidence.spoilt.contains(run))
-}
-
-/// When the requests of the job that left before this one were all answered.
-fn before_it(case: &Case<'_>, _timeline: &Timeline, job: JobId, instant: Ms, sent: Ms) -> Ms {
-    let of_job = |attempt: &&crate::sim::evidence::Attempt| {
-        case.evidence.facts(attempt.run).is_some_and(|facts| facts.job == job)
-    };
-    let before =
-        case.evidence.attempts.iter().filter(|attempt| attempt.at < sent && attempt.at > instant - 60_000);
-    before
-        .filter(of_job)
-        .filter_map(|attempt| attempt.answered.filter(|at| *at <= sent))
-        .max()
-        .unwrap_or_default()
 }
 
 /// I6: make-ups only where the job wants them, and as many.
@@ -521,7 +427,7 @@ fn delays_go_on(case: &mut Case<'_>, job: JobId) {
     let last = ended.into_iter().max().unwrap_or_default().max(span.after).max(case.plan.faults_until);
     let idle = span.until.min(end(case)) - last - delay.as_millis() as Ms;
     case.checked("delay");
-    if idle > RECOVERY {
+    if idle > DELAY_RECOVERY {
         let text = format!(
             "job {job} fires {delay:?} after its end, and has not for {idle} ms more since {}",
             since(last)
@@ -530,8 +436,11 @@ fn delays_go_on(case: &mut Case<'_>, job: JobId) {
     }
 }
 
+/// How much longer than its delay such a job may rest: its last run may have been in doubt, on a node that was lost.
+const DELAY_RECOVERY: Ms = 7_500;
+
 /// When the simulation was over.
-fn end(case: &Case<'_>) -> Ms {
+pub(super) fn end(case: &Case<'_>) -> Ms {
     case.evidence.beats.last().map_or(START, |beat| beat.at)
 }
 
@@ -541,6 +450,6 @@ pub(super) fn since(at: Ms) -> String {
     format!("{}.{:03}", at / 1000, (at % 1000).abs())
 }
 
-fn violation(promise: &'static str, evidence: String) -> crate::sim::evidence::Violation {
+pub(super) fn violation(promise: &'static str, evidence: String) -> crate::sim::evidence::Violation {
     crate::sim::evidence::Violation { promise, evidence }
 }

@@ -1,8 +1,10 @@
 //! The checkers: what was promised against what the witnesses saw.
 //!
-//! They trust the executors' journals, the wire and the clients' own notes. The store is read only for what was never
-//! sent and for how things ended.
+//! They trust the executors' journals, the network's own and the clients' notes. The store is read for what it says in
+//! the end: what became of that which was never sent, and how things ended. A row that was once seen and is in neither
+//! proves nothing.
 
+mod arrival;
 mod control;
 mod firing;
 mod results;
@@ -14,9 +16,10 @@ use std::time::Duration;
 use engine::{JobId, RunId};
 
 use super::clock::Ms;
-use super::evidence::{Attempt, Ended, Evidence, Op, Violation};
+use super::evidence::{Attempt, Ended, Evidence, Facts, Op, Violation};
 use super::plan::Plan;
 use timeline::Timeline;
+pub(super) use timeline::instants;
 
 /// How much was looked at: a checker that looks at nothing finds nothing.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +68,10 @@ struct Case<'a> {
     counts: &'a mut Counts,
     timelines: BTreeMap<JobId, Timeline>,
     attempts: BTreeMap<RunId, Vec<&'a Attempt>>,
+    /// When each run first arrived at an executor.
+    arrivals: BTreeMap<RunId, Ms>,
+    /// Every run that left a node or arrived, or that the store closed without.
+    witnessed: BTreeMap<RunId, &'a Facts>,
     endings: BTreeMap<RunId, Vec<&'a Ended>>,
     found: Vec<Violation>,
 }
@@ -74,7 +81,11 @@ impl<'a> Case<'a> {
         counts.fires = evidence.received.iter().filter(|received| received.accepted).count() as u64;
         let mut attempts: BTreeMap<RunId, Vec<&Attempt>> = BTreeMap::new();
         for attempt in &evidence.attempts {
-            attempts.entry(attempt.run).or_default().push(attempt);
+            attempts.entry(attempt.run.id).or_default().push(attempt);
+        }
+        let mut arrivals = BTreeMap::new();
+        for received in &evidence.received {
+            arrivals.entry(received.run.id).or_insert(received.at);
         }
         let mut endings: BTreeMap<RunId, Vec<&Ended>> = BTreeMap::new();
         for ended in &evidence.endings {
@@ -88,7 +99,8 @@ impl<'a> Case<'a> {
                 (*job, Timeline::new(spec, &ops))
             })
             .collect();
-        Case { plan, evidence, counts, timelines, attempts, endings, found: Vec::new() }
+        let witnessed = witnessed(evidence);
+        Case { plan, evidence, counts, timelines, attempts, arrivals, witnessed, endings, found: Vec::new() }
     }
 
     fn checked(&mut self, promise: &'static str) {
@@ -106,4 +118,31 @@ impl<'a> Case<'a> {
     fn endings(&self, run: RunId) -> &[&'a Ended] {
         self.endings.get(&run).map_or(&[], Vec::as_slice)
     }
+
+    /// The runs of a fire's first try: one for each shard.
+    fn shards(&self, fire: RunId) -> Vec<&'a Facts> {
+        let first_try = |facts: &&&Facts| facts.fire == fire && facts.attempt == 1;
+        self.witnessed
+            .range(fire..)
+            .take(SHARDS_SEARCHED)
+            .map(|(_, facts)| facts)
+            .filter(first_try)
+            .copied()
+            .collect()
+    }
+}
+
+/// The shards of a fire are opened together, so their names are close.
+const SHARDS_SEARCHED: usize = 2_000;
+
+/// What executors received, what left a node, and what the store has closed in the end.
+fn witnessed(evidence: &Evidence) -> BTreeMap<RunId, &Facts> {
+    let is_closed = |run: RunId| {
+        evidence.records.get(&run).is_some_and(|record| record.state.is_over())
+            || evidence.own_history(run).is_some()
+    };
+    let closed = evidence.ledger.values().map(|entry| &entry.facts).filter(|facts| is_closed(facts.id));
+    let left = evidence.attempts.iter().map(|attempt| &attempt.run);
+    let received = evidence.received.iter().map(|received| &received.run);
+    closed.chain(left).chain(received).map(|facts| (facts.id, facts)).collect()
 }

@@ -9,7 +9,7 @@ use super::Case;
 use super::firing::since;
 use super::timeline::State;
 use crate::sim::clock::Ms;
-use crate::sim::evidence::Facts;
+use crate::sim::evidence::{Facts, Reported};
 use crate::sim::faulty::state_of;
 
 pub(super) fn check(case: &mut Case<'_>) {
@@ -75,7 +75,7 @@ fn everything_ends(case: &mut Case<'_>) {
         .collect();
     *case.counts.checked.entry("I9").or_default() += case.evidence.records.len() as u64;
     open.into_iter().for_each(|text| case.broken("I9", text));
-    let sent: BTreeSet<RunId> = case.evidence.attempts.iter().map(|attempt| attempt.run).collect();
+    let sent: BTreeSet<RunId> = case.evidence.attempts.iter().map(|attempt| attempt.run.id).collect();
     for run in sent {
         if case.endings(run).is_empty() && case.evidence.own_history(run).is_none() {
             let is_open = case.evidence.records.get(&run).is_some_and(|record| !record.state.is_over());
@@ -89,7 +89,7 @@ fn everything_ends(case: &mut Case<'_>) {
 /// I11: as many tries as the job allows, each with its own name, each after a failure.
 fn retries(case: &mut Case<'_>) {
     let mut retried = BTreeSet::new();
-    let all: Vec<Facts> = case.evidence.ledger.values().map(|entry| entry.facts.clone()).collect();
+    let all: Vec<&Facts> = case.witnessed.values().copied().collect();
     for facts in &all {
         let most =
             case.timelines[&facts.job].specs.iter().map(|spec| spec.retry.count).max().unwrap_or_default();
@@ -101,8 +101,7 @@ fn retries(case: &mut Case<'_>) {
         if !retried.insert(of) {
             case.broken("I11", format!("run {of} is tried again twice"));
         }
-        let failed = case.endings(of).iter().any(|ended| !matches!(ended.outcome, Outcome::Succeeded(_)));
-        if !failed {
+        if !has_failed(case, of) {
             case.broken("I11", format!("run {} repeats {of}, which has not failed", facts.id));
         }
     }
@@ -132,6 +131,16 @@ fn retries(case: &mut Case<'_>) {
     }
 }
 
+/// Whether a run can have been seen to fail: its executor said so, or it was closed without a word from it.
+fn has_failed(case: &Case<'_>, run: RunId) -> bool {
+    let reported = |result: &&Reported| result.run == run && !matches!(result.outcome, Outcome::Succeeded(_));
+    let was_lost = || case.endings(run).iter().any(|ended| matches!(ended.outcome, Outcome::Lost(_)));
+    let record = case.evidence.records.get(&run);
+    case.evidence.results.iter().any(|result| reported(&result))
+        || record.is_none_or(|record| record.state != RunState::Succeeded)
+        || was_lost()
+}
+
 /// The longest wait before a retry, and some time to claim it.
 const RETRY_MAX: Ms = 8_000;
 
@@ -141,9 +150,9 @@ const AHEAD: Ms = engine::LOOK_AHEAD.as_millis() as Ms;
 /// I12: each success opens each child once, and nothing else does.
 fn children(case: &mut Case<'_>) {
     let mut opened: BTreeMap<(RunId, JobId), BTreeSet<RunId>> = BTreeMap::new();
-    for entry in case.evidence.ledger.values() {
-        if let (Origin::Child { of }, 1) = (entry.facts.origin, entry.facts.attempt) {
-            opened.entry((of, entry.facts.job)).or_default().insert(entry.facts.fire);
+    for facts in case.witnessed.values() {
+        if let (Origin::Child { of }, 1) = (facts.origin, facts.attempt) {
+            opened.entry((of, facts.job)).or_default().insert(facts.fire);
         }
     }
     for ((of, job), fires) in &opened {
@@ -151,19 +160,21 @@ fn children(case: &mut Case<'_>) {
         if fires.len() > 1 {
             case.broken("I12", format!("run {of} opened job {job} {} times: {fires:?}", fires.len()));
         }
-        let deepest =
-            fires.iter().filter_map(|fire| case.evidence.facts(*fire)).map(|facts| facts.depth).max();
+        let deepest = fires.iter().filter_map(|fire| case.witnessed.get(fire)).map(|facts| facts.depth).max();
         if deepest.is_some_and(|depth| depth > CHILD_DEPTH_MAX) {
             case.broken("I12", format!("run {of} opened job {job} at depth {deepest:?}"));
         }
     }
-    let all: Vec<Facts> = case.evidence.ledger.values().map(|entry| entry.facts.clone()).collect();
-    for facts in all.iter().filter(|facts| facts.depth < CHILD_DEPTH_MAX) {
-        let succeeded =
-            case.endings(facts.id).last().is_some_and(|ended| matches!(ended.outcome, Outcome::Succeeded(_)));
+    let all: Vec<&Facts> = case.witnessed.values().copied().collect();
+    let retried: BTreeSet<RunId> = all.iter().filter_map(|facts| facts.retry_of).collect();
+    for facts in all.into_iter().filter(|facts| facts.depth < CHILD_DEPTH_MAX) {
+        let record = case.evidence.records.get(&facts.id);
+        let succeeded = record.is_some_and(|record| record.state == RunState::Succeeded);
         let timeline = &case.timelines[&facts.job];
-        // A job that was deleted meanwhile has no children any more.
-        if !succeeded || timeline.deleted.is_some() {
+        // A job that was deleted meanwhile has no children any more. Of a run that was lost and tried again, the retry
+        // decides, whatever is heard of it later.
+        let was_retried = case.endings(facts.id).len() > 1 && retried.contains(&facts.id);
+        if !succeeded || timeline.deleted.is_some() || was_retried {
             continue;
         }
         let spec = &timeline.specs[0];
@@ -187,10 +198,10 @@ fn children(case: &mut Case<'_>) {
 
 fn all_shards_succeeded(case: &Case<'_>, facts: &Facts) -> bool {
     let mut last: BTreeMap<u32, &Facts> = BTreeMap::new();
-    for entry in case.evidence.ledger.values().filter(|entry| entry.facts.fire == facts.fire) {
-        let tried = last.entry(entry.facts.shard.index).or_insert(&entry.facts);
-        if tried.attempt < entry.facts.attempt {
-            *tried = &entry.facts;
+    for tried in case.witnessed.values().filter(|tried| tried.fire == facts.fire) {
+        let latest = last.entry(tried.shard.index).or_insert(tried);
+        if latest.attempt < tried.attempt {
+            *latest = tried;
         }
     }
     let succeeded = |run: RunId| {

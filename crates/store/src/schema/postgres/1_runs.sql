@@ -1,10 +1,13 @@
 -- What we remember beside XXL-JOB's tables.
 
+-- A life that depends on its lifeline sends nothing once that has broken.
 CREATE TABLE IF NOT EXISTS tw_node (
     name VARCHAR(190) NOT NULL,
     epoch BIGINT NOT NULL,
     lease_until_ms BIGINT NOT NULL,
     fenced SMALLINT NOT NULL DEFAULT 0,
+    lifeline BIGINT,
+    depends SMALLINT NOT NULL DEFAULT 0,
     joined_ms BIGINT NOT NULL,
     version_text VARCHAR(64) NOT NULL DEFAULT '',
     PRIMARY KEY (name, epoch)

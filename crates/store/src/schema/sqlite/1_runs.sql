@@ -1,10 +1,13 @@
 -- What we remember beside XXL-JOB's tables.
 
+-- A life that depends on its lifeline sends nothing once that has broken.
 CREATE TABLE IF NOT EXISTS tw_node (
     name VARCHAR(190) NOT NULL,
     epoch INTEGER NOT NULL,
     lease_until_ms INTEGER NOT NULL,
     fenced INTEGER NOT NULL DEFAULT 0,
+    lifeline INTEGER,
+    depends INTEGER NOT NULL DEFAULT 0,
     joined_ms INTEGER NOT NULL,
     version_text VARCHAR(64) NOT NULL DEFAULT '',
     PRIMARY KEY (name, epoch)

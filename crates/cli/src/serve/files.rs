@@ -1,20 +1,14 @@
-//! Files and values that nobody else may read.
+//! Files that nobody else may read, and this machine's name.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use server::executors::Key;
 
-/// A value as it was written, or what stands in the file it names (`file:PATH`).
-pub fn value(written: &str) -> anyhow::Result<String> {
-    match written.strip_prefix("file:") {
-        None => Ok(written.to_owned()),
-        Some(path) => read_private(Path::new(path)),
-    }
-}
+use crate::secret;
 
 /// The key in a file; a new one where there is no file yet.
 pub fn key(path: &Path) -> anyhow::Result<Key> {
@@ -29,7 +23,7 @@ pub fn key(path: &Path) -> anyhow::Result<Key> {
             Ok(key)
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let text = read_private(path)?;
+            let text = secret::read(&format!("file:{}", path.display()))?;
             Key::read(&text).with_context(|| {
                 format!("{} holds no key; a key is {} characters of hex", path.display(), 2 * Key::LENGTH)
             })
@@ -42,15 +36,6 @@ pub fn key(path: &Path) -> anyhow::Result<Key> {
 pub fn private_folder(path: &Path) -> anyhow::Result<()> {
     let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
     created.with_context(|| format!("could not create the folder {}", path.display()))
-}
-
-fn read_private(path: &Path) -> anyhow::Result<String> {
-    let about = fs::metadata(path).with_context(|| format!("could not read {}", path.display()))?;
-    if about.mode() & 0o077 != 0 {
-        bail!("{0} can be read by others; run: chmod 600 {0}", path.display());
-    }
-    let text = fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?;
-    Ok(text.trim().to_owned())
 }
 
 /// This machine's name.

@@ -1,0 +1,34 @@
+//! The executor inside: it greets, so that the first run is seen a minute after the first command.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use executor::{Context, Executor, Job};
+use server::{Centre, SAMPLE_APP, SAMPLE_HANDLER};
+
+/// Starts it. Without the sample app, which people may delete, there is none.
+pub async fn start(
+    centre: &Centre,
+    address: SocketAddr,
+    data_dir: &Path,
+) -> anyhow::Result<Option<Executor>> {
+    let Some(token) = centre.token_of(SAMPLE_APP) else { return Ok(None) };
+    let executor = Executor::builder(SAMPLE_APP)
+        .centre(format!("http://{address}"))
+        .token(token.value())
+        .listen("127.0.0.1:0")
+        .directory(data_dir.join("sample-executor"))
+        .job(Job::new(SAMPLE_HANDLER, greet))
+        .start()
+        .await?;
+    Ok(Some(executor))
+}
+
+async fn greet(ctx: Context) -> String {
+    let greeting = format!("hello, {}", ctx.param());
+    ctx.log(&greeting);
+    ctx.log(
+        "this line stands in the run's log; change the parameter in the job, and it greets somebody else",
+    );
+    greeting
+}

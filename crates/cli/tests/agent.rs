@@ -1,0 +1,283 @@
+//! `tickwright agent`, as started in a shell.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+const TOKEN: &str = "p2Vq0mXo5tYb";
+const SOON: Duration = Duration::from_secs(30);
+
+#[test]
+fn an_agent_says_what_it_may_runs_a_script_and_leaves_when_told() {
+    let (centre, calls) = centre();
+    let directory = tempfile::tempdir().unwrap();
+    let agent = Agent::start(&centre, directory.path(), &["--allow-scripts", "--allow-url=example.com"]);
+    let lines = &agent.lines;
+    assert_eq!(lines[0], "tickwright agent `scripts`");
+    assert!(lines[2].starts_with(&format!("  registers at  {centre} as http://127.0.0.1:")), "{lines:?}");
+    assert_eq!(lines[3], "  runs scripts  shell, python, python2, php, node, powershell");
+    assert_eq!(lines[4], "  calls URLs    example.com");
+    assert_eq!(lines[5], "  starts        none");
+    until(&calls, "/api/registry", "EXECUTOR");
+
+    assert!(agent.trigger(100, "env; echo did").contains(r#""code":200"#));
+    let report = until(&calls, "/api/callback", r#""logId":100"#);
+    assert!(report.contains(r#""handleCode":200"#), "{report}");
+    let log = agent.call("/log", r#"{"logDateTim":1794769410531,"logId":100,"fromLineNum":1}"#);
+    assert!(log.contains(" did") && !log.contains(TOKEN), "{log}");
+
+    let last = agent.terminate();
+    assert_eq!(last, "stopped; 0 runs had to be ended, 0 results are kept for the next start");
+    until(&calls, "/api/registryRemove", "EXECUTOR");
+}
+
+#[test]
+fn a_killed_agent_s_scripts_are_ended_and_never_run_again() {
+    let (centre, calls) = centre();
+    let directory = tempfile::tempdir().unwrap();
+    let notes = directory.path().join("notes");
+    let data = directory.path().join("data");
+    let agent = Agent::start(&centre, &data, &["--allow-scripts=shell"]);
+    let source = format!("echo $$ >> {0}; sleep 1000 & echo $! >> {0}; wait", notes.display());
+    agent.trigger(100, &source);
+    let pids = wait_for(|| {
+        let text = fs::read_to_string(&notes).unwrap_or_default();
+        (text.lines().count() == 2 && text.ends_with('\n')).then(|| text.clone())
+    });
+    drop(agent);
+    for pid in pids.lines() {
+        assert!(is_alive(pid), "nobody ended {pid} yet");
+    }
+
+    let agent = Agent::start(&centre, &data, &["--allow-scripts=shell"]);
+    wait_for(|| pids.lines().all(|pid| !is_alive(pid)).then_some(()));
+    let report = until(&calls, "/api/callback", r#""logId":100"#);
+    assert!(
+        report.contains(r#""handleCode":500"#) && report.contains("the executor was restarted"),
+        "{report}"
+    );
+    let again = agent.trigger(100, &source);
+    assert!(again.contains(r#""code":500"#) || again.contains(r#""code":200"#), "{again}");
+    // Its turn comes after the repetition would have had its own.
+    agent.trigger(101, "exit 0");
+    until(&calls, "/api/callback", r#""logId":101"#);
+    assert_eq!(fs::read_to_string(&notes).unwrap(), pids, "it ran once");
+    assert!(fs::read_dir(data.join("work")).unwrap().next().is_none());
+    agent.terminate();
+}
+
+#[test]
+fn what_is_not_allowed_is_refused() {
+    let (centre, calls) = centre();
+    let directory = tempfile::tempdir().unwrap();
+    let agent = Agent::start(&centre, directory.path(), &[]);
+    let refusal = agent.trigger(100, "exit 0");
+    assert!(refusal.contains("fail, current glue type [GLUE(Shell)] not supported."), "{refusal}");
+    for (run_id, handler, param, expected) in [
+        (200, "httpJobHandler", r#"{\"url\":\"http://127.0.0.1:1/\"}"#, "is not among the URLs"),
+        (300, "http", "url: http://127.0.0.1:1/", "is not among the URLs"),
+        (400, "commandJobHandler", "/bin/true", "is not among the programs"),
+        (500, "command", r#"[\"/bin/true\"]"#, "is not among the programs"),
+    ] {
+        let body = format!(
+            r#"{{"jobId":{run_id},"executorHandler":"{handler}","executorParams":"{param}","logId":{run_id},
+                "logDateTime":1794769410531,"glueType":"BEAN"}}"#
+        );
+        agent.call("/run", &body);
+        let report = until(&calls, "/api/callback", &format!(r#""logId":{run_id}"#));
+        assert!(report.contains(r#""handleCode":500"#) && report.contains(expected), "{report}");
+    }
+    agent.terminate();
+}
+
+#[test]
+fn what_cannot_be_safe_does_not_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = directory.path().join("token");
+    fs::write(&open, TOKEN).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o644)).unwrap();
+    let file = format!("file:{}", open.display());
+    let check = |arguments: &[&str], token: &str, expected: &str| {
+        let output = refused(directory.path(), arguments, token);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && stderr.contains(expected), "{arguments:?}: {stderr}");
+        assert!(!stderr.contains(TOKEN), "{stderr}");
+    };
+    check(&["--listen", "0.0.0.0:0"], "", "refusing to listen on 0.0.0.0");
+    check(&["--listen", "0.0.0.0:0"], "default_token", "a token everybody knows");
+    check(&[], &file, "chmod 600");
+    check(&[], "file:/no/such/file", "cannot read the secret");
+    check(&["--allow-scripts=perl"], TOKEN, "there are no scripts in `perl`");
+    check(&["--allow-url", "ftp://x"], TOKEN, "`ftp://x` cannot be a URL to allow");
+    check(&["--allow-program", "rsync"], TOKEN, "write its full path");
+    check(&["--admin", "nowhere"], TOKEN, "is not the address of a scheduling centre");
+}
+
+#[test]
+fn a_token_is_best_not_typed() {
+    let directory = tempfile::tempdir().unwrap();
+    let warning = "everybody on this machine can see a token in the command line";
+    // It fails for another reason, after the warning.
+    let typed = refused(directory.path(), &["--token", TOKEN, "--listen", "nowhere"], "");
+    assert!(String::from_utf8(typed.stderr).unwrap().contains(warning));
+    let by_environment = refused(directory.path(), &["--listen", "nowhere"], TOKEN);
+    assert!(!String::from_utf8(by_environment.stderr).unwrap().contains(warning));
+}
+
+/// An agent that has started; killed when dropped.
+struct Agent {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+    /// What it said at the start.
+    lines: Vec<String>,
+    address: SocketAddr,
+}
+
+impl Agent {
+    fn start(centre: &str, directory: &Path, arguments: &[&str]) -> Agent {
+        let mut command = agent(directory, TOKEN);
+        let command = command.args(["--admin", centre]).args(arguments).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the binary was built for this test");
+        let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let lines: Vec<String> = (0..7).map(|_| read_line(&mut output)).collect();
+        let address = lines[1].rsplit(' ').next().unwrap().parse().unwrap();
+        Agent { child, output, lines, address }
+    }
+
+    fn trigger(&self, run_id: i64, source: &str) -> String {
+        let job_id = run_id / 100;
+        self.call(
+            "/run",
+            &format!(
+                r#"{{"jobId":{job_id},"executorHandler":"","executorParams":"","logId":{run_id},
+                    "logDateTime":1794769410531,"glueType":"GLUE_SHELL","glueSource":"{source}","glueUpdatetime":1}}"#
+            ),
+        )
+    }
+
+    fn call(&self, path: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nHost: x\r\nXXL-JOB-ACCESS-TOKEN: {TOKEN}\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Tells it to stop; the last line it says.
+    fn terminate(mut self) -> String {
+        let told = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        assert!(told.success());
+        let line = read_line(&mut self.output);
+        assert!(self.child.wait().unwrap().success());
+        line
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An agent of the application `scripts`, with nothing of this process's environment that it would listen to.
+fn agent(directory: &Path, token: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tickwright"));
+    command.args(["agent", "--app", "scripts", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory);
+    command.env("TICKWRIGHT_AGENT_TOKEN", token);
+    command
+}
+
+/// Runs an agent that does not get far.
+fn refused(directory: &Path, arguments: &[&str], token: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tickwright"));
+    command.args(["agent", "--app", "scripts", "--data-dir"]).arg(directory.join("data")).args(arguments);
+    if !arguments.contains(&"--admin") {
+        command.args(["--admin", "http://127.0.0.1:1"]);
+    }
+    command.env("TICKWRIGHT_AGENT_TOKEN", token).output().expect("the binary was built for this test")
+}
+
+fn read_line(from: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    from.read_line(&mut line).unwrap();
+    line.trim_end().to_owned()
+}
+
+/// A centre that says yes to everything; what it was told, path and body.
+fn centre() -> (String, Receiver<(String, String)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let tell = tell.clone();
+            thread::spawn(move || listen(stream, &tell));
+        }
+    });
+    (address, told)
+}
+
+/// Takes the calls of one connection.
+fn listen(mut stream: TcpStream, tell: &mpsc::Sender<(String, String)>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    loop {
+        let first = read_line(&mut reader);
+        let Some(path) = first.split(' ').nth(1) else { return };
+        let mut length = 0;
+        loop {
+            let header = read_line(&mut reader).to_ascii_lowercase();
+            if header.is_empty() {
+                break;
+            }
+            if let Some(value) = header.strip_prefix("content-length: ") {
+                length = value.parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        let answer = r#"{"code":200,"msg":null,"content":null}"#;
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{answer}", answer.len());
+        let _ = tell.send((path.to_owned(), String::from_utf8(body).unwrap()));
+    }
+}
+
+/// The next call with that path whose body holds that text.
+fn until(calls: &Receiver<(String, String)>, path: &str, text: &str) -> String {
+    loop {
+        let (called, body) = calls.recv_timeout(SOON).unwrap_or_else(|_| panic!("no {path} with {text}"));
+        if called == path && body.contains(text) {
+            return body;
+        }
+    }
+}
+
+fn wait_for<T>(mut seen: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..6_000 {
+        if let Some(seen) = seen() {
+            return seen;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    panic!("waited in vain");
+}
+
+/// Whether a process is there and more than a name its parent has not struck off.
+fn is_alive(pid: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}

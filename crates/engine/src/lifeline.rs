@@ -1,0 +1,113 @@
+//! Lifeline: know within a third of a second that another node's process has died.
+//!
+//! Each process has a connection to the database that holds a lock; when the process dies, its socket closes and the
+//! database gives the lock up. The others look. For this to be proof that nothing is sent any more, a life that has
+//! others to see it promises to depend on its lifeline: it sends only while it has had it confirmed within
+//! [`LIFELINE_GRACE`], and they wait as long before they act. Where the database answers too slowly for that, the
+//! promise is withdrawn, and the lease alone decides.
+
+use std::time::Duration;
+
+use crate::engine::Engine;
+use crate::ports::{LIFELINE_GRACE, LifelineId, Lifelines, StoreError};
+
+impl Engine {
+    pub(crate) async fn lifeline_loop(&self) {
+        let mut prompt_looks = 0;
+        loop {
+            self.inner.clock.sleep(LIFELINE_LOOK).await;
+            if !self.is_watched() {
+                // Nobody would look: at rest, a single node asks nothing.
+                prompt_looks = 0;
+                continue;
+            }
+            let asked = self.inner.clock.monotonic();
+            let wanted = match self.inner.store.lifelines().await {
+                Ok(None) => return std::future::pending().await,
+                Ok(Some(lifelines)) => {
+                    let is_prompt = self.inner.clock.monotonic() - asked <= PROMPT;
+                    prompt_looks = if is_prompt { prompt_looks + 1 } else { 0 };
+                    self.take_in(&lifelines, asked).await;
+                    let is_steady =
+                        prompt_looks >= STEADY_LOOKS || is_prompt && self.is_told(Some(lifelines.own));
+                    (is_steady && self.has_peers()).then_some(lifelines.own)
+                }
+                Err(error) => {
+                    prompt_looks = 0;
+                    tracing::warn!(%error, "the lifeline to the database is broken; sending nothing until it or the lease is renewed");
+                    None
+                }
+            };
+            self.depend_on(wanted).await;
+        }
+    }
+
+    async fn take_in(&self, lifelines: &Lifelines, asked: Duration) {
+        if let Some(life) = self.life().as_mut() {
+            life.confirm(lifelines.own, asked);
+        }
+        self.inner.send_now.notify_one();
+        if lifelines.broken.is_empty() {
+            return;
+        }
+        match self.inner.store.fence_broken(&lifelines.broken).await {
+            Ok(dead) if dead.is_empty() => {}
+            Ok(dead) => {
+                for node in &dead {
+                    tracing::warn!(%node, "its process has ended; taking over what it had");
+                }
+                if let Some(life) = self.life().as_mut() {
+                    life.peers.retain(|peer| !dead.contains(&peer.node));
+                }
+                self.inner.rescue_now.notify_one();
+                self.inner.claim_now.notify_one();
+            }
+            Err(error) => tracing::warn!(%error, "could not declare a dead node over; looking again soon"),
+        }
+    }
+
+    /// Tells the others what this life depends on, if they do not know.
+    async fn depend_on(&self, lifeline: Option<LifelineId>) {
+        let node = match self.life().as_mut() {
+            Some(life) if !life.is_told(lifeline) => {
+                life.begin_depending(lifeline);
+                life.node.clone()
+            }
+            _ => return,
+        };
+        match self.inner.store.depend_on(&node, lifeline).await {
+            Ok(()) => {
+                if let Some(life) = self.life().as_mut() {
+                    life.depends_only_on(lifeline);
+                }
+                self.inner.send_now.notify_one();
+            }
+            Err(StoreError::Fenced(_)) => self.inner.beat_now.notify_one(),
+            Err(error) => {
+                tracing::warn!(%error, "could not tell the others what this node depends on; trying again soon");
+            }
+        }
+    }
+
+    /// Whether others look at this node's lifeline, or may believe that it depends on one.
+    fn is_watched(&self) -> bool {
+        self.has_peers() || !self.is_told(None)
+    }
+
+    fn has_peers(&self) -> bool {
+        self.life().as_ref().is_some_and(|life| life.has_peers())
+    }
+
+    fn is_told(&self, lifeline: Option<LifelineId>) -> bool {
+        self.life().as_ref().is_some_and(|life| life.is_told(lifeline))
+    }
+}
+
+/// How often each node that has peers looks at the lifelines: twice in the time after which it would stop sending.
+pub(crate) const LIFELINE_LOOK: Duration = LIFELINE_GRACE.checked_div(2).expect("two is not zero");
+
+/// An answer slower than this could hold back fires that are due.
+const PROMPT: Duration = Duration::from_millis(100);
+
+/// So many prompt answers in a row, about a second, make a database that is worth depending on.
+const STEADY_LOOKS: u32 = 8;

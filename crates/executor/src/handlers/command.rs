@@ -1,0 +1,145 @@
+//! Starts a program on a list, with arguments and without a shell.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use protocol::xxl::texts;
+
+use crate::context::Context;
+use crate::job::Job;
+use crate::process;
+
+/// The handler `command`, also named `commandJobHandler`: starts a program that is on its list.
+///
+/// The parameter is a JSON array, `["rsync", "-a", "from dir", "to"]`, or words with blanks between. The first is the
+/// program: its path as it stands on the list, or the last part of it. No shell is involved, so `;`, `|` and `$`
+/// are ordinary characters. The process lives as a [script](crate::Scripts) does; exit code 0 is success.
+///
+/// ```no_run
+/// use tickwright_executor::handlers::Commands;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let jobs = Commands::new().allow("/usr/bin/rsync")?.jobs();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Commands {
+    programs: Vec<PathBuf>,
+}
+
+/// A program that cannot be allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` cannot be a program to allow: {why}", path.display())]
+pub struct ProgramError {
+    path: PathBuf,
+    why: &'static str,
+}
+
+impl Commands {
+    /// None yet.
+    pub fn new() -> Commands {
+        Commands::default()
+    }
+
+    /// Adds a program, by its full path: what a name means must not depend on where it is looked for.
+    pub fn allow(mut self, program: impl Into<PathBuf>) -> Result<Commands, ProgramError> {
+        let path = program.into();
+        if !path.is_absolute() {
+            return Err(ProgramError { path, why: "write its full path, such as /usr/bin/rsync" });
+        }
+        if !path.is_file() {
+            return Err(ProgramError { path, why: "there is no such file" });
+        }
+        self.programs.push(path);
+        Ok(self)
+    }
+
+    /// The handlers.
+    pub fn jobs(self) -> [Job; 2] {
+        let commands = Arc::new(self);
+        ["command", "commandJobHandler"].map(|name| {
+            let commands = Arc::clone(&commands);
+            let run = move |ctx: Context| {
+                let commands = Arc::clone(&commands);
+                async move { commands.run(&ctx).await }
+            };
+            Job::new(name, run).stopping_itself()
+        })
+    }
+
+    async fn run(&self, ctx: &Context) -> Result<(), String> {
+        let mut words = words(ctx.param())?.into_iter();
+        let name = words.next().ok_or_else(|| USAGE.to_owned())?;
+        let program = self.find(&name).ok_or_else(|| self.refusal(&name))?;
+        match process::run(ctx, program, words.map(OsString::from).collect()).await {
+            Ok(0) => Ok(()),
+            Ok(code) => Err(texts::command_failed(code)),
+            Err(error) => Err(format!("`{}` cannot be started: {error}", program.display())),
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<&Path> {
+        let is_meant = |program: &&PathBuf| {
+            program.as_os_str() == name || program.file_name().is_some_and(|last| last == name)
+        };
+        self.programs.iter().find(is_meant).map(PathBuf::as_path)
+    }
+
+    fn refusal(&self, name: &str) -> String {
+        let allowed: Vec<_> = self.programs.iter().map(|program| program.display().to_string()).collect();
+        let allowed = if allowed.is_empty() { "none is".to_owned() } else { allowed.join(", ") };
+        format!("`{name}` is not among the programs this executor may start (allowed: {allowed})")
+    }
+}
+
+const USAGE: &str = "the parameter names no program; write `[\"program\", \"argument\", …]`";
+
+/// Program and arguments.
+fn words(param: &str) -> Result<Vec<String>, String> {
+    let param = param.trim();
+    if param.starts_with('[') {
+        return serde_json::from_str(param)
+            .map_err(|error| format!("the parameter is not a JSON array of texts: {error}"));
+    }
+    Ok(param.split_whitespace().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_arrays_or_words() {
+        let check = |param: &str, expected: &[&str]| assert_eq!(words(param).unwrap(), expected, "{param}");
+        check(r#"["a", "b c", ""]"#, &["a", "b c", ""]);
+        check("  a  b;c $(d) ", &["a", "b;c", "$(d)"]);
+        check("", &[]);
+        assert!(words("[1]").is_err());
+        assert!(words("[\"a\"").is_err());
+    }
+
+    #[test]
+    fn only_programs_on_the_list_are_found() {
+        let commands = Commands { programs: vec!["/usr/bin/rsync".into(), "/opt/tool".into()] };
+        let check =
+            |name: &str, path: Option<&str>| assert_eq!(commands.find(name), path.map(Path::new), "{name}");
+        check("rsync", Some("/usr/bin/rsync"));
+        check("/usr/bin/rsync", Some("/usr/bin/rsync"));
+        check("tool", Some("/opt/tool"));
+        for other in
+            ["", "bash", "/bin/rsync", "./rsync", "/usr/bin/../bin/rsync", "rsync ", "RSYNC", "/usr/bin"]
+        {
+            check(other, None);
+        }
+        assert!(commands.refusal("bash").contains("allowed: /usr/bin/rsync, /opt/tool"));
+    }
+
+    #[test]
+    fn what_cannot_be_a_program_cannot_be_allowed() {
+        for wrong in ["rsync", "./rsync", "", "/", "/no/such/program"] {
+            assert!(Commands::new().allow(wrong).is_err(), "{wrong}");
+        }
+    }
+}

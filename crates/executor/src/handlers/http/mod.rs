@@ -1,0 +1,196 @@
+//! Calls a URL on a list.
+
+mod allowed;
+mod parameter;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, LOCATION};
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use url::Url;
+
+use self::allowed::Allowed;
+pub use self::allowed::UrlError;
+use self::parameter::Parameter;
+use crate::centre::with_causes;
+use crate::context::Context;
+use crate::https::{self, Connector, Trust};
+use crate::job::Job;
+use crate::process::Lines;
+
+/// The handler `http`, also named `httpJobHandler`: calls a URL that is on its list.
+///
+/// The parameter is JSON:
+///
+/// | field | is | default |
+/// |---|---|---|
+/// | `url` | where to call | |
+/// | `method` | `GET`, `POST` … | `POST` |
+/// | `headers`, `cookies` | objects of texts | |
+/// | `body` or `data` | a text, sent as it is, or any other JSON | |
+/// | `contentType` | of the body | `application/json`, with `form` that of a form |
+/// | `form` | an object of texts, sent as a form | |
+/// | `auth` | the `Authorization` header, `{"user": …, "password": …}` or `{"bearer": …}` | |
+/// | `timeout` | milliseconds for the whole call | 3000 |
+/// | `status` | the status that means success, or an array of them | any 2xx |
+///
+/// The lines `url:`, `method:` and `data:` of old are read too. The answer's body, up to 1 MiB, becomes the run's log.
+/// Redirects are followed as long as they stay on the list. Certificates are verified.
+///
+/// ```
+/// use tickwright_executor::handlers::Http;
+///
+/// let http = Http::new().allow("https://api.example.com/hooks/")?.allow("intranet.example.com")?;
+/// assert_eq!(http.jobs().map(|job| job.name().to_owned()), ["http", "httpJobHandler"]);
+/// assert!(Http::new().allow("ftp://example.com").is_err());
+/// # Ok::<(), tickwright_executor::handlers::UrlError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Http {
+    allowed: Vec<Allowed>,
+}
+
+impl Http {
+    /// No URL yet.
+    pub fn new() -> Http {
+        Http::default()
+    }
+
+    /// Adds the URLs that begin with this one, or, given a host (`example.com`, `example.com:8443`), those on it.
+    /// Paths are compared by whole segments: `/api` allows `/api/users` and not `/apis`.
+    pub fn allow(mut self, url: &str) -> Result<Http, UrlError> {
+        self.allowed.push(url.parse()?);
+        Ok(self)
+    }
+
+    /// The handlers.
+    pub fn jobs(self) -> [Job; 2] {
+        let trust =
+            if self.allowed.iter().any(Allowed::includes_https) { Trust::System } else { Trust::Nobody };
+        let client = Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE_MAX)
+            .pool_timer(hyper_util::rt::TokioTimer::new())
+            // A call that was perhaps heard is the centre's to repeat, not ours.
+            .retry_canceled_requests(false)
+            .build(https::connector(trust));
+        let caller = Arc::new(Caller { allowed: self.allowed, client });
+        ["http", "httpJobHandler"].map(|name| {
+            let caller = Arc::clone(&caller);
+            Job::new(name, move |ctx: Context| {
+                let caller = Arc::clone(&caller);
+                async move { caller.run(&ctx).await }
+            })
+        })
+    }
+}
+
+struct Caller {
+    allowed: Vec<Allowed>,
+    client: Client<Connector, Full<Bytes>>,
+}
+
+impl Caller {
+    async fn run(&self, ctx: &Context) -> Result<String, String> {
+        let parameter = Parameter::read(ctx.param())?;
+        let timeout = parameter.timeout;
+        tokio::select! {
+            biased;
+            answered = self.call(ctx, parameter) => answered,
+            () = ctx.clock().sleep(timeout) => Err(format!("no answer within {} ms", timeout.as_millis())),
+        }
+    }
+
+    async fn call(&self, ctx: &Context, mut parameter: Parameter) -> Result<String, String> {
+        for _ in 0..=REDIRECTS_MAX {
+            self.check(&parameter.url)?;
+            ctx.log(format_args!("{} {}", parameter.method, parameter.url));
+            let response = self.client.request(request(&parameter)?).await;
+            let response = response.map_err(|error| with_causes(&error))?;
+            match redirection(&response, &parameter.url) {
+                // A redirect that was asked for is an answer.
+                Some(next) if !parameter.expects(response.status()) => {
+                    redirect(&mut parameter, response.status(), next?)
+                }
+                _ => return conclude(ctx, &parameter, response).await,
+            }
+        }
+        Err(format!("redirected more than {REDIRECTS_MAX} times"))
+    }
+
+    fn check(&self, url: &Url) -> Result<(), String> {
+        if self.allowed.iter().any(|allowed| allowed.permits(url)) {
+            return Ok(());
+        }
+        let allowed: Vec<_> = self.allowed.iter().map(Allowed::to_string).collect();
+        let allowed = if allowed.is_empty() { "none is".to_owned() } else { allowed.join(", ") };
+        Err(format!("`{url}` is not among the URLs this executor may call (allowed: {allowed})"))
+    }
+}
+
+fn request(parameter: &Parameter) -> Result<Request<Full<Bytes>>, String> {
+    let mut request = Request::builder().method(parameter.method.clone()).uri(parameter.url.as_str());
+    for (name, value) in &parameter.headers {
+        request = request.header(name, value);
+    }
+    request.body(Full::from(parameter.body.clone())).map_err(|error| error.to_string())
+}
+
+/// Where the answer says to go instead, if it does.
+fn redirection(response: &Response<Incoming>, from: &Url) -> Option<Result<Url, String>> {
+    if !response.status().is_redirection() {
+        return None;
+    }
+    let location = response.headers().get(LOCATION)?;
+    let next = location.to_str().ok().and_then(|location| from.join(location).ok());
+    Some(next.ok_or_else(|| format!("redirected to {location:?}, which is no URL")))
+}
+
+fn redirect(parameter: &mut Parameter, status: StatusCode, next: Url) {
+    let keeps_method = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+    if !keeps_method && parameter.method != Method::HEAD {
+        parameter.method = Method::GET;
+        parameter.body.clear();
+        parameter.headers.remove(CONTENT_TYPE);
+    }
+    if next.origin() != parameter.url.origin() {
+        // They were meant for the first server.
+        parameter.headers.remove(AUTHORIZATION);
+        parameter.headers.remove(COOKIE);
+    }
+    parameter.url = next;
+}
+
+async fn conclude(
+    ctx: &Context,
+    parameter: &Parameter,
+    response: Response<Incoming>,
+) -> Result<String, String> {
+    let (head, mut body) = response.into_parts();
+    ctx.log(format_args!("status {}", head.status));
+    let mut lines = Lines::new(ctx, RESPONSE_MAX);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| format!("the answer broke off: {}", with_causes(&error)))?;
+        if let Some(bytes) = frame.data_ref()
+            && !lines.push(bytes)
+        {
+            break;
+        }
+    }
+    lines.finish();
+    if parameter.expects(head.status) {
+        Ok(format!("status {}", head.status))
+    } else {
+        Err(format!("expected status {}, found {}", parameter.expected(), head.status))
+    }
+}
+
+const IDLE_MAX: Duration = Duration::from_secs(4);
+/// What browsers of old allowed; more is a circle.
+const REDIRECTS_MAX: usize = 5;
+/// Bytes of an answer that are read and kept.
+const RESPONSE_MAX: usize = 1024 * 1024;

@@ -1,0 +1,43 @@
+//! Connections by `http` and `https`; with the latter, only to servers that prove who they are.
+
+use std::sync::Arc;
+
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+
+pub(crate) type Connector = HttpsConnector<HttpConnector>;
+
+/// Whose word is taken for who a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// That of this machine's certificate authorities, or of those in the file `SSL_CERT_FILE` names. They take
+    /// memory.
+    System,
+    /// Nobody's: every `https` connection fails.
+    Nobody,
+}
+
+pub(crate) fn connector(trust: Trust) -> Connector {
+    let mut roots = RootCertStore::empty();
+    if trust == Trust::System {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            tracing::warn!(
+                "this machine trusts no certificate, so every https call will fail; install ca-certificates, \
+                 or name a file with SSL_CERT_FILE"
+            );
+        }
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("the provider has all versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let mut http = HttpConnector::new();
+    http.set_nodelay(true);
+    // Or it would refuse `https` before the encryption is wrapped around it.
+    http.enforce_http(false);
+    HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1().wrap_connector(http)
+}

@@ -1,0 +1,69 @@
+//! What people are told: an alert with the names that make it readable.
+
+use engine::{Alert, Job};
+use serde::Serialize;
+use store::{App, RunRow};
+
+/// An alert, ready to be read by people and programs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub struct Notice {
+    /// The job's number.
+    pub job: i64,
+    /// Its name; empty if it was deleted meanwhile.
+    pub job_name: String,
+    /// The app whose executors run it.
+    pub app: String,
+    /// The run's number.
+    pub run: i64,
+    /// When it was due, in milliseconds since 1970.
+    pub scheduled_at_ms: Option<i64>,
+    /// Where it ran, if it was sent.
+    pub executor: Option<String>,
+    /// What went wrong.
+    pub message: String,
+    /// Who is told by mail.
+    #[serde(skip)]
+    pub mail_to: Vec<String>,
+}
+
+impl Notice {
+    /// Puts together what is known.
+    pub fn new(alert: &Alert, job: Option<&Job>, app: Option<&App>, run: Option<&RunRow>) -> Notice {
+        let mail_to = job.map_or("", |job| job.spec.alert_to.as_str());
+        Notice {
+            job: alert.job.0,
+            job_name: job.map(|job| job.spec.name.clone()).unwrap_or_default(),
+            app: app.map(|app| app.spec.name.clone()).unwrap_or_default(),
+            run: alert.run.0,
+            scheduled_at_ms: run.and_then(|run| run.triggered_at).map(|at| at.as_millis()),
+            executor: run.and_then(|run| run.address.clone()),
+            message: alert.message.clone(),
+            mail_to: mail_to
+                .split(',')
+                .map(str::trim)
+                .filter(|to| !to.is_empty())
+                .map(str::to_owned)
+                .collect(),
+        }
+    }
+
+    /// One line.
+    pub fn title(&self) -> String {
+        let name = if self.job_name.is_empty() { "a deleted job" } else { &self.job_name };
+        format!("Tickwright: {name} (job {}) failed", self.job)
+    }
+
+    /// Plain text: the title, then what is known.
+    pub fn text(&self) -> String {
+        let mut lines = vec![self.title(), self.message.clone(), String::new()];
+        lines.push(format!("app {}, job {}, run {}", self.app, self.job, self.run));
+        if let Some(at) = self.scheduled_at_ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()) {
+            lines.push(format!("due {at}"));
+        }
+        if let Some(executor) = &self.executor {
+            lines.push(format!("executor {executor}"));
+        }
+        lines.join("\n")
+    }
+}

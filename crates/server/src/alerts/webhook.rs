@@ -1,0 +1,184 @@
+//! By webhook: to chat rooms, or as JSON to any program.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::header::CONTENT_TYPE;
+use hyper::{Request, Uri};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::{Value, json};
+
+use super::{Channel, Notice};
+
+/// A URL that is told of alerts.
+pub struct Webhook {
+    kind: Kind,
+    url: Uri,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+/// Who listens there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Json,
+    DingTalk,
+    WeCom,
+    Feishu,
+    Slack,
+}
+
+const KINDS: [(&str, Kind); 5] = [
+    ("json", Kind::Json),
+    ("dingtalk", Kind::DingTalk),
+    ("wecom", Kind::WeCom),
+    ("feishu", Kind::Feishu),
+    ("slack", Kind::Slack),
+];
+
+/// Why a webhook cannot be used. The URL is not repeated: it is mostly a secret.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "{0}; write a kind and a URL, such as slack=https://…; kinds are json, dingtalk, wecom, feishu and slack"
+)]
+pub struct WebhookError(&'static str);
+
+impl FromStr for Webhook {
+    type Err = WebhookError;
+
+    /// `kind=url`.
+    fn from_str(written: &str) -> Result<Webhook, WebhookError> {
+        let (kind, url) = written.split_once('=').ok_or(WebhookError("a webhook has no kind"))?;
+        let kind = KINDS.iter().find(|(word, _)| *word == kind.trim()).map(|(_, kind)| *kind);
+        let kind = kind.ok_or(WebhookError("a webhook has a kind that we do not know"))?;
+        let url: Uri =
+            url.trim().parse().map_err(|_| WebhookError("a webhook has no URL that can be read"))?;
+        if !matches!(url.scheme_str(), Some("http" | "https")) || url.host().is_none() {
+            return Err(WebhookError("a webhook's URL begins with http:// or https://"));
+        }
+        let connector = hyper_rustls::HttpsConnectorBuilder::new()
+            .with_native_roots()
+            .map_err(|_| WebhookError("this machine has no certificate authorities to trust"))?
+            .https_or_http()
+            .enable_http1()
+            .build();
+        Ok(Webhook { kind, url, client: Client::builder(TokioExecutor::new()).build(connector) })
+    }
+}
+
+impl Webhook {
+    async fn post(&self, body: Value) -> Result<(), String> {
+        let request = Request::post(&self.url).header(CONTENT_TYPE, "application/json");
+        let request = request.body(Full::from(body.to_string())).map_err(|error| error.to_string())?;
+        let response = self.client.request(request).await.map_err(|_| "it cannot be reached".to_owned())?;
+        let status = response.status();
+        let answer = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
+        let answer = answer.map(|body| body.to_bytes()).unwrap_or_default();
+        if !status.is_success() {
+            return Err(format!("it answered {status}"));
+        }
+        refusal(&answer).map_or(Ok(()), Err)
+    }
+}
+
+#[async_trait]
+impl Channel for Webhook {
+    async fn deliver(&self, notice: &Notice) -> Result<(), String> {
+        let posted = tokio::time::timeout(PATIENCE, self.post(body(self.kind, notice)));
+        posted.await.unwrap_or_else(|_| Err(format!("no answer for {PATIENCE:?}")))
+    }
+
+    fn name(&self) -> String {
+        let word = KINDS.iter().find(|(_, kind)| *kind == self.kind).map_or("webhook", |(word, _)| word);
+        format!("{word} webhook at {}", self.url.host().unwrap_or_default())
+    }
+}
+
+/// A notice in the words of who listens.
+fn body(kind: Kind, notice: &Notice) -> Value {
+    match kind {
+        Kind::Json => serde_json::to_value(notice).unwrap_or_default(),
+        Kind::DingTalk | Kind::WeCom => json!({"msgtype": "text", "text": {"content": notice.text()}}),
+        Kind::Feishu => json!({"msg_type": "text", "content": {"text": notice.text()}}),
+        Kind::Slack => json!({"text": notice.text()}),
+    }
+}
+
+/// Chat rooms refuse with a 200 and a code in the body.
+fn refusal(answer: &[u8]) -> Option<String> {
+    let answer: Value = serde_json::from_slice(answer).ok()?;
+    let code = ["errcode", "code", "StatusCode"].iter().find_map(|field| answer.get(field)?.as_i64())?;
+    let said = ["errmsg", "msg", "StatusMessage"].iter().find_map(|field| answer.get(field)?.as_str());
+    (code != 0 && code != 200).then(|| format!("it answered {code}: {}", said.unwrap_or_default()))
+}
+
+/// How long it may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The longest answer that is read.
+const ANSWER_MAX: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notice() -> Notice {
+        Notice {
+            job: 7,
+            job_name: "nightly \"report\"".into(),
+            app: "shop".into(),
+            run: 42,
+            scheduled_at_ms: Some(1_794_767_956_742),
+            executor: Some("http://10.0.0.7:9999/".into()),
+            message: "no luck".into(),
+            mail_to: vec!["a@example.com".into()],
+        }
+    }
+
+    #[test]
+    fn each_listener_is_told_in_its_own_words() {
+        let text = "Tickwright: nightly \"report\" (job 7) failed\nno luck\n\napp shop, job 7, run 42\n\
+                    due 2026-11-15T18:39:16.742Z\nexecutor http://10.0.0.7:9999/";
+        assert_eq!(body(Kind::Slack, &notice()), json!({"text": text}));
+        assert_eq!(body(Kind::WeCom, &notice()), json!({"msgtype": "text", "text": {"content": text}}));
+        assert_eq!(body(Kind::DingTalk, &notice()), body(Kind::WeCom, &notice()));
+        assert_eq!(body(Kind::Feishu, &notice()), json!({"msg_type": "text", "content": {"text": text}}));
+        let plain = body(Kind::Json, &notice());
+        assert_eq!((plain["job"].as_i64(), plain["message"].as_str()), (Some(7), Some("no luck")));
+        assert!(plain.get("mail_to").is_none());
+    }
+
+    #[test]
+    fn a_refusal_with_a_200_is_noticed() {
+        let check = |answer: &str, expected: Option<&str>| {
+            assert_eq!(refusal(answer.as_bytes()), expected.map(Into::into), "{answer}");
+        };
+        check(r#"{"errcode":0,"errmsg":"ok"}"#, None);
+        check(
+            r#"{"errcode":310000,"errmsg":"keywords not in content"}"#,
+            Some("it answered 310000: keywords not in content"),
+        );
+        check(r#"{"code":19001,"msg":"param invalid"}"#, Some("it answered 19001: param invalid"));
+        check("ok", None);
+        check("", None);
+    }
+
+    #[test]
+    fn what_cannot_be_a_webhook_is_refused_without_repeating_it() {
+        for written in [
+            "https://hooks.example/secret",
+            "teams=https://hooks.example/secret",
+            "slack=secret",
+            "slack=ftp://x/secret",
+        ] {
+            let error = written.parse::<Webhook>().err().expect(written).to_string();
+            assert!(error.contains("slack=https://…") && !error.contains("secret"), "{error}");
+        }
+        assert!("slack=https://hooks.example/secret".parse::<Webhook>().is_ok());
+    }
+}

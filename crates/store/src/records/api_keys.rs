@@ -1,0 +1,119 @@
+//! Keys by which programs use the API in a person's place, with some of that person's rights.
+
+use engine::AppId;
+use timer::Timestamp;
+
+use super::rights::Rights;
+use super::sessions::TOUCH_EVERY;
+use super::users::{self, User, UserId};
+use crate::jobs::check_text;
+use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::sql_store::Tables;
+
+/// A key to be added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewApiKey {
+    /// In whose place it acts.
+    pub user: UserId,
+    /// For people.
+    pub name: String,
+    /// SHA-256 of the key, in hex.
+    pub digest: String,
+    /// The apps it opens; all that the person has where there is no list.
+    pub apps: Option<Vec<AppId>>,
+    /// At most these of the person's rights.
+    pub rights: Rights,
+    /// It counts until then.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A key as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiKey {
+    /// Its number.
+    pub id: i64,
+    /// What was written when it was added.
+    pub spec: NewApiKey,
+    /// When it was added.
+    pub created_at: Timestamp,
+    /// When it was last used, to the minute.
+    pub used_at: Option<Timestamp>,
+}
+
+impl ApiKey {
+    /// What a program with this key may do with that app.
+    pub fn rights(&self, user: &User, app: AppId) -> Rights {
+        match &self.spec.apps {
+            Some(apps) if !apps.contains(&app) => Rights::NONE,
+            _ => user.access.rights(app).both(self.spec.rights),
+        }
+    }
+}
+
+pub async fn add_api_key(s: &mut dyn Session, tables: &Tables, key: &NewApiKey) -> Result<i64, SessionError> {
+    let apps = key.apps.as_ref().map(|apps| {
+        let numbers: Vec<String> = apps.iter().map(|app| app.0.to_string()).collect();
+        numbers.join(",")
+    });
+    for (column, text) in [("name", &key.name), ("digest", &key.digest)] {
+        check_text(text)?;
+        tables.schema.check_fits("tw_api_key", column, text)?;
+    }
+    let columns = ["user_id", "name", "digest", "apps", "rights", "created_ms", "expires_ms"];
+    let row = vec![
+        key.user.0.into(),
+        key.name.as_str().into(),
+        key.digest.as_str().into(),
+        apps.into(),
+        key.rights.to_number().into(),
+        s.now().await?.into(),
+        key.expires_at.into(),
+    ];
+    Ok(s.insert_numbered(Columns { table: "tw_api_key", keys: &[], columns: &columns }, vec![row]).await?[0])
+}
+
+pub async fn api_keys(s: &mut dyn Session, user: Option<UserId>) -> Result<Vec<ApiKey>, SessionError> {
+    match user {
+        Some(user) => select(s, "WHERE user_id = ? ORDER BY id", &[user.0.into()]).await,
+        None => select(s, "ORDER BY id", &[]).await,
+    }
+}
+
+pub async fn api_key(s: &mut dyn Session, digest: &str) -> Result<Option<(ApiKey, User)>, SessionError> {
+    let now = s.now().await?;
+    let tail = "WHERE digest = ? AND (expires_ms IS NULL OR expires_ms > ?)";
+    let Some(key) = select(s, tail, &[digest.into(), now.into()]).await?.pop() else {
+        return Ok(None);
+    };
+    let user = users::user(s, key.spec.user).await?;
+    Ok(user.filter(|user| !user.access.disabled).map(|user| (key, user)))
+}
+
+async fn select(s: &mut dyn Session, tail: &str, params: &[Value]) -> Result<Vec<ApiKey>, SessionError> {
+    let sql = format!(
+        "SELECT id, user_id, name, digest, apps, rights, expires_ms, created_ms, used_ms FROM tw_api_key {tail}"
+    );
+    s.query(&sql, params, Lock::None).await?.into_iter().map(read).collect()
+}
+
+fn read(row: Row) -> Result<ApiKey, SessionError> {
+    let mut row = row.read();
+    let id = row.int()?;
+    let (user, name, digest) = (UserId(row.int()?), row.text()?, row.text()?);
+    let apps = row.maybe_text()?;
+    let apps = apps.map(|apps| apps.split(',').filter_map(|app| app.parse().ok()).map(AppId).collect());
+    let rights = Rights::from_number(row.int()?);
+    let spec = NewApiKey { user, name, digest, apps, rights, expires_at: row.maybe_instant()? };
+    Ok(ApiKey { id, spec, created_at: row.instant()?, used_at: row.maybe_instant()? })
+}
+
+pub async fn touch_api_key(s: &mut dyn Session, id: i64) -> Result<(), SessionError> {
+    let now = s.now().await?;
+    let sql = "UPDATE tw_api_key SET used_ms = ? WHERE id = ? AND (used_ms IS NULL OR used_ms < ?)";
+    s.execute(sql, &[now.into(), id.into(), (now - TOUCH_EVERY).into()]).await?;
+    Ok(())
+}
+
+pub async fn delete_api_key(s: &mut dyn Session, id: i64) -> Result<bool, SessionError> {
+    Ok(s.delete("tw_api_key", "id", &[id]).await? > 0)
+}

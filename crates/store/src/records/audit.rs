@@ -1,0 +1,308 @@
+//! Who did what: rows that are only ever added, numbered without gaps, each with the hash of the one before. A row that
+//! is changed, removed or put in between later breaks the chain from there on; whether the end was cut off is seen by a
+//! head that was noted elsewhere.
+
+use engine::StoreError;
+use sha2::{Digest, Sha256};
+use timer::Timestamp;
+
+use super::counters;
+use super::page::{Conditions, Page, Paged, Total, limit_of};
+use super::sessions::cut;
+use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+
+/// Something that was done, or refused. Texts longer than their columns are cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// Who did it.
+    pub principal: String,
+    /// Through which door: console, executor or API.
+    pub plane: String,
+    /// From where.
+    pub ip: String,
+    /// What was done,
+    pub action: String,
+    /// and to what.
+    pub object: String,
+    /// How that was before, without secrets,
+    pub before: Option<String>,
+    /// and after.
+    pub after: Option<String>,
+    /// What came of it.
+    pub result: String,
+}
+
+/// An entry in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRecord {
+    /// Its number: one more than that of the record before.
+    pub id: i64,
+    /// When it was written.
+    pub at: Timestamp,
+    /// What was done.
+    pub entry: AuditEntry,
+    /// The hash of the record before; empty for the first.
+    pub previous_hash: String,
+    /// SHA-256, in hex, of all the above.
+    pub hash: String,
+}
+
+/// The end of the chain, to be noted where nobody who can write to the database can.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditHead {
+    /// The number of the last record; 0 if there is none.
+    pub id: i64,
+    /// Its hash.
+    pub hash: String,
+}
+
+/// What became of a part of the chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuditCheck {
+    /// All is in order up to this record; there are more.
+    More(AuditHead),
+    /// All is in order up to this record, the last.
+    Whole(AuditHead),
+    /// The record of this number is not what was written, or is missing.
+    Broken(i64),
+}
+
+/// Which entries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// By whom.
+    pub principal: Option<String>,
+    /// What was done.
+    pub action: Option<String>,
+    /// To what.
+    pub object: Option<String>,
+    /// From then on,
+    pub from: Option<Timestamp>,
+    /// and before then.
+    pub until: Option<Timestamp>,
+}
+
+// ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn append_audit(s: &mut dyn Session, entries: &[AuditEntry]) -> Result<AuditHead, SessionError> {
+    let mut head = audit_head(s).await?;
+    if entries.is_empty() {
+        return Ok(head);
+    }
+    // Whoever holds the counter is the only one to add.
+    counters::raise(s, AUDIT).await?;
+    head = audit_head(s).await?;
+    let at = s.now().await?;
+    let mut rows = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let mut record = AuditRecord {
+            id: head.id + 1,
+            at,
+            entry: fitting(entry),
+            previous_hash: head.hash,
+            hash: String::new(),
+        };
+        record.hash = record.computed_hash();
+        head = AuditHead { id: record.id, hash: record.hash.clone() };
+        rows.push(values(record));
+    }
+    s.insert(Columns { table: "tw_audit", keys: &[], columns: &COLUMNS }, rows).await?;
+    Ok(head)
+}
+
+const AUDIT: &str = "audit";
+
+const COLUMNS: [&str; 12] = [
+    "id",
+    "at_ms",
+    "principal",
+    "plane",
+    "ip",
+    "action",
+    "object",
+    "before_text",
+    "after_text",
+    "result",
+    "prev_hash",
+    "hash",
+];
+
+fn values(record: AuditRecord) -> Vec<Value> {
+    let AuditEntry { principal, plane, ip, action, object, before, after, result } = record.entry;
+    let mut values: Vec<Value> = vec![record.id.into(), record.at.into()];
+    values.extend([principal, plane, ip, action, object].map(Value::from));
+    values.extend([before, after].map(Value::from));
+    values.extend([result, record.previous_hash, record.hash].map(Value::from));
+    values
+}
+
+/// The entry as the columns hold it: what was done is noted even where somebody sent too much.
+fn fitting(entry: &AuditEntry) -> AuditEntry {
+    let long = |text: &Option<String>| text.as_deref().map(|text| cut(text, TEXT_MAX));
+    AuditEntry {
+        principal: cut(&entry.principal, 190),
+        plane: cut(&entry.plane, 32),
+        ip: cut(&entry.ip, 64),
+        action: cut(&entry.action, 190),
+        object: cut(&entry.object, 190),
+        before: long(&entry.before),
+        after: long(&entry.after),
+        result: cut(&entry.result, 190),
+    }
+}
+
+/// Letters of a definition: more than a job with its parameters has.
+const TEXT_MAX: usize = 100_000;
+
+impl AuditRecord {
+    fn computed_hash(&self) -> String {
+        let entry = &self.entry;
+        let mut hash = Sha256::new();
+        // The length before each text, so that no two records read the same.
+        let mut add = |text: Option<&str>| {
+            let length = text.map_or(-1, |text| i64::try_from(text.len()).unwrap_or(i64::MAX));
+            hash.update(length.to_be_bytes());
+            hash.update(text.unwrap_or_default());
+        };
+        add(Some(&self.previous_hash));
+        add(Some(&self.id.to_string()));
+        add(Some(&self.at.as_millis().to_string()));
+        for text in [&entry.principal, &entry.plane, &entry.ip, &entry.action, &entry.object] {
+            add(Some(text));
+        }
+        add(entry.before.as_deref());
+        add(entry.after.as_deref());
+        add(Some(&entry.result));
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn follows(&self, head: &AuditHead) -> bool {
+        self.id == head.id + 1 && self.previous_hash == head.hash && self.hash == self.computed_hash()
+    }
+}
+
+// ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn audit_head(s: &mut dyn Session) -> Result<AuditHead, SessionError> {
+    let sql = "SELECT id, hash FROM tw_audit ORDER BY id DESC LIMIT 1";
+    let rows = s.query(sql, &[], Lock::None).await?;
+    let Some(row) = rows.into_iter().next() else { return Ok(AuditHead::default()) };
+    let mut row = row.read();
+    Ok(AuditHead { id: row.int()?, hash: row.text()? })
+}
+
+pub async fn check_audit(
+    s: &mut dyn Session,
+    after: &AuditHead,
+    max: usize,
+) -> Result<AuditCheck, SessionError> {
+    if max == 0 {
+        return Err(StoreError::Invalid("at least one record has to be checked at a time".into()).into());
+    }
+    let records = select(s, "WHERE id > ? ORDER BY id LIMIT ?", &[after.id.into(), limit_of(max)]).await?;
+    let is_last = records.len() < max;
+    let mut head = after.clone();
+    for record in records {
+        if !record.follows(&head) {
+            return Ok(AuditCheck::Broken(head.id + 1));
+        }
+        head = AuditHead { id: record.id, hash: record.hash };
+    }
+    Ok(if is_last { AuditCheck::Whole(head) } else { AuditCheck::More(head) })
+}
+
+pub async fn audit_page(
+    s: &mut dyn Session,
+    filter: &AuditFilter,
+    page: Page,
+) -> Result<Paged<AuditRecord>, SessionError> {
+    let mut conditions = Conditions::default();
+    for (column, wanted) in
+        [("principal", &filter.principal), ("action", &filter.action), ("object", &filter.object)]
+    {
+        if let Some(wanted) = wanted {
+            conditions.and(format!("{column} = ?"), [cut(wanted, 190).into()]);
+        }
+    }
+    if let Some(from) = filter.from {
+        conditions.and("at_ms >= ?", [from.into()]);
+    }
+    if let Some(until) = filter.until {
+        conditions.and("at_ms < ?", [until.into()]);
+    }
+    let total = match page {
+        Page::Offset { .. } => Some(count(s, &conditions).await?),
+        Page::After { .. } => None,
+    };
+    if let Some(after) = page.after() {
+        conditions.and("id < ?", [after.into()]);
+    }
+    let tail = format!("{} ORDER BY id DESC LIMIT ? OFFSET ?", conditions.sql());
+    let rows = select(s, &tail, &conditions.params(page.bounds())).await?;
+    Ok(Paged::new(rows, page, total, |record| record.id))
+}
+
+async fn count(s: &mut dyn Session, conditions: &Conditions) -> Result<Total, SessionError> {
+    let sql = format!("SELECT COUNT(*) FROM (SELECT id FROM tw_audit {} LIMIT ?) counted", conditions.sql());
+    let rows = s.query(&sql, &conditions.params([(COUNT_MAX + 1).into()]), Lock::None).await?;
+    let count = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
+    Ok(Total { count: count.min(COUNT_MAX).unsigned_abs(), exact: count <= COUNT_MAX })
+}
+
+/// A total is not counted further than this: people do not turn so many pages.
+const COUNT_MAX: i64 = 10_000;
+
+async fn select(s: &mut dyn Session, tail: &str, params: &[Value]) -> Result<Vec<AuditRecord>, SessionError> {
+    let sql = format!("SELECT {} FROM tw_audit {tail}", COLUMNS.join(", "));
+    s.query(&sql, params, Lock::None).await?.into_iter().map(read).collect()
+}
+
+fn read(row: Row) -> Result<AuditRecord, SessionError> {
+    let mut row = row.read();
+    let (id, at) = (row.int()?, row.instant()?);
+    let entry = AuditEntry {
+        principal: row.text()?,
+        plane: row.text()?,
+        ip: row.text()?,
+        action: row.text()?,
+        object: row.text()?,
+        before: row.maybe_text()?,
+        after: row.maybe_text()?,
+        result: row.text()?,
+    };
+    Ok(AuditRecord { id, at, entry, previous_hash: row.text()?, hash: row.text()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_record_is_noticed() {
+        let entry =
+            AuditEntry { principal: "ada".into(), action: "job.stop".into(), ..AuditEntry::default() };
+        let mut record = AuditRecord {
+            id: 1,
+            at: Timestamp::from_millis(1_782_000_000_000),
+            entry,
+            previous_hash: String::new(),
+            hash: String::new(),
+        };
+        record.hash = record.computed_hash();
+        assert_eq!(record.hash.len(), 64);
+        let start = AuditHead::default();
+        assert!(record.follows(&start));
+        let check = |change: fn(&mut AuditRecord)| {
+            let mut changed = record.clone();
+            change(&mut changed);
+            assert!(!changed.follows(&start), "{changed:?}");
+        };
+        check(|record| record.id = 2);
+        check(|record| record.at = Timestamp::from_millis(0));
+        check(|record| record.entry.principal = "eve".into());
+        check(|record| record.entry.before = Some(String::new()));
+        check(|record| (record.entry.principal, record.entry.plane) = ("ad".into(), "a".into()));
+        check(|record| record.hash = String::new());
+        check(|record| record.previous_hash = "0".into());
+    }
+}

@@ -1,0 +1,150 @@
+//! Sessions of people who have signed in. Only a digest of the cookie is here.
+
+use std::time::Duration;
+
+use timer::Timestamp;
+
+use super::page::limit_of;
+use super::users::{self, User, UserId};
+use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::sql_store::Tables;
+
+/// A session to be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSession {
+    /// SHA-256 of the cookie, in hex.
+    pub digest: String,
+    /// Whose it is.
+    pub user: UserId,
+    /// What requests that change something have to bring along.
+    pub csrf: String,
+    /// It ends then, however much it is used.
+    pub expires_at: Timestamp,
+    /// Where the person came from,
+    pub address: String,
+    /// and with what; cut where it is long.
+    pub agent: String,
+}
+
+/// A session that is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserSession {
+    /// SHA-256 of the cookie, in hex.
+    pub digest: String,
+    /// Whose it is.
+    pub user: UserId,
+    /// What requests that change something have to bring along.
+    pub csrf: String,
+    /// When it was opened.
+    pub created_at: Timestamp,
+    /// When it was last used, to the minute.
+    pub seen_at: Timestamp,
+    /// It ends then, however much it is used.
+    pub expires_at: Timestamp,
+    /// Where the person came from,
+    pub address: String,
+    /// and with what.
+    pub agent: String,
+}
+
+const COLUMNS: [&str; 8] =
+    ["digest", "user_id", "csrf", "created_ms", "seen_ms", "expires_ms", "address", "agent"];
+
+pub async fn open_session(
+    s: &mut dyn Session,
+    tables: &Tables,
+    session: &NewSession,
+) -> Result<(), SessionError> {
+    tables.schema.check_fits("tw_session", "digest", &session.digest)?;
+    tables.schema.check_fits("tw_session", "csrf", &session.csrf)?;
+    let now = s.now().await?;
+    let row = vec![
+        session.digest.as_str().into(),
+        session.user.0.into(),
+        session.csrf.as_str().into(),
+        now.into(),
+        now.into(),
+        session.expires_at.into(),
+        cut(&session.address, 190).into(),
+        cut(&session.agent, 255).into(),
+    ];
+    s.insert(Columns { table: "tw_session", keys: &[], columns: &COLUMNS }, vec![row]).await
+}
+
+/// The first letters of what somebody sent, as a column of that width holds them.
+pub fn cut(text: &str, width: usize) -> String {
+    text.chars().map(|letter| if letter == '\0' { '\u{fffd}' } else { letter }).take(width).collect()
+}
+
+pub async fn session(
+    s: &mut dyn Session,
+    digest: &str,
+    idle: Duration,
+) -> Result<Option<(UserSession, User)>, SessionError> {
+    let now = s.now().await?;
+    let tail = "WHERE digest = ? AND expires_ms > ? AND seen_ms > ?";
+    let params = [digest.into(), now.into(), (now - idle).into()];
+    let Some(session) = select(s, tail, &params).await?.pop() else {
+        return Ok(None);
+    };
+    let user = users::user(s, session.user).await?;
+    Ok(user.filter(|user| !user.access.disabled).map(|user| (session, user)))
+}
+
+pub async fn sessions_of(s: &mut dyn Session, user: UserId) -> Result<Vec<UserSession>, SessionError> {
+    let now = s.now().await?;
+    let tail = "WHERE user_id = ? AND expires_ms > ? ORDER BY created_ms DESC, digest";
+    select(s, tail, &[user.0.into(), now.into()]).await
+}
+
+async fn select(s: &mut dyn Session, tail: &str, params: &[Value]) -> Result<Vec<UserSession>, SessionError> {
+    let sql = format!("SELECT {} FROM tw_session {tail}", COLUMNS.join(", "));
+    let read = |row: Row| -> Result<UserSession, SessionError> {
+        let mut row = row.read();
+        Ok(UserSession {
+            digest: row.text()?,
+            user: UserId(row.int()?),
+            csrf: row.text()?,
+            created_at: row.instant()?,
+            seen_at: row.instant()?,
+            expires_at: row.instant()?,
+            address: row.text()?,
+            agent: row.text()?,
+        })
+    };
+    s.query(&sql, params, Lock::None).await?.into_iter().map(read).collect()
+}
+
+pub async fn touch_session(s: &mut dyn Session, digest: &str) -> Result<(), SessionError> {
+    let now = s.now().await?;
+    let sql = "UPDATE tw_session SET seen_ms = ? WHERE digest = ? AND seen_ms < ?";
+    s.execute(sql, &[now.into(), digest.into(), (now - TOUCH_EVERY).into()]).await?;
+    Ok(())
+}
+
+/// Use is noted this often: a row written for each request would be work for nothing.
+pub const TOUCH_EVERY: Duration = Duration::from_secs(60);
+
+pub async fn end_session(s: &mut dyn Session, digest: &str) -> Result<bool, SessionError> {
+    Ok(s.execute("DELETE FROM tw_session WHERE digest = ?", &[digest.into()]).await? > 0)
+}
+
+pub async fn end_sessions_of(
+    s: &mut dyn Session,
+    user: UserId,
+    except: Option<&str>,
+) -> Result<u64, SessionError> {
+    let sql = "DELETE FROM tw_session WHERE user_id = ? AND digest <> ?";
+    s.execute(sql, &[user.0.into(), except.unwrap_or_default().into()]).await
+}
+
+pub async fn prune_sessions(s: &mut dyn Session, idle: Duration, max: usize) -> Result<usize, SessionError> {
+    let now = s.now().await?;
+    let sql = "SELECT digest FROM tw_session WHERE expires_ms <= ? OR seen_ms <= ? ORDER BY seen_ms LIMIT ?";
+    let rows = s.query(sql, &[now.into(), (now - idle).into(), limit_of(max)], Lock::None).await?;
+    let count = rows.len();
+    for row in rows {
+        s.execute("DELETE FROM tw_session WHERE digest = ?", &row.0).await?;
+    }
+    Ok(count)
+}

@@ -1,0 +1,380 @@
+//! People: rows of `xxl_job_user` with our own of `tw_user` and `tw_grant` beside them.
+//!
+//! XXL-JOB's password column is never written for a user that XXL-JOB made: a Java admin beside us, or after us, goes on
+//! knowing it. Our own hash counts only while that column still holds what it held when the hash was made, so that a
+//! password changed by a Java admin counts at once. Users that we make have [`UNUSABLE`] there, which no password hashes
+//! to. In the same way its `permission` stands for [`Rights::MEMBER`], and our rows only add to that.
+
+use std::collections::BTreeMap;
+
+use engine::{AppId, StoreError};
+use timer::Timestamp;
+
+use super::counters;
+use super::page::{Conditions, Page, Paged, Total};
+use super::rights::Rights;
+use super::sessions;
+use crate::jobs::check_text;
+use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::sql_store::Tables;
+
+/// Names a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UserId(pub i64);
+
+/// A person who may sign in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Its name in the store.
+    pub id: UserId,
+    /// The name to sign in with. Unique.
+    pub name: String,
+    /// What the person may do.
+    pub access: Access,
+    /// How the person shows to be that person.
+    pub password: Password,
+    /// When password or access were last changed through us.
+    pub changed_at: Option<Timestamp>,
+}
+
+/// What a person may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Everything, everywhere.
+    pub admin: bool,
+    /// Nothing, until this is taken back. Java admins do not know of it.
+    pub disabled: bool,
+    /// Rights by app.
+    pub grants: BTreeMap<AppId, Rights>,
+}
+
+impl Access {
+    /// What the person may do with that app.
+    pub fn rights(&self, app: AppId) -> Rights {
+        match self {
+            Access { disabled: true, .. } => Rights::NONE,
+            Access { admin: true, .. } => Rights::ALL,
+            Access { grants, .. } => grants.get(&app).copied().unwrap_or(Rights::NONE),
+        }
+    }
+}
+
+/// What is known of a password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Password {
+    /// Our hash of it.
+    Hashed(String),
+    /// XXL-JOB's hash of it, MD5 or SHA-256 in hex.
+    Legacy(String),
+    /// There is none: the person cannot sign in with one.
+    Unusable,
+}
+
+/// Which users.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserFilter {
+    /// With this text in their name.
+    pub name: String,
+    /// Those who may do everything, or the others.
+    pub admin: Option<bool>,
+}
+
+/// What XXL-JOB's password column holds for users that we made.
+const UNUSABLE: &str = "!";
+
+/// Held by those who decide from all users what may become of one.
+const USERS: &str = "users";
+
+// ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn user_page(
+    s: &mut dyn Session,
+    filter: &UserFilter,
+    page: Page,
+) -> Result<Paged<User>, SessionError> {
+    let mut conditions = Conditions::default();
+    conditions.and_contains(&["u.username"], &filter.name);
+    if let Some(admin) = filter.admin {
+        conditions.and(if admin { "u.role = 1" } else { "u.role <> 1" }, []);
+    }
+    let (total, order) = match page {
+        Page::Offset { .. } => {
+            let sql = format!("SELECT COUNT(*) FROM xxl_job_user u {}", conditions.sql());
+            let rows = s.query(&sql, &conditions.params([]), Lock::None).await?;
+            let count = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
+            (Some(Total { count: count.unsigned_abs(), exact: true }), "u.username, u.id")
+        }
+        Page::After { after, .. } => {
+            conditions.and("u.id > ?", [after.unwrap_or(0).into()]);
+            (None, "u.id")
+        }
+    };
+    let tail = format!("{} ORDER BY {order} LIMIT ? OFFSET ?", conditions.sql());
+    let rows = select(s, &tail, &conditions.params(page.bounds())).await?;
+    Ok(Paged::new(rows, page, total, |user| user.id.0))
+}
+
+pub async fn user(s: &mut dyn Session, id: UserId) -> Result<Option<User>, SessionError> {
+    Ok(select(s, "WHERE u.id = ?", &[id.0.into()]).await?.pop())
+}
+
+pub async fn user_by_name(s: &mut dyn Session, name: &str) -> Result<Option<User>, SessionError> {
+    if check_text(name).is_err() {
+        return Ok(None);
+    }
+    Ok(select(s, "WHERE u.username = ?", &[name.into()]).await?.pop())
+}
+
+async fn select(s: &mut dyn Session, tail: &str, params: &[Value]) -> Result<Vec<User>, SessionError> {
+    let sql = format!(
+        "SELECT u.id, u.username, u.password, u.role, u.permission, t.password_hash, t.legacy_of, t.disabled, t.changed_ms \
+         FROM xxl_job_user u LEFT JOIN tw_user t ON t.user_id = u.id {tail}"
+    );
+    let rows = s.query(&sql, params, Lock::None).await?;
+    let mut users = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    add_grants(s, &mut users).await?;
+    Ok(users)
+}
+
+fn read(row: Row) -> Result<User, SessionError> {
+    let mut row = row.read();
+    let (id, name) = (UserId(row.int()?), row.text()?);
+    let legacy = row.text()?;
+    let admin = row.int()? == 1;
+    let apps = row.text()?;
+    let grants = apps.split(',').filter_map(|app| app.trim().parse().ok());
+    let grants = grants.map(|app| (AppId(app), Rights::MEMBER)).collect();
+    let (hash, made_of) = (row.maybe_text()?, row.maybe_text()?);
+    let password = match hash {
+        Some(hash) if made_of.as_deref() == Some(&legacy) => Password::Hashed(hash),
+        _ if legacy == UNUSABLE || legacy.is_empty() => Password::Unusable,
+        _ => Password::Legacy(legacy),
+    };
+    let disabled = row.maybe_int()?.is_some_and(|disabled| disabled != 0);
+    let changed_at = row.maybe_instant()?;
+    Ok(User { id, name, access: Access { admin, disabled, grants }, password, changed_at })
+}
+
+async fn add_grants(s: &mut dyn Session, users: &mut [User]) -> Result<(), SessionError> {
+    if users.is_empty() {
+        return Ok(());
+    }
+    let ids = Value::Ids(users.iter().map(|user| user.id.0).collect());
+    let sql = "SELECT user_id, app_id, rights FROM tw_grant WHERE user_id IN ?";
+    for row in s.query(sql, &[ids], Lock::None).await? {
+        let mut row = row.read();
+        let (id, app, added) = (UserId(row.int()?), AppId(row.int()?), Rights::from_number(row.int()?));
+        if let Some(user) = users.iter_mut().find(|user| user.id == id) {
+            let rights = user.access.grants.entry(app).or_default();
+            *rights = rights.with(added);
+        }
+    }
+    for user in users {
+        // Whoever lost XXL-JOB's permission for an app keeps nothing that was added to it.
+        user.access.grants.retain(|_, rights| rights.contains(Rights::VIEW));
+    }
+    Ok(())
+}
+
+// ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn create_user(
+    s: &mut dyn Session,
+    tables: &Tables,
+    name: &str,
+    hash: &str,
+    access: &Access,
+) -> Result<UserId, SessionError> {
+    if name.trim().is_empty() {
+        return Err(StoreError::Invalid("a user needs a name to sign in with".into()).into());
+    }
+    check_text(name)?;
+    tables.schema.check_fits("xxl_job_user", "username", name)?;
+    if let Some(other) = user_by_name(s, name).await? {
+        let reason = format!("there is a user `{}` already; names of users are unique", other.name);
+        return Err(StoreError::Conflict(reason).into());
+    }
+    let (permission, _) = stored_grants(tables, access)?;
+    let columns = ["username", "password", "role", "permission"];
+    let row = vec![name.into(), UNUSABLE.into(), i64::from(access.admin).into(), permission.into()];
+    let into = Columns { table: "xxl_job_user", keys: &[], columns: &columns };
+    let id = UserId(s.insert_numbered(into, vec![row]).await?[0]);
+    save_password(s, tables, id, hash, UNUSABLE).await?;
+    save_access(s, tables, id, access).await?;
+    Ok(id)
+}
+
+pub async fn create_first_admin(
+    s: &mut dyn Session,
+    tables: &Tables,
+    name: &str,
+    hash: &str,
+) -> Result<bool, SessionError> {
+    counters::raise(s, USERS).await?;
+    let tail = "WHERE u.password <> '!' OR t.password_hash IS NOT NULL ORDER BY u.id LIMIT 1";
+    if !select(s, tail, &[]).await?.is_empty() {
+        return Ok(false);
+    }
+    let access = Access { admin: true, ..Access::default() };
+    match user_by_name(s, name).await? {
+        // One of ours, of whom only XXL-JOB's row is left.
+        Some(user) => {
+            save_password(s, tables, user.id, hash, UNUSABLE).await?;
+            save_access(s, tables, user.id, &access).await?;
+        }
+        None => {
+            create_user(s, tables, name, hash, &access).await?;
+        }
+    }
+    Ok(true)
+}
+
+pub async fn update_user(
+    s: &mut dyn Session,
+    tables: &Tables,
+    id: UserId,
+    access: &Access,
+) -> Result<bool, SessionError> {
+    counters::raise(s, USERS).await?;
+    let Some(before) = user(s, id).await? else {
+        return Ok(false);
+    };
+    if before.access == *access {
+        return Ok(true);
+    }
+    if !access.admin || access.disabled {
+        check_not_last(s, &before).await?;
+    }
+    save_access(s, tables, id, access).await?;
+    sessions::end_sessions_of(s, id, None).await?;
+    Ok(true)
+}
+
+pub async fn delete_user(s: &mut dyn Session, id: UserId) -> Result<bool, SessionError> {
+    counters::raise(s, USERS).await?;
+    let Some(user) = user(s, id).await? else {
+        return Ok(false);
+    };
+    check_not_last(s, &user).await?;
+    s.delete("xxl_job_user", "id", &[id.0]).await?;
+    for table in ["tw_user", "tw_grant", "tw_session", "tw_api_key"] {
+        s.delete(table, "user_id", &[id.0]).await?;
+    }
+    Ok(true)
+}
+
+/// Refuses to take away the last user who could give rights to others.
+async fn check_not_last(s: &mut dyn Session, user: &User) -> Result<(), SessionError> {
+    if !user.access.admin || user.access.disabled {
+        return Ok(());
+    }
+    let tail = "WHERE u.role = 1 AND u.id <> ? AND (t.disabled IS NULL OR t.disabled = 0) \
+                AND (u.password <> '!' OR t.password_hash IS NOT NULL) ORDER BY u.id LIMIT 1";
+    if select(s, tail, &[user.id.0.into()]).await?.is_empty() {
+        let reason = format!("`{}` is the last administrator; make another first", user.name);
+        return Err(StoreError::Conflict(reason).into());
+    }
+    Ok(())
+}
+
+pub async fn set_password_hash(
+    s: &mut dyn Session,
+    tables: &Tables,
+    id: UserId,
+    hash: &str,
+    except: Option<&str>,
+) -> Result<bool, SessionError> {
+    let Some(legacy) = lock_legacy(s, id).await? else {
+        return Ok(false);
+    };
+    save_password(s, tables, id, hash, &legacy).await?;
+    sessions::end_sessions_of(s, id, except).await?;
+    Ok(true)
+}
+
+pub async fn upgrade_password(
+    s: &mut dyn Session,
+    tables: &Tables,
+    id: UserId,
+    from: &str,
+    hash: &str,
+) -> Result<bool, SessionError> {
+    if lock_legacy(s, id).await?.as_deref() != Some(from) {
+        return Ok(false);
+    }
+    save_password(s, tables, id, hash, from).await?;
+    Ok(true)
+}
+
+/// What XXL-JOB's password column holds. A Java admin that changes it now waits.
+async fn lock_legacy(s: &mut dyn Session, id: UserId) -> Result<Option<String>, SessionError> {
+    let sql = "SELECT password FROM xxl_job_user WHERE id = ?";
+    let rows = s.query(sql, &[id.0.into()], Lock::Wait).await?;
+    rows.into_iter().next().map(|row| row.read().text()).transpose()
+}
+
+async fn save_password(
+    s: &mut dyn Session,
+    tables: &Tables,
+    id: UserId,
+    hash: &str,
+    legacy: &str,
+) -> Result<(), SessionError> {
+    tables.schema.check_fits("tw_user", "password_hash", hash)?;
+    save_own(s, id, &[("password_hash", hash.into()), ("legacy_of", legacy.into())]).await
+}
+
+async fn save_access(
+    s: &mut dyn Session,
+    tables: &Tables,
+    id: UserId,
+    access: &Access,
+) -> Result<(), SessionError> {
+    let (permission, added) = stored_grants(tables, access)?;
+    let sql = "UPDATE xxl_job_user SET role = ?, permission = ? WHERE id = ?";
+    s.execute(sql, &[i64::from(access.admin).into(), permission.into(), id.0.into()]).await?;
+    save_own(s, id, &[("disabled", i64::from(access.disabled).into())]).await?;
+    s.delete("tw_grant", "user_id", &[id.0]).await?;
+    let rows =
+        added.into_iter().map(|(app, rights)| vec![id.0.into(), app.0.into(), rights.to_number().into()]);
+    let into = Columns { table: "tw_grant", keys: &[], columns: &["user_id", "app_id", "rights"] };
+    s.insert(into, rows.collect()).await
+}
+
+/// Writes some columns of our row, which is there afterwards.
+async fn save_own(
+    s: &mut dyn Session,
+    id: UserId,
+    columns: &[(&'static str, Value)],
+) -> Result<(), SessionError> {
+    let mut names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let mut row: Vec<Value> = vec![id.0.into()];
+    row.extend(columns.iter().map(|(_, value)| value.clone()));
+    names.push("changed_ms");
+    row.push(s.now().await?.into());
+    let set = Columns { table: "tw_user", keys: &["user_id"], columns: &names };
+    if s.update(set, vec![row.clone()]).await? == 0 {
+        names.insert(0, "user_id");
+        s.insert(Columns { table: "tw_user", keys: &[], columns: &names }, vec![row]).await?;
+    }
+    Ok(())
+}
+
+/// XXL-JOB's list of apps, and what is to be added to it: a right that XXL-JOB's would exceed is only ours.
+fn stored_grants(tables: &Tables, access: &Access) -> Result<(String, Vec<(AppId, Rights)>), StoreError> {
+    let mut listed = Vec::new();
+    let mut added = Vec::new();
+    for (app, rights) in &access.grants {
+        let mut own = *rights;
+        if rights.contains(Rights::MEMBER) {
+            listed.push(app.0.to_string());
+            own = own.without(Rights::MEMBER);
+        }
+        if own != Rights::NONE {
+            added.push((*app, own));
+        }
+    }
+    let permission = listed.join(",");
+    tables.schema.check_fits("xxl_job_user", "permission", &permission)?;
+    Ok((permission, added))
+}

@@ -1,0 +1,210 @@
+//! I1: what is due arrives at an executor in time, as long as there is a node that can send it.
+//!
+//! The executors' journals say when it arrived. Only the network's own journal excuses a request that did not: the
+//! engine's word counts for nothing. A fire whose job lets only one run at a time arrives in time if the job was idle;
+//! otherwise that it arrived, or is on record as blocked, is I5.
+
+use std::collections::BTreeMap;
+
+use cron::Schedule;
+use engine::policy::Delivery;
+use engine::{JobId, JobSpec, Outcome, RunId};
+
+use super::Case;
+use super::firing::{Fate, end, since, violation};
+use super::timeline::{State, instants};
+use crate::sim::clock::{Ms, START};
+use crate::sim::evidence::{Passage, Trouble};
+
+/// How late a fire may arrive whose node was in order (ε).
+const IN_TIME: Ms = 1_000;
+
+/// How late, if its node was lost between the claim and the request (R).
+const RECOVERY: Ms = 5_000;
+
+pub(super) fn check(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
+    let mut found = Vec::new();
+    let (mut recovered, mut in_time, mut worst) = (0, 0, 0);
+    let timeline = &case.timelines[&job];
+    for span in &timeline.spans {
+        let State::On(number) = span.state else { continue };
+        let spec = &timeline.specs[number];
+        if matches!(spec.schedule, Schedule::FixedDelay { .. } | Schedule::Never) {
+            continue;
+        }
+        for instant in instants(spec, span.after, span.until.min(end(case))) {
+            // What nothing became of is I5's to tell.
+            let Some(fate) = fates.get(&instant) else { continue };
+            if timeline.is_changing(instant - 2_000, instant + RECOVERY)
+                || spec.overlap.is_exclusive() && !is_idle(case, job, instant, fate)
+            {
+                continue;
+            }
+            let due = instant + spec.jitter.as_millis() as Ms;
+            let Some(expected) = Expected::new(case, spec, fate, instant, due) else { continue };
+            let free = free(case, job, fate, due);
+            let excused = expected.excused(case, fate, free - due);
+            match arrived(case, fate) {
+                Some(at) => {
+                    let late = at - free;
+                    let most = expected.until - due;
+                    if expected.in_time {
+                        in_time += 1;
+                    } else {
+                        recovered += 1;
+                        worst = worst.max(if is_spoilt(case, fate) { 0 } else { late });
+                    }
+                    if late > most && !excused {
+                        found.push(format!(
+                            "job {job}, instant {} arrived {late} ms late, {most} ms allowed",
+                            since(instant)
+                        ));
+                    }
+                }
+                None if excused => {}
+                None => {
+                    found.push(format!(
+                        "job {job}, instant {} never arrived (in time: {}): {fate:?}",
+                        since(instant),
+                        expected.in_time
+                    ));
+                }
+            }
+        }
+    }
+    case.found.extend(found.into_iter().map(|text| violation("I1", text)));
+    *case.counts.checked.entry("I1").or_default() += in_time;
+    *case.counts.checked.entry("I1 recovery").or_default() += recovered;
+    case.counts.worst_recovery = case.counts.worst_recovery.max(worst);
+}
+
+/// What can be expected of a fire.
+struct Expected {
+    /// Its node was in order all the time.
+    in_time: bool,
+    /// It is due then,
+    due: Ms,
+    /// and arrives by then.
+    until: Ms,
+    /// Its job wants no second try when the first is in doubt.
+    at_most_once: bool,
+}
+
+impl Expected {
+    /// Nothing, if no node was in order for long enough.
+    fn new(case: &Case<'_>, spec: &JobSpec, fate: &Fate, instant: Ms, due: Ms) -> Option<Expected> {
+        let at_most_once = spec.delivery == Delivery::AtMostOnce;
+        let is_sound = |node: usize| {
+            instant - RECOVERY >= START
+                && !troubles(case, instant - RECOVERY, due + IN_TIME).any(|trouble| trouble.node == node)
+        };
+        let in_time = match owners(case, fate).as_slice() {
+            // Decided upon only when due, so whoever's turn it was must have been there.
+            _ if spec.overlap.is_exclusive() => (0..case.plan.nodes).all(is_sound),
+            [owner] => is_sound(*owner),
+            [] => (0..case.plan.nodes).all(is_sound),
+            _ => false,
+        };
+        if in_time {
+            return Some(Expected { in_time, due, until: due + IN_TIME, at_most_once });
+        }
+        let until = (0..case.plan.nodes).filter_map(|node| recovered_by(case, node, instant, due)).min()?;
+        Some(Expected { in_time, due, until, at_most_once })
+    }
+
+    /// Whether the network kept it from arriving (in time), having let it wait for so long behind others of its job.
+    fn excused(&self, case: &Case<'_>, fate: &Fate, behind: Ms) -> bool {
+        let shards = fate.opened().flat_map(|fire| case.shards(fire));
+        let mut requests = shards.clone().flat_map(|facts| case.attempts(facts.id));
+        let kept = requests.any(|attempt| {
+            attempt.at <= self.until + behind && matches!(attempt.passage, Passage::Lost | Passage::Nobody)
+        });
+        // In doubt when its node was lost: the job wants no second try, or whoever could tell did not answer.
+        let given_up = || {
+            let mut endings = shards.clone().flat_map(|facts| case.endings(facts.id));
+            endings.any(|ended| match ended.outcome {
+                Outcome::Ambiguous(_) => self.at_most_once,
+                // Marked as running in a process that died before it called the handler.
+                Outcome::Lost(_) => case.plan.embedded,
+                _ => false,
+            })
+        };
+        // So late that it was missed: what then becomes of it is I6.
+        let missed = || self.until > self.due + RECOVERY && !fate.unsent.is_empty();
+        kept || !self.in_time && (given_up() || missed() || is_spoilt(case, fate))
+    }
+}
+
+/// By when a fire must have arrived if this node was there all along: R after it was due, or after the last node that
+/// may have had it was lost. Time in which a connection was disturbed does not count. None, if the node was not there.
+fn recovered_by(case: &Case<'_>, node: usize, instant: Ms, due: Ms) -> Option<Ms> {
+    let mut until = due + RECOVERY;
+    loop {
+        let during = || troubles(case, instant - IN_TIME, until);
+        let hindered: Ms =
+            during().filter(|trouble| !trouble.severe).map(|trouble| trouble.until - trouble.from).sum();
+        let lost =
+            during().filter(|trouble| trouble.severe && trouble.node != node).map(|trouble| trouble.from);
+        let later = lost.max().unwrap_or_default().max(due) + RECOVERY + hindered;
+        if later == until {
+            break;
+        }
+        until = later;
+    }
+    let was_there = instant - RECOVERY >= START
+        && !troubles(case, instant - RECOVERY, until).any(|trouble| trouble.severe && trouble.node == node);
+    was_there.then_some(until)
+}
+
+fn troubles<'a>(case: &Case<'a>, from: Ms, until: Ms) -> impl Iterator<Item = &'a Trouble> + use<'a> {
+    let troubles = case.evidence.troubles.iter();
+    troubles.filter(move |trouble| trouble.from <= until && from <= trouble.until)
+}
+
+/// The nodes that claimed it, as the store committed it.
+fn owners(case: &Case<'_>, fate: &Fate) -> Vec<usize> {
+    let entries = fate.fires.iter().filter_map(|fire| case.evidence.ledger.get(fire));
+    entries.flat_map(|entry| entry.claims.iter().map(|claim| claim.node)).collect()
+}
+
+/// When the last shard of the fire first arrived at its executor.
+fn arrived(case: &Case<'_>, fate: &Fate) -> Option<Ms> {
+    let shards = case.shards(*fate.fires.first()?);
+    let arrivals: Option<Vec<Ms>> =
+        shards.iter().map(|facts| case.arrivals.get(&facts.id).copied()).collect();
+    arrivals?.into_iter().max()
+}
+
+/// Whether the network or an executor spoilt a request, an answer or a question about it.
+fn is_spoilt(case: &Case<'_>, fate: &Fate) -> bool {
+    let mut shards = fate.opened().flat_map(|fire| case.shards(fire));
+    shards.any(|facts| case.evidence.spoilt.contains(&facts.id))
+}
+
+/// When the fire's turn came: the fires of one job leave one after the other, each when the one before is answered.
+fn free(case: &Case<'_>, job: JobId, fate: &Fate, due: Ms) -> Ms {
+    let mut free = due;
+    for attempt in case.evidence.attempts.iter().filter(|attempt| attempt.run.job == job) {
+        if attempt.at > free + AT_ONCE {
+            break;
+        }
+        if !fate.fires.contains(&attempt.run.fire) {
+            free = free.max(attempt.answered.unwrap_or_default());
+        }
+    }
+    free
+}
+
+/// How soon after an answer the next fire of the job leaves.
+const AT_ONCE: Ms = 5;
+
+/// Whether no other run of the job was open, or about to be, when this one was due.
+fn is_idle(case: &Case<'_>, job: JobId, instant: Ms, fate: &Fate) -> bool {
+    let others = case.evidence.ledger.values().filter(|entry| entry.facts.job == job);
+    let mut others = others.filter(|entry| !fate.fires.contains(&entry.facts.fire));
+    let ended = |run: RunId| case.endings(run).first().map_or(Ms::MAX, |ended| ended.at);
+    !others.any(|entry| {
+        entry.facts.scheduled_at.min(entry.due_at) <= instant + IN_TIME
+            && ended(entry.facts.id) >= instant - IN_TIME
+    })
+}
