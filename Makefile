@@ -8,6 +8,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # Simulated histories for `make soak`, seconds per target for `make fuzz`.
 SEEDS ?= 100000
 FUZZ_SECONDS ?= 60
+# How long `make chaos` breaks things.
+CHAOS_SECONDS ?= 600
 
 .PHONY: help
 help: ## Lists the targets.
@@ -26,7 +28,7 @@ test: toolchain ## Runs every check and every test, on SQLite, MariaDB and Postg
 	@scripts/databases run -- scripts/test
 
 .PHONY: bench
-bench: bench-cron bench-timer bench-store bench-executor bench-outbound ## Runs all benchmarks.
+bench: bench-cron bench-timer bench-store bench-executor bench-outbound bench-centre ## Runs all benchmarks.
 
 .PHONY: bench-cron
 bench-cron: toolchain ## Measures how fast the next fire of a schedule is found.
@@ -47,6 +49,16 @@ bench-executor: toolchain ## Measures how many runs one executor takes, runs and
 .PHONY: bench-outbound
 bench-outbound: toolchain ## Measures how many runs the centre can send, next to a common client and bare sockets.
 	cargo bench -p tickwright-server --bench outbound
+
+.PHONY: bench-centre
+bench-centre: toolchain ## Measures a whole centre as a process: how many fires, how late, at what cost.
+	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin bench-centre
+	scripts/databases run -- target/release/bench-centre
+
+.PHONY: chaos
+chaos: toolchain ## Breaks real processes, databases and networks while jobs fire; CHAOS_SECONDS=600 says how long.
+	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin chaos
+	scripts/databases run -- target/release/chaos --seconds $(CHAOS_SECONDS)
 
 .PHONY: soak
 soak: toolchain ## Simulates many clusters with faults; SEEDS=100000 says how many.

@@ -44,6 +44,8 @@ impl Centre {
             .arg(key_file)
             // Not by flag: a password does not belong into the list of processes.
             .env("TICKWRIGHT_DATABASE_URL", database_url)
+            // Only what the test itself starts is to run.
+            .env("TICKWRIGHT_SAMPLE", "false")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -1,0 +1,104 @@
+//! Breaks real processes, databases and networks for a long time: `make chaos`.
+//!
+//! One fault after another on one database after another, at random moments from a printed seed. The table says, of each
+//! fault, how many fires were due, sent, lost, doubled and silent, how late the worst was, and how soon fires left after
+//! a database was back.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use clap::Parser;
+use tickwright_tests::chaos::{Fault, Story, Told};
+use tickwright_tests::database::Database;
+
+/// Breaks a cluster, again and again.
+#[derive(Parser)]
+struct Options {
+    /// How long
+    #[arg(long, default_value_t = 600)]
+    seconds: u64,
+    /// Decides the moments of faults
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Jobs that fire each second
+    #[arg(long, default_value_t = 128)]
+    jobs: u64,
+    /// Only this fault, by its name in the table
+    #[arg(long)]
+    fault: Option<String>,
+    /// Only this database: sqlite, mariadb, postgresql
+    #[arg(long)]
+    database: Option<String>,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let options = Options::parse();
+    let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
+    fastrand::seed(seed);
+    println!("seed {seed}");
+    let (started, length) = (Instant::now(), Duration::from_secs(options.seconds));
+    let is_wanted = |wanted: &Option<String>, name: &str| {
+        wanted.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(name))
+    };
+    let databases: Vec<Database> =
+        Database::available().into_iter().filter(|one| is_wanted(&options.database, one.name())).collect();
+    let mut totals = Totals::default();
+    'all: loop {
+        for fault in Fault::ALL.into_iter().filter(|fault| is_wanted(&options.fault, &format!("{fault:?}"))) {
+            for database in databases.iter().filter(|database| fault.fits(database)) {
+                let story = Story {
+                    fault,
+                    nodes: fault.nodes(database),
+                    jobs: options.jobs,
+                    length: Duration::from_secs(12),
+                };
+                let told = story.play(database).await?;
+                println!("{:<10} {told}", database.name());
+                if !told.is_kept() {
+                    println!("{}", told.check);
+                }
+                totals.add(&told);
+                if started.elapsed() > length {
+                    break 'all;
+                }
+            }
+        }
+    }
+    println!("{totals:?}");
+    ensure!(totals.broken == 0, "{} stories broke a promise; seed {seed}", totals.broken);
+    Ok(())
+}
+
+/// Over all stories.
+#[derive(Debug, Default)]
+struct Totals {
+    stories: usize,
+    broken: usize,
+    due: usize,
+    sent: usize,
+    lost: usize,
+    doubled: usize,
+    silent: usize,
+    worst_after_kill_ms: f64,
+    worst_resumption_ms: u128,
+}
+
+impl Totals {
+    fn add(&mut self, told: &Told) {
+        self.stories += 1;
+        self.broken += usize::from(!told.is_kept());
+        self.due += told.check.due;
+        self.sent += told.check.sent;
+        self.doubled += told.check.doubled;
+        self.silent += told.check.silent;
+        if told.fault != Fault::Executors {
+            self.lost += told.check.lost();
+        }
+        if told.fault == Fault::KillOne {
+            self.worst_after_kill_ms = self.worst_after_kill_ms.max(told.timing.max);
+        }
+        let resumed = told.resumed_after.map_or(0, |after| after.as_millis());
+        self.worst_resumption_ms = self.worst_resumption_ms.max(resumed);
+    }
+}
