@@ -338,17 +338,17 @@ mod tests {
             Options { listen: Some("0.0.0.0:0".parse().unwrap()), ..Options::default() },
             "--insecure-http",
         );
-        let key_file = Some(std::env::temp_dir().join(format!("tickwright-key-{}", std::process::id())));
+        let key_file = std::env::temp_dir().join(format!("tickwright-key-{}", std::process::id()));
         let with_token = |token: &str| Options {
             token: Some(token.into()),
             database_url: Some("sqlite::memory:".into()),
-            key_file: key_file.clone(),
+            key_file: Some(key_file.clone()),
             ..Options::default()
         };
         check(with_token("default_token"), "one that everybody knows");
         check(with_token("short"), "too short");
         let weak = Options { allow_weak_token: Some(true), ..with_token("default_token") };
         assert!(weak.settings().unwrap().token.is_some());
-        std::fs::remove_file(key_file.unwrap()).unwrap();
+        std::fs::remove_file(key_file).unwrap();
     }
 }
