@@ -33,6 +33,19 @@ fn under_twice_the_load_no_job_is_favoured_and_nothing_is_silent() {
     }
     let rho = correlation(&busy);
     assert!(rho.abs() < 0.05, "lateness does not depend on the id: {rho:.3}");
+
+    let mut after: Vec<f64> = served
+        .iter()
+        .flat_map(|job| during(job, |at| at > LOAD_DROPS_AT + 10_000))
+        .map(|(_, late)| late)
+        .collect();
+    after.sort_by(f64::total_cmp);
+    let p99 = after[after.len() * 99 / 100];
+    assert!(
+        p99 < 100.0,
+        "ten seconds later fires are punctual again: p99 is {p99} ms of {} fires",
+        after.len()
+    );
 }
 
 /// The id and the lateness of each fire whose instant is such.

@@ -304,6 +304,18 @@ mod tests {
     }
 
     #[test]
+    fn the_page_about_options_has_them_all() {
+        let page = include_str!("../../../../docs/options.md");
+        let command = Options::augment_args(clap::Command::new("serve"));
+        for option in command.get_arguments() {
+            let flag = option.get_long().expect("every option is a flag");
+            let variable = option.get_env().expect("and a variable").to_string_lossy().into_owned();
+            let row = page.lines().find(|line| line.starts_with(&format!("| `--{flag}")));
+            assert!(row.is_some_and(|row| row.contains(&format!("`{variable}`"))), "--{flag} {variable}");
+        }
+    }
+
+    #[test]
     fn a_flag_weighs_more_than_the_file() {
         let folder = std::env::temp_dir().join(format!("tickwright-options-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
