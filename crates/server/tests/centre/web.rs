@@ -337,7 +337,8 @@ async fn runs_are_found_and_cleared() {
         assert!(chart["triggerDayList"].as_array().is_some_and(|days| !days.is_empty()), "{chart}");
         let (old, listed) = (bench.admin_script(OLD).await, [("jobGroup", "1")]);
         let jobs = old.done("/joblog/getJobsByGroup", &listed).await;
-        assert!(jobs.as_array().unwrap().iter().any(|job| job["id"].to_string() == one));
+        let first = one.parse::<i64>().unwrap();
+        assert!(jobs.as_array().unwrap().iter().any(|job| job["id"] == first));
     }
     bench.stop().await;
 }

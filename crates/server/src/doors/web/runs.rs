@@ -61,7 +61,7 @@ impl Visit<'_> {
         let run = self.find_run(id, Rights::VIEW).await?;
         let from = self.fields.number("fromLineNum")?.unwrap_or(1).clamp(1, i64::from(i32::MAX));
         let from = u32::try_from(from).unwrap_or(1);
-        let page = match self.from_executor(&run, from).await {
+        let page = match self.ask_executor(&run, from).await {
             Ok(page) => page,
             Err(why) => match self.inside.database.kept_run_log(run.id).await? {
                 Some(kept) => lines(&kept.text, from),
@@ -77,7 +77,7 @@ impl Visit<'_> {
         })))
     }
 
-    async fn from_executor(&self, run: &RunRow, from: u32) -> Result<LogPage, Refusal> {
+    async fn ask_executor(&self, run: &RunRow, from: u32) -> Result<LogPage, Refusal> {
         let unsent = || Refusal::new("the run was sent to no executor, so it has no log");
         let address = run.address.as_deref().ok_or_else(unsent)?;
         // The token goes along, so only who is registered for the app is asked.
