@@ -96,7 +96,7 @@ impl Engine {
     }
 
     fn may_claim(&self) -> bool {
-        self.status().may_claim && self.outbox().len() < HELD_MAX && self.inner.notes.is_short()
+        self.status().may_claim && self.outbox().len() < HELD_MAX
     }
 
     async fn put_into_outbox(&self, claim: Claim) {

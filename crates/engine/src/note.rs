@@ -48,12 +48,6 @@ impl Notes {
         self.waiting.lock().expect("no holder of this lock panics").len() < NOTES_MAX
     }
 
-    /// While the store is behind, nothing more is claimed: what was sent is to be noted first, so that after an overload the
-    /// next fires are in time again.
-    pub(crate) fn is_short(&self) -> bool {
-        self.waiting.lock().expect("no holder of this lock panics").len() < NOTES_SHORT
-    }
-
     pub(crate) fn clear(&self) {
         self.waiting.lock().expect("no holder of this lock panics").clear();
     }
@@ -176,9 +170,6 @@ const BATCH_MAX: usize = 500;
 
 /// Notes waiting, above which nothing more is sent.
 const NOTES_MAX: usize = 20_000;
-
-/// A store in good health writes so many in a fraction of a second.
-const NOTES_SHORT: usize = 2_000;
 
 /// How long a note may wait for others to join it.
 const LINGER: Duration = Duration::from_millis(10);
