@@ -22,13 +22,11 @@ fn under_twice_the_load_no_job_is_favoured_and_nothing_is_silent() {
     for (period, jobs) in classes {
         let got = |job: &Served| during(job, |at| at <= LOAD_DROPS_AT).count() as f64;
         let mean = jobs.iter().map(|job| got(job)).sum::<f64>() / jobs.len() as f64;
+        // Fires are whole: of a slow job's few, three are more than a tenth.
+        let most = (mean * 0.1).max(3.0);
         for job in jobs {
-            let share = got(job) / mean;
-            assert!(
-                (share - 1.0).abs() <= 0.1,
-                "{} of {period:?} got {share:.2} of the mean {mean:.1}",
-                job.job
-            );
+            let off = (got(job) - mean).abs();
+            assert!(off <= most, "{} of {period:?} got {}, the mean is {mean:.1}", job.job, got(job));
         }
     }
     let rho = correlation(&busy);

@@ -18,11 +18,13 @@ impl Engine {
     /// Takes an executor's report of how a run ended. When this returns the report is durable and may be acknowledged;
     /// on an error it must not be, and the executor will report again. Reporting twice is harmless.
     pub async fn report(&self, run: RunId, outcome: Outcome) -> Result<Verdict, StoreError> {
+        self.end(Ending { run, outcome, version: None }).await
+    }
+
+    /// Writes down how a run ended, and says what came of it.
+    pub(crate) async fn end(&self, ending: Ending) -> Result<Verdict, StoreError> {
         let (reply, written) = oneshot::channel();
-        self.inner
-            .reports
-            .push(Report { ending: Ending { run, outcome, version: None }, reply: Some(reply) })
-            .await;
+        self.inner.reports.push(Report { ending, reply: Some(reply) }).await;
         written.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the node is stopping".into())))
     }
 

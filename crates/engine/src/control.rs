@@ -85,10 +85,14 @@ impl Engine {
 
     /// Runs the job now, whether or not it is started. The same `key` for the same job gives the same run again.
     pub async fn trigger(&self, job: JobId, key: i64, param: Option<String>) -> Result<RunId, StoreError> {
-        let trigger = Trigger { key, at: None, param, address: None };
+        self.trigger_with(job, &Trigger { key, at: None, param, address: None }).await
+    }
+
+    /// The same, with all that may be said about such a run.
+    pub async fn trigger_with(&self, job: JobId, trigger: &Trigger) -> Result<RunId, StoreError> {
         let mut tries = 0;
         loop {
-            match self.inner.store.trigger(job, &trigger).await {
+            match self.inner.store.trigger(job, trigger).await {
                 Ok(run) => {
                     self.inner.claim_now.notify_one();
                     return Ok(run);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, RETRY};
 use crate::job::JobId;
 use crate::lifeline::LIFELINE_LOOK;
 use crate::policy::Delivery;
@@ -57,15 +57,10 @@ impl Engine {
     async fn send(&self, mut order: Order) -> JobId {
         let job = order.run.job;
         if self.inner.dispatch.marks_first() {
-            let to = To::Running {
-                address: None,
-                check_at: watch::first_check(&order.job, self.now()),
-                doubt_since: None,
-            };
-            match self.note_and_wait(&order, to).await {
-                Some(Moved::Done(version)) => order.run.version = version,
+            match self.mark_running(&order).await {
+                Some(version) => order.run.version = version,
                 // Taken from us, cancelled, or our life is over: it is not ours to send.
-                _ => return job,
+                None => return job,
             }
         }
         // The last step before the network: is it still ours? A pause may have happened anywhere above.
@@ -112,6 +107,38 @@ impl Engine {
         }
     }
 
+    /// Marks a run as running before it is; `None` if it must not be sent. A stop or delete that finds it marked does not
+    /// wait for us, so where the answer took long the row is read once more: by then it may be recalled.
+    async fn mark_running(&self, order: &Order) -> Option<i64> {
+        let check_at = watch::first_check(&order.job, self.now());
+        let mut asked = self.inner.clock.monotonic();
+        let to = To::Running { address: None, check_at, doubt_since: None };
+        let Some(Moved::Done(version)) = self.note_and_wait(order, to).await else { return None };
+        for _ in 0..MARK_LOOKS {
+            if self.inner.clock.monotonic() - asked <= MARK_FRESH {
+                break;
+            }
+            asked = self.inner.clock.monotonic();
+            match self.inner.store.open_runs(&[order.run.id]).await {
+                Ok(found) => match found.first() {
+                    Some(run) if run.version != version => return None,
+                    Some(run) if run.recalled => {
+                        let outcome = Outcome::Cancelled("recalled before it was begun".into());
+                        self.conclude(Ending { run: run.id, outcome, version: Some(version) }).await;
+                        return None;
+                    }
+                    Some(_) => {}
+                    None => return None,
+                },
+                Err(error) => {
+                    tracing::warn!(run = %order.run.id, %error, "could not look whether a run is still wanted; looking again");
+                    self.inner.clock.sleep(RETRY).await;
+                }
+            }
+        }
+        Some(version)
+    }
+
     /// Nobody knows whether the request arrived: the job's delivery policy decides.
     async fn doubt(&self, order: &Order, address: Option<String>, reason: String) {
         tracing::warn!(run = %order.run.id, job = %order.run.job, reason, delivery = ?order.job.spec.delivery, "no answer from the executor");
@@ -142,3 +169,9 @@ const SEND_MARGIN: Duration = Duration::from_millis(100);
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 const SHORTEST: Duration = Duration::from_micros(200);
+
+/// A mark that was asked for no longer ago than this is as good as the present: within what a stop promises (100 ms).
+const MARK_FRESH: Duration = Duration::from_millis(60);
+
+/// Looks at a marked run, before it is begun all the same: a database that is slower than that each time cannot say.
+const MARK_LOOKS: usize = 4;

@@ -6,7 +6,7 @@
 //!
 //! One fire passes through these files in this order: [`plan`](Planner) → `claim` → `outbox` → `dispatch` → `note` →
 //! `complete`. Beside it `lifeline` notices dead nodes, `rescue` takes over from them, `watch` asks about runs that do not report, `control`
-//! starts, stops and edits, `alert` tells people and `prune` forgets.
+//! starts, stops and edits, `kill` ends one run, `alert` tells people and `prune` forgets.
 
 mod alert;
 mod claim;
@@ -16,6 +16,7 @@ mod dispatch;
 pub mod embedded;
 mod engine;
 mod job;
+mod kill;
 mod lifeline;
 mod membership;
 mod note;

@@ -101,7 +101,7 @@ impl Outbox {
         for (_, order) in due {
             self.places.insert(order.run.id, (Place::Behind, order.run.version));
             let queue = self.queues.entry(order.run.job).or_default();
-            queue.behind.push_back(order);
+            queue.line_up(order);
             queue.release(&mut ready);
         }
         self.mark_sent(&ready);
@@ -182,6 +182,13 @@ impl Outbox {
 }
 
 impl JobQueue {
+    /// By their instants, however late each became due again: so the shards of one fire stand together.
+    fn line_up(&mut self, order: Order) {
+        let turn = |order: &Order| (order.run.scheduled_at, order.run.fire);
+        let place = self.behind.partition_point(|before| turn(before) <= turn(&order));
+        self.behind.insert(place, order);
+    }
+
     /// Takes out the shards of the fire whose turn it is.
     fn release(&mut self, ready: &mut Vec<Order>) {
         while let Some(order) = self.behind.front() {

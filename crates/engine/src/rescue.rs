@@ -158,7 +158,7 @@ fn latest_of_each_job(abandoned: &[Abandoned]) -> BTreeMap<JobId, RunId> {
 }
 
 /// How often each node looks. A dead node is found at most this long after its lease has ended.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Runs per transaction.
 const BATCH_MAX: usize = 500;

@@ -202,7 +202,7 @@ pub(crate) fn first_check(job: &Job, now: Timestamp) -> Timestamp {
 }
 
 /// How often each node looks for runs to ask about.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(250);
 
 /// How long after a request without an answer its executor is first asked.
 pub(crate) const FIRST_PROBE: Duration = Duration::from_millis(500);
@@ -310,7 +310,7 @@ mod tests {
         let run = run(1, RunState::Running, 0);
         assert_eq!(timed_out(&run, Some(&job), ms(25_000)), None);
         assert!(timed_out(&run, Some(&job), ms(25_001)).is_some());
-        assert_eq!(first_check(&job, ms(0)), ms(25_500));
+        assert_eq!(first_check(&job, ms(0)), ms(25_250));
         job.spec.timeout = None;
         assert_eq!(timed_out(&run, Some(&job), ms(9_999_999)), None);
         assert_eq!(first_check(&job, ms(0)), ms(30_000));

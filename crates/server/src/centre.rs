@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cron::{Schedule, Timestamp};
+use cron::{Schedule, Timestamp, Zone};
 use engine::{AppId, Engine, JobSpec, Parts, StoreError};
 use store::{Addresses, AppSpec, Database, NewToken};
 use timer::{Clock, SystemClock};
@@ -17,8 +17,10 @@ use tokio_util::sync::CancellationToken;
 use crate::alerts::Alerts;
 use crate::dispatch::HttpDispatch;
 use crate::executors::{self, Directory, Keeper, Tokens};
+use crate::jobs::Rate;
 use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
+use crate::people::{FirstAdmin, People};
 use crate::settings::Settings;
 use crate::{doors, http};
 
@@ -27,6 +29,7 @@ pub struct Centre {
     inside: Arc<Inside>,
     listener: TcpListener,
     first_start: Option<FirstStart>,
+    first_admin: Option<FirstAdmin>,
 }
 
 /// What all doors see.
@@ -38,6 +41,13 @@ pub struct Inside {
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) outbound: Outbound,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) people: People,
+    /// Of jobs that name none, and of what people read.
+    pub(crate) zone: Zone,
+    /// How often programs may manage jobs.
+    pub(crate) job_calls: Rate,
+    pub(crate) counted: doors::Counted,
 }
 
 /// What a new database was given, to be shown once.
@@ -89,7 +99,8 @@ impl Centre {
         if let Some(first) = first_start.as_ref().filter(|_| settings.sample_job) {
             inside.engine.ensure(sample_job(first)).await?;
         }
-        Ok(Centre { inside, listener, first_start })
+        let first_admin = inside.people.first_admin().await?;
+        Ok(Centre { inside, listener, first_start, first_admin })
     }
 
     /// Where it listens.
@@ -100,6 +111,11 @@ impl Centre {
     /// What a new database was given.
     pub fn first_start(&self) -> Option<&FirstStart> {
         self.first_start.as_ref()
+    }
+
+    /// Who may sign in to a new database.
+    pub fn first_admin(&self) -> Option<&FirstAdmin> {
+        self.first_admin.as_ref()
     }
 
     /// The engine: to add, start, stop, edit and trigger jobs.
@@ -198,7 +214,7 @@ impl Inside {
         };
         let engine = Engine::new(Parts {
             name: settings.node.clone(),
-            clock,
+            clock: clock.clone(),
             store: database.clone(),
             router: directory.clone(),
             dispatch: Arc::new(dispatch),
@@ -206,7 +222,23 @@ impl Inside {
             observer: metrics.clone(),
             options: engine::Options { keep_runs: settings.keep_runs, ..Default::default() },
         });
-        Ok(Inside { database, engine, directory, keeper, tokens, outbound, metrics })
+        let people = People::new(clock.clone(), database.clone());
+        let (zone, job_calls) = (settings.zone.clone(), Rate::per_second(JOB_CALLS));
+        let counted = doors::Counted::default();
+        Ok(Inside {
+            database,
+            engine,
+            directory,
+            keeper,
+            tokens,
+            outbound,
+            metrics,
+            clock,
+            people,
+            zone,
+            job_calls,
+            counted,
+        })
     }
 }
 
@@ -244,6 +276,9 @@ fn sample_job(first: &FirstStart) -> JobSpec {
         ..JobSpec::new(first.id, "Say hello", schedule, SAMPLE_HANDLER)
     }
 }
+
+/// Calls by which programs manage jobs, each second: XXL-JOB's number.
+const JOB_CALLS: u32 = 100;
 
 /// The app of a new database.
 pub const SAMPLE_APP: &str = "tickwright-sample";

@@ -10,9 +10,13 @@ mod dispatch;
 mod doors;
 pub mod executors;
 mod http;
+mod jobs;
 mod metrics;
 pub mod outbound;
+mod people;
+mod refusal;
 mod settings;
 
 pub use centre::{Centre, FirstStart, SAMPLE_APP, SAMPLE_HANDLER, StartError};
+pub use people::FirstAdmin;
 pub use settings::Settings;

@@ -48,8 +48,8 @@ pub fn overload(seed: u64) -> Vec<Served> {
 /// second.
 const ROW_COST: Duration = Duration::from_millis(1);
 
-/// Jobs that fire each second, and as many that fire every four: 640 fires a second.
-const JOBS_OF_EACH: u64 = 512;
+/// Jobs that fire each second, and as many that fire every two: 666 fires a second.
+const JOBS_OF_EACH: u64 = 444;
 
 /// The first instant of all jobs, and the last that is looked at.
 const BEGIN: Ms = START + 10_000;
@@ -75,7 +75,7 @@ fn specs(app: AppId) -> Vec<JobSpec> {
         spec
     };
     // Taking turns, so that neither has the lower ids.
-    (0..JOBS_OF_EACH).flat_map(|number| [each(1_000, number), each(4_000, number)]).collect()
+    (0..JOBS_OF_EACH).flat_map(|number| [each(1_000, number), each(2_000, number)]).collect()
 }
 
 fn served(world: &World, job: JobId) -> Served {

@@ -29,10 +29,9 @@ pub fn run(options: Options) -> anyhow::Result<()> {
     runtime.block_on(async {
         let centre = Centre::open(settings).await?;
         let address = centre.address().context("the listener has no address")?;
-        eprintln!(
-            "{}",
-            welcome::text(address, centre.first_start(), started.elapsed(), std::io::stderr().is_terminal())
-        );
+        let (first, admin) = (centre.first_start(), centre.first_admin());
+        let colour = std::io::stderr().is_terminal();
+        eprintln!("{}", welcome::text(address, first, admin, started.elapsed(), colour));
         let sample = match options.has_sample() {
             true => sample::start(&centre, address, &options.data_dir()).await?,
             false => None,

@@ -304,6 +304,18 @@ mod tests {
     }
 
     #[test]
+    fn the_page_about_options_has_them_all() {
+        let page = include_str!("../../../../docs/options.md");
+        let command = Options::augment_args(clap::Command::new("serve"));
+        for option in command.get_arguments() {
+            let flag = option.get_long().expect("every option is a flag");
+            let variable = option.get_env().expect("and a variable").to_string_lossy().into_owned();
+            let row = page.lines().find(|line| line.starts_with(&format!("| `--{flag}")));
+            assert!(row.is_some_and(|row| row.contains(&format!("`{variable}`"))), "--{flag} {variable}");
+        }
+    }
+
+    #[test]
     fn a_flag_weighs_more_than_the_file() {
         let folder = std::env::temp_dir().join(format!("tickwright-options-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -338,17 +350,17 @@ mod tests {
             Options { listen: Some("0.0.0.0:0".parse().unwrap()), ..Options::default() },
             "--insecure-http",
         );
-        let key_file = Some(std::env::temp_dir().join(format!("tickwright-key-{}", std::process::id())));
+        let key_file = std::env::temp_dir().join(format!("tickwright-key-{}", std::process::id()));
         let with_token = |token: &str| Options {
             token: Some(token.into()),
             database_url: Some("sqlite::memory:".into()),
-            key_file: key_file.clone(),
+            key_file: Some(key_file.clone()),
             ..Options::default()
         };
         check(with_token("default_token"), "one that everybody knows");
         check(with_token("short"), "too short");
         let weak = Options { allow_weak_token: Some(true), ..with_token("default_token") };
         assert!(weak.settings().unwrap().token.is_some());
-        std::fs::remove_file(key_file.unwrap()).unwrap();
+        std::fs::remove_file(key_file).unwrap();
     }
 }

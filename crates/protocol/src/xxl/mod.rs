@@ -11,26 +11,34 @@
 //! | centre | `/run`, `/trigger` | [`TriggerRequest`] | [`Answer`] |
 //! | centre | `/idleBeat`, `/kill` | [`JobRequest`] | [`Answer`] |
 //! | centre | `/log` | [`LogRequest`] | [`Answer`] with a [`LogPage`] |
+//! | tool | `/api/addJob`, `/api/updateJob` | [`Fields`] as a [`JobForm`] | [`Answer`] |
+//! | tool | the web API: `/jobinfo/add` and so on | [`Fields`] | [`JobView`], [`RunView`] and so on |
 
 mod answer;
 mod block;
 mod callback;
+mod fields;
 mod glue;
+mod job;
 mod lenient;
 mod lineage;
 mod log;
 mod registry;
 pub mod texts;
 mod trigger;
+mod views;
 
 pub use answer::{Answer, AnswerError};
 pub use block::BlockStrategy;
 pub use callback::{CallbackItem, CallbackShape, MalformedItem, read_callbacks, write_callbacks};
+pub use fields::{Fields, NotANumber};
 pub use glue::GlueType;
+pub use job::{JobForm, JobView};
 pub use lineage::Lineage;
 pub use log::{LogPage, LogRequest};
 pub use registry::Registry;
 pub use trigger::{JobRequest, TriggerRequest};
+pub use views::{ChartView, GroupView, LogView, RunView, UserView};
 
 /// The header that carries the token. Sent exactly so: some ports look it up by its letters.
 pub const TOKEN_HEADER: &str = "XXL-JOB-ACCESS-TOKEN";

@@ -14,6 +14,8 @@ pub const WRONG_TOKEN: &str = "The access token is wrong.";
 pub const NO_TOKEN_OR_APP: &str = "invalid request, accessToken or appname is empty.";
 /// The newest lineage finds a header wrong.
 pub const WRONG_TOKEN_OR_APP: &str = "invalid request, accessToken or appname invalid.";
+/// A program manages jobs faster than it may.
+pub const TOO_MANY_REQUESTS: &str = "Too many requests, please try again later.";
 /// A registration lacks something.
 pub const ILLEGAL_ARGUMENT: &str = "Illegal Argument.";
 

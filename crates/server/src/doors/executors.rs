@@ -1,4 +1,5 @@
 //! The executors' door: `/api/registry`, `/api/registryRemove` and `/api/callback` of XXL-JOB, for every lineage at once.
+//! Calls that manage jobs come in here too, and are passed on.
 //!
 //! Clients are of many makes, so almost nothing is asked of the form of a call: any content type, any case of headers, any
 //! of the shapes of a body. Every refusal is an HTTP 200 with a code and a text, since that is what they understand.
@@ -18,6 +19,7 @@ use futures_util::future::join_all;
 use protocol::xxl::{self, Answer, CallbackItem, Registry, texts};
 use store::Registration;
 
+use super::job_calls::is_job_call;
 use crate::centre::Inside;
 use crate::executors::Scope;
 use crate::http;
@@ -61,6 +63,10 @@ impl Inside {
             "registry" => self.register(said_app, head, body).await,
             "registryRemove" => self.unregister(said_app, head, body).await,
             "callback" => self.take_reports(said_app, head, body).await,
+            name if is_job_call(name) => match self.admit(&head.headers, said_app) {
+                Some(scope) => return self.answer_job_call(name, scope, body).await,
+                None => Err(wrong_token()),
+            },
             unknown => match self.admit(&head.headers, said_app) {
                 Some(_) => Err(Refusal(texts::unknown_uri(unknown))),
                 None => Err(wrong_token()),

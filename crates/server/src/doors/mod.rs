@@ -2,14 +2,17 @@
 
 mod executors;
 mod health;
+mod job_calls;
+mod web;
 
 use std::sync::Arc;
 
 use axum::Router;
 
 use crate::centre::Inside;
+pub use web::Counted;
 
 /// All doors of a centre.
 pub fn all(inside: Arc<Inside>) -> Router {
-    Router::new().merge(health::door()).merge(executors::door()).with_state(inside)
+    Router::new().merge(health::door()).merge(executors::door()).merge(web::door()).with_state(inside)
 }

@@ -7,15 +7,15 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use engine::StoreError;
+use engine::{AppId, StoreError};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use store::{Database, Registration};
+use store::{Database, NewToken, Registration};
 use timer::{Clock, Timestamp};
 use tokio::sync::Notify;
 
 use super::directory::{Directory, SILENT_MAX};
-use super::tokens::{Key, Tokens};
+use super::tokens::{Key, Tokens, fingerprint};
 use crate::outbound::{Address, Callee, Outbound};
 
 /// Writes down who registers, and reads who did elsewhere.
@@ -74,6 +74,13 @@ impl Keeper {
         self.database.unregister(app, address).await?;
         tracing::info!(app, address, "an executor has left");
         Ok(())
+    }
+
+    /// Gives an app one more token. Executors are shown it from now on; older ones go on counting.
+    pub async fn add_token(&self, app: AppId, token: &str) -> Result<(), StoreError> {
+        let (digest, sealed) = (fingerprint(token), self.key.seal(token));
+        self.database.add_token(&NewToken { app: Some(app), digest, sealed, expires_at: None }).await?;
+        self.load().await
     }
 
     /// An executor could not be reached.

@@ -137,7 +137,7 @@ fn hex(bytes: &[u8]) -> String {
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    if digits.len() % 2 == 0 { digits.chunks(2).map(byte).collect() } else { None }
+    if digits.len().is_multiple_of(2) { digits.chunks(2).map(byte).collect() } else { None }
 }
 
 /// Random bytes for secrets.
@@ -287,7 +287,7 @@ mod tests {
         let same = Key::read(&key.written()).expect("what was written can be read");
         assert_eq!(same.open(&sealed).map(|secret| secret.value().to_owned()), Some("a token".into()));
         assert!(Key::generate().open(&sealed).is_none());
-        for broken in ["", "zz", "00", &sealed[1..], &sealed.replace(|c| c == 'a', "b")] {
+        for broken in ["", "zz", "00", &sealed[1..], &format!("{sealed}00")] {
             assert!(key.open(broken).is_none(), "{broken}");
         }
         assert!(Key::read("0123").is_none());

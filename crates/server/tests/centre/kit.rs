@@ -11,7 +11,7 @@ use executor::{Context, Executor, Job};
 use store::Database;
 use tickwright_server::executors::{Directory, Key};
 use tickwright_server::outbound::Trust;
-use tickwright_server::{Centre, Settings};
+use tickwright_server::{Centre, FirstAdmin, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -25,6 +25,7 @@ pub struct Bench {
     pub database: Arc<dyn Database>,
     pub token: String,
     pub app: String,
+    pub admin: FirstAdmin,
     pub folder: PathBuf,
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<()>,
@@ -57,6 +58,7 @@ impl Bench {
         change(&mut settings);
         let centre = Centre::open(settings).await.unwrap();
         let first = centre.first_start().cloned().unwrap();
+        let admin = centre.first_admin().cloned().unwrap();
         let (address, engine) = (centre.address().unwrap(), centre.engine());
         let (directory, database) = (centre.directory(), centre.database());
         let (stop, stopped) = oneshot::channel::<()>();
@@ -70,6 +72,7 @@ impl Bench {
             database,
             token: first.token,
             app: first.app,
+            admin,
             folder,
             stop: Some(stop),
             running,

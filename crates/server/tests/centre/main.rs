@@ -4,4 +4,8 @@
 mod alerts;
 mod executors;
 mod health;
+mod job_calls;
 mod kit;
+mod people;
+mod script;
+mod web;

@@ -1,0 +1,66 @@
+//! `/api/addJob` and its five companions: the newest lineage's calls for programs that manage jobs.
+//!
+//! A token manages the jobs of its own app only; the one for all apps, all jobs.
+
+use engine::JobId;
+use protocol::xxl::{Answer, Fields, JobForm, texts};
+use serde_json::Value;
+
+use crate::centre::Inside;
+use crate::executors::Scope;
+use crate::jobs::Jobs;
+use crate::people::Principal;
+use crate::refusal::Refusal;
+
+/// Whether a call is one of these.
+pub fn is_job_call(name: &str) -> bool {
+    CALLS.contains(&name)
+}
+
+const CALLS: [&str; 6] = ["addJob", "updateJob", "removeJob", "startJob", "stopJob", "triggerJob"];
+
+impl Inside {
+    /// Answers one of these calls, when its turn has come.
+    pub(super) async fn answer_job_call(&self, name: &str, scope: Scope, body: &[u8]) -> Answer {
+        match self.job_calls.turn(self.clock.monotonic()) {
+            Some(wait) => self.clock.sleep(wait).await,
+            None => {
+                return Answer {
+                    code: TOO_MANY,
+                    msg: Some(texts::TOO_MANY_REQUESTS.into()),
+                    payload: Value::Null,
+                };
+            }
+        }
+        let fields = match Fields::from_json(body) {
+            Ok(fields) => fields,
+            Err(error) => return Answer::fail(texts::invoke_error(error)),
+        };
+        let who = Principal::token(scope);
+        let jobs = Jobs { inside: self, who: &who };
+        manage(&jobs, name, &fields).await.unwrap_or_else(|refusal| Answer::fail(refusal.0))
+    }
+}
+
+async fn manage(jobs: &Jobs<'_>, name: &str, fields: &Fields) -> Result<Answer, Refusal> {
+    if name == "addJob" {
+        let job = jobs.add(&JobForm { started: false, ..JobForm::read(fields)? }).await?;
+        return Ok(Answer::with(Value::String(job.to_string())));
+    }
+    let id = fields.number("id")?.map(JobId).ok_or_else(|| Refusal::new("id: name a job"))?;
+    match name {
+        // The call has no field for the group, so it cannot move a job.
+        "updateJob" => jobs.update(id, &JobForm { group: None, ..JobForm::read(fields)? }).await?,
+        "removeJob" => jobs.remove(id).await?,
+        "startJob" => jobs.start(id).await?,
+        "stopJob" => jobs.stop(id).await?,
+        _ => {
+            let text = |name: &str| fields.get(name).unwrap_or_default();
+            jobs.trigger(id, text("executorParam"), text("addressList")).await?;
+        }
+    }
+    Ok(Answer::ok())
+}
+
+/// XXL-JOB's code for a caller that asks too often.
+const TOO_MANY: i32 = 502;

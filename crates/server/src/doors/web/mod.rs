@@ -1,0 +1,217 @@
+//! The web API of XXL-JOB's admin, as scripts and tools use it after signing in.
+//!
+//! Every path answers GET and POST alike (but for signing in and out), takes its parameters from the query, a form or a
+//! multipart body, and ignores what it does not know: that is what the callers of this door rely on. Browsers of other
+//! sites are turned away, since none of this was made for them. All paths stand in one table, with who may come.
+
+mod apps;
+mod chart;
+mod dialect;
+mod jobs;
+mod request;
+mod routes;
+mod runs;
+mod sign_in;
+mod time;
+mod users;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::http::{Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, post};
+use engine::StoreError;
+use protocol::xxl::{self, Fields};
+use serde_json::Value;
+use store::AuditEntry;
+
+use crate::centre::Inside;
+use crate::http;
+use crate::people::{Principal, SignedIn};
+use crate::refusal::Refusal;
+use dialect::Dialect;
+use request::Cookie;
+use routes::{Call, Needs, ROUTES, Route};
+
+pub use chart::Counted;
+
+/// Its paths.
+pub fn door() -> Router<Arc<Inside>> {
+    ROUTES.iter().fold(Router::new(), |router, route| {
+        let serve =
+            move |State(inside): State<Arc<Inside>>, request: Request<Body>| serve(inside, *route, request);
+        let method = if route.call.posts() { post(serve) } else { any(serve) };
+        router.route(route.path, method)
+    })
+}
+
+async fn serve(inside: Arc<Inside>, route: Route, request: Request<Body>) -> Response {
+    let (head, body) = request.into_parts();
+    if request::is_cross_site(&head) {
+        return (StatusCode::FORBIDDEN, "requests from other sites are not served here").into_response();
+    }
+    let body = match http::body(body, xxl::BODY_MAX).await {
+        Ok(body) => body,
+        Err(code) => return code.into_response(),
+    };
+    let fields = request::fields(&head, &body);
+    let cookies = request::cookies(&head.headers);
+    let dialect = Dialect::of(route, cookies.first().map(|cookie| cookie.login), &fields);
+    if route.call == Call::SignInPage {
+        return sign_in::page();
+    }
+    let from = request::peer(&head).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    if route.call == Call::SignIn {
+        return sign_in::sign_in(&inside, dialect, &head, &fields, from).await;
+    }
+    let visit = match who(&inside, &cookies).await {
+        Ok(Some(signed_in)) => {
+            let who = Principal::person(&signed_in.user);
+            Visit { inside: &inside, signed_in, who, fields, dialect, from }
+        }
+        Ok(None) => return dialect.not_signed_in(&head),
+        Err(error) => return dialect.refused(&Refusal::from(error)),
+    };
+    let result = visit.answer(route).await;
+    visit.remember(route, &result).await;
+    match result {
+        Ok(_) if route.call == Call::SignOut => sign_in::signed_out(dialect),
+        Ok(Reply::Done(payload)) => dialect.done(payload),
+        Ok(Reply::Page(rows, total)) => dialect.page(rows, total),
+        Err(refusal) => dialect.refused(&refusal),
+    }
+}
+
+/// Whose session one of the cookies is. There may be others of the same name, left by a Java admin.
+async fn who(inside: &Inside, cookies: &[Cookie]) -> Result<Option<SignedIn>, StoreError> {
+    for cookie in cookies {
+        if let Some(signed_in) = inside.people.session(&cookie.value).await? {
+            return Ok(Some(signed_in));
+        }
+    }
+    Ok(None)
+}
+
+/// What is answered when all went well.
+enum Reply {
+    Done(Value),
+    /// Some rows, and how many there are in all.
+    Page(Vec<Value>, u64),
+}
+
+/// One request of somebody who has signed in.
+struct Visit<'a> {
+    inside: &'a Inside,
+    signed_in: SignedIn,
+    who: Principal,
+    fields: Fields,
+    dialect: Dialect,
+    from: IpAddr,
+}
+
+impl Visit<'_> {
+    async fn answer(&self, route: Route) -> Result<Reply, Refusal> {
+        if route.call.needs() == Needs::Admin && !self.who.is_admin() {
+            return Err(Refusal::new("only administrators may do this"));
+        }
+        match route.call {
+            Call::SignInPage | Call::SignIn => Ok(Reply::Done(Value::Null)),
+            Call::SignOut => self.sign_out().await,
+            Call::ChangePassword => self.change_password().await,
+            Call::JobPage => self.job_page().await,
+            Call::AddJob => self.add_job().await,
+            Call::UpdateJob => self.update_job().await,
+            Call::RemoveJob => self.remove_job().await,
+            Call::StartJob => self.start_job().await,
+            Call::StopJob => self.stop_job().await,
+            Call::TriggerJob => self.trigger_job().await,
+            Call::Preview => self.preview(),
+            Call::SaveScript => self.save_script().await,
+            Call::AppPage => self.app_page().await,
+            Call::AddApp => self.add_app().await,
+            Call::UpdateApp => self.update_app().await,
+            Call::RemoveApp => self.remove_app().await,
+            Call::LoadApp => self.load_app().await,
+            Call::RunPage => self.run_page().await,
+            Call::RunLog => self.run_log().await,
+            Call::KillRun => self.kill_run().await,
+            Call::ClearRuns => self.clear_runs().await,
+            Call::JobsOfApp => self.jobs_of_app().await,
+            Call::UserPage => self.user_page().await,
+            Call::AddUser => self.add_user().await,
+            Call::UpdateUser => self.update_user().await,
+            Call::RemoveUser => self.remove_user().await,
+            Call::Chart => self.chart().await,
+        }
+    }
+
+    /// Puts on record what was changed, and what was refused.
+    async fn remember(&self, route: Route, result: &Result<Reply, Refusal>) {
+        if !route.call.changes() {
+            return;
+        }
+        let entry = AuditEntry {
+            principal: self.who.name.clone(),
+            plane: "web".into(),
+            ip: self.from.to_string(),
+            action: route.path.into(),
+            object: self.fields.get("id").or(self.fields.get("ids[]")).unwrap_or_default().into(),
+            result: result.as_ref().err().map_or_else(|| "done".into(), Refusal::to_string),
+            ..AuditEntry::default()
+        };
+        if let Err(error) = self.inside.database.append_audit(&[entry]).await {
+            tracing::error!(%error, who = self.who.name, action = route.path, "could not put on record what was done");
+        }
+    }
+
+    /// The one id that a request is about: `id`, or the only one of `ids[]`.
+    fn id(&self) -> Result<i64, Refusal> {
+        if let Some(id) = self.fields.number("id")? {
+            return Ok(id);
+        }
+        let mut ids = self.fields.all("ids[]").chain(self.fields.all("ids"));
+        match (ids.next(), ids.next()) {
+            (Some(id), None) => {
+                let id = id.trim().parse();
+                id.map_err(|_| Refusal::new("ids[]: is not a whole number"))
+            }
+            _ => Err(Refusal::new("id: name exactly one")),
+        }
+    }
+
+    /// Which rows a list request is about.
+    fn page(&self) -> Result<store::Page, Refusal> {
+        let number = |old: &str, new: &str| -> Result<Option<i64>, Refusal> {
+            Ok(self.fields.number(old)?.or(self.fields.number(new)?))
+        };
+        let offset = number("start", "offset")?.unwrap_or(0).max(0).unsigned_abs();
+        let limit = match number("length", "pagesize")? {
+            None => PAGE,
+            Some(all) if all <= 0 => store::Page::MAX,
+            Some(limit) => usize::try_from(limit).unwrap_or(store::Page::MAX),
+        };
+        Ok(store::Page::Offset { offset, limit: limit.min(store::Page::MAX) })
+    }
+}
+
+/// As many rows as XXL-JOB gives where nothing is said.
+const PAGE: usize = 10;
+
+/// Turns what was found into rows of an answer.
+fn rows<T: serde::Serialize>(found: impl IntoIterator<Item = T>) -> Vec<Value> {
+    found.into_iter().map(value).collect()
+}
+
+fn value(view: impl serde::Serialize) -> Value {
+    serde_json::to_value(view).expect("views have texts for keys")
+}
+
+/// What the client calls itself.
+fn agent(head: &Parts) -> &str {
+    head.headers.get("user-agent").and_then(|agent| agent.to_str().ok()).unwrap_or_default()
+}

@@ -1,0 +1,243 @@
+//! `/joblog`: runs, their logs, and the end of both.
+
+use engine::{JobId, RunId, RunState};
+use protocol::xxl::{LogPage, LogView, RunView, texts};
+use serde_json::Value;
+use store::{Clearing, Keep, Rights, RunFilter, RunRow, RunStatus};
+use timer::Timestamp;
+
+use super::time;
+use super::{Reply, Visit, rows, value};
+use crate::outbound::{Address, Callee};
+use crate::refusal::Refusal;
+
+impl Visit<'_> {
+    pub(super) async fn run_page(&self) -> Result<Reply, Refusal> {
+        let (from, until) = self.filter_time()?;
+        let filter = RunFilter {
+            apps: self.seen_apps()?,
+            job: self.named_job()?,
+            status: match self.fields.trimmed("logStatus") {
+                "1" => Some(RunStatus::Succeeded),
+                "2" => Some(RunStatus::Failed),
+                "3" => Some(RunStatus::Running),
+                _ => None,
+            },
+            from,
+            until,
+        };
+        let found = self.inside.database.run_page(&filter, self.page()?).await?;
+        let total = found.total.map_or(0, |total| total.count);
+        Ok(Reply::Page(rows(found.rows.into_iter().map(|row| self.run_view(row))), total))
+    }
+
+    fn named_job(&self) -> Result<Option<JobId>, Refusal> {
+        Ok(self.fields.number("jobId")?.filter(|job| *job > 0).map(JobId))
+    }
+
+    /// `2026-06-21 00:00:00 - 2026-06-21 23:59:59`, where the last second is meant too.
+    fn filter_time(&self) -> Result<(Option<Timestamp>, Option<Timestamp>), Refusal> {
+        let written = self.fields.trimmed("filterTime");
+        if written.is_empty() {
+            return Ok((None, None));
+        }
+        let read = |text: &str| time::read(text, &self.inside.zone);
+        let range = written.split_once(" - ").and_then(|(from, to)| Some((read(from)?, read(to)?)));
+        let (from, to) = range.ok_or_else(|| {
+            Refusal::new("filterTime: write it as `2026-06-21 00:00:00 - 2026-06-21 23:59:59`")
+        })?;
+        Ok((Some(from), Some(to + std::time::Duration::from_secs(1))))
+    }
+
+    async fn find_run(&self, id: i64, rights: Rights) -> Result<RunRow, Refusal> {
+        let run = self.inside.database.run(RunId(id)).await?;
+        let run = run.filter(|run| self.who.may(rights, run.app));
+        run.ok_or_else(|| Refusal(format!("there is no run {id}")))
+    }
+
+    /// A run's log from its own executor, wherever the request says it might be; or what was kept of it.
+    pub(super) async fn run_log(&self) -> Result<Reply, Refusal> {
+        let id = self.fields.number("logId")?.ok_or_else(|| Refusal::new("logId: name a run"))?;
+        let run = self.find_run(id, Rights::VIEW).await?;
+        let from = self.fields.number("fromLineNum")?.unwrap_or(1).clamp(1, i64::from(i32::MAX));
+        let from = u32::try_from(from).unwrap_or(1);
+        let page = match self.ask_executor(&run, from).await {
+            Ok(page) => page,
+            Err(why) => match self.inside.database.kept_run_log(run.id).await? {
+                Some(kept) => lines(&kept.text, from),
+                None => return Err(why),
+            },
+        };
+        let nothing_new = page.from_line_num > page.to_line_num;
+        Ok(Reply::Done(value(LogView {
+            from_line_num: page.from_line_num,
+            to_line_num: page.to_line_num,
+            log_content: escaped(&page.log_content),
+            end: nothing_new && run.state.is_over(),
+        })))
+    }
+
+    async fn ask_executor(&self, run: &RunRow, from: u32) -> Result<LogPage, Refusal> {
+        let unsent = || Refusal::new("the run was sent to no executor, so it has no log");
+        let address = run.address.as_deref().ok_or_else(unsent)?;
+        // The token goes along, so only who is registered for the app is asked.
+        let is_there = self.inside.directory.sightings(run.app).iter().any(|seen| seen.address == address);
+        let to = self.inside.directory.destination(run.app).filter(|_| is_there);
+        let to = to.ok_or_else(|| {
+            Refusal(format!("the executor {address}, which has the log, is not there any more"))
+        })?;
+        let parsed = Address::parse(address).map_err(|error| Refusal(error.to_string()))?;
+        let callee = Callee { address: parsed, app: to.name, token: to.token };
+        let exact = run.open.as_ref().map(|open| open.scheduled_at);
+        let triggered_at = exact.or(run.triggered_at).unwrap_or_default().as_millis();
+        let page = self.inside.outbound.log(&callee, run.id.0, triggered_at, from).await;
+        let page =
+            page.map_err(|error| Refusal(format!("the executor {address} does not give the log: {error}")))?;
+        match page.log_content.trim() == texts::NO_LOG_FILE {
+            true => Err(Refusal(format!("the executor {address} has no log of this run"))),
+            false => Ok(page),
+        }
+    }
+
+    pub(super) async fn kill_run(&self) -> Result<Reply, Refusal> {
+        let run = self.find_run(self.id()?, Rights::OPERATE).await?;
+        let reason = format!("killed by {}", self.who.name);
+        match self.inside.engine.kill(run.id, &reason).await? {
+            true => Ok(Reply::Done(Value::Null)),
+            false => Err(Refusal(format!("run {} is over already", run.id))),
+        }
+    }
+
+    /// Deletes runs that are over, some at a time.
+    pub(super) async fn clear_runs(&self) -> Result<Reply, Refusal> {
+        let clearing =
+            Clearing { apps: self.cleared_apps().await?, job: self.named_job()?, keep: self.kept()? };
+        for _ in 0..CLEAR_ROUNDS {
+            if self.inside.database.clear_runs(&clearing, CLEAR_AT_ONCE).await? < CLEAR_AT_ONCE {
+                return Ok(Reply::Done(Value::Null));
+            }
+        }
+        Err(Refusal(format!(
+            "{} runs are deleted, and there are more; ask again",
+            CLEAR_ROUNDS * CLEAR_AT_ONCE
+        )))
+    }
+
+    /// Whose runs are deleted: the named group's, or for an administrator who names none, everybody's.
+    async fn cleared_apps(&self) -> Result<Option<Vec<engine::AppId>>, Refusal> {
+        let group = self.fields.number("jobGroup")?.unwrap_or(0);
+        let none = || Refusal::new("jobGroup: choose a group of executors that exists");
+        if group <= 0 {
+            return if self.who.is_admin() { Ok(None) } else { Err(none()) };
+        }
+        let app = engine::AppId(group);
+        if !self.who.may(Rights::EDIT, app) || self.inside.database.app(app).await?.is_none() {
+            return Err(none());
+        }
+        if let Some(job) = self.named_job()?
+            && self.inside.database.job(job).await?.is_some_and(|job| job.spec.app != app)
+        {
+            return Err(engine::StoreError::NoSuchJob(job).into());
+        }
+        Ok(Some(vec![app]))
+    }
+
+    fn kept(&self) -> Result<Keep, Refusal> {
+        let months =
+            |months| Keep::Since(time::months_before(self.inside.engine.now(), months, &self.inside.zone));
+        Ok(match self.fields.number("type")? {
+            Some(1) => months(1),
+            Some(2) => months(3),
+            Some(3) => months(6),
+            Some(4) => months(12),
+            Some(5) => Keep::Newest(1_000),
+            Some(6) => Keep::Newest(10_000),
+            Some(7) => Keep::Newest(30_000),
+            Some(8) => Keep::Newest(100_000),
+            Some(9) => Keep::Nothing,
+            _ => return Err(Refusal::new("type: is a number from 1 (older than a month) to 9 (all)")),
+        })
+    }
+
+    fn run_view(&self, run: RunRow) -> Value {
+        let time = |at| self.dialect.time(at, &self.inside.zone);
+        // XXL-JOB's log knows no other words for it: what is not sent yet has no code.
+        let waits = matches!(run.state, RunState::Waiting | RunState::Claimed);
+        value(RunView {
+            id: run.id.0,
+            job_group: run.app.0,
+            job_id: run.job.0,
+            executor_address: run.address,
+            executor_handler: run.handler,
+            executor_param: run.param,
+            executor_sharding_param: run.shard,
+            executor_fail_retry_count: run.retries_left,
+            trigger_time: time(run.triggered_at),
+            trigger_code: if waits { 0 } else { run.trigger_code },
+            trigger_msg: run.trigger_message,
+            handle_time: time(run.ended_at),
+            handle_code: run.result_code,
+            handle_msg: run.result_message,
+            alarm_status: run.alarm_status,
+        })
+    }
+}
+
+/// Lines of a text from one on, counted from 1.
+fn lines(text: &str, from: u32) -> LogPage {
+    let (mut content, mut last) = (String::new(), 0);
+    for (number, line) in (1_u32..).zip(text.lines()) {
+        last = number;
+        if number >= from {
+            content.push_str(line);
+            content.push('\n');
+        }
+    }
+    let number = |line: u32| i32::try_from(line).unwrap_or(i32::MAX);
+    LogPage { from_line_num: number(from), to_line_num: number(last), log_content: content, is_end: false }
+}
+
+/// A log for pages that put it into their own text as it comes. The three tags that XXL-JOB lets through cannot carry
+/// anything with them.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            other => safe.push(other),
+        }
+    }
+    [("&lt;br&gt;", "<br>"), ("&lt;b&gt;", "<b>"), ("&lt;/b&gt;", "</b>")]
+        .into_iter()
+        .fold(safe, |safe, (escaped, tag)| safe.replace(escaped, tag))
+}
+
+/// Runs deleted in one transaction,
+const CLEAR_AT_ONCE: usize = 1_000;
+
+/// and so often, while somebody waits.
+const CLEAR_ROUNDS: usize = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_text_cannot_become_part_of_a_page() {
+        assert_eq!(escaped("<br>a<b>b</b> & 'c'"), "<br>a<b>b</b> &amp; &#39;c&#39;");
+        assert_eq!(escaped("<b onclick=x>"), "&lt;b onclick=x&gt;");
+        assert_eq!(escaped("&lt;script>\"${7*7}"), "&amp;lt;script&gt;&quot;${7*7}");
+    }
+
+    #[test]
+    fn a_kept_log_is_read_from_a_line_on() {
+        let page = lines("one\ntwo\nthree\n", 2);
+        assert_eq!((page.from_line_num, page.to_line_num, page.log_content.as_str()), (2, 3, "two\nthree\n"));
+        let page = lines("one\n", 2);
+        assert_eq!((page.to_line_num, page.log_content.as_str()), (1, ""));
+    }
+}

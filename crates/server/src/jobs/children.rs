@@ -1,0 +1,105 @@
+//! The jobs that follow another: they exist, the caller may run them, and none leads back.
+
+use std::collections::BTreeSet;
+
+use engine::JobId;
+use store::Rights;
+
+use super::Jobs;
+use crate::refusal::Refusal;
+
+/// Reads ids with commas between them. One comma at the end is forgiven.
+pub fn read(list: &str) -> Result<Vec<JobId>, Refusal> {
+    let list = list.trim();
+    let list = list.strip_suffix(',').unwrap_or(list);
+    if list.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = list.split(',').map(|id| match id.trim().parse() {
+        Ok(id) if id > 0 => Ok(JobId(id)),
+        _ => Err(Refusal(format!(
+            "childJobId: `{}` is not the id of a job",
+            id.chars().take(20).collect::<String>()
+        ))),
+    });
+    let ids = ids.collect::<Result<Vec<_>, _>>()?;
+    if ids.len() > CHILDREN_MAX {
+        return Err(Refusal(format!("childJobId: names {} jobs; {CHILDREN_MAX} are the most", ids.len())));
+    }
+    Ok(ids)
+}
+
+impl Jobs<'_> {
+    /// Refuses children that are not there for the caller, and circles.
+    pub(super) async fn check_children(
+        &self,
+        children: &[JobId],
+        parent: Option<JobId>,
+    ) -> Result<(), Refusal> {
+        let mut next = Vec::new();
+        for child in children {
+            if Some(*child) == parent {
+                return Err(Refusal(format!("childJobId: ({child}) is the job itself")));
+            }
+            match self.find(*child, Rights::OPERATE).await {
+                Ok(job) => next.extend(job.spec.children),
+                Err(why) => return Err(Refusal(format!("childJobId: ({child}) {why}"))),
+            }
+        }
+        match parent {
+            Some(parent) => self.check_no_circle(next, parent).await,
+            // Nothing leads to a job that is not there yet.
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a circle: jobs that would start each other for ever.
+    async fn check_no_circle(&self, mut next: Vec<JobId>, parent: JobId) -> Result<(), Refusal> {
+        let mut seen = BTreeSet::new();
+        while let Some(id) = next.pop() {
+            if id == parent {
+                return Err(Refusal(format!(
+                    "childJobId: leads back to job {parent}; jobs in a circle would never end"
+                )));
+            }
+            if !seen.insert(id) {
+                continue;
+            }
+            if seen.len() > FOLLOWED_MAX {
+                return Err(Refusal(format!("childJobId: more than {FOLLOWED_MAX} jobs would follow")));
+            }
+            if let Some(job) = self.inside.database.job(id).await? {
+                next.extend(job.spec.children);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// More than the column for them has room for, mostly.
+const CHILDREN_MAX: usize = 100;
+
+/// Each is read once, while somebody waits.
+const FOLLOWED_MAX: usize = 500;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_ids_are_read_whole_or_not_at_all() {
+        let check = |list: &str, expected: Option<&[i64]>| {
+            let read = read(list).ok().map(|ids| ids.into_iter().map(|id| id.0).collect::<Vec<_>>());
+            assert_eq!(read.as_deref(), expected, "{list}");
+        };
+        check("", Some(&[]));
+        check(" 3 ", Some(&[3]));
+        check("3, 4,", Some(&[3, 4]));
+        check("1,,2", None);
+        check(",1", None);
+        check("-1", None);
+        check("0", None);
+        check("x", None);
+        check(&["7"; 101].join(","), None);
+    }
+}

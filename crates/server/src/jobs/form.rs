@@ -1,0 +1,284 @@
+//! XXL-JOB's form becomes a definition, and a definition XXL-JOB's words. The checks come in XXL-JOB's order, so that
+//! the first complaint is the one its users know.
+
+use std::time::Duration;
+
+use cron::{Cron, Dialect, DstRule, Schedule, Timestamp, Zone};
+use engine::policy::{Misfire, Retry};
+use engine::{AppId, ChildrenMode, JobSpec, Language, Script};
+use protocol::xxl::{BlockStrategy, GlueType, JobForm};
+
+use crate::executors::Route;
+use crate::refusal::Refusal;
+
+/// The definition of a new job. What the form cannot say is as XXL-JOB does it.
+pub fn new_spec(form: &JobForm, app: AppId, zone: &Zone, now: Timestamp) -> Result<JobSpec, Refusal> {
+    check_people(form)?;
+    let schedule = schedule(form, None, zone, now)?;
+    let script = script(form, now)?;
+    if script.is_none() && form.handler.is_empty() {
+        return Err(Refusal::new("executorHandler: enter the name of the handler (JobHandler)"));
+    }
+    let mut spec = JobSpec::new(app, &form.name, schedule, &form.handler);
+    spec.children_mode = ChildrenMode::Each;
+    spec.script = script;
+    fill(&mut spec, form)?;
+    Ok(spec)
+}
+
+/// The definition of a job after an edit. What the form cannot say stays; so does the script, which is changed apart.
+/// Without a job the form is checked all the same.
+pub fn edited_spec(
+    form: &JobForm,
+    before: Option<&JobSpec>,
+    zone: &Zone,
+    now: Timestamp,
+) -> Result<JobSpec, Refusal> {
+    check_people(form)?;
+    let schedule = schedule(form, before.map(|spec| &spec.schedule), zone, now)?;
+    let mut spec =
+        before.cloned().unwrap_or_else(|| JobSpec::new(AppId(0), &form.name, Schedule::Never, &form.handler));
+    spec.schedule = schedule;
+    fill(&mut spec, form)?;
+    Ok(spec)
+}
+
+fn check_people(form: &JobForm) -> Result<(), Refusal> {
+    if form.name.is_empty() {
+        return Err(Refusal::new("jobDesc: enter a description (name)"));
+    }
+    if form.author.is_empty() {
+        return Err(Refusal::new("author: enter who answers for the job"));
+    }
+    Ok(())
+}
+
+/// All but schedule and script.
+fn fill(spec: &mut JobSpec, form: &JobForm) -> Result<(), Refusal> {
+    if Route::read(&form.route).is_none() {
+        let known = Route::ALL.map(|(word, _)| word).join(", ");
+        return Err(unknown("executorRouteStrategy", &form.route, &known));
+    }
+    spec.misfire = misfire(form, spec.misfire)?;
+    if !BlockStrategy::ALL.iter().any(|block| block.word() == form.block) {
+        let known = BlockStrategy::ALL.map(BlockStrategy::word).join(", ");
+        return Err(unknown("executorBlockStrategy", &form.block, &known));
+    }
+    spec.name = form.name.clone();
+    spec.author = form.author.clone();
+    if spec.alert_to != form.alarm_email {
+        spec.alert = !form.alarm_email.is_empty();
+        spec.alert_to = form.alarm_email.clone();
+    }
+    spec.route = form.route.clone();
+    spec.handler = form.handler.clone();
+    spec.param = form.param.clone();
+    spec.block = form.block.clone();
+    spec.timeout = timeout(form.timeout, spec.timeout);
+    spec.retry = Retry { count: form.retries, ..spec.retry };
+    Ok(())
+}
+
+fn unknown(field: &str, word: &str, known: &str) -> Refusal {
+    let word: String = word.chars().take(40).collect();
+    Refusal(format!("{field}: `{word}` is not known; write one of {known}"))
+}
+
+/// The form knows two policies. The one that only we know stands for "do nothing" there, and stays.
+fn misfire(form: &JobForm, before: Misfire) -> Result<Misfire, Refusal> {
+    match form.misfire.as_deref() {
+        None => Ok(before),
+        Some("FIRE_ONCE_NOW") => Ok(Misfire::FireOnce),
+        Some("DO_NOTHING") if misfire_word(before) == "DO_NOTHING" => Ok(before),
+        Some("DO_NOTHING") => Ok(Misfire::Skip),
+        Some(word) => Err(unknown("misfireStrategy", word, "DO_NOTHING, FIRE_ONCE_NOW")),
+    }
+}
+
+/// XXL-JOB's word for a policy.
+pub fn misfire_word(misfire: Misfire) -> &'static str {
+    match misfire {
+        Misfire::FireOnce => "FIRE_ONCE_NOW",
+        Misfire::Skip | Misfire::FireAll { .. } => "DO_NOTHING",
+    }
+}
+
+/// The form counts seconds; a timeout that reads the same there stays to the millisecond.
+fn timeout(seconds: u32, before: Option<Duration>) -> Option<Duration> {
+    match before {
+        Some(before) if before.as_millis().div_ceil(1_000) == u128::from(seconds) => Some(before),
+        _ => (seconds > 0).then(|| Duration::from_secs(seconds.into())),
+    }
+}
+
+// ── Schedules ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// What the form says of when, in the light of what was said before: a schedule that reads the same in XXL-JOB's words
+/// stays, with the zone and all that those words leave out.
+fn schedule(
+    form: &JobForm,
+    before: Option<&Schedule>,
+    zone: &Zone,
+    now: Timestamp,
+) -> Result<Schedule, Refusal> {
+    match form.schedule_type.as_str() {
+        "NONE" => match before {
+            Some(before) if written_schedule(before).0 == "NONE" => Ok(before.clone()),
+            _ => Ok(Schedule::Never),
+        },
+        "CRON" => {
+            let (cron, _) = Cron::parse_lenient(&form.schedule_conf)
+                .map_err(|error| Refusal(format!("scheduleConf: not a cron expression: {error}")))?;
+            let (zone, dst) = match before {
+                Some(Schedule::Cron { zone, dst, .. }) => (zone.clone(), *dst),
+                _ => (zone.clone(), DstRule::QUARTZ),
+            };
+            Ok(Schedule::cron(cron, zone, dst))
+        }
+        "FIX_RATE" => {
+            let seconds = form.schedule_conf.parse().ok().filter(|seconds| (1..=i32::MAX).contains(seconds));
+            let seconds: i32 = seconds.ok_or_else(|| {
+                Refusal::new(
+                    "scheduleConf: a fixed rate (scheduleType FIX_RATE) needs whole seconds, 1 or more",
+                )
+            })?;
+            let period = Duration::from_secs(seconds.unsigned_abs().into());
+            let anchor = match before {
+                Some(Schedule::FixedRate { anchor, period: same }) if *same == period => *anchor,
+                _ => now,
+            };
+            Schedule::fixed_rate(anchor, period).map_err(|error| Refusal(format!("scheduleConf: {error}")))
+        }
+        word => Err(unknown("scheduleType", word, "NONE, CRON, FIX_RATE")),
+    }
+}
+
+/// A schedule in XXL-JOB's words. What they cannot say is `NONE` to it.
+pub fn written_schedule(schedule: &Schedule) -> (&'static str, String) {
+    match schedule {
+        Schedule::Cron { cron, .. } if cron.dialect() == Dialect::Quartz => ("CRON", cron.to_string()),
+        Schedule::FixedRate { period, .. } if period.subsec_nanos() == 0 => {
+            ("FIX_RATE", period.as_secs().to_string())
+        }
+        _ => ("NONE", String::new()),
+    }
+}
+
+/// The next instants of a schedule in XXL-JOB's words.
+pub fn preview(form: &JobForm, zone: &Zone, now: Timestamp) -> Result<Vec<Timestamp>, Refusal> {
+    Ok(schedule(form, None, zone, now)?.iter_from(now).take(PREVIEW).collect())
+}
+
+/// As many as XXL-JOB shows.
+const PREVIEW: usize = 5;
+
+// ── Scripts ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+fn script(form: &JobForm, now: Timestamp) -> Result<Option<Script>, Refusal> {
+    let Some(glue) = GlueType::read(&form.glue_type) else {
+        let known = GlueType::ALL.map(GlueType::word).join(", ");
+        return Err(unknown("glueType", &form.glue_type, &known));
+    };
+    let language = match glue {
+        GlueType::Bean => return Ok(None),
+        GlueType::Groovy => Language::Groovy,
+        GlueType::Shell => Language::Shell,
+        GlueType::Python => Language::Python,
+        GlueType::Python2 => Language::Python2,
+        GlueType::Php => Language::Php,
+        GlueType::Nodejs => Language::Node,
+        GlueType::PowerShell => Language::PowerShell,
+    };
+    Ok(Some(Script { language, source: source(language, &form.glue_source), edited_at: now }))
+}
+
+/// Scripts come out of browsers, whose line ends no shell understands.
+pub fn source(language: Language, written: &str) -> String {
+    if language == Language::Shell { written.replace('\r', "") } else { written.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form() -> JobForm {
+        JobForm {
+            name: "nightly".into(),
+            author: "ann".into(),
+            schedule_type: "CRON".into(),
+            schedule_conf: "0 0 2 * * ?".into(),
+            misfire: Some("DO_NOTHING".into()),
+            route: "FIRST".into(),
+            handler: "nightly".into(),
+            block: "SERIAL_EXECUTION".into(),
+            glue_type: "BEAN".into(),
+            ..JobForm::default()
+        }
+    }
+
+    fn now() -> Timestamp {
+        Timestamp::from_millis(1_782_000_000_000)
+    }
+
+    #[test]
+    fn the_first_complaint_is_the_one_that_xxl_jobs_users_know() {
+        let check = |change: fn(&mut JobForm), field: &str| {
+            let mut form = form();
+            change(&mut form);
+            let Refusal(why) = new_spec(&form, AppId(1), &Zone::utc(), now()).unwrap_err();
+            assert!(why.starts_with(&format!("{field}: ")), "{field}: {why}");
+        };
+        check(|form| (form.name, form.author) = (String::new(), String::new()), "jobDesc");
+        check(|form| (form.author, form.schedule_type) = (String::new(), "x".into()), "author");
+        check(|form| (form.schedule_type, form.glue_type) = ("FIX_DELAY".into(), "x".into()), "scheduleType");
+        check(
+            |form| (form.schedule_conf, form.glue_type) = ("0 0 24 * * ?".into(), "x".into()),
+            "scheduleConf",
+        );
+        check(
+            |form| (form.schedule_type, form.schedule_conf) = ("FIX_RATE".into(), "0".into()),
+            "scheduleConf",
+        );
+        check(|form| (form.glue_type, form.handler) = ("x".into(), String::new()), "glueType");
+        check(|form| (form.handler, form.route) = (String::new(), "x".into()), "executorHandler");
+        check(|form| (form.route, form.block) = ("x".into(), "x".into()), "executorRouteStrategy");
+        check(|form| (form.misfire, form.block) = (Some("x".into()), "x".into()), "misfireStrategy");
+        check(|form| form.block = "x".into(), "executorBlockStrategy");
+    }
+
+    #[test]
+    fn an_edit_keeps_what_the_form_cannot_say() {
+        let zone = Zone::parse("Europe/London").unwrap();
+        let cron = Cron::parse("0 0 1 * * ?").unwrap();
+        let mut before =
+            JobSpec::new(AppId(1), "a", Schedule::cron(cron, zone.clone(), DstRule::NATURAL), "h");
+        before.overlap = engine::policy::Overlap::Skip;
+        before.timeout = Some(Duration::from_millis(1_500));
+        before.misfire = Misfire::FireAll { window: Duration::from_secs(60), max: 3 };
+        let edited = JobForm { timeout: 2, retries: 4, ..form() };
+        let spec = edited_spec(&edited, Some(&before), &Zone::utc(), now()).unwrap();
+        assert_eq!(spec.timeout, before.timeout);
+        assert_eq!(spec.misfire, before.misfire);
+        assert_eq!(spec.overlap, before.overlap);
+        assert_eq!(spec.retry.count, 4);
+        let cron = Cron::parse("0 0 2 * * ?").unwrap();
+        assert_eq!(spec.schedule, Schedule::cron(cron, zone, DstRule::NATURAL));
+        before.schedule = Schedule::fixed_delay(Duration::from_secs(7)).unwrap();
+        let unsaid = JobForm { schedule_type: "NONE".into(), ..form() };
+        let spec = edited_spec(&unsaid, Some(&before), &Zone::utc(), now()).unwrap();
+        assert_eq!(spec.schedule, before.schedule);
+    }
+
+    #[test]
+    fn a_schedule_comes_back_in_the_words_it_came_in() {
+        let check = |kind: &str, conf: &str| {
+            let form = JobForm { schedule_type: kind.into(), schedule_conf: conf.into(), ..form() };
+            let spec = new_spec(&form, AppId(1), &Zone::utc(), now()).unwrap();
+            let (written, text) = written_schedule(&spec.schedule);
+            assert_eq!((written, text.as_str()), (kind, conf));
+        };
+        check("CRON", "0 0/5 * * * ?");
+        check("FIX_RATE", "90");
+        check("NONE", "");
+    }
+}

@@ -1,0 +1,51 @@
+//! How often something may be asked for.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// Lets so many pass each second, and a second's worth at once; who comes too soon waits its turn, but not long.
+pub struct Rate {
+    every: Duration,
+    /// When the next is to pass, if all came evenly.
+    next: Mutex<Duration>,
+}
+
+impl Rate {
+    /// So many each second.
+    pub fn per_second(count: u32) -> Rate {
+        Rate { every: Duration::from_secs(1) / count.max(1), next: Mutex::new(Duration::ZERO) }
+    }
+
+    /// How long a caller has to wait for its turn; none if that would be too long. `now` never goes back.
+    pub fn turn(&self, now: Duration) -> Option<Duration> {
+        let mut next = self.next.lock().expect("no holder of this lock panics");
+        let at = (*next).max(now.saturating_sub(BURST));
+        let wait = at.saturating_sub(now);
+        if wait > WAIT_MAX {
+            return None;
+        }
+        *next = at + self.every;
+        Some(wait)
+    }
+}
+
+/// What was not used a second ago may be used now.
+const BURST: Duration = Duration::from_secs(1);
+
+/// As long as XXL-JOB lets callers wait.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_s_worth_passes_at_once_another_waits_and_the_rest_is_refused() {
+        let rate = Rate::per_second(100);
+        let now = Duration::from_secs(1_000);
+        let turns: Vec<_> = (0..300).map(|_| rate.turn(now)).collect();
+        assert_eq!(turns.iter().filter(|turn| **turn == Some(Duration::ZERO)).count(), 101);
+        assert_eq!(turns.iter().filter(|turn| turn.is_none()).count(), 99);
+        assert_eq!(rate.turn(now + Duration::from_secs(3)), Some(Duration::ZERO));
+    }
+}

@@ -1,0 +1,168 @@
+//! Passwords: how they are kept, checked and made up.
+
+use std::time::Duration;
+
+use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+use argon2::{Algorithm, Argon2, Params, Version};
+use ring::digest::{SHA256, digest};
+use tokio::sync::Semaphore;
+
+use crate::executors::{is_well_known, random};
+use crate::refusal::Refusal;
+
+/// Hashes and checks passwords, few at a time: each takes 19 MiB and some 20 ms of a processor, by intent.
+pub struct Passwords {
+    places: Semaphore,
+}
+
+impl Passwords {
+    /// A workshop with its places free.
+    pub fn new() -> Passwords {
+        Passwords { places: Semaphore::new(AT_ONCE) }
+    }
+
+    /// A hash to be kept: argon2id with a salt of its own.
+    pub async fn hash(&self, password: &str) -> Result<String, Refusal> {
+        let password = password.to_owned();
+        self.aside(move || {
+            let salt = SaltString::encode_b64(&random::<16>()).expect("16 bytes are a salt");
+            let hash = argon2().hash_password(password.as_bytes(), &salt);
+            hash.expect("passwords are shorter than the algorithm's limit").to_string()
+        })
+        .await
+    }
+
+    /// Whether a password is the one of a hash. Without a hash it is not, and that takes just as long to find out.
+    pub async fn verify(&self, password: &str, hash: Option<&str>) -> Result<bool, Refusal> {
+        let (password, is_real) = (password.to_owned(), hash.is_some());
+        let hash = hash.unwrap_or(NOBODYS).to_owned();
+        let fits = self.aside(move || match PasswordHash::new(&hash) {
+            Ok(hash) => argon2().verify_password(password.as_bytes(), &hash).is_ok(),
+            Err(error) => {
+                tracing::error!(%error, "a stored password hash cannot be read; its user needs a new password");
+                false
+            }
+        });
+        Ok(fits.await? && is_real)
+    }
+
+    async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let busy = || Refusal::new("too many people sign in at once; try again in a few seconds");
+        let place = tokio::time::timeout(WAIT_MAX, self.places.acquire()).await.map_err(|_| busy())?;
+        let _place = place.map_err(|_| busy())?;
+        tokio::task::spawn_blocking(work).await.map_err(|_| busy())
+    }
+}
+
+fn argon2() -> Argon2<'static> {
+    let params =
+        Params::new(MEMORY_KIB, PASSES, LANES, None).expect("these are within the algorithm's limits");
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
+}
+
+/// Whether a password is the one of XXL-JOB's hash: MD5 up to 3.1, SHA-256 since, without salt.
+pub fn fits_legacy(password: &str, hash: &str) -> bool {
+    let hashed = match hash.len() {
+        32 => format!("{:x}", md5::compute(password)),
+        64 => {
+            digest(&SHA256, password.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        }
+        _ => return false,
+    };
+    hashed.eq_ignore_ascii_case(hash)
+}
+
+/// Refuses a new password that is easily guessed.
+pub fn check_new(password: &str) -> Result<(), Refusal> {
+    let length = password.chars().count();
+    let easily_guessed = is_well_known(password)
+        || password.chars().all(|letter| password.starts_with(letter))
+        || ["1234567890", "0123456789", "0987654321", "qwertyuiop"].contains(&password);
+    match () {
+        () if length < LENGTH_MIN => {
+            Err(Refusal(format!("a password needs at least {LENGTH_MIN} characters")))
+        }
+        () if length > LENGTH_MAX => Err(Refusal(format!("a password has at most {LENGTH_MAX} characters"))),
+        () if easily_guessed => Err(Refusal::new("this password is one of the first that others would try")),
+        () => Ok(()),
+    }
+}
+
+/// A password for the first administrator: 120 random bits, in letters that are not mistaken for each other.
+pub fn generate() -> String {
+    let letters = random::<24>().map(|byte| char::from(LETTERS[usize::from(byte) % LETTERS.len()]));
+    let groups: Vec<String> = letters.chunks(4).map(|group| group.iter().collect()).collect();
+    groups.join("-")
+}
+
+/// 32 of them, so that each is 5 bits.
+const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+/// What is recommended for argon2id where many sign in: an attacker needs as much for each guess.
+const MEMORY_KIB: u32 = 19 * 1024;
+const PASSES: u32 = 2;
+const LANES: u32 = 1;
+
+/// 38 MiB at most, however many sign in; and scheduling keeps its processor.
+const AT_ONCE: usize = 2;
+
+/// How long somebody waits for a place.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// The hash that no password has, to be checked where there is no user.
+const NOBODYS: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+const LENGTH_MIN: usize = 10;
+const LENGTH_MAX: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_hash_fits_its_password_and_no_two_are_alike() {
+        let passwords = Passwords::new();
+        let one = passwords.hash("correct horse").await.unwrap();
+        assert!(one.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{one}");
+        assert_ne!(one, passwords.hash("correct horse").await.unwrap());
+        assert!(passwords.verify("correct horse", Some(&one)).await.unwrap());
+        assert!(!passwords.verify("correct horsf", Some(&one)).await.unwrap());
+        assert!(!passwords.verify("", None).await.unwrap());
+        assert!(!passwords.verify("correct horse", Some("not a hash")).await.unwrap());
+    }
+
+    #[test]
+    fn xxl_jobs_own_hashes_are_known() {
+        let sha = "8d969eef6ecad3c29a3a629280e686cf0c3f5d5a86aff3ca12020c923adc6c92";
+        let check = |password: &str, hash: &str, fits: bool| assert_eq!(fits_legacy(password, hash), fits);
+        check("123456", "e10adc3949ba59abbe56e057f20f883e", true);
+        check("123456", sha, true);
+        check("123457", sha, false);
+        check("", "", false);
+        check("!", "!", false);
+    }
+
+    #[test]
+    fn new_passwords_are_long_enough_and_not_the_first_to_be_tried() {
+        let check = |password: &str, good: bool| assert_eq!(check_new(password).is_ok(), good, "{password}");
+        check("seven77", false);
+        check("nine-9999", false);
+        check("ten-ten-10", true);
+        check(&"long".repeat(32), true);
+        check(&"long".repeat(33), false);
+        check("aaaaaaaaaaaa", false);
+        check("1234567890", false);
+    }
+
+    #[test]
+    fn generated_passwords_are_long_and_never_the_same() {
+        let password = generate();
+        assert_eq!(password.len(), 24 + 5);
+        assert!(check_new(&password).is_ok());
+        assert_ne!(password, generate());
+    }
+}

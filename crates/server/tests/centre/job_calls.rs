@@ -1,0 +1,101 @@
+//! The newest lineage's calls for programs that manage jobs.
+
+use engine::JobId;
+use serde_json::{Value, json};
+use store::{Addresses, AppSpec};
+use tickwright_server::outbound::Secret;
+
+use crate::kit::{Bench, echo};
+
+async fn call(bench: &Bench, token: &str, name: &str, body: &Value) -> Value {
+    let answer = bench.post(&format!("/api/{name}"), Some(token), &body.to_string()).await;
+    serde_json::from_str(&answer).unwrap()
+}
+
+fn job(changes: &[(&str, Value)]) -> Value {
+    let mut job = json!({
+        "jobGroup": 1, "name": "nightly", "author": "ann", "scheduleType": "CRON", "scheduleConf": "0 0 2 * * ?",
+        "misfireStrategy": "DO_NOTHING", "executorRouteStrategy": "FIRST", "executorHandler": "echo",
+        "executorBlockStrategy": "SERIAL_EXECUTION", "glueType": "BEAN", "executorTimeout": 5
+    });
+    for (field, value) in changes {
+        job[*field] = value.clone();
+    }
+    job
+}
+
+#[tokio::test]
+async fn a_program_manages_the_jobs_of_its_app() {
+    let bench = Bench::start().await;
+    let _executor = bench.executor(vec![echo()]).await;
+    let done = async |name: &str, body: Value| {
+        let answer = call(&bench, &bench.token, name, &body).await;
+        assert_eq!(answer["code"], 200, "{name}: {answer}");
+        answer["data"].clone()
+    };
+    let id = done("addJob", job(&[])).await;
+    let id: i64 = id.as_str().expect("a text").parse().unwrap();
+    let stored = async || bench.database.job(JobId(id)).await.unwrap();
+    assert!(!stored().await.unwrap().enabled, "it is added stopped");
+    done("startJob", json!({ "id": id })).await;
+    assert!(stored().await.unwrap().enabled);
+    done("updateJob", job(&[("id", id.into()), ("author", "bob".into()), ("jobGroup", 77.into())])).await;
+    let spec = stored().await.unwrap().spec;
+    assert_eq!((spec.author.as_str(), spec.app.0), ("bob", 1), "the call cannot move a job");
+    done("stopJob", json!({ "id": id.to_string() })).await;
+    assert!(!stored().await.unwrap().enabled);
+    done("triggerJob", json!({ "id": id, "executorParam": "now" })).await;
+    assert_eq!(bench.over(JobId(id)).await[0].message.as_deref(), Some("now 0/1"));
+    let elsewhere = json!({ "id": id, "executorParam": null, "addressList": "http://127.0.0.1:9/" });
+    assert_eq!(call(&bench, &bench.token, "triggerJob", &elsewhere).await["code"], 500);
+    done("removeJob", json!({ "id": id })).await;
+    assert!(stored().await.is_none());
+    done("removeJob", json!({ "id": id })).await;
+    let bad = call(&bench, &bench.token, "addJob", &job(&[("scheduleConf", "x".into())])).await;
+    assert!(bad["msg"].as_str().unwrap().starts_with("scheduleConf: "), "{bad}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_manages_its_own_app_only_and_the_global_one_all() {
+    let bench =
+        Bench::start_with(|settings| settings.token = Some(Secret::new("the one for everybody"))).await;
+    let spec = AppSpec { name: "other".into(), title: "Other".into(), addresses: Addresses::Registered };
+    let other = bench.database.create_app(&spec).await.unwrap();
+    let foreign = bench.job("foreign", |spec| spec.app = other).await;
+    for name in ["updateJob", "startJob", "stopJob", "triggerJob"] {
+        let answer = call(&bench, &bench.token, name, &job(&[("id", foreign.0.into())])).await;
+        let missing = call(&bench, &bench.token, name, &job(&[("id", 4711.into())])).await;
+        let text = answer["msg"].as_str().unwrap().replace(&foreign.to_string(), "4711");
+        assert_eq!(
+            (answer["code"].as_i64(), text.as_str()),
+            (Some(500), missing["msg"].as_str().unwrap()),
+            "{name}"
+        );
+    }
+    assert_eq!(call(&bench, &bench.token, "removeJob", &json!({ "id": foreign.0 })).await["code"], 200);
+    assert!(bench.database.job(foreign).await.unwrap().is_some(), "it only looked as if it were gone");
+    assert_eq!(
+        call(&bench, &bench.token, "addJob", &job(&[("jobGroup", other.0.into())])).await["code"],
+        500
+    );
+    let children = job(&[("childJobId", foreign.to_string().into())]);
+    assert_eq!(call(&bench, &bench.token, "addJob", &children).await["code"], 500);
+    for token in ["", "default_token", "THE ONE FOR EVERYBODY"] {
+        assert_eq!(call(&bench, token, "addJob", &job(&[])).await["code"], 500);
+    }
+    let added = call(&bench, "the one for everybody", "addJob", &job(&[("jobGroup", other.0.into())])).await;
+    assert_eq!(added["code"], 200, "{added}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn who_asks_too_often_is_told_to_come_later() {
+    let bench = Bench::start().await;
+    let asked = (0..400).map(|_| call(&bench, &bench.token, "stopJob", &Value::Null));
+    let answers = futures_util::future::join_all(asked).await;
+    let late: Vec<_> = answers.iter().filter(|answer| answer["code"] == 502).collect();
+    assert!(!late.is_empty() && late.len() < 400, "{}", late.len());
+    assert_eq!(late[0]["msg"], "Too many requests, please try again later.");
+    bench.stop().await;
+}
