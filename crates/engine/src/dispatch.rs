@@ -56,21 +56,36 @@ impl Engine {
     /// Sends one run and sees to its receipt. Returns its job, whose next fire may now leave.
     async fn send(&self, mut order: Order) -> JobId {
         let job = order.run.job;
+        let mut known_at = self.inner.clock.monotonic();
         if self.inner.dispatch.marks_first() {
-            match self.mark_running(&order).await {
-                Some(version) => order.run.version = version,
+            let check_at = watch::first_check(&order.job, self.now());
+            match self.note_and_wait(&order, To::Running { address: None, check_at, doubt_since: None }).await
+            {
+                Some(Moved::Done(version)) => order.run.version = version,
                 // Taken from us, cancelled, or our life is over: it is not ours to send.
-                None => return job,
+                _ => return job,
             }
         }
         // The last step before the network: is it still ours? A pause may have happened anywhere above.
-        while !self.may_leave() {
-            if !self.inner.dispatch.marks_first() {
-                self.outbox().put_back(order);
+        let mut looks = 0;
+        loop {
+            if !self.may_leave() {
+                if !self.inner.dispatch.marks_first() {
+                    self.outbox().put_back(order);
+                    return job;
+                }
+                // Marked as running here, so nobody else sends it while this life lasts. If it does not, this ends with it.
+                self.inner.clock.sleep(LOOK_AGAIN).await;
+                continue;
+            }
+            let now = self.inner.clock.monotonic();
+            if !self.inner.dispatch.marks_first() || now - known_at <= MARK_FRESH || looks == MARK_LOOKS {
+                break;
+            }
+            (known_at, looks) = (now, looks + 1);
+            if !self.is_still_wanted(&order).await {
                 return job;
             }
-            // Marked as running here, so nobody else sends it while this life lasts. If it does not, this ends with it.
-            self.inner.clock.sleep(LOOK_AGAIN).await;
         }
         let left = self.lease_left();
         self.inner.observer.leaves(self.now().duration_since(order.run.due_at));
@@ -107,36 +122,25 @@ impl Engine {
         }
     }
 
-    /// Marks a run as running before it is; `None` if it must not be sent. A stop or delete that finds it marked does not
-    /// wait for us, so where the answer took long the row is read once more: by then it may be recalled.
-    async fn mark_running(&self, order: &Order) -> Option<i64> {
-        let check_at = watch::first_check(&order.job, self.now());
-        let mut asked = self.inner.clock.monotonic();
-        let to = To::Running { address: None, check_at, doubt_since: None };
-        let Some(Moved::Done(version)) = self.note_and_wait(order, to).await else { return None };
-        for _ in 0..MARK_LOOKS {
-            if self.inner.clock.monotonic() - asked <= MARK_FRESH {
-                break;
-            }
-            asked = self.inner.clock.monotonic();
-            match self.inner.store.open_runs(&[order.run.id]).await {
-                Ok(found) => match found.first() {
-                    Some(run) if run.version != version => return None,
-                    Some(run) if run.recalled => {
-                        let outcome = Outcome::Cancelled("recalled before it was begun".into());
-                        self.conclude(Ending { run: run.id, outcome, version: Some(version) }).await;
-                        return None;
-                    }
-                    Some(_) => {}
-                    None => return None,
-                },
-                Err(error) => {
-                    tracing::warn!(run = %order.run.id, %error, "could not look whether a run is still wanted; looking again");
-                    self.inner.clock.sleep(RETRY).await;
+    /// Whether a marked run may still be begun. A stop or delete that finds it marked does not wait for us, so where
+    /// something took long in between the row is read once more: by then it may be recalled.
+    async fn is_still_wanted(&self, order: &Order) -> bool {
+        let (id, version) = (order.run.id, order.run.version);
+        match self.inner.store.open_runs(&[id]).await {
+            Ok(found) => match found.first() {
+                Some(run) if run.version == version && run.recalled => {
+                    let outcome = Outcome::Cancelled("recalled before it was begun".into());
+                    self.conclude(Ending { run: id, outcome, version: Some(version) }).await;
+                    false
                 }
+                found => found.is_some_and(|run| run.version == version),
+            },
+            Err(error) => {
+                tracing::warn!(run = %id, %error, "could not look whether a run is still wanted; looking again");
+                self.inner.clock.sleep(RETRY).await;
+                true
             }
         }
-        Some(version)
     }
 
     /// Nobody knows whether the request arrived: the job's delivery policy decides.
