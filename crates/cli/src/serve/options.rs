@@ -91,7 +91,7 @@ pub struct Options {
     #[arg(long, env = "TICKWRIGHT_ALERT_MAIL", value_name = "URL", hide_env_values = true)]
     pub alert_mail: Option<String>,
 
-    /// Who alerts by mail come from [default: tickwright@localhost]
+    /// Who alerts by mail come from; `tickwright@localhost` if nothing is said
     #[arg(long, env = "TICKWRIGHT_ALERT_FROM", value_name = "ADDRESS")]
     pub alert_from: Option<String>,
 
