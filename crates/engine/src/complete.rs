@@ -49,6 +49,9 @@ impl Engine {
                 if let (Some(version), Ok(_)) = (report.ending.version, &verdict) {
                     self.outbox().forget(report.ending.run, version);
                 }
+                if let Ok(Verdict::Applied | Verdict::Late) = verdict {
+                    self.inner.observer.over(report.ending.run, &report.ending.outcome);
+                }
                 if let Some(reply) = report.reply {
                     // The executor may have hung up; it will report again.
                     let _ = reply.send(verdict);

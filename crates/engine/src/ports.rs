@@ -675,6 +675,9 @@ pub trait Observer: Send + Sync {
 
     /// Writing down the ends of so many runs took so long, the commit included.
     fn completed(&self, _runs: usize, _took: Duration) {}
+
+    /// A run is over, and that is written down.
+    fn over(&self, _run: RunId, _outcome: &Outcome) {}
 }
 
 /// Looks away.

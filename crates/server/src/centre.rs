@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cron::{Schedule, Timestamp, Zone};
-use engine::{AppId, Engine, JobSpec, Parts, StoreError};
+use engine::{AppId, Engine, JobSpec, Observer, Outcome, Parts, RunId, StoreError};
 use store::{Addresses, AppSpec, Database, NewToken};
 use timer::{Clock, SystemClock};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::alerts::Alerts;
@@ -21,12 +21,14 @@ use crate::jobs::Rate;
 use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
 use crate::people::{FirstAdmin, People};
+use crate::runs::{self, Ended, LogKeeper};
 use crate::settings::Settings;
 use crate::{doors, http};
 
 /// A scheduling centre that listens and is ready to run.
 pub struct Centre {
     inside: Arc<Inside>,
+    ended: mpsc::Receiver<RunId>,
     listener: TcpListener,
     first_start: Option<FirstStart>,
     first_admin: Option<FirstAdmin>,
@@ -94,13 +96,14 @@ impl Centre {
         };
         let database = store::open(&settings.database, options).await?;
         let first_start = prepare(&*database, &settings).await?;
-        let inside = Arc::new(Inside::new(&settings, database, address)?);
+        let (tell_ended, ended) = runs::ended();
+        let inside = Arc::new(Inside::new(&settings, database, address, tell_ended)?);
         inside.keeper.load().await?;
         if let Some(first) = first_start.as_ref().filter(|_| settings.sample_job) {
             inside.engine.ensure(sample_job(first)).await?;
         }
         let first_admin = inside.people.first_admin().await?;
-        Ok(Centre { inside, listener, first_start, first_admin })
+        Ok(Centre { inside, ended, listener, first_start, first_admin })
     }
 
     /// Where it listens.
@@ -141,11 +144,12 @@ impl Centre {
     /// Schedules and serves until `stop`. Then it claims no more, hands back what it has, lets what is being sent finish,
     /// takes the results that still come in, and returns within about 5 s.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Centre { inside, listener, .. } = self;
+        let Centre { inside, ended, listener, .. } = self;
         let quiet = CancellationToken::new();
         let serving = tokio::spawn(http::serve(listener, doors::all(inside.clone()), quiet.clone()));
         let keeper = inside.keeper.clone();
         let keeping = tokio::spawn(async move { keeper.run().await });
+        let keeping_logs = tokio::spawn(inside.log_keeper().run(ended));
         let (engine_stop, engine_done) = schedule_apart(inside.engine.clone());
         stop.await;
         let _ = engine_stop.send(());
@@ -153,6 +157,7 @@ impl Centre {
         quiet.cancel();
         let _ = serving.await;
         keeping.abort();
+        keeping_logs.abort();
     }
 }
 
@@ -180,6 +185,7 @@ impl Inside {
         settings: &Settings,
         database: Arc<dyn Database>,
         address: SocketAddr,
+        ended: Ended,
     ) -> Result<Inside, StartError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let guard = Guard {
@@ -219,7 +225,7 @@ impl Inside {
             router: directory.clone(),
             dispatch: Arc::new(dispatch),
             alarms: Arc::new(Alerts::new(database.clone(), settings.channels.clone())),
-            observer: metrics.clone(),
+            observer: Arc::new(Watching { metrics: metrics.clone(), ended }),
             options: engine::Options { keep_runs: settings.keep_runs, ..Default::default() },
         });
         let people = People::new(clock.clone(), database.clone());
@@ -239,6 +245,42 @@ impl Inside {
             job_calls,
             counted,
         })
+    }
+
+    fn log_keeper(&self) -> LogKeeper {
+        LogKeeper {
+            clock: self.clock.clone(),
+            database: self.database.clone(),
+            directory: self.directory.clone(),
+            outbound: self.outbound.clone(),
+            metrics: self.metrics.clone(),
+        }
+    }
+}
+
+/// What the engine does is counted, and the logs of runs that are over are kept.
+struct Watching {
+    metrics: Arc<Metrics>,
+    ended: Ended,
+}
+
+impl Observer for Watching {
+    fn leaves(&self, late: Duration) {
+        self.metrics.leaves(late);
+    }
+
+    fn claimed(&self, runs: usize, took: Duration) {
+        self.metrics.claimed(runs, took);
+    }
+
+    fn completed(&self, runs: usize, took: Duration) {
+        self.metrics.completed(runs, took);
+    }
+
+    fn over(&self, run: RunId, outcome: &Outcome) {
+        if !self.ended.tell(run, outcome) {
+            self.metrics.log_kept("too_many", 1);
+        }
     }
 }
 

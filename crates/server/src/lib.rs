@@ -15,6 +15,7 @@ mod metrics;
 pub mod outbound;
 mod people;
 mod refusal;
+mod runs;
 mod settings;
 
 pub use centre::{Centre, FirstStart, SAMPLE_APP, SAMPLE_HANDLER, StartError};

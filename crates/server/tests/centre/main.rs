@@ -6,6 +6,7 @@ mod executors;
 mod health;
 mod job_calls;
 mod kit;
+mod logs;
 mod people;
 mod script;
 mod web;

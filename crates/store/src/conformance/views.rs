@@ -176,7 +176,7 @@ pub async fn cleared_runs_are_gone_with_their_logs_and_open_ones_stay(fresh: Fre
         bench.end(run.id, ok()).await;
     }
     let log = RunLog { text: "line".into(), complete: true };
-    assert!(store.keep_run_log(runs[1].id, &log).await.unwrap());
+    assert_eq!(store.keep_run_logs(&[(runs[1].id, log)]).await, Ok(1));
     let left = async || -> Vec<usize> {
         let page = store.run_page(&RunFilter::default(), Page::first(10)).await.unwrap();
         page.rows.iter().map(|row| runs.iter().position(|run| run.id == row.id).unwrap()).collect()
@@ -280,18 +280,23 @@ pub async fn the_log_of_a_run_is_kept_until_it_is_old(fresh: Fresh) {
     let run = bench.trigger(job, 1).await;
     assert_eq!(store.kept_run_log(run).await, Ok(None));
     let long = RunLog { text: "第一行 'line'\n\\".repeat(10_000), complete: false };
-    assert!(store.keep_run_log(run, &long).await.unwrap());
-    assert_eq!(store.kept_run_log(run).await, Ok(Some(long)));
+    let keep = async |run, log: &RunLog| store.keep_run_logs(&[(run, log.clone())]).await;
+    assert_eq!(keep(run, &long).await, Ok(1));
+    assert_eq!(store.kept_run_log(run).await, Ok(Some(long.clone())));
     let short = RunLog { text: String::new(), complete: true };
-    assert!(store.keep_run_log(run, &short).await.unwrap());
+    assert_eq!(keep(run, &short).await, Ok(1));
     assert_eq!(store.kept_run_log(run).await, Ok(Some(short.clone())), "in place of the other");
-    assert!(!store.keep_run_log(RunId(run.0 + 1), &short).await.unwrap());
+    assert_eq!(keep(RunId(run.0 + 1), &short).await, Ok(0), "there is no such run");
+    let another = bench.trigger(job, 2).await;
+    let both = [(another, long.clone()), (run, short.clone())];
+    assert_eq!(store.keep_run_logs(&both).await, Ok(2));
+    assert_eq!(store.kept_run_log(another).await, Ok(Some(long)));
     let huge = RunLog { text: "x".repeat(RunLog::MAX + 1), complete: true };
-    assert!(matches!(store.keep_run_log(run, &huge).await, Err(StoreError::Invalid(_))));
+    assert!(matches!(keep(run, &huge).await, Err(StoreError::Invalid(_))));
 
     let retention = |runs_before| Retention { runs_before, history_before: bench.now - HOUR };
     store.prune(&retention(bench.now - HOUR), 100).await.unwrap();
     assert_eq!(store.kept_run_log(run).await, Ok(Some(short)));
-    assert_eq!(store.prune(&retention(bench.now + HOUR), 100).await, Ok(1), "its run is open and stays");
+    assert_eq!(store.prune(&retention(bench.now + HOUR), 100).await, Ok(2), "their runs are open and stay");
     assert_eq!(store.kept_run_log(run).await, Ok(None));
 }

@@ -152,8 +152,8 @@ pub trait Records: Send + Sync {
         remark: &str,
     ) -> Result<(), StoreError>;
 
-    /// Keeps a run's log, in place of what was kept; false if there is no such run.
-    async fn keep_run_log(&self, run: RunId, log: &RunLog) -> Result<bool, StoreError>;
+    /// Keeps the logs of runs, each in place of what was kept; returns how many of the runs there are.
+    async fn keep_run_logs(&self, logs: &[(RunId, RunLog)]) -> Result<usize, StoreError>;
 
     /// What is kept of a run's log.
     async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError>;
@@ -364,8 +364,8 @@ impl<B: Backend> Records for SqlStore<B> {
         transaction!(self, s => scripts::save_script(s, &self.tables, job, language, source, remark))
     }
 
-    async fn keep_run_log(&self, run: RunId, log: &RunLog) -> Result<bool, StoreError> {
-        transaction!(self, s => run_logs::keep_run_log(s, run, log))
+    async fn keep_run_logs(&self, logs: &[(RunId, RunLog)]) -> Result<usize, StoreError> {
+        transaction!(self, s => run_logs::keep_run_logs(s, logs))
     }
 
     async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError> {
