@@ -6,10 +6,14 @@ import type { EventKind } from './wire'
 
 type Listener = () => void
 
+/** So long after a refusal the stream is asked for again. */
+const AGAIN_MS = 5_000
+
 class Events {
   /** Whether hints arrive now. */
   connected = $state(false)
   #source: EventSource | undefined
+  #again: ReturnType<typeof setTimeout> | undefined
   #listeners = new Map<EventKind, Set<Listener>>()
 
   open(): void {
@@ -20,12 +24,20 @@ class Events {
       // Whatever happened while nobody listened is unknown: everything is read again.
       for (const kind of this.#listeners.keys()) this.#tell(kind)
     }
-    source.onerror = () => (this.connected = false)
+    source.onerror = () => {
+      this.connected = false
+      // The browser comes again by itself after a cut, but not after a refusal.
+      if (source.readyState === EventSource.CLOSED && this.#source === source) {
+        this.#source = undefined
+        this.#again = setTimeout(() => this.open(), AGAIN_MS)
+      }
+    }
     source.onmessage = (message) => this.#hear(message.data as string)
     this.#source = source
   }
 
   close(): void {
+    clearTimeout(this.#again)
     this.#source?.close()
     this.#source = undefined
     this.connected = false

@@ -24,7 +24,7 @@ const LOADERS: Record<ScriptLanguage, () => Promise<Extension>> = {
 const look = EditorView.theme({
   '&': { height: '100%', fontSize: '13px', color: 'var(--ink)', backgroundColor: 'var(--surface)' },
   '&.cm-focused': { outline: 'none' },
-  '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '1.65' },
+  '.cm-scroller': { fontFamily: 'var(--mono)', fontVariantLigatures: 'none', lineHeight: '1.65' },
   '.cm-content': { caretColor: 'var(--accent)', padding: '12px 0' },
   '.cm-gutters': { backgroundColor: 'var(--surface)', color: 'var(--ink-3)', border: 'none', paddingLeft: '6px' },
   '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'var(--hover)' },
@@ -66,6 +66,8 @@ export function openEditor(place: HTMLElement, source: string, language: ScriptL
       ],
     }),
   })
+  // Long lines are scrolled by keyboard, too.
+  view.scrollDOM.tabIndex = 0
   const use = (next: ScriptLanguage) => void LOADERS[next]().then((extension) => view.dispatch({ effects: rules.reconfigure(extension) }))
   use(language)
   return {

@@ -136,7 +136,7 @@ export const en = {
   },
   overview: {
     title: 'Overview', lead: 'What runs, fails and is about to fire', running: 'Running now', failing: 'Failed lately', upcoming: 'About to fire', succeededToday: 'Succeeded today', failedToday: 'Failed today', jobsOn: 'Jobs on', executorsAlive: 'Executors',
-    ofJobs: (n: number) => `of ${n.toLocaleString('en')}`, suspect: (n: number) => `${n.toLocaleString('en')} cannot be reached`, allReached: 'all can be reached', outcomes: 'Runs by outcome', lateness: 'How late runs were sent', half: 'Half', most: '99 of 100', day: 'The coming day', dayHint: 'Fires in each ten minutes',
+    ofJobs: (n: number) => `of ${n.toLocaleString('en')}`, suspect: (n: number) => `${n.toLocaleString('en')} cannot be reached`, allReached: 'all can be reached', outcomes: 'Runs by outcome', lateness: 'How late runs were sent', half: 'Median', most: '99th percentile', day: 'The coming day', dayHint: 'Fires in each ten minutes',
     nodes: 'Nodes', ranges: { hour: '1 hour', day: '24 hours', week: '7 days' }, zoomOut: 'Zoom out', zoomHint: 'Drag to zoom', nothingRunning: 'Nothing is running.', nothingFailing: 'Nothing failed.', nothingUpcoming: 'No job is switched on.', partial: 'Only the newest runs were counted.',
     less: 'less', moreFires: 'more', fires: (n: number) => s(n, 'fire'), noRuns: 'No runs in this time.', noLateness: 'Nothing was sent in this time.', successRate: (percent: string) => `${percent} success`, thisNode: 'this one', nodeAlive: 'Alive', nodeGone: 'Gone', table: 'Show as table',
     noneToday: 'none yet today', allGood: 'all good',

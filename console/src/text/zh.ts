@@ -138,7 +138,7 @@ export const zh: Words = {
   },
   overview: {
     title: '总览', lead: '正在运行、失败和即将触发的任务', running: '正在运行', failing: '最近失败', upcoming: '即将触发', succeededToday: '今日成功', failedToday: '今日失败', jobsOn: '启用任务', executorsAlive: '执行器',
-    ofJobs: (count) => `共 ${n(count)}`, suspect: (count) => `${n(count)} 个无法连接`, allReached: '全部可连接', outcomes: '执行结果', lateness: '发送延迟', half: '中位', most: 'P99', day: '未来一天', dayHint: '每十分钟的触发次数',
+    ofJobs: (count) => `共 ${n(count)}`, suspect: (count) => `${n(count)} 个无法连接`, allReached: '全部可连接', outcomes: '执行结果', lateness: '发送延迟', half: '中位数', most: '第 99 百分位', day: '未来一天', dayHint: '每十分钟的触发次数',
     nodes: '节点', ranges: { hour: '1 小时', day: '24 小时', week: '7 天' }, zoomOut: '还原', zoomHint: '拖动以放大', nothingRunning: '没有正在运行的任务。', nothingFailing: '没有失败。', nothingUpcoming: '没有启用的任务。', partial: '仅统计了最新的执行。',
     less: '少', moreFires: '多', fires: (count) => `${n(count)} 次触发`, noRuns: '这段时间没有执行。', noLateness: '这段时间没有发送。', successRate: (percent) => `成功率 ${percent}`, thisNode: '当前', nodeAlive: '在线', nodeGone: '离线', table: '以表格显示',
     noneToday: '今天暂无', allGood: '一切正常',
