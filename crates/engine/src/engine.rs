@@ -20,7 +20,7 @@ use crate::membership::{Beat, Membership, Skew};
 use crate::note::Notes;
 use crate::outbox::Outbox;
 use crate::policy::Router;
-use crate::ports::{Alarms, Dispatch, Move, Observer, Store, StoreError, To};
+use crate::ports::{Alarms, Dispatch, Move, Observer, Peer, Store, StoreError, To};
 use crate::run::Node;
 use crate::sabotage::{Bugs, Sabotage};
 
@@ -187,6 +187,11 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// All nodes that were not declared over when this one last beat, itself too.
+    pub fn peers(&self) -> Vec<Peer> {
+        self.life().as_ref().map(|life| life.peers.clone()).unwrap_or_default()
     }
 
     /// One life: joins, runs the loops, and returns when the others have declared it over.

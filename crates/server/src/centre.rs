@@ -17,7 +17,9 @@ use tokio_util::sync::CancellationToken;
 use crate::alerts::Alerts;
 use crate::dispatch::HttpDispatch;
 use crate::executors::{self, Directory, Keeper, Tokens};
-use crate::jobs::Rate;
+use crate::hints::Hints;
+use crate::jobs::{Rate, Rates};
+use crate::lateness::Lateness;
 use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
 use crate::people::{FirstAdmin, People};
@@ -50,6 +52,23 @@ pub struct Inside {
     /// How often programs may manage jobs.
     pub(crate) job_calls: Rate,
     pub(crate) counted: doors::Counted,
+    /// How often each caller of our own API may ask.
+    pub(crate) callers: Rates,
+    /// What is new, for those who look on,
+    pub(crate) hints: Arc<Hints>,
+    /// and their streams,
+    pub(crate) streams: doors::Streams,
+    /// which end with this.
+    pub(crate) closing: CancellationToken,
+    pub(crate) lateness: Arc<Lateness>,
+    pub(crate) origin: Origin,
+}
+
+/// What this node is.
+pub struct Origin {
+    pub(crate) node: String,
+    pub(crate) database: protocol::v1::Database,
+    pub(crate) started_at: Timestamp,
 }
 
 /// What a new database was given, to be shown once.
@@ -154,6 +173,7 @@ impl Centre {
         stop.await;
         let _ = engine_stop.send(());
         let _ = engine_done.await;
+        inside.closing.cancel();
         quiet.cancel();
         let _ = serving.await;
         keeping.abort();
@@ -200,6 +220,7 @@ impl Inside {
             ..outbound::Options::default()
         };
         let outbound = Outbound::new(options)?;
+        let (hints, lateness) = (Arc::new(Hints::new()), Arc::new(Lateness::new()));
         let directory = Arc::new(Directory::default());
         let tokens = Arc::new(Tokens::new(settings.token.clone(), settings.allow_no_token));
         let keeper = Arc::new(Keeper::new(
@@ -209,6 +230,7 @@ impl Inside {
             tokens.clone(),
             settings.key.clone(),
             outbound.clone(),
+            hints.clone(),
         ));
         let metrics = Arc::new(Metrics::new());
         let dispatch = HttpDispatch {
@@ -225,12 +247,23 @@ impl Inside {
             router: directory.clone(),
             dispatch: Arc::new(dispatch),
             alarms: Arc::new(Alerts::new(database.clone(), settings.channels.clone())),
-            observer: Arc::new(Watching { metrics: metrics.clone(), ended }),
+            observer: Arc::new(Watching {
+                clock: clock.clone(),
+                metrics: metrics.clone(),
+                hints: hints.clone(),
+                lateness: lateness.clone(),
+                ended,
+            }),
             options: engine::Options { keep_runs: settings.keep_runs, ..Default::default() },
         });
         let people = People::new(clock.clone(), database.clone());
         let (zone, job_calls) = (settings.zone.clone(), Rate::per_second(JOB_CALLS));
         let counted = doors::Counted::default();
+        let origin = Origin {
+            node: settings.node.clone(),
+            database: kind_of(&settings.database),
+            started_at: clock.now(),
+        };
         Ok(Inside {
             database,
             engine,
@@ -244,6 +277,12 @@ impl Inside {
             zone,
             job_calls,
             counted,
+            callers: Rates::per_second(CALLS_EACH),
+            hints,
+            streams: doors::Streams::default(),
+            closing: CancellationToken::new(),
+            lateness,
+            origin,
         })
     }
 
@@ -258,23 +297,38 @@ impl Inside {
     }
 }
 
-/// What the engine does is counted, and the logs of runs that are over are kept.
+/// What remembers, by what names it.
+fn kind_of(database: &str) -> protocol::v1::Database {
+    match database.split(':').next() {
+        Some("mysql" | "mariadb") => protocol::v1::Database::Mysql,
+        Some("postgres" | "postgresql") => protocol::v1::Database::Postgres,
+        _ => protocol::v1::Database::Sqlite,
+    }
+}
+
+/// What the engine does is counted, those who look on are told, and the logs of runs that are over are kept.
 struct Watching {
+    clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
+    hints: Arc<Hints>,
+    lateness: Arc<Lateness>,
     ended: Ended,
 }
 
 impl Observer for Watching {
     fn leaves(&self, late: Duration) {
         self.metrics.leaves(late);
+        self.lateness.note(self.clock.now(), late);
     }
 
     fn claimed(&self, runs: usize, took: Duration) {
         self.metrics.claimed(runs, took);
+        self.hints.runs();
     }
 
     fn completed(&self, runs: usize, took: Duration) {
         self.metrics.completed(runs, took);
+        self.hints.runs();
     }
 
     fn over(&self, run: RunId, outcome: &Outcome) {
@@ -321,6 +375,9 @@ fn sample_job(first: &FirstStart) -> JobSpec {
 
 /// Calls by which programs manage jobs, each second: XXL-JOB's number.
 const JOB_CALLS: u32 = 100;
+
+/// Calls of our own API, each second, for each caller: a page of the console makes a dozen.
+const CALLS_EACH: u32 = 100;
 
 /// The app of a new database.
 pub const SAMPLE_APP: &str = "tickwright-sample";

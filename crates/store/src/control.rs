@@ -111,6 +111,7 @@ pub async fn control(
             recall(s, id, false).await?;
             let asked = cancel(s, tables, id, at, |_| true).await?;
             s.delete("tw_job", "job_id", &[id.0]).await?;
+            s.delete("tw_job_tag", "job_id", &[id.0]).await?;
             s.delete("xxl_job_info", "id", &[id.0]).await?;
             s.delete("xxl_job_logglue", "job_id", &[id.0]).await?;
             s.delete("tw_trigger", "job_id", &[id.0]).await?;

@@ -44,19 +44,19 @@ impl Inside {
 
 async fn manage(jobs: &Jobs<'_>, name: &str, fields: &Fields) -> Result<Answer, Refusal> {
     if name == "addJob" {
-        let job = jobs.add(&JobForm { started: false, ..JobForm::read(fields)? }).await?;
+        let job = jobs.add_form(&JobForm { started: false, ..JobForm::read(fields)? }).await?;
         return Ok(Answer::with(Value::String(job.to_string())));
     }
     let id = fields.number("id")?.map(JobId).ok_or_else(|| Refusal::new("id: name a job"))?;
     match name {
         // The call has no field for the group, so it cannot move a job.
-        "updateJob" => jobs.update(id, &JobForm { group: None, ..JobForm::read(fields)? }).await?,
+        "updateJob" => jobs.update_form(id, &JobForm { group: None, ..JobForm::read(fields)? }).await?,
         "removeJob" => jobs.remove(id).await?,
-        "startJob" => jobs.start(id).await?,
-        "stopJob" => jobs.stop(id).await?,
+        "startJob" => jobs.start_by_id(id).await?,
+        "stopJob" => jobs.stop_by_id(id).await?,
         _ => {
             let text = |name: &str| fields.get(name).unwrap_or_default();
-            jobs.trigger(id, text("executorParam"), text("addressList")).await?;
+            jobs.trigger_by_id(id, text("executorParam"), text("addressList")).await?;
         }
     }
     Ok(Answer::ok())

@@ -9,4 +9,5 @@ mod kit;
 mod logs;
 mod people;
 mod script;
+mod v1;
 mod web;

@@ -21,7 +21,6 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, post};
@@ -30,6 +29,7 @@ use protocol::xxl::{self, Fields};
 use serde_json::Value;
 use store::AuditEntry;
 
+use super::browser;
 use crate::centre::Inside;
 use crate::http;
 use crate::people::{Principal, SignedIn};
@@ -52,7 +52,7 @@ pub fn door() -> Router<Arc<Inside>> {
 
 async fn serve(inside: Arc<Inside>, route: Route, request: Request<Body>) -> Response {
     let (head, body) = request.into_parts();
-    if request::is_cross_site(&head) {
+    if browser::is_cross_site(&head) {
         return (StatusCode::FORBIDDEN, "requests from other sites are not served here").into_response();
     }
     let body = match http::body(body, xxl::BODY_MAX).await {
@@ -65,7 +65,7 @@ async fn serve(inside: Arc<Inside>, route: Route, request: Request<Body>) -> Res
     if route.call == Call::SignInPage {
         return sign_in::page();
     }
-    let from = request::peer(&head).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let from = browser::peer(&head).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     if route.call == Call::SignIn {
         return sign_in::sign_in(&inside, dialect, &head, &fields, from).await;
     }
@@ -209,9 +209,4 @@ fn rows<T: serde::Serialize>(found: impl IntoIterator<Item = T>) -> Vec<Value> {
 
 fn value(view: impl serde::Serialize) -> Value {
     serde_json::to_value(view).expect("views have texts for keys")
-}
-
-/// What the client calls itself.
-fn agent(head: &Parts) -> &str {
-    head.headers.get("user-agent").and_then(|agent| agent.to_str().ok()).unwrap_or_default()
 }

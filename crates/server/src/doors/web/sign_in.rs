@@ -10,8 +10,9 @@ use protocol::xxl::Fields;
 use serde_json::Value;
 
 use super::dialect::Dialect;
-use super::{Reply, Visit, agent};
+use super::{Reply, Visit};
 use crate::centre::Inside;
+use crate::doors::browser::agent;
 use crate::people::SESSION_MAX;
 use crate::refusal::Refusal;
 
@@ -40,7 +41,7 @@ pub async fn sign_in(
             let age = if remember { format!("; Max-Age={}", SESSION_MAX.as_secs()) } else { String::new() };
             with_cookie(dialect, &format!("{secret}; Path=/; HttpOnly; SameSite=Strict{age}"))
         }
-        Err(refusal) => dialect.refused(&refusal),
+        Err(fault) => dialect.refused(&fault.into()),
     }
 }
 

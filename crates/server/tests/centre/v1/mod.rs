@@ -1,0 +1,7 @@
+//! Our own API, as programs and pages use it.
+
+mod apps;
+mod client;
+mod jobs;
+mod runs;
+mod session;
