@@ -43,7 +43,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     if env::var_os(SKIP).is_none() && console.is_dir() {
         build(&console, &bundle)?;
     }
-    let list = list(&bundle)?;
+    let list =
+        if bundle.join("index.html").is_file() { list(&bundle.canonicalize()?)? } else { "&[]".into() };
     fs::write(Path::new(&env::var("OUT_DIR")?).join("console_files.rs"), list)?;
     Ok(())
 }
@@ -94,9 +95,7 @@ fn newest_in(path: &Path) -> io::Result<SystemTime> {
 /// The bundle's files as Rust: a table whose rows name the files to include.
 fn list(bundle: &Path) -> Result<String, Box<dyn Error>> {
     let mut paths = Vec::new();
-    if bundle.join("index.html").is_file() {
-        files_in(bundle, &mut paths)?;
-    }
+    files_in(bundle, &mut paths)?;
     paths.sort();
     let mut code = String::from("&[\n");
     for path in &paths {
@@ -126,7 +125,7 @@ fn list(bundle: &Path) -> Result<String, Box<dyn Error>> {
 
 fn files_in(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
-        let path = entry?.path().canonicalize()?;
+        let path = entry?.path();
         if path.is_dir() {
             files_in(&path, found)?;
         } else {

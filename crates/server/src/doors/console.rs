@@ -28,8 +28,18 @@ const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/console_files.rs"));
 
 /// The console's addresses. They keep clear of XXL-JOB's (`/login`, `/jobinfo/…`, `/user/…`).
 const PAGES: [&str; 12] = [
-    "/", "/sign-in", "/jobs", "/jobs/{*rest}", "/runs", "/runs/{*rest}", "/executors", "/people", "/keys", "/audit",
-    "/settings", "/about",
+    "/",
+    "/sign-in",
+    "/jobs",
+    "/jobs/{*rest}",
+    "/runs",
+    "/runs/{*rest}",
+    "/executors",
+    "/people",
+    "/keys",
+    "/audit",
+    "/settings",
+    "/about",
 ];
 
 /// Its paths.
@@ -60,7 +70,8 @@ fn answer(file: &'static File, headers: &HeaderMap) -> Response {
     let sent = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let known = sent.split(',').any(|tag| tag.trim().trim_start_matches("W/") == file.etag);
     let mut response = if known { StatusCode::NOT_MODIFIED.into_response() } else { whole(file, headers) };
-    let keep = if file.path.starts_with("/assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let keep =
+        if file.path.starts_with("/assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
     let fixed = [(header::ETAG, file.etag), (header::CACHE_CONTROL, keep), (header::VARY, "accept-encoding")];
     for (name, value) in fixed {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
@@ -80,7 +91,8 @@ fn whole(file: &'static File, headers: &HeaderMap) -> Response {
 
 /// Whether a client takes an encoding; one it names with a weight of nothing it does not.
 fn takes(headers: &HeaderMap, encoding: &str) -> bool {
-    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let accepted =
+        headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
     accepted.split(',').any(|one| {
         let (name, weight) = one.split_once(';').unwrap_or((one, ""));
         let refused = weight.trim().strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0));
