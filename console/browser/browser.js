@@ -15,19 +15,24 @@ export function browserPath() {
 
 export const launch = () => chromium.launch({ executablePath: browserPath(), args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] })
 
+/** So long an answer may take to be seen. */
+const PATIENCE_MS = 10_000
+
 /** A page that remembers whatever went wrong in it. */
 export async function watchedPage(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, timezoneId: 'Europe/Berlin', ...options })
   await context.addInitScript(() => {
     window.violations = []
-    document.addEventListener('securitypolicyviolation', (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI}`))
+    document.addEventListener('securitypolicyviolation', (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI} at ${event.sourceFile}:${event.lineNumber}:${event.columnNumber} ${event.sample}`))
   })
   const page = await context.newPage()
+  page.setDefaultTimeout(PATIENCE_MS)
   const troubles = []
   page.on('pageerror', (error) => troubles.push(`error: ${error.message}`))
   page.on('console', (message) => {
-    // A refused sign-in is an answer we ask for.
-    if (message.type() === 'error' && !message.text().includes('status of 401')) troubles.push(`console: ${message.text()}`)
+    // A refused sign-in is an answer we ask for, and what the policy refuses is counted by `faults`.
+    const expected = /status of 401|Content Security Policy/
+    if (message.type() === 'error' && !expected.test(message.text())) troubles.push(`console: ${message.text()}`)
   })
   page.on('dialog', async (dialog) => {
     troubles.push(`dialog: ${dialog.message()}`)
@@ -36,10 +41,12 @@ export async function watchedPage(browser, options = {}) {
   return { page, context, troubles }
 }
 
-/** What axe finds serious or worse on a page, and what its policy refused. */
+/** What the page's policy refused, and what axe finds serious or worse. Axe tries styles of its own, so that only what was
+ * refused before counts. */
 export async function faults(page) {
-  const found = await page.evaluate(`${axe}; axe.run(document, { resultTypes: ['violations'] })`)
-  const serious = found.violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
   const refused = await page.evaluate(() => window.violations)
-  return [...serious.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 160)).join(' | ')}`), ...refused]
+  const found = await page.evaluate(`${axe}; axe.run(document, { resultTypes: ['violations'] })`)
+  await page.evaluate(() => (window.violations = []))
+  const serious = found.violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+  return [...refused, ...serious.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 160)).join(' | ')}`)]
 }

@@ -128,10 +128,10 @@ export const en = {
     unscheduled: 'at once', shard: (index: number, total: number) => `Shard ${index + 1} of ${total}`, attempt: (n: number) => `Attempt ${n}`,
   },
   run: {
-    title: (id: number) => `Run ${id}`, timeline: 'Flight recorder', log: 'Log', kill: 'End run', killTitle: 'End this run?', killBody: 'The executor is asked to stop it. What it has already done stays done.', again: 'Run again', download: 'Download', follow: 'Follow', wrap: 'Wrap lines',
+    title: (id: number) => `Run ${id}`, timeline: 'Flight recorder', log: 'Log', kill: 'End run', killTitle: 'End this run?', killBody: 'The executor is asked to stop it. What it has already done stays done.', again: 'Run again', download: 'Download', follow: 'Follow',
     searchLog: 'Find in log', found: (at: number, n: number) => (n === 0 ? 'no match' : `${at} of ${n}`), next: 'Next match', previous: 'Previous match', killed: 'The executor was asked to end it.', started: 'Started again.', noLog: 'The log is empty.', logWaiting: 'Waiting for the first line…',
     logEnd: 'End of log', logGone: 'The log cannot be read', facts: 'Facts', took: 'Took', scheduled: 'Scheduled', ended: 'Ended', executor: 'Executor', node: 'Node', handler: 'Handler', param: 'Parameter', origin: 'Why', result: 'Result', dispatch: 'Sending',
-    messages: 'Messages', ofRun: (id: number) => `of run ${id}`, lateness: 'Sent late by', lines: (n: number) => s(n, 'line'), code: 'Result code', gap: (time: string) => `+${time}`, unrecorded: 'time not recorded',
+    messages: 'Messages', ofRun: (id: number) => `of run ${id}`, lateness: 'Sent late by', lines: (n: number) => s(n, 'line'), code: 'Result code', gap: (time: string) => `+${time}`,
     moments: { scheduled: 'Scheduled', claimed: 'Claimed by a node', routed: 'Executor chosen', sent: 'Sent', accepted: 'Accepted by the executor', refused: 'Refused', in_doubt: 'No answer: in doubt', taken_over: 'Taken over by another node', ended: 'Ended', recorded: 'Recorded', retried: 'Another attempt opened' } as Record<string, string>,
   },
   overview: {
@@ -175,7 +175,7 @@ export const en = {
     sessions: 'Sessions', current: 'this one', end: 'End', opened: 'opened', seen: 'last used', passwordLead: 'Your other sessions end when you change it.', sessionsLead: 'Where you are signed in.',
   },
   about: {
-    title: 'About', lead: 'This scheduling centre', version: 'Version', database: 'Database', zone: 'Time zone', node: 'This node', started: 'Started', clock: 'Clock offset', nodes: 'Nodes', lease: 'Lease until', databases: { sqlite: 'SQLite', mysql: 'MySQL / MariaDB', postgres: 'PostgreSQL' }, api: 'API reference', epoch: (n: number) => `life ${n}`,
+    title: 'About', lead: 'This scheduling centre', version: 'Version', database: 'Database', zone: 'Time zone', node: 'This node', started: 'Started', clock: 'Clock offset', nodes: 'Nodes', lease: 'Lease until', databases: { sqlite: 'SQLite', mysql: 'MySQL / MariaDB', postgres: 'PostgreSQL' }, api: 'API reference',
   },
   notFound: { title: 'No such page', body: 'The address leads nowhere.', action: 'To the overview' },
 }

@@ -130,10 +130,10 @@ export const zh: Words = {
     unscheduled: '立即', shard: (index, total) => `分片 ${index + 1} / ${total}`, attempt: (count) => `第 ${count} 次尝试`,
   },
   run: {
-    title: (id) => `执行 ${id}`, timeline: '飞行记录', log: '日志', kill: '终止', killTitle: '终止这次执行？', killBody: '将请求执行器停止它。已经完成的操作不会撤销。', again: '再次执行', download: '下载', follow: '跟随', wrap: '自动换行',
+    title: (id) => `执行 ${id}`, timeline: '飞行记录', log: '日志', kill: '终止', killTitle: '终止这次执行？', killBody: '将请求执行器停止它。已经完成的操作不会撤销。', again: '再次执行', download: '下载', follow: '跟随',
     searchLog: '在日志中查找', found: (at, count) => (count === 0 ? '无匹配' : `${at} / ${count}`), next: '下一个', previous: '上一个', killed: '已请求执行器终止。', started: '已再次开始。', noLog: '日志为空。', logWaiting: '正在等待第一行…',
     logEnd: '日志结束', logGone: '无法读取日志', facts: '详情', took: '耗时', scheduled: '计划时间', ended: '结束', executor: '执行器', node: '节点', handler: '处理器', param: '参数', origin: '原因', result: '结果', dispatch: '发送',
-    messages: '消息', ofRun: (id) => `来自执行 ${id}`, lateness: '发送延迟', lines: (count) => `${n(count)} 行`, code: '结果码', gap: (time) => `+${time}`, unrecorded: '时间未记录',
+    messages: '消息', ofRun: (id) => `来自执行 ${id}`, lateness: '发送延迟', lines: (count) => `${n(count)} 行`, code: '结果码', gap: (time) => `+${time}`,
     moments: { scheduled: '计划时刻', claimed: '节点认领', routed: '选定执行器', sent: '已发送', accepted: '执行器已接收', refused: '被拒绝', in_doubt: '没有响应，状态存疑', taken_over: '由其他节点接管', ended: '结束', recorded: '已记录', retried: '已安排重试' },
   },
   overview: {
@@ -177,7 +177,7 @@ export const zh: Words = {
     sessions: '会话', current: '当前', end: '终止', opened: '登录于', seen: '最近使用', passwordLead: '修改后，您的其他会话会终止。', sessionsLead: '您登录的位置。',
   },
   about: {
-    title: '关于', lead: '本调度中心', version: '版本', database: '数据库', zone: '时区', node: '当前节点', started: '启动于', clock: '时钟偏差', nodes: '节点', lease: '租约至', databases: { sqlite: 'SQLite', mysql: 'MySQL / MariaDB', postgres: 'PostgreSQL' }, api: 'API 文档', epoch: (count) => `第 ${count} 次启动`,
+    title: '关于', lead: '本调度中心', version: '版本', database: '数据库', zone: '时区', node: '当前节点', started: '启动于', clock: '时钟偏差', nodes: '节点', lease: '租约至', databases: { sqlite: 'SQLite', mysql: 'MySQL / MariaDB', postgres: 'PostgreSQL' }, api: 'API 文档',
   },
   notFound: { title: '没有这个页面', body: '该地址没有对应的内容。', action: '返回总览' },
 }

@@ -85,6 +85,9 @@ export function duration(ms: number): string {
   return `${whole}${units[unit]}${next && rest > 0 ? ` ${rest}${units[next[1]]}` : ''}`
 }
 
+/** How long a run took. Databases keep whole seconds, so that nothing means less than one. */
+export const took = (ms: number) => (ms <= 0 ? `< ${duration(1_000)}` : duration(ms))
+
 /** How far an instant is from now, in the largest unit: `in 5 min`, `3 h ago`. */
 export function relative(at: string | number): string {
   const gap = millis(at) - clock.now
