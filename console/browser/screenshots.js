@@ -17,7 +17,7 @@ if (program() === undefined || browserPath() === undefined) {
   process.exit(1)
 }
 
-const APPS = { orders: 'Orders', billing: 'Billing', search: 'Search', crm: 'Customer care' }
+const APPS = { orders: 'Orders', billing: 'Billing', search: 'Search', care: 'Customer care' }
 
 const JOBS = [
   ['orders/sync', 'Sync orders to the warehouse', 'orders', '*/10 * * * * ?', 'echo "read 240 orders"; sleep 0.7; echo "posted 120 of 240"; sleep 0.6; echo "posted 240 of 240"', ['orders']],
@@ -28,8 +28,8 @@ const JOBS = [
   ['search/partners', 'Import partner catalogue', 'search', '*/30 * * * * ?', 'echo "page 1 of 12"; echo "page 7: HTTP 502" >&2; exit 1', ['partners']],
   ['search/rebuild', 'Rebuild search index', 'search', '0 0 4 ? * SUN', 'for i in $(seq 1 200); do echo "segment $i of 200 merged"; sleep 0.3; done', ['heavy', 'weekly']],
   ['search/warm', 'Warm caches', 'search', '0 * * * * ?', 'sleep 1.2; echo warm', []],
-  ['crm/reminders', 'Send reminder mails', 'crm', '0 0 9 ? * MON-FRI', 'echo mail', ['mail']],
-  ['crm/birthdays', 'Birthday greetings', 'crm', '0 30 8 * * ?', 'echo hi', ['mail']],
+  ['care/reminders', 'Send reminder mails', 'care', '0 0 9 ? * MON-FRI', 'echo mail', ['mail']],
+  ['care/birthdays', 'Birthday greetings', 'care', '0 30 8 * * ?', 'echo hi', ['mail']],
 ]
 
 const centre = await startCentre()
@@ -38,14 +38,14 @@ try {
   for (const [app, title] of Object.entries(APPS)) {
     await call('PUT', `/v1/apps/${app}`, { title })
     const { token } = await call('POST', `/v1/apps/${app}/tokens`)
-    if (app === 'crm') continue
+    if (app === 'care') continue
     await centre.agent(app, token)
     if (app === 'orders') await centre.agent(app, token)
   }
   const ids = {}
   for (const [key, name, app, expression, source, tags] of JOBS) {
     const script = { language: 'shell', source: `#!/bin/bash\nset -euo pipefail\n\n${source.replaceAll('; ', '\n')}\n`, remark: 'first version' }
-    const job = await call('PUT', `/v1/jobs/${encodeURIComponent(key)}`, { app, name, schedule: { kind: 'cron', expression, zone: app === 'billing' ? 'America/New_York' : undefined }, script, tags, author: 'Mei', enabled: key !== 'crm/birthdays', route: 'ROUND', timeout_ms: 600_000, retry: { count: key === 'search/partners' ? 1 : 0 } })
+    const job = await call('PUT', `/v1/jobs/${encodeURIComponent(key)}`, { app, name, schedule: { kind: 'cron', expression, zone: app === 'billing' ? 'America/New_York' : undefined }, script, tags, author: 'Mei', enabled: key !== 'care/birthdays', route: 'ROUND', timeout_ms: 600_000, retry: { count: key === 'search/partners' ? 1 : 0 } })
     ids[key] = job.id
   }
   await call('PUT', `/v1/jobs/id:${ids['orders/sync']}/script`, { language: 'shell', source: '#!/bin/bash\nset -euo pipefail\n\n# Posts what is new, half by half.\nbatch=${1:-240}\necho "read $batch orders"\nsleep 0.7\necho "posted $((batch / 2)) of $batch"\nsleep 0.6\necho "posted $batch of $batch"\n', remark: 'the batch is a parameter' })
