@@ -49,7 +49,7 @@ try {
     ids[key] = job.id
   }
   await call('PUT', `/v1/jobs/id:${ids['orders/sync']}/script`, { language: 'shell', source: '#!/bin/bash\nset -euo pipefail\n\n# Posts what is new, half by half.\nbatch=${1:-240}\necho "read $batch orders"\nsleep 0.7\necho "posted $((batch / 2)) of $batch"\nsleep 0.6\necho "posted $batch of $batch"\n', remark: 'the batch is a parameter' })
-  await call('PUT', '/v1/users/mei', { password: 'a good password', grants: [{ app: 'orders', rights: ['view', 'operate', 'edit', 'script'] }, { app: 'billing', rights: ['view', 'operate'] }] })
+  await call('PUT', '/v1/users/meilin', { password: 'a good password', grants: [{ app: 'orders', rights: ['view', 'operate', 'edit', 'script'] }, { app: 'billing', rights: ['view', 'operate'] }] })
   await call('PUT', '/v1/users/jonas', { password: 'a good password', disabled: true })
   await call('POST', '/v1/keys', { name: 'deploy pipeline', apps: ['orders'], rights: ['view', 'edit'] })
   await sleep(BUSY_MS)
