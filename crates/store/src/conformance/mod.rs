@@ -124,6 +124,10 @@ macro_rules! conformance_tests {
             apps::tokens_are_added_and_expire
             apps::of_settings_made_at_once_one_stands
             views::jobs_are_found_by_what_people_remember
+            views::jobs_are_listed_in_every_order_from_where_a_page_ended
+            views::a_job_is_found_by_its_tags_while_it_is_there
+            views::what_was_not_sent_is_looked_through_from_the_newest
+            views::runs_are_marked_with_what_came_of_them
             views::runs_are_found_by_app_job_status_and_time
             views::runs_are_turned_page_by_page_in_every_order
             views::a_run_shows_all_that_is_known_of_it

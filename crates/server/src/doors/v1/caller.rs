@@ -51,8 +51,13 @@ impl Caller {
                 return Ok(Caller::person(signed_in, true));
             }
         }
-        // A cookie that is out of date is the browser's to keep: who signs in anew sends it, too.
-        Ok(Caller { principal: Principal::nobody(), user: None, session: None, key: None, by_cookie: false })
+        // A browser may go on sending a cookie that is out of date.
+        Ok(Caller::nobody())
+    }
+
+    /// Nobody in particular.
+    pub fn nobody() -> Caller {
+        Caller { principal: Principal::nobody(), user: None, session: None, key: None, by_cookie: false }
     }
 
     fn person(signed_in: SignedIn, by_cookie: bool) -> Caller {

@@ -319,7 +319,7 @@ pub async fn bulk(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> 
     }
     let (mut results, mut each) = (Vec::new(), Vec::new());
     for id in bulk.jobs.iter().copied() {
-        let problem = one(&call, &bulk, JobId(id)).await.err().map(|refused| refused.problem);
+        let problem = one(&call, &bulk, JobId(id)).await.err().map(|refused| *refused.problem);
         let result =
             problem.as_ref().map_or_else(|| "done".into(), |problem: &Problem| problem.detail.clone());
         let action = match bulk.action {

@@ -14,7 +14,7 @@ use crate::fault::Fault;
 #[derive(Clone, Debug)]
 pub struct Refused {
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: Box<Problem>,
     /// What the audit calls what it was about, where the path does not say.
     pub object: Option<String>,
     wait: Option<Duration>,
@@ -75,7 +75,7 @@ impl Refused {
 
 impl From<Problem> for Refused {
     fn from(problem: Problem) -> Refused {
-        Refused { problem, object: None, wait: None }
+        Refused { problem: Box::new(problem), object: None, wait: None }
     }
 }
 

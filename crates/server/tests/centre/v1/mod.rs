@@ -2,6 +2,9 @@
 
 mod apps;
 mod client;
+mod events;
 mod jobs;
+mod rights;
 mod runs;
 mod session;
+mod users;
