@@ -9,7 +9,7 @@ import { browserPath, launch, watchedPage } from './browser.js'
 import { api, program, startCentre } from './centre.js'
 
 /** So long the centre works before its picture is taken. */
-const BUSY_MS = Number(process.env.BUSY_SECONDS ?? 90) * 1_000
+const BUSY_MS = Number(process.env.BUSY_SECONDS ?? 150) * 1_000
 
 const folder = process.argv[2] ?? 'screenshots'
 if (program() === undefined || browserPath() === undefined) {
@@ -20,12 +20,12 @@ if (program() === undefined || browserPath() === undefined) {
 const APPS = { orders: 'Orders', billing: 'Billing', search: 'Search', care: 'Customer care' }
 
 const JOBS = [
-  ['orders/sync', 'Sync orders to the warehouse', 'orders', '*/10 * * * * ?', 'echo "read 240 orders"; sleep 0.7; echo "posted 120 of 240"; sleep 0.6; echo "posted 240 of 240"', ['orders']],
-  ['orders/clean', 'Clean expired sessions', 'orders', '0/20 * * * * ?', 'echo "removed $((RANDOM % 90)) sessions"', ['housekeeping']],
-  ['billing/rates', 'Refresh exchange rates', 'billing', '*/15 * * * * ?', 'sleep 0.4; echo "31 currencies"', ['finance']],
+  ['orders/sync', 'Sync orders to the warehouse', 'orders', '*/5 * * * * ?', 'echo "read 240 orders"; sleep $((RANDOM % 3)); echo "posted 120 of 240"; sleep $((RANDOM % 2)); echo "posted 240 of 240"', ['orders']],
+  ['orders/clean', 'Clean expired sessions', 'orders', '*/4 * * * * ?', 'echo "removed $((RANDOM % 90)) sessions"', ['housekeeping']],
+  ['billing/rates', 'Refresh exchange rates', 'billing', '*/6 * * * * ?', 'sleep $((RANDOM % 3)).4; echo "31 currencies"', ['finance']],
   ['billing/export', 'Nightly invoice export', 'billing', '0 0 2 * * ?', 'for i in 1 2 3 4 5 6 7 8; do echo "exported $((i * 250)) invoices"; sleep 2.5; done', ['finance', 'nightly']],
   ['billing/close', 'Close the month', 'billing', '0 0 1 L * ?', 'sleep 1', ['finance']],
-  ['search/partners', 'Import partner catalogue', 'search', '*/30 * * * * ?', 'echo "page 1 of 12"; echo "page 7: HTTP 502" >&2; exit 1', ['partners']],
+  ['search/partners', 'Import partner catalogue', 'search', '*/20 * * * * ?', 'echo "page 1 of 12"; echo "page 7: HTTP 502" >&2; exit 1', ['partners']],
   ['search/rebuild', 'Rebuild search index', 'search', '0 0 4 ? * SUN', 'for i in $(seq 1 200); do echo "segment $i of 200 merged"; sleep 0.3; done', ['heavy', 'weekly']],
   ['search/warm', 'Warm caches', 'search', '0 * * * * ?', 'sleep 1.2; echo warm', []],
   ['care/reminders', 'Send reminder mails', 'care', '0 0 9 ? * MON-FRI', 'echo mail', ['mail']],
@@ -48,7 +48,7 @@ try {
     const job = await call('PUT', `/v1/jobs/${encodeURIComponent(key)}`, { app, name, schedule: { kind: 'cron', expression, zone: app === 'billing' ? 'America/New_York' : undefined }, script, tags, author: 'Mei', enabled: key !== 'care/birthdays', route: 'ROUND', timeout_ms: 600_000, retry: { count: key === 'search/partners' ? 1 : 0 } })
     ids[key] = job.id
   }
-  await call('PUT', `/v1/jobs/id:${ids['orders/sync']}/script`, { language: 'shell', source: '#!/bin/bash\nset -euo pipefail\n\n# Posts what is new, half by half.\nbatch=${1:-240}\necho "read $batch orders"\nsleep 0.7\necho "posted $((batch / 2)) of $batch"\nsleep 0.6\necho "posted $batch of $batch"\n', remark: 'the batch is a parameter' })
+  await call('PUT', `/v1/jobs/id:${ids['orders/sync']}/script`, { language: 'shell', source: '#!/bin/bash\nset -euo pipefail\n\n# Posts what is new, half by half.\nbatch=${1:-240}\necho "read $batch orders"\nsleep $((RANDOM % 4))\necho "posted $((batch / 2)) of $batch"\nsleep $((RANDOM % 2))\necho "posted $batch of $batch"\n', remark: 'the batch is a parameter' })
   await call('PUT', '/v1/users/meilin', { password: 'a good password', grants: [{ app: 'orders', rights: ['view', 'operate', 'edit', 'script'] }, { app: 'billing', rights: ['view', 'operate'] }] })
   await call('PUT', '/v1/users/jonas', { password: 'a good password', disabled: true })
   await call('POST', '/v1/keys', { name: 'deploy pipeline', apps: ['orders'], rights: ['view', 'edit'] })
@@ -75,10 +75,10 @@ try {
     await page.locator('input[name=username]').fill(centre.user)
     await page.locator('#password').fill(centre.password)
     await page.keyboard.press('Enter')
-    await page.getByRole('main').waitFor()
+    await page.getByRole('navigation').first().waitFor()
     for (const [name, path] of Object.entries(pages)) {
       await page.goto(centre.address + path)
-      if (name === 'overview') await page.locator('.range label').first().click()
+      if (name === 'overview') await zoomIn(page)
       // Charts and logs draw a little after their page; nothing tells when the last of them has.
       await sleep(1_200)
       await page.screenshot({ path: join(folder, `${name}-${mode}.png`) })
@@ -89,4 +89,18 @@ try {
   await browser.close()
 } finally {
   await centre.end()
+}
+
+/** Drags across the end of the chart, where something has happened. */
+async function zoomIn(page) {
+  await page.locator('.range label').first().click()
+  await sleep(800)
+  const box = await page.locator('.charts .u-over').first().boundingBox()
+  if (box === null) return
+  const y = box.y + box.height / 2
+  await page.mouse.move(box.x + box.width * (1 - (BUSY_MS + 30_000) / 3_600_000), y)
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width - 1, y, { steps: 5 })
+  await page.mouse.up()
+  await page.mouse.move(box.x, box.y - 60)
 }
