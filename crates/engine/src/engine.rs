@@ -57,6 +57,8 @@ pub struct Options {
     pub drain: Duration,
     /// How long runs and their logs are kept.
     pub keep_runs: Duration,
+    /// How many runs and logs are kept, about; as many as there are, if nothing is said.
+    pub keep_runs_max: Option<u64>,
     /// How long the history of fires that were not sent is kept.
     pub keep_history: Duration,
     /// Deliberate bugs, to show that the tests find them.
@@ -69,6 +71,7 @@ impl Default for Options {
         Options {
             drain: Duration::from_secs(4),
             keep_runs: 30 * DAY,
+            keep_runs_max: None,
             keep_history: 30 * DAY,
             bugs: Bugs::default(),
         }

@@ -507,6 +507,8 @@ pub struct Alert {
 pub struct Retention {
     /// Runs that ended before this, and their logs.
     pub runs_before: Timestamp,
+    /// Runs beyond about so many, and their logs, the oldest first.
+    pub runs_max: Option<u64>,
     /// Entries of the history, idempotency keys, dead nodes.
     pub history_before: Timestamp,
 }

@@ -49,7 +49,6 @@ pub struct Inside {
     pub(crate) zone: Zone,
     /// How often programs may manage jobs.
     pub(crate) job_calls: Rate,
-    pub(crate) counted: doors::Counted,
 }
 
 /// What a new database was given, to be shown once.
@@ -150,14 +149,17 @@ impl Centre {
         let keeper = inside.keeper.clone();
         let keeping = tokio::spawn(async move { keeper.run().await });
         let keeping_logs = tokio::spawn(inside.log_keeper().run(ended));
+        let counting = runs::count_loop(inside.clock.clone(), inside.database.clone(), inside.engine.clone());
+        let counting = tokio::spawn(counting);
         let (engine_stop, engine_done) = schedule_apart(inside.engine.clone());
         stop.await;
         let _ = engine_stop.send(());
         let _ = engine_done.await;
         quiet.cancel();
         let _ = serving.await;
-        keeping.abort();
-        keeping_logs.abort();
+        for side_loop in [keeping, keeping_logs, counting] {
+            side_loop.abort();
+        }
     }
 }
 
@@ -226,11 +228,14 @@ impl Inside {
             dispatch: Arc::new(dispatch),
             alarms: Arc::new(Alerts::new(database.clone(), settings.channels.clone())),
             observer: Arc::new(Watching { metrics: metrics.clone(), ended }),
-            options: engine::Options { keep_runs: settings.keep_runs, ..Default::default() },
+            options: engine::Options {
+                keep_runs: settings.keep_runs,
+                keep_runs_max: settings.keep_runs_max,
+                ..Default::default()
+            },
         });
         let people = People::new(clock.clone(), database.clone());
         let (zone, job_calls) = (settings.zone.clone(), Rate::per_second(JOB_CALLS));
-        let counted = doors::Counted::default();
         Ok(Inside {
             database,
             engine,
@@ -243,7 +248,6 @@ impl Inside {
             people,
             zone,
             job_calls,
-            counted,
         })
     }
 

@@ -42,4 +42,6 @@ pub struct Settings {
     pub sample_job: bool,
     /// How long runs and their logs are kept.
     pub keep_runs: Duration,
+    /// How many are kept, about; as many as there are, if nothing is said.
+    pub keep_runs_max: Option<u64>,
 }

@@ -114,6 +114,10 @@ pub struct Options {
     #[arg(long, env = "TICKWRIGHT_KEEP_RUNS", value_name = "DURATION")]
     pub keep_runs: Option<String>,
 
+    /// How many runs and logs are kept, about; the oldest go first [default: no limit]
+    #[arg(long, env = "TICKWRIGHT_KEEP_RUNS_MAX", value_name = "COUNT")]
+    pub keep_runs_max: Option<u64>,
+
     /// Listens off loopback without TLS: passwords and tokens can then be read on the network
     #[arg(long, env = "TICKWRIGHT_INSECURE_HTTP", num_args = 0..=1, default_missing_value = "true")]
     pub insecure_http: Option<bool>,
@@ -137,7 +141,7 @@ impl Options {
         Ok(
             first_of!(self, file: listen, database_url, data_dir, key_file, node, zone, token, allow_weak_token,
             allow_no_token, executor_networks, call_timeout, executor_ca, executor_any_certificate, connections,
-            alert_mail, alert_from, alert_webhook, sample, keep_runs, insecure_http),
+            alert_mail, alert_from, alert_webhook, sample, keep_runs, keep_runs_max, insecure_http),
         )
     }
 
@@ -169,6 +173,7 @@ impl Options {
             channels: self.channels()?,
             sample_job: self.has_sample(),
             keep_runs: duration("keep-runs", self.keep_runs.as_deref().unwrap_or("30d"))?,
+            keep_runs_max: self.keep_runs_max,
         })
     }
 

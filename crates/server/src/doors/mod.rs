@@ -10,7 +10,6 @@ use std::sync::Arc;
 use axum::Router;
 
 use crate::centre::Inside;
-pub use web::Counted;
 
 /// All doors of a centre.
 pub fn all(inside: Arc<Inside>) -> Router {

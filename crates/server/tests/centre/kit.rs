@@ -54,6 +54,7 @@ impl Bench {
             channels: Vec::new(),
             sample_job: false,
             keep_runs: Duration::from_secs(3_600),
+            keep_runs_max: None,
         };
         change(&mut settings);
         let centre = Centre::open(settings).await.unwrap();

@@ -113,6 +113,7 @@ macro_rules! conformance_tests {
             control::texts_come_back_as_they_were_or_are_refused
             records::jobs_and_runs_are_read_page_by_page
             records::what_is_old_is_pruned_and_what_is_open_stays
+            records::runs_beyond_so_many_are_pruned_and_what_is_open_stays
             records::nothing_to_adopt_changes_nothing
             apps::an_app_comes_back_as_it_was_written
             apps::a_name_belongs_to_one_app_and_has_to_fit

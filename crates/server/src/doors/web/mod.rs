@@ -38,8 +38,6 @@ use dialect::Dialect;
 use request::Cookie;
 use routes::{Call, Needs, ROUTES, Route};
 
-pub use chart::Counted;
-
 /// Its paths.
 pub fn door() -> Router<Arc<Inside>> {
     ROUTES.iter().fold(Router::new(), |router, route| {
