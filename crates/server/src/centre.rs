@@ -231,6 +231,7 @@ impl Inside {
             options: engine::Options {
                 keep_runs: settings.keep_runs,
                 keep_runs_max: settings.keep_runs_max,
+                late_after: Some(settings.late_after),
                 ..Default::default()
             },
         });

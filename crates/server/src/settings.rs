@@ -38,6 +38,8 @@ pub struct Settings {
     pub trust: Trust,
     /// By which people are told of failures.
     pub channels: Vec<Arc<dyn Channel>>,
+    /// They are told of runs that begin more than this after their instants.
+    pub late_after: Duration,
     /// A new database gets a job that greets, for an executor with the handler [`SAMPLE_HANDLER`](crate::SAMPLE_HANDLER).
     pub sample_job: bool,
     /// How long runs and their logs are kept.

@@ -105,6 +105,10 @@ pub struct Options {
     )]
     pub alert_webhook: Option<Vec<String>>,
 
+    /// Tells of runs that begin more than this after their instants [default: 1m]
+    #[arg(long, env = "TICKWRIGHT_ALERT_LATE_AFTER", value_name = "DURATION")]
+    pub alert_late_after: Option<String>,
+
     /// Runs an executor inside, with a handler that greets and, at the first start, a job that calls it [default: true on a
     /// loopback address]
     #[arg(long, env = "TICKWRIGHT_SAMPLE", num_args = 0..=1, default_missing_value = "true")]
@@ -141,7 +145,7 @@ impl Options {
         Ok(
             first_of!(self, file: listen, database_url, data_dir, key_file, node, zone, token, allow_weak_token,
             allow_no_token, executor_networks, call_timeout, executor_ca, executor_any_certificate, connections,
-            alert_mail, alert_from, alert_webhook, sample, keep_runs, keep_runs_max, insecure_http),
+            alert_mail, alert_from, alert_webhook, alert_late_after, sample, keep_runs, keep_runs_max, insecure_http),
         )
     }
 
@@ -171,6 +175,7 @@ impl Options {
             call_timeout: self.call_timeout()?,
             trust,
             channels: self.channels()?,
+            late_after: duration("alert-late-after", self.alert_late_after.as_deref().unwrap_or("1m"))?,
             sample_job: self.has_sample(),
             keep_runs: duration("keep-runs", self.keep_runs.as_deref().unwrap_or("30d"))?,
             keep_runs_max: self.keep_runs_max,

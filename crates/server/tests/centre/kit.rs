@@ -52,6 +52,7 @@ impl Bench {
             call_timeout: Duration::from_secs(1),
             trust: Trust::default(),
             channels: Vec::new(),
+            late_after: Duration::from_secs(60),
             sample_job: false,
             keep_runs: Duration::from_secs(3_600),
             keep_runs_max: None,

@@ -92,6 +92,7 @@ macro_rules! conformance_tests {
             endings::a_fixed_delay_goes_on_after_a_run_that_was_never_sent
             endings::an_ending_of_a_run_whose_job_is_gone_is_recorded
             endings::alerts_are_leased_until_they_are_forgotten
+            endings::people_are_told_of_what_did_not_run_and_of_what_began_late
             places::runs_that_may_not_overlap_are_blocked
             places::runs_wait_for_the_one_place_and_the_oldest_goes_first
             places::a_later_fire_takes_the_place_of_a_running_one
