@@ -15,8 +15,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::alerts::Alerts;
+use crate::audit::Audit;
 use crate::dispatch::HttpDispatch;
 use crate::executors::{self, Directory, Keeper, Tokens};
+use crate::http::{Front, IdentityError, Proxies, Tls};
 use crate::jobs::Rate;
 use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
@@ -30,6 +32,8 @@ pub struct Centre {
     inside: Arc<Inside>,
     ended: mpsc::Receiver<RunId>,
     listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    proxies: Arc<Proxies>,
     first_start: Option<FirstStart>,
     first_admin: Option<FirstAdmin>,
 }
@@ -45,6 +49,7 @@ pub struct Inside {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) people: People,
+    pub(crate) audit: Audit,
     /// Of jobs that name none, and of what people read.
     pub(crate) zone: Zone,
     /// How often programs may manage jobs.
@@ -76,6 +81,9 @@ pub enum StartError {
     /// The database does not answer or cannot be used.
     #[error("{0}")]
     Database(#[from] StoreError),
+    /// There is no certificate to encrypt with.
+    #[error("{0}")]
+    Identity(#[from] IdentityError),
     /// Executors cannot be called this way.
     #[error("{0}")]
     Outbound(#[from] outbound::OptionsError),
@@ -84,6 +92,7 @@ pub enum StartError {
 impl Centre {
     /// Opens the database, prepares it where it is new, and listens.
     pub async fn open(settings: Settings) -> Result<Centre, StartError> {
+        let tls = settings.identity.clone().map(Tls::load).transpose()?.map(Arc::new);
         let listener = TcpListener::bind(settings.listen)
             .await
             .map_err(|error| StartError::Listen { address: settings.listen, error })?;
@@ -102,7 +111,8 @@ impl Centre {
             inside.engine.ensure(sample_job(first)).await?;
         }
         let first_admin = inside.people.first_admin().await?;
-        Ok(Centre { inside, ended, listener, first_start, first_admin })
+        let proxies = Arc::new(Proxies(settings.proxies));
+        Ok(Centre { inside, ended, listener, tls, proxies, first_start, first_admin })
     }
 
     /// Where it listens.
@@ -143,9 +153,15 @@ impl Centre {
     /// Schedules and serves until `stop`. Then it claims no more, hands back what it has, lets what is being sent finish,
     /// takes the results that still come in, and returns within about 5 s.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Centre { inside, ended, listener, .. } = self;
+        let Centre { inside, ended, listener, tls, proxies, .. } = self;
         let quiet = CancellationToken::new();
-        let serving = tokio::spawn(http::serve(listener, doors::all(inside.clone()), quiet.clone()));
+        let front = Front { doors: doors::all(inside.clone()), tls: tls.clone(), proxies };
+        let serving = tokio::spawn(http::serve(listener, front, quiet.clone()));
+        let following = tokio::spawn(async move {
+            if let Some(tls) = tls {
+                tls.follow().await;
+            }
+        });
         let keeper = inside.keeper.clone();
         let keeping = tokio::spawn(async move { keeper.run().await });
         let keeping_logs = tokio::spawn(inside.log_keeper().run(ended));
@@ -157,7 +173,7 @@ impl Centre {
         let _ = engine_done.await;
         quiet.cancel();
         let _ = serving.await;
-        for side_loop in [keeping, keeping_logs, counting] {
+        for side_loop in [keeping, keeping_logs, counting, following] {
             side_loop.abort();
         }
     }
@@ -236,6 +252,7 @@ impl Inside {
             },
         });
         let people = People::new(clock.clone(), database.clone());
+        let audit = Audit::new(clock.clone(), database.clone());
         let (zone, job_calls) = (settings.zone.clone(), Rate::per_second(JOB_CALLS));
         Ok(Inside {
             database,
@@ -247,6 +264,7 @@ impl Inside {
             metrics,
             clock,
             people,
+            audit,
             zone,
             job_calls,
         })

@@ -5,6 +5,7 @@
 //! and renders; rules about jobs live in the engine.
 
 pub mod alerts;
+mod audit;
 mod centre;
 mod dispatch;
 mod doors;
@@ -19,5 +20,6 @@ mod runs;
 mod settings;
 
 pub use centre::{Centre, FirstStart, SAMPLE_APP, SAMPLE_HANDLER, StartError};
+pub use http::Identity;
 pub use people::FirstAdmin;
 pub use settings::Settings;

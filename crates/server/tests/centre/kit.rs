@@ -41,6 +41,8 @@ impl Bench {
         std::fs::create_dir_all(&folder).unwrap();
         let mut settings = Settings {
             listen: "127.0.0.1:0".parse().unwrap(),
+            identity: None,
+            proxies: Vec::new(),
             database: format!("sqlite:{}", folder.join("centre.db").display()),
             node: "centre".into(),
             zone: Zone::utc(),

@@ -1,8 +1,5 @@
 //! A request, read the way XXL-JOB's callers write theirs.
 
-use std::net::{IpAddr, SocketAddr};
-
-use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use protocol::xxl::Fields;
@@ -101,11 +98,6 @@ pub fn is_cross_site(head: &Parts) -> bool {
         site.is_none() || site != text("host")
     });
     fetched || foreign
-}
-
-/// Where it came from.
-pub fn peer(head: &Parts) -> Option<IpAddr> {
-    head.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
 }
 
 /// More than any form has.
