@@ -25,7 +25,7 @@ use crate::lateness::Lateness;
 use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
 use crate::people::{FirstAdmin, People};
-use crate::runs::{self, Ended, LogKeeper};
+use crate::runs::{self, Ended, Flights, LogKeeper};
 use crate::settings::Settings;
 use crate::{doors, http};
 
@@ -65,6 +65,7 @@ pub struct Inside {
     /// which end with this.
     pub(crate) closing: CancellationToken,
     pub(crate) lateness: Arc<Lateness>,
+    pub(crate) flights: Arc<Flights>,
     pub(crate) origin: Origin,
 }
 
@@ -239,6 +240,7 @@ impl Inside {
         };
         let outbound = Outbound::new(options)?;
         let (hints, lateness) = (Arc::new(Hints::new()), Arc::new(Lateness::new()));
+        let flights = Arc::new(Flights::default());
         let directory = Arc::new(Directory::default());
         let tokens = Arc::new(Tokens::new(settings.token.clone(), settings.allow_no_token));
         let keeper = Arc::new(Keeper::new(
@@ -257,6 +259,7 @@ impl Inside {
             keeper: keeper.clone(),
             outbound: outbound.clone(),
             metrics: metrics.clone(),
+            flights: flights.clone(),
         };
         let engine = Engine::new(Parts {
             name: settings.node.clone(),
@@ -270,6 +273,7 @@ impl Inside {
                 metrics: metrics.clone(),
                 hints: hints.clone(),
                 lateness: lateness.clone(),
+                flights: flights.clone(),
                 ended,
             }),
             options: engine::Options {
@@ -305,6 +309,7 @@ impl Inside {
             streams: doors::Streams::default(),
             closing: CancellationToken::new(),
             lateness,
+            flights,
             origin,
         })
     }
@@ -335,6 +340,7 @@ struct Watching {
     metrics: Arc<Metrics>,
     hints: Arc<Hints>,
     lateness: Arc<Lateness>,
+    flights: Arc<Flights>,
     ended: Ended,
 }
 
@@ -355,6 +361,7 @@ impl Observer for Watching {
     }
 
     fn over(&self, run: RunId, outcome: &Outcome) {
+        self.flights.recorded_end(run, self.clock.now());
         if !self.ended.tell(run, outcome) {
             self.metrics.log_kept("too_many", 1);
         }

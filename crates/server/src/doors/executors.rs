@@ -158,6 +158,7 @@ impl Inside {
         let written = join_all(reports.into_iter().map(|item| {
             let (run, outcome) = outcome_of(item);
             self.metrics.reported(&outcome);
+            self.flights.reported(run, self.clock.now());
             self.engine.report(run, outcome)
         }));
         match written.await.into_iter().find_map(|result| result.err().filter(StoreError::is_transient)) {
