@@ -57,8 +57,12 @@ pub struct Options {
     pub drain: Duration,
     /// How long runs and their logs are kept.
     pub keep_runs: Duration,
+    /// How many runs and logs are kept, about; as many as there are, if nothing is said.
+    pub keep_runs_max: Option<u64>,
     /// How long the history of fires that were not sent is kept.
     pub keep_history: Duration,
+    /// People are told of a run that begins more than this after its instant, if its job says so.
+    pub late_after: Option<Duration>,
     /// Deliberate bugs, to show that the tests find them.
     pub bugs: Bugs,
 }
@@ -69,7 +73,9 @@ impl Default for Options {
         Options {
             drain: Duration::from_secs(4),
             keep_runs: 30 * DAY,
+            keep_runs_max: None,
             keep_history: 30 * DAY,
+            late_after: None,
             bugs: Bugs::default(),
         }
     }
@@ -308,7 +314,12 @@ impl Engine {
             .outbox()
             .take_all_back()
             .into_iter()
-            .map(|run| Move { run: run.id, version: run.version, to: To::Waiting { due_at: run.due_at } })
+            .map(|run| Move {
+                run: run.id,
+                version: run.version,
+                to: To::Waiting { due_at: run.due_at },
+                trouble: None,
+            })
             .collect();
         moves.sort_by_key(|back| back.run);
         if !moves.is_empty()

@@ -9,6 +9,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::engine::{Engine, RETRY};
 use crate::ports::{CancelAnswer, Move, Moved, StoreError, To};
 use crate::run::{Order, Run};
+use crate::trouble::Trouble;
 
 /// What is still to be written.
 #[derive(Default)]
@@ -20,6 +21,7 @@ pub(crate) struct Notes {
 struct Note {
     run: Run,
     to: To,
+    trouble: Option<Trouble>,
     /// The sender waits for it: the run has not been sent yet.
     reply: Option<oneshot::Sender<Moved>>,
 }
@@ -56,14 +58,22 @@ impl Notes {
 impl Engine {
     /// Has it written soon.
     pub(crate) fn note(&self, order: &Order, to: To) {
-        self.inner.notes.push(Note { run: order.run.clone(), to, reply: None });
+        let trouble = self.late(order, &to);
+        self.inner.notes.push(Note { run: order.run.clone(), to, trouble, reply: None });
     }
 
     /// Has it written, and waits until it is. `None` if this life ended meanwhile.
     pub(crate) async fn note_and_wait(&self, order: &Order, to: To) -> Option<Moved> {
         let (reply, written) = oneshot::channel();
-        self.inner.notes.push(Note { run: order.run.clone(), to, reply: Some(reply) });
+        let trouble = self.late(order, &to);
+        self.inner.notes.push(Note { run: order.run.clone(), to, trouble, reply: Some(reply) });
         written.await.ok()
+    }
+
+    /// What is to be told of a run that begins too late.
+    fn late(&self, order: &Order, to: &To) -> Option<Trouble> {
+        let late_after = self.inner.options.late_after.filter(|_| matches!(to, To::Running { .. }))?;
+        Trouble::of_start(&order.job, &order.run, self.now(), late_after)
     }
 
     pub(crate) async fn note_loop(&self) {
@@ -74,7 +84,12 @@ impl Engine {
             let notes = self.inner.notes.take(BATCH_MAX);
             let moves: Vec<Move> = notes
                 .iter()
-                .map(|note| Move { run: note.run.id, version: note.run.version, to: note.to.clone() })
+                .map(|note| Move {
+                    run: note.run.id,
+                    version: note.run.version,
+                    to: note.to.clone(),
+                    trouble: note.trouble.clone(),
+                })
                 .collect();
             if moves.is_empty() {
                 continue;

@@ -15,15 +15,17 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::alerts::Alerts;
+use crate::audit::Audit;
 use crate::dispatch::HttpDispatch;
 use crate::executors::{self, Directory, Keeper, Tokens};
 use crate::hints::Hints;
+use crate::http::{Front, IdentityError, Proxies, Tls};
 use crate::jobs::{Rate, Rates};
 use crate::lateness::Lateness;
 use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
 use crate::people::{FirstAdmin, People};
-use crate::runs::{self, Ended, LogKeeper};
+use crate::runs::{self, Ended, Flights, LogKeeper};
 use crate::settings::Settings;
 use crate::{doors, http};
 
@@ -32,6 +34,8 @@ pub struct Centre {
     inside: Arc<Inside>,
     ended: mpsc::Receiver<RunId>,
     listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    proxies: Arc<Proxies>,
     first_start: Option<FirstStart>,
     first_admin: Option<FirstAdmin>,
 }
@@ -47,11 +51,11 @@ pub struct Inside {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) people: People,
+    pub(crate) audit: Audit,
     /// Of jobs that name none, and of what people read.
     pub(crate) zone: Zone,
     /// How often programs may manage jobs.
     pub(crate) job_calls: Rate,
-    pub(crate) counted: doors::Counted,
     /// How often each caller of our own API may ask.
     pub(crate) callers: Rates,
     /// What is new, for those who look on,
@@ -61,6 +65,7 @@ pub struct Inside {
     /// which end with this.
     pub(crate) closing: CancellationToken,
     pub(crate) lateness: Arc<Lateness>,
+    pub(crate) flights: Arc<Flights>,
     pub(crate) origin: Origin,
 }
 
@@ -96,6 +101,9 @@ pub enum StartError {
     /// The database does not answer or cannot be used.
     #[error("{0}")]
     Database(#[from] StoreError),
+    /// There is no certificate to encrypt with.
+    #[error("{0}")]
+    Identity(#[from] IdentityError),
     /// Executors cannot be called this way.
     #[error("{0}")]
     Outbound(#[from] outbound::OptionsError),
@@ -104,6 +112,7 @@ pub enum StartError {
 impl Centre {
     /// Opens the database, prepares it where it is new, and listens.
     pub async fn open(settings: Settings) -> Result<Centre, StartError> {
+        let tls = settings.identity.clone().map(Tls::load).transpose()?.map(Arc::new);
         let listener = TcpListener::bind(settings.listen)
             .await
             .map_err(|error| StartError::Listen { address: settings.listen, error })?;
@@ -122,7 +131,8 @@ impl Centre {
             inside.engine.ensure(sample_job(first)).await?;
         }
         let first_admin = inside.people.first_admin().await?;
-        Ok(Centre { inside, ended, listener, first_start, first_admin })
+        let proxies = Arc::new(Proxies(settings.proxies));
+        Ok(Centre { inside, ended, listener, tls, proxies, first_start, first_admin })
     }
 
     /// Where it listens.
@@ -163,12 +173,20 @@ impl Centre {
     /// Schedules and serves until `stop`. Then it claims no more, hands back what it has, lets what is being sent finish,
     /// takes the results that still come in, and returns within about 5 s.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Centre { inside, ended, listener, .. } = self;
+        let Centre { inside, ended, listener, tls, proxies, .. } = self;
         let quiet = CancellationToken::new();
-        let serving = tokio::spawn(http::serve(listener, doors::all(inside.clone()), quiet.clone()));
+        let front = Front { doors: doors::all(inside.clone()), tls: tls.clone(), proxies };
+        let serving = tokio::spawn(http::serve(listener, front, quiet.clone()));
+        let following = tokio::spawn(async move {
+            if let Some(tls) = tls {
+                tls.follow().await;
+            }
+        });
         let keeper = inside.keeper.clone();
         let keeping = tokio::spawn(async move { keeper.run().await });
         let keeping_logs = tokio::spawn(inside.log_keeper().run(ended));
+        let counting = runs::count_loop(inside.clock.clone(), inside.database.clone(), inside.engine.clone());
+        let counting = tokio::spawn(counting);
         let (engine_stop, engine_done) = schedule_apart(inside.engine.clone());
         stop.await;
         let _ = engine_stop.send(());
@@ -176,8 +194,9 @@ impl Centre {
         inside.closing.cancel();
         quiet.cancel();
         let _ = serving.await;
-        keeping.abort();
-        keeping_logs.abort();
+        for side_loop in [keeping, keeping_logs, counting, following] {
+            side_loop.abort();
+        }
     }
 }
 
@@ -221,6 +240,7 @@ impl Inside {
         };
         let outbound = Outbound::new(options)?;
         let (hints, lateness) = (Arc::new(Hints::new()), Arc::new(Lateness::new()));
+        let flights = Arc::new(Flights::default());
         let directory = Arc::new(Directory::default());
         let tokens = Arc::new(Tokens::new(settings.token.clone(), settings.allow_no_token));
         let keeper = Arc::new(Keeper::new(
@@ -239,6 +259,7 @@ impl Inside {
             keeper: keeper.clone(),
             outbound: outbound.clone(),
             metrics: metrics.clone(),
+            flights: flights.clone(),
         };
         let engine = Engine::new(Parts {
             name: settings.node.clone(),
@@ -252,13 +273,19 @@ impl Inside {
                 metrics: metrics.clone(),
                 hints: hints.clone(),
                 lateness: lateness.clone(),
+                flights: flights.clone(),
                 ended,
             }),
-            options: engine::Options { keep_runs: settings.keep_runs, ..Default::default() },
+            options: engine::Options {
+                keep_runs: settings.keep_runs,
+                keep_runs_max: settings.keep_runs_max,
+                late_after: Some(settings.late_after),
+                ..Default::default()
+            },
         });
         let people = People::new(clock.clone(), database.clone());
+        let audit = Audit::new(clock.clone(), database.clone());
         let (zone, job_calls) = (settings.zone.clone(), Rate::per_second(JOB_CALLS));
-        let counted = doors::Counted::default();
         let origin = Origin {
             node: settings.node.clone(),
             database: kind_of(&settings.database),
@@ -274,14 +301,15 @@ impl Inside {
             metrics,
             clock,
             people,
+            audit,
             zone,
             job_calls,
-            counted,
             callers: Rates::per_second(CALLS_EACH),
             hints,
             streams: doors::Streams::default(),
             closing: CancellationToken::new(),
             lateness,
+            flights,
             origin,
         })
     }
@@ -312,6 +340,7 @@ struct Watching {
     metrics: Arc<Metrics>,
     hints: Arc<Hints>,
     lateness: Arc<Lateness>,
+    flights: Arc<Flights>,
     ended: Ended,
 }
 
@@ -332,6 +361,7 @@ impl Observer for Watching {
     }
 
     fn over(&self, run: RunId, outcome: &Outcome) {
+        self.flights.recorded_end(run, self.clock.now());
         if !self.ended.tell(run, outcome) {
             self.metrics.log_kept("too_many", 1);
         }

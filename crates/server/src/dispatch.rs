@@ -13,6 +13,7 @@ use timer::Clock;
 use crate::executors::{Candidates, Destination, Directory, Keeper, Route};
 use crate::metrics::Metrics;
 use crate::outbound::{Address, CallError, Callee, Outbound, Sent};
+use crate::runs::Flights;
 
 /// The executors, as the engine sees them.
 pub struct HttpDispatch {
@@ -26,12 +27,16 @@ pub struct HttpDispatch {
     pub outbound: Outbound,
     /// Counts.
     pub metrics: Arc<Metrics>,
+    /// Remembers how they went.
+    pub flights: Arc<Flights>,
 }
 
 #[async_trait]
 impl Dispatch for HttpDispatch {
     async fn send(&self, order: &Order, within: Duration) -> Receipt {
+        self.flights.leaves(order, self.clock.now());
         let receipt = self.send_somewhere(order, within).await;
+        self.flights.answered(order.run.id, &receipt, self.clock.now());
         self.metrics.sent(&receipt);
         receipt
     }

@@ -6,6 +6,7 @@
 
 pub mod alerts;
 mod apps;
+mod audit;
 mod centre;
 mod dispatch;
 mod doors;
@@ -24,5 +25,6 @@ mod settings;
 
 pub use centre::{Centre, FirstStart, SAMPLE_APP, SAMPLE_HANDLER, StartError};
 pub use doors::{RouteLine, routes};
+pub use http::Identity;
 pub use people::FirstAdmin;
 pub use settings::Settings;

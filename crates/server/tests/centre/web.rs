@@ -419,3 +419,25 @@ async fn scripts_are_saved_with_their_versions() {
     }
     bench.stop().await;
 }
+
+#[tokio::test]
+async fn the_chart_counts_what_its_viewer_may_see() {
+    let bench = Bench::start().await;
+    let admin = bench.admin_script(NEW).await;
+    let form = [("appname", "other-app"), ("name", "Other"), ("addressType", "0"), ("addressList", "")];
+    admin.done("/jobgroup/insert", &form).await;
+    bench.run(bench.job("nobody", |_| {}).await, None).await;
+    for (name, groups) in [("insider", "1"), ("outsider", "2")] {
+        let form = [("username", name), ("password", "correct horse"), ("role", "0"), ("permission", groups)];
+        admin.done("/user/insert", &form).await;
+    }
+    bench.database.refresh_report(bench.engine.now()).await.unwrap();
+    let failed = async |script: &Script<'_>| {
+        script.done("/chartInfo", &[]).await["triggerCountFailTotal"].as_i64().unwrap()
+    };
+    assert_eq!(failed(&admin).await, 1);
+    assert_eq!(failed(&bench.script(NEW, "insider", "correct horse").await).await, 1);
+    assert_eq!(failed(&bench.script(NEW, "outsider", "correct horse").await).await, 0);
+    drop(admin);
+    bench.stop().await;
+}

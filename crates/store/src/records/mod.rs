@@ -172,8 +172,13 @@ pub trait Records: Send + Sync {
     /// says whether the counts are other than before.
     async fn refresh_report(&self, within: Timestamp) -> Result<bool, StoreError>;
 
-    /// The counts of the days from the one of that instant to that of the other, where there are any.
-    async fn report(&self, from: Timestamp, to: Timestamp) -> Result<Vec<DayReport>, StoreError>;
+    /// The counts of the days from the one of that instant to that of the other, where there are any: of all runs, or of
+    /// those of some apps, for days that were counted here.
+    async fn report(
+        &self,
+        days: (Timestamp, Timestamp),
+        apps: Option<&[AppId]>,
+    ) -> Result<Vec<DayReport>, StoreError>;
 
     /// The earlier scripts of a job and the one it has, the newest first.
     async fn script_versions(&self, job: JobId) -> Result<Vec<ScriptVersion>, StoreError>;
@@ -420,8 +425,12 @@ impl<B: Backend> Records for SqlStore<B> {
         transaction!(self, s => reports::refresh_report(s, &self.tables, within))
     }
 
-    async fn report(&self, from: Timestamp, to: Timestamp) -> Result<Vec<DayReport>, StoreError> {
-        transaction!(self, s => reports::report(s, &self.tables, from, to))
+    async fn report(
+        &self,
+        days: (Timestamp, Timestamp),
+        apps: Option<&[AppId]>,
+    ) -> Result<Vec<DayReport>, StoreError> {
+        transaction!(self, s => reports::report(s, &self.tables, days, apps))
     }
 
     async fn script_versions(&self, job: JobId) -> Result<Vec<ScriptVersion>, StoreError> {

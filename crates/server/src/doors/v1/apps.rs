@@ -88,7 +88,7 @@ fn addressing(spec: &AppSpec) -> Addressing {
 }
 
 fn view(call: &Call, app: App, jobs: &BTreeMap<AppId, u64>) -> AppView {
-    let executors = call.inside.directory.sightings(app.id).into_iter().map(executor);
+    let executors = call.inside.directory.sightings(app.id).into_iter().map(|seen| executor(call, seen));
     AppView {
         id: app.id.0,
         body: AppBody { addressing: addressing(&app.spec), title: app.spec.title },
@@ -99,14 +99,14 @@ fn view(call: &Call, app: App, jobs: &BTreeMap<AppId, u64>) -> AppView {
     }
 }
 
-fn executor(seen: Sighting) -> ExecutorView {
+fn executor(call: &Call, seen: Sighting) -> ExecutorView {
     ExecutorView {
+        handlers: call.inside.flights.handlers_at(&seen.address),
         address: seen.address,
         state: if seen.suspect_since.is_some() { ExecutorState::Suspect } else { ExecutorState::Alive },
         seen_at: seen.seen_at.map(instant),
         suspect_since: seen.suspect_since.map(instant),
         trouble: seen.trouble,
-        handlers: Vec::new(),
     }
 }
 
@@ -155,5 +155,5 @@ pub async fn check(call: Call, app: Authorised<App>) -> Result<Reply, Refused> {
     call.inside.hints.executors();
     let seen = call.inside.directory.sightings(app.id).into_iter().find(|seen| seen.address == written);
     let gone = || problem::new(ProblemCode::NotFound, "the executor has left meanwhile");
-    Ok(Reply::json(&executor(seen.ok_or_else(gone)?)))
+    Ok(Reply::json(&executor(&call, seen.ok_or_else(gone)?)))
 }

@@ -6,7 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use engine::{AppId, JobId};
 use protocol::v1::{Clear, Cleared, LogPage, Origin, Page, Problem, ProblemCode, RunState, RunView};
-use store::{Clearing, JobName, Keep, Rights, RunFilter, RunRow, RunStatus};
+use store::{Clearing, JobName, Keep, OpenRun, Rights, RunFilter, RunRow, RunStatus};
 use timer::Timestamp;
 
 use super::authorise::{Authorised, Nothing, Seen, admit_app, find_job};
@@ -16,7 +16,7 @@ use super::reply::Reply;
 use super::route::Needs;
 use super::{events, jobs, timeline};
 use crate::centre::Inside;
-use crate::runs::log;
+use crate::runs::{Flight, log};
 
 // ── Looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -55,7 +55,7 @@ async fn seen_job(call: &Call, name: &str) -> Result<Option<JobId>, Refused> {
 }
 
 pub async fn show(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
-    let timeline = timeline::of(&call, &run).await?;
+    let timeline = timeline::of(&call, &run);
     let view = views(&call, vec![run.into_inner()]).await?.pop();
     Ok(Reply::json(&view.map(|view| RunView { timeline, ..view })))
 }
@@ -69,14 +69,17 @@ pub async fn views(call: &Call, rows: Vec<RunRow>) -> Result<Vec<RunView>, Refus
     let names: BTreeMap<JobId, JobName> = names.into_iter().map(|name| (name.job, name)).collect();
     let apps: BTreeMap<AppId, String> = call.inside.directory.names().into_iter().collect();
     let app = |id| apps.get(&id).cloned().unwrap_or_default();
-    Ok(rows.into_iter().map(|row| view(app(row.app), names.get(&row.job), row)).collect())
+    let flight = |run| call.inside.flights.of(run);
+    let view = |row: RunRow| view(app(row.app), names.get(&row.job), flight(row.id), row);
+    Ok(rows.into_iter().map(view).collect())
 }
 
-fn view(app: String, name: Option<&JobName>, row: RunRow) -> RunView {
-    let open = row.open.as_ref();
-    let scheduled_at: Option<Timestamp> = open.map(|open| open.scheduled_at).or(row.triggered_at);
-    let took =
-        row.ended_at.zip(scheduled_at).map(|(end, start)| (end.as_millis() - start.as_millis()).max(0));
+fn view(app: String, name: Option<&JobName>, flight: Option<Flight>, row: RunRow) -> RunView {
+    let (open, flight) = (row.open.as_ref(), flight.as_ref());
+    let exact = open.map(|open| open.scheduled_at).or(flight.map(|flight| flight.scheduled_at));
+    let scheduled_at: Option<Timestamp> = exact.or(row.triggered_at);
+    let ended_at = flight.and_then(|flight| flight.recorded_at).or(row.ended_at);
+    let took = ended_at.zip(scheduled_at).map(|(end, start)| (end.as_millis() - start.as_millis()).max(0));
     let (shard_index, shard_total) = shard(row.shard.as_deref());
     RunView {
         id: row.id.0,
@@ -85,12 +88,15 @@ fn view(app: String, name: Option<&JobName>, row: RunRow) -> RunView {
         job_name: name.map(|name| name.name.clone()),
         app,
         state: state(row.state),
-        origin: open.and_then(origin),
+        origin: origin(open, flight),
         scheduled_at: scheduled_at.map(instant),
-        ended_at: row.ended_at.map(instant),
+        ended_at: ended_at.map(instant),
         took_ms: took,
         node: open.and_then(|open| open.node.as_ref()).map(|node| node.name.clone()),
-        attempt: open.and_then(|open| u32::try_from(open.attempt).ok()),
+        attempt: match open {
+            Some(open) => u32::try_from(open.attempt).ok(),
+            None => flight.map(|flight| flight.attempt),
+        },
         address: row.address,
         handler: row.handler,
         param: row.param,
@@ -110,11 +116,17 @@ fn shard(written: Option<&str>) -> (u32, u32) {
     read.unwrap_or((0, 1))
 }
 
-fn origin(open: &store::OpenRun) -> Option<Origin> {
-    if let Some(of) = open.retry_of {
+/// Why a run exists, where its row or the flight recorder knows.
+fn origin(open: Option<&OpenRun>, flight: Option<&Flight>) -> Option<Origin> {
+    let (cause, retry_of) = match (open, flight) {
+        (Some(open), _) => (open.origin, open.retry_of),
+        (None, Some(flight)) => (Some(flight.origin), flight.retry_of),
+        (None, None) => (None, None),
+    };
+    if let Some(of) = retry_of {
         return Some(Origin::Retry { of: of.0 });
     }
-    Some(match open.origin? {
+    Some(match cause? {
         engine::Origin::Schedule => Origin::Schedule,
         engine::Origin::Misfire => Origin::Misfire,
         engine::Origin::Manual { .. } => Origin::Manual,

@@ -31,6 +31,16 @@ async fn a_run_is_shown_with_its_log_and_what_happened_to_it() {
         view["timeline"].as_array().unwrap().iter().map(|moment| moment["kind"].as_str().unwrap()).collect();
     let expected = ["scheduled", "routed", "sent", "accepted", "ended", "recorded"];
     assert_eq!(kinds.iter().filter(|kind| **kind != "claimed").copied().collect::<Vec<_>>(), expected);
+    assert!(
+        view["timeline"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|moment| moment["kind"] == "accepted" && moment["at"].is_string())
+    );
+    assert_eq!((view["origin"]["kind"].as_str(), view["attempt"].as_u64()), (Some("manual"), Some(1)));
+    let app = admin.get(&format!("/v1/apps/{}", bench.app)).await;
+    assert_eq!(app["executors"][0]["handlers"], json!(["echo"]));
     let path = format!("/v1/runs/{run}/log");
     let page = until("the log is there", async || {
         let page = admin.get(&path).await;
@@ -75,8 +85,8 @@ async fn runs_are_found_counted_repeated_and_cleared() {
     assert_eq!(ids("?state=failed").await, [] as [Value; 0]);
     assert_eq!(ids("?job=nothing").await, [] as [Value; 0]);
     assert_eq!(ids("?app=nowhere").await, [] as [Value; 0]);
-    assert_eq!(ids("?limit=1").await, [second.clone()]);
-    assert_eq!(ids(&format!("?limit=1&after={second}")).await, [run.clone()]);
+    assert_eq!(ids("?limit=1").await, std::slice::from_ref(&second));
+    assert_eq!(ids(&format!("?limit=1&after={second}")).await, std::slice::from_ref(&run));
     let statistics = admin.get("/v1/statistics?job=one").await;
     let sum: u64 = statistics["buckets"]
         .as_array()
