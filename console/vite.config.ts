@@ -27,7 +27,10 @@ function compressed(): Plugin {
         if (!entry.isFile() || !/\.(html|js|css|svg|json|txt)$/.test(entry.name)) continue
         const path = join(entry.parentPath, entry.name)
         const plain = readFileSync(path)
-        for (const [ending, packed] of [['br', brotliCompressSync(plain)], ['gz', gzipSync(plain, { level: 9 })]] as const) {
+        for (const [ending, packed] of [
+          ['br', brotliCompressSync(plain)],
+          ['gz', gzipSync(plain, { level: 9 })],
+        ] as const) {
           if (packed.length < plain.length) writeFileSync(`${path}.${ending}`, packed)
         }
       }

@@ -63,7 +63,11 @@ export async function startCentre() {
   const folder = mkdtempSync(join(tmpdir(), 'tickwright-browser-'))
   const port = await freePort()
   const address = `http://127.0.0.1:${port}`
-  const centre = await start(['serve', '--listen', `127.0.0.1:${port}`, '--data-dir', join(folder, 'centre'), '--sample=false', '--zone', 'Asia/Shanghai'], folder, /sign in\s+as (\S+) with (.+?) \(shown only now\)/)
+  const centre = await start(
+    ['serve', '--listen', `127.0.0.1:${port}`, '--data-dir', join(folder, 'centre'), '--sample=false', '--zone', 'Asia/Shanghai'],
+    folder,
+    /sign in\s+as (\S+) with (.+?) \(shown only now\)/,
+  )
   const [, user, password] = centre.found
   const children = [centre.child]
   return {
@@ -74,7 +78,11 @@ export async function startCentre() {
     async agent(app, token) {
       const listen = `127.0.0.1:${await freePort()}`
       const folderOf = join(folder, `agent-${app}-${children.length}`)
-      const agent = await start(['agent', '--admin', address, '--app', app, '--token', token, '--listen', listen, '--data-dir', folderOf, '--allow-scripts=shell'], folder, /listen|ready|regist/i)
+      const agent = await start(
+        ['agent', '--admin', address, '--app', app, '--token', token, '--listen', listen, '--data-dir', folderOf, '--allow-scripts=shell'],
+        folder,
+        /listen|ready|regist/i,
+      )
       children.push(agent.child)
       return `http://${listen}`
     },

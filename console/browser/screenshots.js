@@ -20,13 +20,41 @@ if (program() === undefined || browserPath() === undefined) {
 const APPS = { orders: 'Orders', billing: 'Billing', search: 'Search', care: 'Customer care' }
 
 const JOBS = [
-  ['orders/sync', 'Sync orders to the warehouse', 'orders', '*/5 * * * * ?', 'echo "read 240 orders"; sleep $((RANDOM % 3)); echo "posted 120 of 240"; sleep $((RANDOM % 2)); echo "posted 240 of 240"', ['orders']],
+  [
+    'orders/sync',
+    'Sync orders to the warehouse',
+    'orders',
+    '*/5 * * * * ?',
+    'echo "read 240 orders"; sleep $((RANDOM % 3)); echo "posted 120 of 240"; sleep $((RANDOM % 2)); echo "posted 240 of 240"',
+    ['orders'],
+  ],
   ['orders/clean', 'Clean expired sessions', 'orders', '*/4 * * * * ?', 'echo "removed $((RANDOM % 90)) sessions"', ['housekeeping']],
   ['billing/rates', 'Refresh exchange rates', 'billing', '*/6 * * * * ?', 'sleep $((RANDOM % 3)).4; echo "31 currencies"', ['finance']],
-  ['billing/export', 'Nightly invoice export', 'billing', '0 0 2 * * ?', 'for i in 1 2 3 4 5 6 7 8; do echo "exported $((i * 250)) invoices"; sleep 2.5; done', ['finance', 'nightly']],
+  [
+    'billing/export',
+    'Nightly invoice export',
+    'billing',
+    '0 0 2 * * ?',
+    'for i in 1 2 3 4 5 6 7 8; do echo "exported $((i * 250)) invoices"; sleep 2.5; done',
+    ['finance', 'nightly'],
+  ],
   ['billing/close', 'Close the month', 'billing', '0 0 1 L * ?', 'sleep 1', ['finance']],
-  ['search/partners', 'Import partner catalogue', 'search', '*/20 * * * * ?', 'echo "page 1 of 12"; echo "page 7: HTTP 502" >&2; exit 1', ['partners']],
-  ['search/rebuild', 'Rebuild search index', 'search', '0 0 4 ? * SUN', 'for i in $(seq 1 200); do echo "segment $i of 200 merged"; sleep 0.3; done', ['heavy', 'weekly']],
+  [
+    'search/partners',
+    'Import partner catalogue',
+    'search',
+    '*/20 * * * * ?',
+    'echo "page 1 of 12"; echo "page 7: HTTP 502" >&2; exit 1',
+    ['partners'],
+  ],
+  [
+    'search/rebuild',
+    'Rebuild search index',
+    'search',
+    '0 0 4 ? * SUN',
+    'for i in $(seq 1 200); do echo "segment $i of 200 merged"; sleep 0.3; done',
+    ['heavy', 'weekly'],
+  ],
   ['search/warm', 'Warm caches', 'search', '0 * * * * ?', 'sleep 1.2; echo warm', []],
   ['care/reminders', 'Send reminder mails', 'care', '0 0 9 ? * MON-FRI', 'echo mail', ['mail']],
   ['care/birthdays', 'Birthday greetings', 'care', '0 30 8 * * ?', 'echo hi', ['mail']],
@@ -44,12 +72,38 @@ try {
   }
   const ids = {}
   for (const [key, name, app, expression, source, tags] of JOBS) {
-    const script = { language: 'shell', source: `#!/bin/bash\nset -euo pipefail\n\n${source.replaceAll('; ', '\n')}\n`, remark: 'first version' }
-    const job = await call('PUT', `/v1/jobs/${encodeURIComponent(key)}`, { app, name, schedule: { kind: 'cron', expression, zone: app === 'billing' ? 'America/New_York' : undefined }, script, tags, author: 'Mei', enabled: key !== 'care/birthdays', route: 'ROUND', timeout_ms: 600_000, retry: { count: key === 'search/partners' ? 1 : 0 } })
+    const script = {
+      language: 'shell',
+      source: `#!/bin/bash\nset -euo pipefail\n\n${source.replaceAll('; ', '\n')}\n`,
+      remark: 'first version',
+    }
+    const job = await call('PUT', `/v1/jobs/${encodeURIComponent(key)}`, {
+      app,
+      name,
+      schedule: { kind: 'cron', expression, zone: app === 'billing' ? 'America/New_York' : undefined },
+      script,
+      tags,
+      author: 'Mei',
+      enabled: key !== 'care/birthdays',
+      route: 'ROUND',
+      timeout_ms: 600_000,
+      retry: { count: key === 'search/partners' ? 1 : 0 },
+    })
     ids[key] = job.id
   }
-  await call('PUT', `/v1/jobs/id:${ids['orders/sync']}/script`, { language: 'shell', source: '#!/bin/bash\nset -euo pipefail\n\n# Posts what is new, half by half.\nbatch=${1:-240}\necho "read $batch orders"\nsleep $((RANDOM % 4))\necho "posted $((batch / 2)) of $batch"\nsleep $((RANDOM % 2))\necho "posted $batch of $batch"\n', remark: 'the batch is a parameter' })
-  await call('PUT', '/v1/users/meilin', { password: 'a good password', grants: [{ app: 'orders', rights: ['view', 'operate', 'edit', 'script'] }, { app: 'billing', rights: ['view', 'operate'] }] })
+  await call('PUT', `/v1/jobs/id:${ids['orders/sync']}/script`, {
+    language: 'shell',
+    source:
+      '#!/bin/bash\nset -euo pipefail\n\n# Posts what is new, half by half.\nbatch=${1:-240}\necho "read $batch orders"\nsleep $((RANDOM % 4))\necho "posted $((batch / 2)) of $batch"\nsleep $((RANDOM % 2))\necho "posted $batch of $batch"\n',
+    remark: 'the batch is a parameter',
+  })
+  await call('PUT', '/v1/users/meilin', {
+    password: 'a good password',
+    grants: [
+      { app: 'orders', rights: ['view', 'operate', 'edit', 'script'] },
+      { app: 'billing', rights: ['view', 'operate'] },
+    ],
+  })
   await call('PUT', '/v1/users/jonas', { password: 'a good password', disabled: true })
   await call('POST', '/v1/keys', { name: 'deploy pipeline', apps: ['orders'], rights: ['view', 'edit'] })
   await sleep(BUSY_MS)
@@ -59,11 +113,27 @@ try {
   const failed = (await call('GET', '/v1/runs?state=failed&limit=1')).items[0]
 
   const pages = {
-    overview: '/', jobs: '/jobs', 'job-new': '/jobs/new', job: `/jobs/${ids['orders/sync']}`, script: `/jobs/${ids['orders/sync']}/script`, history: `/jobs/${ids['orders/sync']}/history`, runs: '/runs',
-    'run-live': `/runs/${live}`, 'run-failed': `/runs/${failed?.id}`, executors: '/executors', people: '/people', keys: '/keys', audit: '/audit', settings: '/settings', about: '/about',
+    overview: '/',
+    jobs: '/jobs',
+    'job-new': '/jobs/new',
+    job: `/jobs/${ids['orders/sync']}`,
+    script: `/jobs/${ids['orders/sync']}/script`,
+    history: `/jobs/${ids['orders/sync']}/history`,
+    runs: '/runs',
+    'run-live': `/runs/${live}`,
+    'run-failed': `/runs/${failed?.id}`,
+    executors: '/executors',
+    people: '/people',
+    keys: '/keys',
+    audit: '/audit',
+    settings: '/settings',
+    about: '/about',
   }
   const modes = {
-    light: { colorScheme: 'light' }, dark: { colorScheme: 'dark' }, phone: { colorScheme: 'light', viewport: { width: 390, height: 844 } }, zh: { colorScheme: 'light', locale: 'zh-CN' },
+    light: { colorScheme: 'light' },
+    dark: { colorScheme: 'dark' },
+    phone: { colorScheme: 'light', viewport: { width: 390, height: 844 } },
+    zh: { colorScheme: 'light', locale: 'zh-CN' },
   }
   mkdirSync(folder, { recursive: true })
   const browser = await launch()

@@ -26,7 +26,10 @@ afterAll(async () => {
   await browser.close()
 })
 
-describe.each([['en-GB', en], ['zh-CN', zh]] as [string, Words][])('in %s', (locale, t) => {
+describe.each([
+  ['en-GB', en],
+  ['zh-CN', zh],
+] as [string, Words][])('in %s', (locale, t) => {
   let centre: Awaited<ReturnType<typeof startCentre>>
   let page: Page
   let troubles: string[]
@@ -98,7 +101,11 @@ describe.each([['en-GB', en], ['zh-CN', zh]] as [string, Words][])('in %s', (loc
     await page.getByLabel(t.form.param, { exact: true }).fill(NASTY)
     await page.getByLabel(t.form.tags).fill('<b>tag</b>')
     await page.getByLabel(t.form.expression).fill('0 0 3 L * ?')
-    await page.getByRole('table').getByText(/03:00:00/).first().waitFor()
+    await page
+      .getByRole('table')
+      .getByText(/03:00:00/)
+      .first()
+      .waitFor()
     await fine()
     await button(t.form.createOn).click()
     await heading(`Live ${NASTY}`).waitFor()
@@ -129,7 +136,11 @@ describe.each([['en-GB', en], ['zh-CN', zh]] as [string, Words][])('in %s', (loc
     await page.getByText(t.states.failed!, { exact: true }).waitFor({ timeout: 30_000 })
     await fine()
     await to(t.nav.overview)
-    await page.getByRole('main').getByRole('link', { name: /Failing/ }).first().waitFor()
+    await page
+      .getByRole('main')
+      .getByRole('link', { name: /Failing/ })
+      .first()
+      .waitFor()
     await fine()
     await to(t.nav.runs)
     await page.getByRole('table', { name: t.runs.title }).getByText(t.states.failed!, { exact: true }).first().waitFor()
@@ -171,7 +182,13 @@ describe.each([['en-GB', en], ['zh-CN', zh]] as [string, Words][])('in %s', (loc
   })
 
   test('the other pages are there, without faults', async () => {
-    for (const [name, title] of [[t.nav.people, t.people.title], [t.nav.keys, t.keys.title], [t.nav.audit, t.audit.title], [t.nav.settings, t.settings.title], [t.nav.about, t.about.title]] as const) {
+    for (const [name, title] of [
+      [t.nav.people, t.people.title],
+      [t.nav.keys, t.keys.title],
+      [t.nav.audit, t.audit.title],
+      [t.nav.settings, t.settings.title],
+      [t.nav.about, t.about.title],
+    ] as const) {
       await to(name)
       await heading(title).waitFor()
       await fine()

@@ -34,13 +34,23 @@ async function call<T>(method: string, path: string, { body, headers, signal }: 
 }
 
 /** The same, with the answer's headers, for those who need its `ETag`. */
-export async function answer(method: string, path: string, { body, headers = {}, signal }: Options): Promise<{ value: unknown; headers: Headers }> {
+export async function answer(
+  method: string,
+  path: string,
+  { body, headers = {}, signal }: Options,
+): Promise<{ value: unknown; headers: Headers }> {
   const sent: Record<string, string> = { Accept: 'application/json', ...headers }
   if (method !== 'GET' && csrf !== undefined) sent['Tickwright-Csrf'] = csrf
   if (body !== undefined) sent['Content-Type'] = 'application/json'
   let response: Response
   try {
-    response = await fetch(path, { method, headers: sent, body: body === undefined ? undefined : JSON.stringify(body), signal, credentials: 'same-origin' })
+    response = await fetch(path, {
+      method,
+      headers: sent,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+      credentials: 'same-origin',
+    })
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error
     throw new Refusal(unreachable(0))
@@ -70,7 +80,13 @@ function unreachable(status: number): Problem {
 /** Any error as a problem, to be shown. */
 export function asProblem(error: unknown): Problem {
   if (error instanceof Refusal) return error.problem
-  return { type: '/errors/unreachable', status: 0, title: '', code: 'unreachable', detail: error instanceof Error ? error.message : String(error) }
+  return {
+    type: '/errors/unreachable',
+    status: 0,
+    title: '',
+    code: 'unreachable',
+    detail: error instanceof Error ? error.message : String(error),
+  }
 }
 
 /** A query string of what is there; empty values are left out. */

@@ -73,11 +73,14 @@ export function onEvents(kinds: EventKind[], listener: Listener): void {
   let timer: ReturnType<typeof setTimeout> | undefined
   let last = 0
   const hint = () => {
-    timer ??= setTimeout(() => {
-      timer = undefined
-      last = Date.now()
-      listener()
-    }, Math.max(0, last + CALM_MS - Date.now()))
+    timer ??= setTimeout(
+      () => {
+        timer = undefined
+        last = Date.now()
+        listener()
+      },
+      Math.max(0, last + CALM_MS - Date.now()),
+    )
   }
   const ends = kinds.map((kind) => events.on(kind, hint))
   onDestroy(() => {

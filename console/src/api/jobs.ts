@@ -1,4 +1,4 @@
-import { answer, get, post, put, query, remove } from './call'
+import { answer, asProblem, get, post, put, query, remove } from './call'
 import type { BulkAction, BulkResult, JobBody, JobChange, JobView, Miss, Page, Preview, Schedule, ScriptBody, ScriptVersion } from './wire'
 
 export interface JobFilter {
@@ -15,6 +15,7 @@ export interface JobFilter {
 export const PAGE = 200
 
 const path = (id: number) => `/v1/jobs/id:${id}`
+const byKey = (key: string) => `/v1/jobs/${encodeURIComponent(key)}`
 
 export const jobs = (filter: JobFilter, after?: string, signal?: AbortSignal, limit = PAGE) =>
   get<Page<JobView>>(`/v1/jobs${query({ ...filter, after, limit })}`, signal)
@@ -25,12 +26,22 @@ export async function job(id: number): Promise<{ job: JobView; etag: string | nu
   return { job: value as JobView, etag: headers.get('etag') }
 }
 
-/** Creates a job, under a key if there is one; a key that is taken is refused, since nobody wants to overwrite unseen. */
-export const create = (body: JobBody, key?: string) =>
-  key ? put<JobView>(`/v1/jobs/${encodeURIComponent(key)}`, body, { 'If-None-Match': '*' }) : post<JobView>('/v1/jobs', body)
+/** Creates a job without a key. */
+export const create = (body: JobBody) => post<JobView>('/v1/jobs', body)
 
 /** Makes the job with that key be so, whether it is there or not. */
-export const apply = (body: JobBody, key: string) => put<JobView>(`/v1/jobs/${encodeURIComponent(key)}`, body)
+export const apply = (body: JobBody, key: string) => put<JobView>(byKey(key), body)
+
+/** Whether a job with that key is there, as far as the reader may see. */
+export async function exists(key: string): Promise<boolean> {
+  try {
+    await get(byKey(key))
+    return true
+  } catch (error) {
+    if (asProblem(error).code === 'not_found') return false
+    throw error
+  }
+}
 
 export const edit = (id: number, body: JobBody, etag: string | null) =>
   put<JobView>(path(id), body, etag === null ? undefined : { 'If-Match': etag })
@@ -52,6 +63,20 @@ export const preview = (schedule: Schedule, count: number) => post<Preview>('/v1
 
 /** What people wrote about a job, without what the centre says of it. */
 export function bodyOf(view: JobView): JobBody {
-  const { id, key, schedule_english, schedule_chinese, next_fire_at, last_fire_at, created_at, updated_at, revision, problem, overridden, rights, ...body } = view
+  const {
+    id,
+    key,
+    schedule_english,
+    schedule_chinese,
+    next_fire_at,
+    last_fire_at,
+    created_at,
+    updated_at,
+    revision,
+    problem,
+    overridden,
+    rights,
+    ...body
+  } = view
   return body
 }

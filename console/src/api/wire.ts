@@ -9,9 +9,23 @@ export interface Page<T> {
 }
 
 export type ProblemCode =
-  | 'malformed_request' | 'invalid_fields' | 'not_signed_in' | 'wrong_password' | 'not_allowed' | 'foreign_origin'
-  | 'no_such_path' | 'not_found' | 'wrong_method' | 'conflict' | 'outdated' | 'too_large' | 'too_many_requests'
-  | 'app_offline' | 'executor_unreachable' | 'database_unavailable' | 'database_broken'
+  | 'malformed_request'
+  | 'invalid_fields'
+  | 'not_signed_in'
+  | 'wrong_password'
+  | 'not_allowed'
+  | 'foreign_origin'
+  | 'no_such_path'
+  | 'not_found'
+  | 'wrong_method'
+  | 'conflict'
+  | 'outdated'
+  | 'too_large'
+  | 'too_many_requests'
+  | 'app_offline'
+  | 'executor_unreachable'
+  | 'database_unavailable'
+  | 'database_broken'
 
 export interface FieldProblem {
   field: string
@@ -149,13 +163,19 @@ export type Misfire = { kind: 'skip' } | { kind: 'fire_once' } | { kind: 'fire_a
 export type Overlap = 'allow' | 'skip' | 'wait' | 'replace'
 export type Delivery = 'at_most_once' | 'probe' | 'at_least_once'
 export type ChildrenMode = 'once' | 'each'
-export type Backoff =
-  | { kind: 'fixed'; delay_ms: number }
-  | { kind: 'exponential'; first_ms: number; max_ms: number }
+export type Backoff = { kind: 'fixed'; delay_ms: number } | { kind: 'exponential'; first_ms: number; max_ms: number }
 
 export const ROUTES = [
-  'FIRST', 'LAST', 'ROUND', 'RANDOM', 'CONSISTENT_HASH', 'LEAST_FREQUENTLY_USED', 'LEAST_RECENTLY_USED', 'FAILOVER',
-  'BUSYOVER', 'SHARDING_BROADCAST',
+  'FIRST',
+  'LAST',
+  'ROUND',
+  'RANDOM',
+  'CONSISTENT_HASH',
+  'LEAST_FREQUENTLY_USED',
+  'LEAST_RECENTLY_USED',
+  'FAILOVER',
+  'BUSYOVER',
+  'SHARDING_BROADCAST',
 ] as const
 export const BLOCKS = ['SERIAL_EXECUTION', 'DISCARD_LATER', 'COVER_EARLY'] as const
 
@@ -233,15 +253,13 @@ export interface JobChange {
 }
 
 export type RunState =
-  | 'waiting' | 'claimed' | 'cancelling' | 'unknown' | 'running'
-  | 'succeeded' | 'failed' | 'timed_out' | 'lost' | 'cancelled'
+  'waiting' | 'claimed' | 'cancelling' | 'unknown' | 'running' | 'succeeded' | 'failed' | 'timed_out' | 'lost' | 'cancelled'
 
 export type Origin =
-  | { kind: 'schedule' } | { kind: 'misfire' } | { kind: 'manual' } | { kind: 'child'; of: number } | { kind: 'retry'; of: number }
+  { kind: 'schedule' } | { kind: 'misfire' } | { kind: 'manual' } | { kind: 'child'; of: number } | { kind: 'retry'; of: number }
 
 export type MomentKind =
-  | 'scheduled' | 'claimed' | 'routed' | 'sent' | 'accepted' | 'refused' | 'in_doubt' | 'taken_over' | 'ended' | 'recorded'
-  | 'retried'
+  'scheduled' | 'claimed' | 'routed' | 'sent' | 'accepted' | 'refused' | 'in_doubt' | 'taken_over' | 'ended' | 'recorded' | 'retried'
 
 export interface Moment {
   at: Instant | null

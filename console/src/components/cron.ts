@@ -13,7 +13,11 @@ export function names(dialect: CronDialect, expression: string): FieldName[] {
   return split(expression).length > 6 ? QUARTZ : QUARTZ.slice(0, 6)
 }
 
-export const split = (expression: string) => expression.trim().split(/\s+/).filter((part) => part !== '')
+export const split = (expression: string) =>
+  expression
+    .trim()
+    .split(/\s+/)
+    .filter((part) => part !== '')
 
 /** The expression with one field changed; fields that are missing before it become `*`. */
 export function withField(expression: string, index: number, value: string): string {
@@ -32,10 +36,21 @@ export function translated(expression: string, to: CronDialect): string {
     const [minute, hour, day, month, weekday] = parts as [string, string, string, string, string]
     return weekday === '*' ? `0 ${minute} ${hour} ${day} ${month} ?` : `0 ${minute} ${hour} ${day === '*' ? '?' : day} ${month} ${weekday}`
   }
-  if (to === 'unix' && parts.length === 6 && parts[0] === '0' && portable(parts[5])) return parts.slice(1).map((part) => (part === '?' ? '*' : part)).join(' ')
+  if (to === 'unix' && parts.length === 6 && parts[0] === '0' && portable(parts[5]))
+    return parts
+      .slice(1)
+      .map((part) => (part === '?' ? '*' : part))
+      .join(' ')
   return expression
 }
 
 export const PRESETS = {
-  minute: '0 * * * * ?', five: '0 0/5 * * * ?', hourly: '0 0 * * * ?', daily: '0 0 2 * * ?', weekdays: '0 0 9 ? * MON-FRI', monday: '0 0 8 ? * MON', first: '0 0 0 1 * ?', last: '0 0 0 L * ?',
+  minute: '0 * * * * ?',
+  five: '0 0/5 * * * ?',
+  hourly: '0 0 * * * ?',
+  daily: '0 0 2 * * ?',
+  weekdays: '0 0 9 ? * MON-FRI',
+  monday: '0 0 8 ? * MON',
+  first: '0 0 0 1 * ?',
+  last: '0 0 0 L * ?',
 } as const

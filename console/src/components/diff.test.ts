@@ -2,7 +2,11 @@ import { expect, test } from 'vitest'
 
 import { asLines, diff, folded, type Line } from './diff'
 
-const side = (lines: Line[], kind: 'added' | 'removed') => lines.filter((line) => line.kind === 'same' || line.kind === kind).map((line) => line.text).join('\n')
+const side = (lines: Line[], kind: 'added' | 'removed') =>
+  lines
+    .filter((line) => line.kind === 'same' || line.kind === kind)
+    .map((line) => line.text)
+    .join('\n')
 
 test('both texts can be read from their difference', () => {
   const texts = ['', 'a', 'a\nb', 'b\na\nc', 'x\ny\nz', 'a\nb\nc\nd\ne', 'a\nc\nd\nf\ne', '\n\n']

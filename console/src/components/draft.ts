@@ -5,15 +5,34 @@ import { bodyOf } from '../api/jobs'
 
 export function emptyDraft(app: string): JobBody {
   return {
-    app, name: '', schedule: { kind: 'cron', expression: '0 0/5 * * * ?', dialect: 'quartz' }, handler: '', param: '', misfire: { kind: 'skip' }, overlap: 'allow', retry: { count: 0, backoff: { kind: 'fixed', delay_ms: 0 } },
-    delivery: 'probe', route: 'FIRST', block: 'SERIAL_EXECUTION', children: [], children_mode: 'once', alert: false, alert_to: [], author: '', tags: [],
+    app,
+    name: '',
+    schedule: { kind: 'cron', expression: '0 0/5 * * * ?', dialect: 'quartz' },
+    handler: '',
+    param: '',
+    misfire: { kind: 'skip' },
+    overlap: 'allow',
+    retry: { count: 0, backoff: { kind: 'fixed', delay_ms: 0 } },
+    delivery: 'probe',
+    route: 'FIRST',
+    block: 'SERIAL_EXECUTION',
+    children: [],
+    children_mode: 'once',
+    alert: false,
+    alert_to: [],
+    author: '',
+    tags: [],
   }
 }
 
 export const draftOf = (job: JobView): JobBody => ({ ...emptyDraft(job.app), ...bodyOf(job) })
 
 /** Words separated with commas, of either width. */
-export const words = (text: string) => text.split(/[,，]/).map((word) => word.trim()).filter((word) => word !== '')
+export const words = (text: string) =>
+  text
+    .split(/[,，]/)
+    .map((word) => word.trim())
+    .filter((word) => word !== '')
 
 /** The value of a `datetime-local` input for an instant, on the browser's clocks, and back. */
 export function toLocalInput(at: string | undefined): string {

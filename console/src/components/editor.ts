@@ -29,7 +29,9 @@ const look = EditorView.theme({
   '.cm-gutters': { backgroundColor: 'var(--surface)', color: 'var(--ink-3)', border: 'none', paddingLeft: '6px' },
   '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'var(--hover)' },
   '.cm-cursor': { borderLeftColor: 'var(--accent)', borderLeftWidth: '2px' },
-  '&.cm-focused .cm-selectionBackground, .cm-selectionBackground': { background: 'color-mix(in srgb, var(--accent) 26%, transparent) !important' },
+  '&.cm-focused .cm-selectionBackground, .cm-selectionBackground': {
+    background: 'color-mix(in srgb, var(--accent) 26%, transparent) !important',
+  },
   '.cm-panels': { backgroundColor: 'var(--raised)', color: 'var(--ink)' },
   '.cm-selectionMatch': { backgroundColor: 'var(--warn-soft)' },
 })
@@ -50,7 +52,14 @@ export interface Editor {
 }
 
 /** Puts an editor into a place. */
-export function openEditor(place: HTMLElement, source: string, language: ScriptLanguage, label: string, readOnly: boolean, onchange: (source: string) => void): Editor {
+export function openEditor(
+  place: HTMLElement,
+  source: string,
+  language: ScriptLanguage,
+  label: string,
+  readOnly: boolean,
+  onchange: (source: string) => void,
+): Editor {
   const root = place.shadowRoot ?? place.attachShadow({ mode: 'open' })
   const rules = new Compartment()
   const view = new EditorView({
@@ -59,9 +68,21 @@ export function openEditor(place: HTMLElement, source: string, language: ScriptL
     state: EditorState.create({
       doc: source,
       extensions: [
-        lineNumbers(), highlightActiveLine(), highlightActiveLineGutter(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightSelectionMatches(), indentUnit.of('    '),
-        keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, indentWithTab]), syntaxHighlighting(colors), look, rules.of([]),
-        EditorView.contentAttributes.of({ 'aria-label': label }), EditorState.readOnly.of(readOnly),
+        lineNumbers(),
+        highlightActiveLine(),
+        highlightActiveLineGutter(),
+        history(),
+        drawSelection(),
+        indentOnInput(),
+        bracketMatching(),
+        highlightSelectionMatches(),
+        indentUnit.of('    '),
+        keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, indentWithTab]),
+        syntaxHighlighting(colors),
+        look,
+        rules.of([]),
+        EditorView.contentAttributes.of({ 'aria-label': label }),
+        EditorState.readOnly.of(readOnly),
         EditorView.updateListener.of((update) => update.docChanged && onchange(update.state.doc.toString())),
       ],
     }),

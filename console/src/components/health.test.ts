@@ -3,7 +3,8 @@ import { expect, test } from 'vitest'
 import type { RunState, RunView } from '../api/wire'
 import { health } from './health'
 
-const runs = (...states: RunState[]) => states.map((state, index) => ({ id: index, state, took_ms: 100 * (index + 1), ended_at: `2026-06-21T08:00:0${index}.000Z` }) as RunView)
+const runs = (...states: RunState[]) =>
+  states.map((state, index) => ({ id: index, state, took_ms: 100 * (index + 1), ended_at: `2026-06-21T08:00:0${index}.000Z` }) as RunView)
 
 test('a job whose newest run failed is failing, whatever was before', () => {
   const found = health(runs('running', 'failed', 'lost', 'succeeded', 'succeeded'))

@@ -16,6 +16,7 @@ export function withoutZone(words: string, zone: string | undefined): string {
   return words
 }
 
-export const inReadersWords = (job: JobView) => withoutZone(text.language === 'zh' ? job.schedule_chinese : job.schedule_english, session.me?.zone)
+export const inReadersWords = (job: JobView) =>
+  withoutZone(text.language === 'zh' ? job.schedule_chinese : job.schedule_english, session.me?.zone)
 /** For where the zone stands beside the words. */
 export const previewWords = (preview: Preview) => withoutZone(text.language === 'zh' ? preview.chinese : preview.english, preview.zone)

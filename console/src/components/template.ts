@@ -9,7 +9,8 @@ const TEMPLATES: Record<ScriptLanguage, string> = {
   node: 'const [param, index, total] = process.argv.slice(2)\n\nconsole.log(`hello from shard ${index} of ${total}, with parameter: ${param}`)\n',
   php: '<?php\n\necho "hello from shard $argv[2] of $argv[3], with parameter: $argv[1]\\n";\n',
   powershell: 'param($Param, $Index, $Total)\n\nWrite-Output "hello from shard $Index of $Total, with parameter: $Param"\n',
-  groovy: 'import com.xxl.job.core.context.XxlJobHelper\nimport com.xxl.job.core.handler.IJobHandler\n\nclass Hello extends IJobHandler {\n  void execute() {\n    XxlJobHelper.log("hello")\n  }\n}\n',
+  groovy:
+    'import com.xxl.job.core.context.XxlJobHelper\nimport com.xxl.job.core.handler.IJobHandler\n\nclass Hello extends IJobHandler {\n  void execute() {\n    XxlJobHelper.log("hello")\n  }\n}\n',
 }
 
 export const templateOf = (language: ScriptLanguage) => TEMPLATES[language]

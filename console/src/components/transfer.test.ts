@@ -4,9 +4,27 @@ import type { JobView } from '../api/wire'
 import { exported, parsed } from './transfer'
 
 const job = {
-  id: 7, key: 'orders/sync', app: 'orders', name: 'Sync <b>', schedule: { kind: 'cron', expression: '0 * * * * ?' }, misfire: { kind: 'skip' }, overlap: 'allow', retry: { count: 0, backoff: { kind: 'fixed', delay_ms: 0 } },
-  delivery: 'probe', route: 'FIRST', block: 'SERIAL_EXECUTION', children_mode: 'once', alert: false, schedule_english: 'every minute', schedule_chinese: '每分钟', next_fire_at: null, last_fire_at: null, created_at: null,
-  updated_at: null, revision: 3, rights: ['view'],
+  id: 7,
+  key: 'orders/sync',
+  app: 'orders',
+  name: 'Sync <b>',
+  schedule: { kind: 'cron', expression: '0 * * * * ?' },
+  misfire: { kind: 'skip' },
+  overlap: 'allow',
+  retry: { count: 0, backoff: { kind: 'fixed', delay_ms: 0 } },
+  delivery: 'probe',
+  route: 'FIRST',
+  block: 'SERIAL_EXECUTION',
+  children_mode: 'once',
+  alert: false,
+  schedule_english: 'every minute',
+  schedule_chinese: '每分钟',
+  next_fire_at: null,
+  last_fire_at: null,
+  created_at: null,
+  updated_at: null,
+  revision: 3,
+  rights: ['view'],
 } as JobView
 
 test('what was exported can be imported, without what only the centre knows', () => {
@@ -18,5 +36,14 @@ test('what was exported can be imported, without what only the centre knows', ()
 })
 
 test('another file is not taken for one of jobs', () => {
-  for (const text of ['', 'x', '{}', '[]', '{"kind":"tickwright/jobs"}', '{"kind":"tickwright/jobs","jobs":[{}]}', '{"kind":"other","jobs":[]}']) expect(parsed(text), text).toBeUndefined()
+  for (const text of [
+    '',
+    'x',
+    '{}',
+    '[]',
+    '{"kind":"tickwright/jobs"}',
+    '{"kind":"tickwright/jobs","jobs":[{}]}',
+    '{"kind":"other","jobs":[]}',
+  ])
+    expect(parsed(text), text).toBeUndefined()
 })

@@ -12,7 +12,12 @@ const FONT = '11px "Inter Variable", system-ui, sans-serif'
 
 export function axis(values?: (value: number) => string): uPlot.Axis {
   return {
-    stroke: color('ink-3'), font: FONT, grid: { stroke: color('line'), width: 1 }, ticks: { show: false }, gap: 6, size: values ? 52 : 28,
+    stroke: color('ink-3'),
+    font: FONT,
+    grid: { stroke: color('line'), width: 1 },
+    ticks: { show: false },
+    gap: 6,
+    size: values ? 52 : 28,
     values: values && ((_, splits) => splits.map((split) => values(split))),
   }
 }
@@ -23,8 +28,10 @@ const MINUTE_S = 60
 /** The axis of time, on the reader's clocks. */
 export function timeAxis(): uPlot.Axis {
   return {
-    ...axis(), space: 64,
-    values: (_, splits, __, ___, step) => splits.map((at) => (step >= DAY_S ? dayMonth(at * 1_000) : step >= MINUTE_S ? hourMinute(at * 1_000) : timeOfDay(at * 1_000))),
+    ...axis(),
+    space: 64,
+    values: (_, splits, __, ___, step) =>
+      splits.map((at) => (step >= DAY_S ? dayMonth(at * 1_000) : step >= MINUTE_S ? hourMinute(at * 1_000) : timeOfDay(at * 1_000))),
   }
 }
 

@@ -46,12 +46,15 @@ function formatter(zone: string, options: Intl.DateTimeFormatOptions): Intl.Date
 
 const millis = (at: string | number) => (typeof at === 'number' ? at : Date.parse(at))
 
-export const date = (at: string | number, zone = clock.zone) => formatter(zone, { day: 'numeric', month: 'short', year: 'numeric' }).format(millis(at))
+export const date = (at: string | number, zone = clock.zone) =>
+  formatter(zone, { day: 'numeric', month: 'short', year: 'numeric' }).format(millis(at))
 export const weekday = (at: string | number, zone = clock.zone) => formatter(zone, { weekday: 'short' }).format(millis(at))
 export const dayMonth = (at: string | number, zone = clock.zone) => formatter(zone, { day: 'numeric', month: 'short' }).format(millis(at))
 export const monthYear = (at: string | number, zone = clock.zone) => formatter(zone, { month: 'long', year: 'numeric' }).format(millis(at))
-export const timeOfDay = (at: string | number, zone = clock.zone) => formatter(zone, { hour: '2-digit', minute: '2-digit', second: '2-digit' }).format(millis(at))
-export const hourMinute = (at: string | number, zone = clock.zone) => formatter(zone, { hour: '2-digit', minute: '2-digit' }).format(millis(at))
+export const timeOfDay = (at: string | number, zone = clock.zone) =>
+  formatter(zone, { hour: '2-digit', minute: '2-digit', second: '2-digit' }).format(millis(at))
+export const hourMinute = (at: string | number, zone = clock.zone) =>
+  formatter(zone, { hour: '2-digit', minute: '2-digit' }).format(millis(at))
 export const precise = (at: string | number, zone = clock.zone) =>
   formatter(zone, { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 }).format(millis(at))
 export const full = (at: string | number, zone = clock.zone) =>
@@ -64,11 +67,20 @@ export function short(at: string | number, zone = clock.zone): string {
 
 /** Year, month (from 1) and day on the clocks of a zone. */
 export function civil(at: string | number, zone: string): [number, number, number] {
-  const parts = Object.fromEntries(formatter(zone, { year: 'numeric', month: 'numeric', day: 'numeric', calendar: 'iso8601', numberingSystem: 'latn' }).formatToParts(millis(at)).map((part) => [part.type, part.value]))
+  const parts = Object.fromEntries(
+    formatter(zone, { year: 'numeric', month: 'numeric', day: 'numeric', calendar: 'iso8601', numberingSystem: 'latn' })
+      .formatToParts(millis(at))
+      .map((part) => [part.type, part.value]),
+  )
   return [parseInt(parts.year ?? '0'), parseInt(parts.month ?? '0'), parseInt(parts.day ?? '0')]
 }
 
-const STEPS: [number, 'd' | 'h' | 'min' | 's'][] = [[86_400_000, 'd'], [3_600_000, 'h'], [60_000, 'min'], [1_000, 's']]
+const STEPS: [number, 'd' | 'h' | 'min' | 's'][] = [
+  [86_400_000, 'd'],
+  [3_600_000, 'h'],
+  [60_000, 'min'],
+  [1_000, 's'],
+]
 const UNITS = { en: { d: ' d', h: ' h', min: ' min', s: ' s', ms: ' ms' }, zh: { d: ' 天', h: ' 小时', min: ' 分', s: ' 秒', ms: ' 毫秒' } }
 
 /** A duration in at most two units: `340 ms`, `2.4 s`, `3 min 20 s`, `5 d 4 h`. */
