@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use engine::{AppId, JobId};
 
-use super::job_rows::{JobFilter, JobRow, conditions, rows_of};
+use super::job_rows::{JobFilter, JobRow, conditions, rows_of, source};
 use super::page::{Page, limit_of};
 use crate::session::{Lock, Reader, Session, SessionError, Value};
 use crate::sql_store::Tables;
@@ -89,7 +89,8 @@ pub async fn job_list(
         _ => format!("{key} {way}, j.id {way}"),
     };
     let sql = format!(
-        "SELECT j.id, {key} FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id {} ORDER BY {order_by} LIMIT ?",
+        "SELECT j.id, {key} FROM {} {} ORDER BY {order_by} LIMIT ?",
+        source(filter),
         conditions.sql()
     );
     let mut marks = Vec::new();
@@ -164,7 +165,8 @@ pub async fn job_count(
     let conditions = conditions(tables, filter);
     let sql = format!(
         "SELECT COUNT(*), SUM(CASE WHEN j.trigger_status <> 0 THEN 1 ELSE 0 END) \
-         FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id {}",
+         FROM {} {}",
+        source(filter),
         conditions.sql()
     );
     let rows = s.query(&sql, &conditions.params([]), Lock::None).await?;

@@ -42,6 +42,11 @@ pub trait Object: Sized + Send + 'static {
 
     /// What the audit calls it.
     fn name(&self) -> String;
+
+    /// What is answered where there is none, or none for the caller.
+    fn missing() -> Refused {
+        problem::new(ProblemCode::NotFound, format!("there is no such {}", Self::KIND))
+    }
 }
 
 /// Whose something is.
@@ -62,7 +67,7 @@ pub async fn admit<O: Object>(call: &Call, needs: Needs) -> Result<Authorised<O>
     if needs == Needs::Admin && !call.who.principal.is_admin() {
         return Err(problem::new(ProblemCode::NotAllowed, "only administrators may do this"));
     }
-    let object = O::find(call).await?.ok_or_else(|| not_found(O::KIND))?;
+    let object = O::find(call).await?.ok_or_else(O::missing)?;
     allow(call, &object, needs)?;
     Ok(Authorised(object))
 }
@@ -73,14 +78,14 @@ fn allow<O: Object>(call: &Call, object: &O, needs: Needs) -> Result<(), Refused
         (Needs::Right(right), Owner::App(app)) => {
             let rights = who.principal.rights(app);
             match () {
-                () if !rights.contains(Rights::VIEW) => Err(not_found(O::KIND)),
+                () if !rights.contains(Rights::VIEW) => Err(O::missing()),
                 () if !rights.contains(right) => Err(lacks(needs)),
                 () => Ok(()),
             }
         }
         (Needs::Own, Owner::User(user)) => {
             let is_own = who.user.as_ref().is_some_and(|own| own.id == user);
-            if is_own || who.principal.is_admin() { Ok(()) } else { Err(not_found(O::KIND)) }
+            if is_own || who.principal.is_admin() { Ok(()) } else { Err(O::missing()) }
         }
         // Where no app or person stands behind an object, there is nothing to have rights in.
         _ => Ok(()),
@@ -90,19 +95,14 @@ fn allow<O: Object>(call: &Call, object: &O, needs: Needs) -> Result<(), Refused
 /// An app that a body names, where the caller may do this.
 pub async fn admit_app(call: &Call, name: &str, needs: Needs) -> Result<Authorised<App>, Refused> {
     let found = call.inside.database.app_by_name(name).await?;
-    let seen = found.filter(|app| call.who.principal.may(Rights::VIEW, app.id));
-    let app = seen.ok_or_else(|| problem::field("app", "there is no such app"))?;
+    let app = AppInBody(found.ok_or_else(AppInBody::missing)?);
     allow(call, &app, needs)?;
-    Ok(Authorised(app))
+    Ok(Authorised(app.0))
 }
 
 fn lacks(needs: Needs) -> Refused {
     let why = format!("this needs the right to {} in this app", needs.word());
     problem::new(ProblemCode::NotAllowed, why)
-}
-
-fn not_found(kind: &str) -> Refused {
-    problem::new(ProblemCode::NotFound, format!("there is no such {kind}"))
 }
 
 // ── Objects ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -166,6 +166,35 @@ impl Object for App {
 
     fn name(&self) -> String {
         format!("app:{}", self.spec.name)
+    }
+}
+
+/// The app that the field `app` of the body names.
+pub struct AppInBody(pub App);
+
+impl Object for AppInBody {
+    const KIND: &'static str = "app in body";
+
+    async fn find(call: &Call) -> Result<Option<AppInBody>, Refused> {
+        /// All else is the handler's to read, strictly.
+        #[derive(serde::Deserialize)]
+        struct Body {
+            app: String,
+        }
+        let Body { app } = call.json()?;
+        Ok(call.inside.database.app_by_name(&app).await?.map(AppInBody))
+    }
+
+    fn owner(&self) -> Owner {
+        self.0.owner()
+    }
+
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn missing() -> Refused {
+        problem::field("app", "there is no such app")
     }
 }
 

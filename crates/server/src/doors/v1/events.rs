@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
+use axum::http::{HeaderName, HeaderValue};
 use protocol::v1::{Event, ProblemCode};
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -103,7 +104,9 @@ where
         let text = receiver.recv().await?;
         Some((Ok::<_, Infallible>(text), receiver))
     });
-    Ok(Reply::typed("text/event-stream", Body::from_stream(written)))
+    let reply = Reply::typed("text/event-stream", Body::from_stream(written));
+    // Proxies would wait for more before they pass anything on.
+    Ok(reply.header(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")))
 }
 
 /// Keeps the connection from looking dead, and ends the stream with the session.

@@ -1,14 +1,16 @@
 //! `/v1/jobs`: jobs, from their definitions to what became of their instants.
 
 use axum::http::StatusCode;
-use engine::{Job, JobId};
+use engine::{AppId, Job, JobId};
 use protocol::v1::{
     Bulk, BulkAction, BulkResult, IDEMPOTENCY_KEY, JobBody, JobChange, JobView, Miss, MissReason, Page,
     Problem, ProblemCode, ScriptBody, ScriptVersion, Trigger, Triggered,
 };
 use store::{AuditFilter, AuditRecord, JobFilter, JobKey, JobMark, JobOrder, JobRow, Rights};
 
-use super::authorise::{Authorised, BY_NUMBER, Nothing, Place, Seen, admit_app, find_job, job_name};
+use super::authorise::{
+    AppInBody, Authorised, BY_NUMBER, Nothing, Place, Seen, admit_app, find_job, job_name,
+};
 use super::call::{Call, instant, page};
 use super::job_words::{Reading, Showing, check_key, language, language_word};
 use super::problem::{self, Refused};
@@ -137,9 +139,9 @@ pub async fn changes(call: Call, job: Authorised<Job>) -> Result<Reply, Refused>
 
 // ── Changing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-pub async fn create(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
+pub async fn create(call: Call, app: Authorised<AppInBody>) -> Result<Reply, Refused> {
     let body: JobBody = call.json()?;
-    add(&call, &body, None).await
+    add(&call, &body, app.0.id, None).await
 }
 
 pub async fn put(call: Call, place: Authorised<Place<Job>>) -> Result<Reply, Refused> {
@@ -149,26 +151,28 @@ pub async fn put(call: Call, place: Authorised<Place<Job>>) -> Result<Reply, Ref
         Place::Free(_) if wanted.is_some() => Err(outdated("there is no such job any more")),
         Place::Free(key) => {
             check_key(&key).map_err(|wrong| problem::fields(vec![wrong]))?;
-            add(&call, &body, Some(key)).await
+            let app = admit_app(&call, &body.app, EDIT).await?;
+            add(&call, &body, app.id, Some(key)).await
         }
         Place::Taken(job) => {
             let is_current = wanted.is_none_or(|tag| tag == "*" || tag == job.revision.to_string());
             if !is_current {
-                return Err(outdated("somebody has changed the job since; read it again"));
+                return Err(outdated(OVERTAKEN));
             }
             edit(&call, &body, job).await
         }
     }
 }
 
+const OVERTAKEN: &str = "somebody has changed the job since; read it again";
+
 fn outdated(why: &str) -> Refused {
     problem::new(ProblemCode::Outdated, why)
 }
 
-async fn add(call: &Call, body: &JobBody, key: Option<String>) -> Result<Reply, Refused> {
-    let app = admit_app(call, &body.app, EDIT).await?;
+async fn add(call: &Call, body: &JobBody, app: AppId, key: Option<String>) -> Result<Reply, Refused> {
     let children = children(call, body).await?;
-    let spec = reading(call, None).spec(body, app.id, children).map_err(problem::fields)?;
+    let spec = reading(call, None).spec(body, app, children).map_err(problem::fields)?;
     let spec = engine::JobSpec { key, ..spec };
     let id = call.jobs().create(&spec, body.enabled == Some(true)).await?;
     call.inside.database.set_job_tags(id, &body.tags).await?;
@@ -195,8 +199,12 @@ async fn edit(call: &Call, body: &JobBody, job: Job) -> Result<Reply, Refused> {
     // Saving a script has raised the revision.
     let job = call.inside.database.job(job.id).await?.ok_or_else(gone)?;
     let spec = engine::JobSpec { script: job.spec.script.clone(), ..spec };
-    if spec != job.spec {
-        jobs.edit(&job, spec).await?;
+    if spec != job.spec
+        && let Err(fault) = jobs.edit(&job, spec).await
+    {
+        let now = call.inside.database.job(job.id).await?;
+        let was_faster = now.is_none_or(|now| now.revision != job.revision);
+        return Err(if was_faster { outdated(OVERTAKEN) } else { fault.into() });
     }
     call.inside.database.set_job_tags(job.id, &body.tags).await?;
     if body.enabled == Some(true) && !job.enabled {

@@ -110,7 +110,7 @@ async fn serve(
     };
     // Bodies cannot be shared, so what is to be kept is written before anything is waited for.
     let entries = Record { principal: name, origin, route: &route, served: &served }.entries();
-    match known {
+    match known || served.result.is_ok() {
         true => inside.audit.record_all(&entries).await,
         // Of strangers only so much is kept.
         false => {

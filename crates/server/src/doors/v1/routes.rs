@@ -66,7 +66,7 @@ pub fn table() -> Vec<Route> {
 
         // Jobs.
         route(Get, "/v1/jobs", Api, VIEW, jobs::list).says("Jobs, without the sources of scripts").asks(&[APP, ("enabled", "Started, or stopped"), ("text", "With this in name, handler, author or key"), ("tag", "With this tag"), ("handler", "With this in the handler's name"), ("author", "With this in the author's name"), ("sort", "id, name or next_fire_at, after a minus the other way round; -id if left out"), AFTER, LIMIT]).gives::<Page<JobView>>(200),
-        route(Post, "/v1/jobs", Api, NOTHING, jobs::create).noted_as("job.create").says("Adds a job without a key, to an app that one may edit").takes::<JobBody>().gives::<JobView>(201).large(),
+        route(Post, "/v1/jobs", Api, EDIT, jobs::create).noted_as("job.create").says("Adds a job without a key").takes::<JobBody>().gives::<JobView>(201).large(),
         route(Post, "/v1/jobs/bulk", Api, NOTHING, jobs::bulk).noted_as("job.bulk").says("Does the same with many jobs, each with the right it needs").takes::<Bulk>().gives::<Vec<BulkResult>>(200),
         route(Get, "/v1/jobs/{job}", Api, VIEW, jobs::show).says("One job").gives::<JobView>(200),
         route(Put, "/v1/jobs/{job}", Api, EDIT, jobs::put).noted_as("job.put").says("Makes a job be so; 201 if the key is new. If-Match names the revision").takes::<JobBody>().gives::<JobView>(200).large(),
@@ -84,7 +84,7 @@ pub fn table() -> Vec<Route> {
 
         // Runs.
         route(Get, "/v1/runs", Api, VIEW, runs::list).says("Runs, newest first").asks(&[APP, JOB, ("state", "running, succeeded or failed"), FROM, UNTIL, AFTER, LIMIT]).gives::<Page<RunView>>(200),
-        route(Post, "/v1/runs/clear", Api, NOTHING, runs::clear).noted_as("run.clear").says("Deletes runs that are over, of an app that one may edit").takes::<Clear>().gives::<Cleared>(200),
+        route(Post, "/v1/runs/clear", Api, EDIT, runs::clear).noted_as("run.clear").says("Deletes runs that are over").takes::<Clear>().gives::<Cleared>(200),
         route(Get, "/v1/runs/{run}", Api, VIEW, runs::show).says("One run, with what happened to it").gives::<RunView>(200),
         route(Get, "/v1/runs/{run}/log", Api, VIEW, runs::log).says("Lines of its log").asks(&[LINE]).gives::<LogPage>(200),
         route(Get, "/v1/runs/{run}/log/live", Api, VIEW, runs::live).says("Its log as it is written, as server-sent events").asks(&[LINE]).gives::<LogPage>(200),

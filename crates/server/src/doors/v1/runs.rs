@@ -9,11 +9,10 @@ use protocol::v1::{Clear, Cleared, LogPage, Origin, Page, Problem, ProblemCode, 
 use store::{Clearing, JobName, Keep, OpenRun, Rights, RunFilter, RunRow, RunStatus};
 use timer::Timestamp;
 
-use super::authorise::{Authorised, Nothing, Seen, admit_app, find_job};
+use super::authorise::{AppInBody, Authorised, Seen, find_job};
 use super::call::{Call, instant};
 use super::problem::{self, Refused};
 use super::reply::Reply;
-use super::route::Needs;
 use super::{events, jobs, timeline};
 use crate::centre::Inside;
 use crate::runs::{Flight, log};
@@ -252,18 +251,17 @@ pub async fn again(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused
     jobs::run_now(&call, &job, Some(run.param.clone()), None).await
 }
 
-pub async fn clear(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
-    let body: Clear = call.json()?;
-    let app = admit_app(&call, &body.app, Needs::Right(Rights::EDIT)).await?;
+pub async fn clear(call: Call, app: Authorised<AppInBody>) -> Result<Reply, Refused> {
+    let (body, app): (Clear, AppId) = (call.json()?, app.0.id);
     let job = match &body.job {
         None => None,
         Some(name) => {
-            let found = find_job(&call, name).await?.filter(|job| job.spec.app == app.id);
+            let found = find_job(&call, name).await?.filter(|job| job.spec.app == app);
             Some(found.ok_or_else(|| problem::field("job", "there is no such job in this app"))?.id)
         }
     };
     let keep = Keep::Since(Timestamp::from_millis(body.before.millis()));
-    let clearing = Clearing { apps: Some(vec![app.id]), job, keep };
+    let clearing = Clearing { apps: Some(vec![app]), job, keep };
     let mut cleared = Cleared { deleted: 0, more: true };
     for _ in 0..CLEAR_ROUNDS {
         let deleted = call.inside.database.clear_runs(&clearing, CLEAR_AT_ONCE).await?;
@@ -275,7 +273,7 @@ pub async fn clear(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused>
     }
     call.inside.hints.runs();
     let after = serde_json::json!({ "before": body.before, "job": body.job, "deleted": cleared.deleted });
-    Ok(Reply::json(&cleared).about(format!("app:{}", body.app)).changed(None, Some(after)))
+    Ok(Reply::json(&cleared).changed(None, Some(after)))
 }
 
 /// Runs deleted in one transaction,
