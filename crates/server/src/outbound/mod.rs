@@ -126,8 +126,13 @@ impl Outbound {
         let from_line_num = i32::try_from(from_line).unwrap_or(i32::MAX);
         let request = LogRequest { log_date_time: triggered_at_ms, log_id: run, from_line_num };
         let answer = self.aside(to, Ask::Log(request)).await?;
-        let nothing = || LogPage { from_line_num, ..LogPage::default() };
-        Ok(answer.payload_as().unwrap_or_else(nothing))
+        let mut page: LogPage = answer.payload_as().unwrap_or_default();
+        // Where there is nothing new, some clients count on all the same: who follows them passes over a line, and never
+        // sees the end.
+        if page.log_content.is_empty() {
+            (page.from_line_num, page.to_line_num) = (from_line_num, from_line_num.saturating_sub(1));
+        }
+        Ok(page)
     }
 
     /// Whether an address may be called, before it is saved. It is asked again at every connect.
