@@ -19,6 +19,7 @@ use crate::complete::Reports;
 use crate::membership::{Beat, Membership, Skew};
 use crate::note::Notes;
 use crate::outbox::Outbox;
+use crate::pace::Pace;
 use crate::policy::Router;
 use crate::ports::{Alarms, Dispatch, Move, Observer, Store, StoreError, To};
 use crate::run::Node;
@@ -89,6 +90,7 @@ pub(crate) struct Inner {
     outbox: Mutex<Outbox>,
     pub(crate) notes: Notes,
     pub(crate) reports: Reports,
+    pub(crate) paces: Paces,
     /// A claim may bring something.
     pub(crate) claim_now: Notify,
     /// The outbox or the lease changed.
@@ -100,6 +102,13 @@ pub(crate) struct Inner {
     /// A run is in doubt.
     pub(crate) watch_now: Notify,
     stopping: AtomicBool,
+}
+
+/// How much is written at a time, of each kind.
+pub(crate) struct Paces {
+    pub(crate) claims: Pace,
+    pub(crate) notes: Pace,
+    pub(crate) endings: Pace,
 }
 
 impl Engine {
@@ -120,6 +129,7 @@ impl Engine {
                 outbox: Mutex::new(Outbox::new(now)),
                 notes: Notes::default(),
                 reports: Reports::new(),
+                paces: Paces { claims: Pace::new(), notes: Pace::new(), endings: Pace::new() },
                 claim_now: Notify::new(),
                 send_now: Notify::new(),
                 rescue_now: Notify::new(),
