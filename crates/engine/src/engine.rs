@@ -101,6 +101,8 @@ pub(crate) struct Inner {
     pub(crate) beat_now: Notify,
     /// A run is in doubt.
     pub(crate) watch_now: Notify,
+    /// A node that was asking about runs is gone.
+    pub(crate) asker_gone: AtomicBool,
     stopping: AtomicBool,
 }
 
@@ -135,6 +137,7 @@ impl Engine {
                 rescue_now: Notify::new(),
                 beat_now: Notify::new(),
                 watch_now: Notify::new(),
+                asker_gone: AtomicBool::new(false),
                 stopping: AtomicBool::new(false),
             }),
         }
@@ -232,6 +235,8 @@ impl Engine {
                     let life = Membership::new(joined.node, LEASE, &beat);
                     *self.outbox() = Outbox::new(life.now(beat.received));
                     *self.life() = Some(life);
+                    // An earlier life of the same name is over now, if there was one.
+                    self.look_early();
                     return;
                 }
                 Err(error) => {
@@ -364,6 +369,12 @@ impl Engine {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.inner.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Has somebody look soon at what a node that is gone may have been asking about.
+    pub(crate) fn look_early(&self) {
+        self.inner.asker_gone.store(true, Ordering::Relaxed);
+        self.inner.watch_now.notify_one();
     }
 
     /// Whether this deliberate bug is switched on. Never, outside the tests that show they are found.
