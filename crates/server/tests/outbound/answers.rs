@@ -35,6 +35,7 @@ async fn a_run_is_accepted_refused_or_unknown_by_its_answer() {
         .await;
 
     unknown("HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\n\r\n", "a gateway answered HTTP 504").await;
+    unknown(&reply(r#"{"code":200,"msg":"#), "not of this protocol").await;
     unknown("SSH-2.0-OpenSSH_9.2\r\n", "not HTTP").await;
     unknown("HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\n\r\n", "more than 65536 bytes").await;
     unknown(&format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(100_000)), "more than 65536 bytes").await;
