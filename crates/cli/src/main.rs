@@ -2,6 +2,7 @@
 
 mod agent;
 mod cron;
+mod routes;
 mod secret;
 mod serve;
 
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
         Command::Serve(options) => serve::run(*options),
         Command::Agent(options) => agent::run(*options),
         Command::Cron(command) => cron::run(command),
+        Command::Routes => routes::run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -46,4 +48,6 @@ enum Command {
     /// Questions about cron expressions.
     #[command(subcommand)]
     Cron(cron::Command),
+    /// Lists the paths of the API, with the credentials and the right each needs.
+    Routes,
 }

@@ -21,7 +21,7 @@ use crate::note::Notes;
 use crate::outbox::Outbox;
 use crate::pace::Pace;
 use crate::policy::Router;
-use crate::ports::{Alarms, Dispatch, Move, Observer, Store, StoreError, To};
+use crate::ports::{Alarms, Dispatch, Move, Observer, Peer, Store, StoreError, To};
 use crate::run::Node;
 use crate::sabotage::{Bugs, Sabotage};
 
@@ -58,8 +58,12 @@ pub struct Options {
     pub drain: Duration,
     /// How long runs and their logs are kept.
     pub keep_runs: Duration,
+    /// How many runs and logs are kept, about; as many as there are, if nothing is said.
+    pub keep_runs_max: Option<u64>,
     /// How long the history of fires that were not sent is kept.
     pub keep_history: Duration,
+    /// People are told of a run that begins more than this after its instant, if its job says so.
+    pub late_after: Option<Duration>,
     /// Deliberate bugs, to show that the tests find them.
     pub bugs: Bugs,
 }
@@ -70,7 +74,9 @@ impl Default for Options {
         Options {
             drain: Duration::from_secs(4),
             keep_runs: 30 * DAY,
+            keep_runs_max: None,
             keep_history: 30 * DAY,
+            late_after: None,
             bugs: Bugs::default(),
         }
     }
@@ -202,6 +208,11 @@ impl Engine {
         }
     }
 
+    /// All nodes that were not declared over when this one last beat, itself too.
+    pub fn peers(&self) -> Vec<Peer> {
+        self.life().as_ref().map(|life| life.peers.clone()).unwrap_or_default()
+    }
+
     /// One life: joins, runs the loops, and returns when the others have declared it over.
     async fn live(&self) {
         self.join().await;
@@ -318,7 +329,12 @@ impl Engine {
             .outbox()
             .take_all_back()
             .into_iter()
-            .map(|run| Move { run: run.id, version: run.version, to: To::Waiting { due_at: run.due_at } })
+            .map(|run| Move {
+                run: run.id,
+                version: run.version,
+                to: To::Waiting { due_at: run.due_at },
+                trouble: None,
+            })
             .collect();
         moves.sort_by_key(|back| back.run);
         if !moves.is_empty()

@@ -9,6 +9,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::engine::{Engine, RETRY};
 use crate::ports::{CancelAnswer, Move, Moved, StoreError, To};
 use crate::run::{Order, RunId};
+use crate::trouble::Trouble;
 
 /// What is still to be written.
 #[derive(Default)]
@@ -22,6 +23,7 @@ struct Note {
     /// The version in which it was sent.
     version: i64,
     to: To,
+    trouble: Option<Trouble>,
     /// The sender waits for it: the run has not been sent yet.
     reply: Option<oneshot::Sender<Moved>>,
 }
@@ -58,14 +60,24 @@ impl Notes {
 impl Engine {
     /// Has it written soon.
     pub(crate) fn note(&self, order: &Order, to: To) {
-        self.inner.notes.push(Note { run: order.run.id, version: order.run.version, to, reply: None });
+        let trouble = self.late(order, &to);
+        let (run, version) = (order.run.id, order.run.version);
+        self.inner.notes.push(Note { run, version, to, trouble, reply: None });
     }
 
     /// Has it written, and waits until it is. `None` if this life ended meanwhile.
     pub(crate) async fn note_and_wait(&self, order: &Order, to: To) -> Option<Moved> {
         let (reply, written) = oneshot::channel();
-        self.inner.notes.push(Note { run: order.run.id, version: order.run.version, to, reply: Some(reply) });
+        let trouble = self.late(order, &to);
+        let (run, version) = (order.run.id, order.run.version);
+        self.inner.notes.push(Note { run, version, to, trouble, reply: Some(reply) });
         written.await.ok()
+    }
+
+    /// What is to be told of a run that begins too late.
+    fn late(&self, order: &Order, to: &To) -> Option<Trouble> {
+        let late_after = self.inner.options.late_after.filter(|_| matches!(to, To::Running { .. }))?;
+        Trouble::of_start(&order.job, &order.run, self.now(), late_after)
     }
 
     pub(crate) async fn note_loop(&self) {
@@ -76,7 +88,12 @@ impl Engine {
             let notes = self.inner.notes.take(self.inner.paces.notes.size());
             let moves: Vec<Move> = notes
                 .iter()
-                .map(|note| Move { run: note.run, version: note.version, to: note.to.clone() })
+                .map(|note| Move {
+                    run: note.run,
+                    version: note.version,
+                    to: note.to.clone(),
+                    trouble: note.trouble.clone(),
+                })
                 .collect();
             if moves.is_empty() {
                 continue;

@@ -66,7 +66,7 @@ impl Engine {
             let is_latest = latest.get(&left.run.job) == Some(&left.run.id);
             let (run, version) = (left.run.id, left.run.version);
             match fate(&left, unsent, is_latest, now) {
-                Fate::Move(to) => moves.push(Move { run, version, to }),
+                Fate::Move(to) => moves.push(Move { run, version, to, trouble: None }),
                 Fate::Answer(sent) => answers.push(CancelAnswer { run, version, sent }),
                 Fate::End(outcome) => self.conclude(Ending { run, outcome, version: Some(version) }).await,
             }

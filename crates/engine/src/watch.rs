@@ -61,7 +61,7 @@ impl Engine {
             .map(|watched| {
                 let run = &watched.run;
                 let to = stay(run, now + ASK_MAX, run.doubt_since);
-                Move { run: run.id, version: run.version, to }
+                Move { run: run.id, version: run.version, to, trouble: None }
             })
             .collect();
         let moved = self.inner.store.move_runs(&moves).await?;
@@ -78,7 +78,9 @@ impl Engine {
         let mut moves = Vec::new();
         for (run, judgement) in judged {
             match judgement {
-                Judgement::Move(to) => moves.push(Move { run: run.id, version: run.version, to }),
+                Judgement::Move(to) => {
+                    moves.push(Move { run: run.id, version: run.version, to, trouble: None })
+                }
                 Judgement::End(outcome) => {
                     tracing::warn!(run = %run.id, job = %run.job, ?outcome, "closing a run that did not report");
                     self.conclude(Ending { run: run.id, outcome, version: Some(run.version) }).await;

@@ -7,27 +7,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cron::{Schedule, Timestamp, Zone};
-use engine::{AppId, Engine, JobSpec, Parts, StoreError};
+use engine::{AppId, Engine, JobSpec, Observer, Outcome, Parts, RunId, StoreError};
 use store::{Addresses, AppSpec, Database, NewToken};
 use timer::{Clock, SystemClock};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::alerts::Alerts;
+use crate::audit::Audit;
 use crate::dispatch::HttpDispatch;
 use crate::executors::{self, Directory, Keeper, Tokens};
-use crate::jobs::Rate;
+use crate::hints::Hints;
+use crate::http::{Front, IdentityError, Proxies, Tls};
+use crate::jobs::{Rate, Rates};
+use crate::lateness::Lateness;
 use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
 use crate::people::{FirstAdmin, People};
+use crate::runs::{self, Ended, LogKeeper};
 use crate::settings::Settings;
 use crate::{doors, http};
 
 /// A scheduling centre that listens and is ready to run.
 pub struct Centre {
     inside: Arc<Inside>,
+    ended: mpsc::Receiver<RunId>,
     listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    proxies: Arc<Proxies>,
     first_start: Option<FirstStart>,
     first_admin: Option<FirstAdmin>,
 }
@@ -43,11 +51,28 @@ pub struct Inside {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) people: People,
+    pub(crate) audit: Audit,
     /// Of jobs that name none, and of what people read.
     pub(crate) zone: Zone,
     /// How often programs may manage jobs.
     pub(crate) job_calls: Rate,
-    pub(crate) counted: doors::Counted,
+    /// How often each caller of our own API may ask.
+    pub(crate) callers: Rates,
+    /// What is new, for those who look on,
+    pub(crate) hints: Arc<Hints>,
+    /// and their streams,
+    pub(crate) streams: doors::Streams,
+    /// which end with this.
+    pub(crate) closing: CancellationToken,
+    pub(crate) lateness: Arc<Lateness>,
+    pub(crate) origin: Origin,
+}
+
+/// What this node is.
+pub struct Origin {
+    pub(crate) node: String,
+    pub(crate) database: protocol::v1::Database,
+    pub(crate) started_at: Timestamp,
 }
 
 /// What a new database was given, to be shown once.
@@ -75,6 +100,9 @@ pub enum StartError {
     /// The database does not answer or cannot be used.
     #[error("{0}")]
     Database(#[from] StoreError),
+    /// There is no certificate to encrypt with.
+    #[error("{0}")]
+    Identity(#[from] IdentityError),
     /// Executors cannot be called this way.
     #[error("{0}")]
     Outbound(#[from] outbound::OptionsError),
@@ -83,6 +111,7 @@ pub enum StartError {
 impl Centre {
     /// Opens the database, prepares it where it is new, and listens.
     pub async fn open(settings: Settings) -> Result<Centre, StartError> {
+        let tls = settings.identity.clone().map(Tls::load).transpose()?.map(Arc::new);
         let listener = TcpListener::bind(settings.listen)
             .await
             .map_err(|error| StartError::Listen { address: settings.listen, error })?;
@@ -94,13 +123,15 @@ impl Centre {
         };
         let database = store::open(&settings.database, options).await?;
         let first_start = prepare(&*database, &settings).await?;
-        let inside = Arc::new(Inside::new(&settings, database, address)?);
+        let (tell_ended, ended) = runs::ended();
+        let inside = Arc::new(Inside::new(&settings, database, address, tell_ended)?);
         inside.keeper.load().await?;
         if let Some(first) = first_start.as_ref().filter(|_| settings.sample_job) {
             inside.engine.ensure(sample_job(first)).await?;
         }
         let first_admin = inside.people.first_admin().await?;
-        Ok(Centre { inside, listener, first_start, first_admin })
+        let proxies = Arc::new(Proxies(settings.proxies));
+        Ok(Centre { inside, ended, listener, tls, proxies, first_start, first_admin })
     }
 
     /// Where it listens.
@@ -141,18 +172,30 @@ impl Centre {
     /// Schedules and serves until `stop`. Then it claims no more, hands back what it has, lets what is being sent finish,
     /// takes the results that still come in, and returns within about 5 s.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Centre { inside, listener, .. } = self;
+        let Centre { inside, ended, listener, tls, proxies, .. } = self;
         let quiet = CancellationToken::new();
-        let serving = tokio::spawn(http::serve(listener, doors::all(inside.clone()), quiet.clone()));
+        let front = Front { doors: doors::all(inside.clone()), tls: tls.clone(), proxies };
+        let serving = tokio::spawn(http::serve(listener, front, quiet.clone()));
+        let following = tokio::spawn(async move {
+            if let Some(tls) = tls {
+                tls.follow().await;
+            }
+        });
         let keeper = inside.keeper.clone();
         let keeping = tokio::spawn(async move { keeper.run().await });
+        let keeping_logs = tokio::spawn(inside.log_keeper().run(ended));
+        let counting = runs::count_loop(inside.clock.clone(), inside.database.clone(), inside.engine.clone());
+        let counting = tokio::spawn(counting);
         let (engine_stop, engine_done) = schedule_apart(inside.engine.clone());
         stop.await;
         let _ = engine_stop.send(());
         let _ = engine_done.await;
+        inside.closing.cancel();
         quiet.cancel();
         let _ = serving.await;
-        keeping.abort();
+        for side_loop in [keeping, keeping_logs, counting, following] {
+            side_loop.abort();
+        }
     }
 }
 
@@ -180,6 +223,7 @@ impl Inside {
         settings: &Settings,
         database: Arc<dyn Database>,
         address: SocketAddr,
+        ended: Ended,
     ) -> Result<Inside, StartError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let guard = Guard {
@@ -194,6 +238,7 @@ impl Inside {
             ..outbound::Options::default()
         };
         let outbound = Outbound::new(options)?;
+        let (hints, lateness) = (Arc::new(Hints::new()), Arc::new(Lateness::new()));
         let directory = Arc::new(Directory::default());
         let tokens = Arc::new(Tokens::new(settings.token.clone(), settings.allow_no_token));
         let keeper = Arc::new(Keeper::new(
@@ -203,6 +248,7 @@ impl Inside {
             tokens.clone(),
             settings.key.clone(),
             outbound.clone(),
+            hints.clone(),
         ));
         let metrics = Arc::new(Metrics::new());
         let dispatch = HttpDispatch {
@@ -219,12 +265,28 @@ impl Inside {
             router: directory.clone(),
             dispatch: Arc::new(dispatch),
             alarms: Arc::new(Alerts::new(database.clone(), settings.channels.clone())),
-            observer: metrics.clone(),
-            options: engine::Options { keep_runs: settings.keep_runs, ..Default::default() },
+            observer: Arc::new(Watching {
+                clock: clock.clone(),
+                metrics: metrics.clone(),
+                hints: hints.clone(),
+                lateness: lateness.clone(),
+                ended,
+            }),
+            options: engine::Options {
+                keep_runs: settings.keep_runs,
+                keep_runs_max: settings.keep_runs_max,
+                late_after: Some(settings.late_after),
+                ..Default::default()
+            },
         });
         let people = People::new(clock.clone(), database.clone());
+        let audit = Audit::new(clock.clone(), database.clone());
         let (zone, job_calls) = (settings.zone.clone(), Rate::per_second(JOB_CALLS));
-        let counted = doors::Counted::default();
+        let origin = Origin {
+            node: settings.node.clone(),
+            database: kind_of(&settings.database),
+            started_at: clock.now(),
+        };
         Ok(Inside {
             database,
             engine,
@@ -235,10 +297,67 @@ impl Inside {
             metrics,
             clock,
             people,
+            audit,
             zone,
             job_calls,
-            counted,
+            callers: Rates::per_second(CALLS_EACH),
+            hints,
+            streams: doors::Streams::default(),
+            closing: CancellationToken::new(),
+            lateness,
+            origin,
         })
+    }
+
+    fn log_keeper(&self) -> LogKeeper {
+        LogKeeper {
+            clock: self.clock.clone(),
+            database: self.database.clone(),
+            directory: self.directory.clone(),
+            outbound: self.outbound.clone(),
+            metrics: self.metrics.clone(),
+        }
+    }
+}
+
+/// What remembers, by what names it.
+fn kind_of(database: &str) -> protocol::v1::Database {
+    match database.split(':').next() {
+        Some("mysql" | "mariadb") => protocol::v1::Database::Mysql,
+        Some("postgres" | "postgresql") => protocol::v1::Database::Postgres,
+        _ => protocol::v1::Database::Sqlite,
+    }
+}
+
+/// What the engine does is counted, those who look on are told, and the logs of runs that are over are kept.
+struct Watching {
+    clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
+    hints: Arc<Hints>,
+    lateness: Arc<Lateness>,
+    ended: Ended,
+}
+
+impl Observer for Watching {
+    fn leaves(&self, late: Duration) {
+        self.metrics.leaves(late);
+        self.lateness.note(self.clock.now(), late);
+    }
+
+    fn claimed(&self, runs: usize, took: Duration) {
+        self.metrics.claimed(runs, took);
+        self.hints.runs();
+    }
+
+    fn completed(&self, runs: usize, took: Duration) {
+        self.metrics.completed(runs, took);
+        self.hints.runs();
+    }
+
+    fn over(&self, run: RunId, outcome: &Outcome) {
+        if !self.ended.tell(run, outcome) {
+            self.metrics.log_kept("too_many", 1);
+        }
     }
 }
 
@@ -279,6 +398,9 @@ fn sample_job(first: &FirstStart) -> JobSpec {
 
 /// Calls by which programs manage jobs, each second: XXL-JOB's number.
 const JOB_CALLS: u32 = 100;
+
+/// Calls of our own API, each second, for each caller: a page of the console makes a dozen.
+const CALLS_EACH: u32 = 100;
 
 /// The app of a new database.
 pub const SAMPLE_APP: &str = "tickwright-sample";

@@ -5,18 +5,26 @@
 //! and renders; rules about jobs live in the engine.
 
 pub mod alerts;
+mod apps;
+mod audit;
 mod centre;
 mod dispatch;
 mod doors;
 pub mod executors;
+mod fault;
+mod hints;
 mod http;
 mod jobs;
+mod lateness;
 mod metrics;
 pub mod outbound;
 mod people;
 mod refusal;
+mod runs;
 mod settings;
 
 pub use centre::{Centre, FirstStart, SAMPLE_APP, SAMPLE_HANDLER, StartError};
+pub use doors::{RouteLine, routes};
+pub use http::Identity;
 pub use people::FirstAdmin;
 pub use settings::Settings;

@@ -21,6 +21,7 @@ pub struct Metrics {
     completed: Counter,
     sent: Family<As, Counter>,
     reported: Family<As, Counter>,
+    run_logs: Family<As, Counter>,
     ready: Gauge,
     may_send: Gauge,
     clock_skew: Gauge<f64, AtomicU64>,
@@ -46,6 +47,7 @@ impl Metrics {
             completed: Counter::default(),
             sent: Family::default(),
             reported: Family::default(),
+            run_logs: Family::default(),
             ready: Gauge::default(),
             may_send: Gauge::default(),
             clock_skew: Gauge::default(),
@@ -73,6 +75,11 @@ impl Metrics {
         registry.register("runs_completed", "Runs whose ends this node wrote down", self.completed.clone());
         registry.register("sent", "Runs handed to executors, by their answer", self.sent.clone());
         registry.register("results", "Results that executors reported", self.reported.clone());
+        registry.register(
+            "run_logs",
+            "Logs of runs that are over, by what became of them",
+            self.run_logs.clone(),
+        );
         registry.register("ready", "Whether this node may claim work", self.ready.clone());
         registry.register("lease", "Whether this node holds its lease", self.may_send.clone());
         registry.register_with_unit(
@@ -108,6 +115,11 @@ impl Metrics {
             _ => "failed",
         };
         self.reported.get_or_create(&As { outcome }).inc();
+    }
+
+    /// Logs of runs that are over were kept, or not.
+    pub fn log_kept(&self, outcome: &'static str, logs: usize) {
+        self.run_logs.get_or_create(&As { outcome }).inc_by(logs as u64);
     }
 
     /// As Prometheus reads it.

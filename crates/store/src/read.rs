@@ -185,7 +185,7 @@ pub async fn history(
     rows.into_iter().map(history_entry).collect()
 }
 
-fn history_entry(row: Row) -> Result<HistoryEntry, SessionError> {
+pub fn history_entry(row: Row) -> Result<HistoryEntry, SessionError> {
     let mut row = row.read();
     let (id, job) = (row.int()?, JobId(row.int()?));
     let number = row.int()?;

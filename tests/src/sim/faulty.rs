@@ -508,6 +508,10 @@ impl Store for Faulty {
         self.call("forget_alerts", self.store.forget_alerts(ids), nothing).await
     }
 
+    async fn delay_alert(&self, id: i64, until: Timestamp) -> Result<(), StoreError> {
+        self.call("delay_alert", self.store.delay_alert(id, until), nothing).await
+    }
+
     async fn prune(&self, retention: &Retention, max: usize) -> Result<usize, StoreError> {
         self.call("prune", self.store.prune(retention, max), nothing).await
     }

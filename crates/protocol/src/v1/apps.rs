@@ -64,11 +64,20 @@ pub struct ExecutorView {
     /// Since when it cannot be reached, if so.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub suspect_since: Option<Instant>,
-    /// What was wrong when it was last called, as a code of `outbound`: `refused`, `timeout`, `reset`, `not_allowed`, ….
+    /// What was wrong when it was last called, in the centre's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
     /// The handlers that runs sent to it called, as far as is remembered.
     pub handlers: Vec<String>,
+}
+
+/// An executor to be asked whether it is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ExecutorCheck {
+    /// Where it listens: one of the app's.
+    pub address: String,
 }
 
 /// How an executor is.

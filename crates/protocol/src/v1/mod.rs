@@ -16,7 +16,9 @@ mod problem;
 mod runs;
 mod schedule;
 
-pub use apps::{Addressing, AppBody, AppView, ExecutorState, ExecutorView, NewToken, TokenView};
+pub use apps::{
+    Addressing, AppBody, AppView, ExecutorCheck, ExecutorState, ExecutorView, NewToken, TokenView,
+};
 pub use audit::AuditView;
 pub use centre::{
     About, CalendarBucket, Database, NodeView, Overview, RunCounts, Statistics, StatisticsBucket,
@@ -33,7 +35,7 @@ pub use people::{
     UserView,
 };
 pub use problem::{FieldProblem, Problem, ProblemCode};
-pub use runs::{LogPage, Miss, MissReason, Moment, MomentKind, Origin, RunState, RunView};
+pub use runs::{Clear, Cleared, LogPage, Miss, MissReason, Moment, MomentKind, Origin, RunState, RunView};
 pub use schedule::{CronDialect, Preview, PreviewFire, PreviewRequest, Schedule};
 
 /// The header by which a trigger may be repeated without a second run.

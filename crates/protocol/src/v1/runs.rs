@@ -168,6 +168,31 @@ pub struct LogPage {
     pub problem: Option<super::Problem>,
 }
 
+/// Runs to be deleted: those that are over, of an app, for instants before then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Clear {
+    /// The app, by name.
+    pub app: String,
+    /// Only of this job, by key, or by number after `id:`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// Then.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub before: Instant,
+}
+
+/// What was deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Cleared {
+    /// So many runs.
+    pub deleted: u64,
+    /// There are more: ask again.
+    pub more: bool,
+}
+
 /// Instants of a job that were not sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

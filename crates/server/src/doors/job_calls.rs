@@ -2,10 +2,13 @@
 //!
 //! A token manages the jobs of its own app only; the one for all apps, all jobs.
 
+use std::net::IpAddr;
+
 use engine::JobId;
 use protocol::xxl::{Answer, Fields, JobForm, texts};
 use serde_json::Value;
 
+use crate::audit;
 use crate::centre::Inside;
 use crate::executors::Scope;
 use crate::jobs::Jobs;
@@ -20,8 +23,14 @@ pub fn is_job_call(name: &str) -> bool {
 const CALLS: [&str; 6] = ["addJob", "updateJob", "removeJob", "startJob", "stopJob", "triggerJob"];
 
 impl Inside {
-    /// Answers one of these calls, when its turn has come.
-    pub(super) async fn answer_job_call(&self, name: &str, scope: Scope, body: &[u8]) -> Answer {
+    /// Answers one of these calls, when its turn has come, and puts on record what was done.
+    pub(super) async fn answer_job_call(
+        &self,
+        name: &str,
+        scope: Scope,
+        from: IpAddr,
+        body: &[u8],
+    ) -> Answer {
         match self.job_calls.turn(self.clock.monotonic()) {
             Some(wait) => self.clock.sleep(wait).await,
             None => {
@@ -38,25 +47,34 @@ impl Inside {
         };
         let who = Principal::token(scope);
         let jobs = Jobs { inside: self, who: &who };
-        manage(&jobs, name, &fields).await.unwrap_or_else(|refusal| Answer::fail(refusal.0))
+        let done = manage(&jobs, name, &fields).await;
+        let result = done.as_ref().err().map_or_else(|| "done".into(), Refusal::to_string);
+        let mut entry = audit::entry("api", &who.name, from, format!("/api/{name}"), result);
+        entry.object = match &done {
+            // A new job has its number only now.
+            Ok(Answer { payload: Value::String(id), .. }) => id.clone(),
+            _ => fields.get("id").unwrap_or_default().into(),
+        };
+        self.audit.record(entry).await;
+        done.unwrap_or_else(|refusal| Answer::fail(refusal.0))
     }
 }
 
 async fn manage(jobs: &Jobs<'_>, name: &str, fields: &Fields) -> Result<Answer, Refusal> {
     if name == "addJob" {
-        let job = jobs.add(&JobForm { started: false, ..JobForm::read(fields)? }).await?;
+        let job = jobs.add_form(&JobForm { started: false, ..JobForm::read(fields)? }).await?;
         return Ok(Answer::with(Value::String(job.to_string())));
     }
     let id = fields.number("id")?.map(JobId).ok_or_else(|| Refusal::new("id: name a job"))?;
     match name {
         // The call has no field for the group, so it cannot move a job.
-        "updateJob" => jobs.update(id, &JobForm { group: None, ..JobForm::read(fields)? }).await?,
+        "updateJob" => jobs.update_form(id, &JobForm { group: None, ..JobForm::read(fields)? }).await?,
         "removeJob" => jobs.remove(id).await?,
-        "startJob" => jobs.start(id).await?,
-        "stopJob" => jobs.stop(id).await?,
+        "startJob" => jobs.start_by_id(id).await?,
+        "stopJob" => jobs.stop_by_id(id).await?,
         _ => {
             let text = |name: &str| fields.get(name).unwrap_or_default();
-            jobs.trigger(id, text("executorParam"), text("addressList")).await?;
+            jobs.trigger_by_id(id, text("executorParam"), text("addressList")).await?;
         }
     }
     Ok(Answer::ok())

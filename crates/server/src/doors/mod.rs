@@ -1,8 +1,10 @@
 //! The doors: each a set of paths for one kind of caller.
 
+mod browser;
 mod executors;
 mod health;
 mod job_calls;
+mod v1;
 mod web;
 
 use std::sync::Arc;
@@ -10,9 +12,14 @@ use std::sync::Arc;
 use axum::Router;
 
 use crate::centre::Inside;
-pub use web::Counted;
+pub use v1::{Described as RouteLine, Streams, described as routes};
 
 /// All doors of a centre.
 pub fn all(inside: Arc<Inside>) -> Router {
-    Router::new().merge(health::door()).merge(executors::door()).merge(web::door()).with_state(inside)
+    Router::new()
+        .merge(health::door())
+        .merge(executors::door())
+        .merge(web::door())
+        .merge(v1::door())
+        .with_state(inside)
 }

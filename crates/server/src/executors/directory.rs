@@ -28,8 +28,8 @@ struct Shelf {
     ids: HashMap<String, AppId>,
     /// Registrations by app name and address; of apps that do not exist too, since they may be created later.
     registered: BTreeMap<(String, String), Timestamp>,
-    /// Addresses that could not be reached, and since when.
-    suspects: HashMap<String, Timestamp>,
+    /// Addresses that could not be reached, since when, and why.
+    suspects: HashMap<String, (Timestamp, String)>,
 }
 
 struct Entry {
@@ -58,6 +58,8 @@ pub struct Sighting {
     pub seen_at: Option<Timestamp>,
     /// Since when it cannot be reached, if so.
     pub suspect_since: Option<Timestamp>,
+    /// Why not.
+    pub trouble: Option<String>,
 }
 
 impl Directory {
@@ -121,12 +123,12 @@ impl Directory {
     }
 
     /// An executor could not be reached: it is passed over while there are others. True if nobody knew yet.
-    pub fn suspect(&self, address: &str, now: Timestamp) -> bool {
+    pub fn suspect(&self, address: &str, reason: &str, now: Timestamp) -> bool {
         let mut shelf = self.write();
         if shelf.suspects.contains_key(address) {
             return false;
         }
-        shelf.suspects.insert(address.to_owned(), now);
+        shelf.suspects.insert(address.to_owned(), (now, reason.to_owned()));
         shelf.sort_out_all();
         true
     }
@@ -157,13 +159,20 @@ impl Directory {
         self.read().ids.get(name).copied()
     }
 
+    /// All apps with their names, by number.
+    pub fn names(&self) -> Vec<(AppId, String)> {
+        let shelf = self.read();
+        shelf.apps.values().map(|entry| (entry.app.id, entry.app.spec.name.clone())).collect()
+    }
+
     /// The executors of an app, as people see them.
     pub fn sightings(&self, app: AppId) -> Vec<Sighting> {
         let shelf = self.read();
         let Some(entry) = shelf.apps.get(&app) else { return Vec::new() };
         let sighting = |address: String| Sighting {
             seen_at: shelf.registered.get(&(entry.app.spec.name.clone(), address.clone())).copied(),
-            suspect_since: shelf.suspects.get(&address).copied(),
+            suspect_since: shelf.suspects.get(&address).map(|(since, _)| *since),
+            trouble: shelf.suspects.get(&address).map(|(_, reason)| reason.clone()),
             address,
         };
         shelf.lists(entry).into_iter().map(sighting).collect()
@@ -370,11 +379,11 @@ mod tests {
         let directory = directory();
         directory.arrived("shop", "http://a:1/", at(0));
         directory.arrived("shop", "http://b:1/", at(0));
-        assert!(directory.suspect("http://a:1/", at(1)));
-        assert!(!directory.suspect("http://a:1/", at(2)));
+        assert!(directory.suspect("http://a:1/", "refused", at(1)));
+        assert!(!directory.suspect("http://a:1/", "refused", at(2)));
         assert_eq!(targets(&directory, 1, "FIRST"), ["http://b:1/"]);
         assert_eq!(directory.suspects().len(), 1);
-        directory.suspect("http://b:1/", at(3));
+        directory.suspect("http://b:1/", "refused", at(3));
         assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST").len(), 2);
         directory.trust("http://b:1/");
         assert_eq!(targets(&directory, 1, "FIRST"), ["http://b:1/"]);
@@ -382,7 +391,12 @@ mod tests {
         assert_eq!(seen[0].suspect_since, Some(at(1)));
         assert_eq!(
             seen[1],
-            Sighting { address: "http://b:1/".into(), seen_at: Some(at(0)), suspect_since: None }
+            Sighting {
+                address: "http://b:1/".into(),
+                seen_at: Some(at(0)),
+                suspect_since: None,
+                trouble: None
+            }
         );
     }
 

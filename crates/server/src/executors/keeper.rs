@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 
 use super::directory::{Directory, SILENT_MAX};
 use super::tokens::{Key, Tokens, fingerprint};
+use crate::hints::Hints;
 use crate::outbound::{Address, Callee, Outbound};
 
 /// Writes down who registers, and reads who did elsewhere.
@@ -26,6 +27,7 @@ pub struct Keeper {
     tokens: Arc<Tokens>,
     key: Key,
     outbound: Outbound,
+    hints: Arc<Hints>,
     /// Beats still to be written.
     beats: Mutex<BTreeSet<Registration>>,
     ask_now: Notify,
@@ -40,9 +42,10 @@ impl Keeper {
         tokens: Arc<Tokens>,
         key: Key,
         outbound: Outbound,
+        hints: Arc<Hints>,
     ) -> Self {
         let (beats, ask_now) = (Mutex::default(), Notify::new());
-        Keeper { clock, database, directory, tokens, key, outbound, beats, ask_now }
+        Keeper { clock, database, directory, tokens, key, outbound, hints, beats, ask_now }
     }
 
     /// Registers an executor. When this returns, runs can go to it, on this node at once and on the others within
@@ -60,6 +63,7 @@ impl Keeper {
                 return Err(error);
             }
             tracing::info!(app, address, "an executor has registered");
+            self.hints.executors();
         } else {
             self.beats().insert(registration);
         }
@@ -73,25 +77,29 @@ impl Keeper {
         self.beats().remove(registration);
         self.database.unregister(app, address).await?;
         tracing::info!(app, address, "an executor has left");
+        self.hints.executors();
         Ok(())
     }
 
-    /// Gives an app one more token. Executors are shown it from now on; older ones go on counting.
-    pub async fn add_token(&self, app: AppId, token: &str) -> Result<(), StoreError> {
+    /// Gives an app one more token; returns its number. Executors are shown it from now on; older ones go on counting.
+    pub async fn add_token(&self, app: AppId, token: &str) -> Result<i64, StoreError> {
         let (digest, sealed) = (fingerprint(token), self.key.seal(token));
-        self.database.add_token(&NewToken { app: Some(app), digest, sealed, expires_at: None }).await?;
-        self.load().await
+        let new = NewToken { app: Some(app), digest, sealed, expires_at: None };
+        let id = self.database.add_token(&new).await?;
+        self.load().await?;
+        Ok(id)
     }
 
     /// An executor could not be reached.
     pub fn suspect(&self, address: &str, reason: &str) {
-        if self.directory.suspect(address, self.clock.now()) {
+        if self.directory.suspect(address, reason, self.clock.now()) {
             tracing::warn!(
                 address,
                 reason,
                 "an executor cannot be reached; passing it over and asking it each {ASK_EVERY:?}"
             );
             self.ask_now.notify_one();
+            self.hints.executors();
         }
     }
 
@@ -118,6 +126,9 @@ impl Keeper {
                 let revision = self.database.registry_revision().await?;
                 if known != Some(revision) || self.clock.monotonic() - last_read > READ_ALL {
                     self.load().await?;
+                    if known != Some(revision) {
+                        self.hints.executors();
+                    }
                     (known, last_read) = (Some(revision), self.clock.monotonic());
                 }
                 Ok::<_, StoreError>(())
@@ -198,6 +209,7 @@ impl Keeper {
                 if let Some(address) = answer {
                     tracing::info!(address, "an executor answers again");
                     self.directory.trust(&address);
+                    self.hints.executors();
                 }
             }
         }

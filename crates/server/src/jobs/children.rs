@@ -6,6 +6,7 @@ use engine::JobId;
 use store::Rights;
 
 use super::Jobs;
+use crate::fault::Fault;
 use crate::refusal::Refusal;
 
 /// Reads ids with commas between them. One comma at the end is forgiven.
@@ -35,15 +36,18 @@ impl Jobs<'_> {
         &self,
         children: &[JobId],
         parent: Option<JobId>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Fault> {
+        if children.len() > CHILDREN_MAX {
+            return Err(wrong(format!("names {} jobs; {CHILDREN_MAX} are the most", children.len())));
+        }
         let mut next = Vec::new();
         for child in children {
             if Some(*child) == parent {
-                return Err(Refusal(format!("childJobId: ({child}) is the job itself")));
+                return Err(wrong(format!("({child}) is the job itself")));
             }
             match self.find(*child, Rights::OPERATE).await {
                 Ok(job) => next.extend(job.spec.children),
-                Err(why) => return Err(Refusal(format!("childJobId: ({child}) {why}"))),
+                Err(why) => return Err(wrong(format!("({child}) {why}"))),
             }
         }
         match parent {
@@ -54,19 +58,17 @@ impl Jobs<'_> {
     }
 
     /// Refuses a circle: jobs that would start each other for ever.
-    async fn check_no_circle(&self, mut next: Vec<JobId>, parent: JobId) -> Result<(), Refusal> {
+    async fn check_no_circle(&self, mut next: Vec<JobId>, parent: JobId) -> Result<(), Fault> {
         let mut seen = BTreeSet::new();
         while let Some(id) = next.pop() {
             if id == parent {
-                return Err(Refusal(format!(
-                    "childJobId: leads back to job {parent}; jobs in a circle would never end"
-                )));
+                return Err(wrong(format!("leads back to job {parent}; jobs in a circle would never end")));
             }
             if !seen.insert(id) {
                 continue;
             }
             if seen.len() > FOLLOWED_MAX {
-                return Err(Refusal(format!("childJobId: more than {FOLLOWED_MAX} jobs would follow")));
+                return Err(wrong(format!("more than {FOLLOWED_MAX} jobs would follow")));
             }
             if let Some(job) = self.inside.database.job(id).await? {
                 next.extend(job.spec.children);
@@ -74,6 +76,10 @@ impl Jobs<'_> {
         }
         Ok(())
     }
+}
+
+fn wrong(why: String) -> Fault {
+    Fault::field("children", why)
 }
 
 /// More than the column for them has room for, mostly.

@@ -1,5 +1,6 @@
 //! How often something may be asked for.
 
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -28,6 +29,29 @@ impl Rate {
         Some(wait)
     }
 }
+
+/// The same for each of many callers apart. Its size is fixed: callers share lanes, found by a secret hash.
+pub struct Rates {
+    hasher: RandomState,
+    lanes: Vec<Rate>,
+}
+
+impl Rates {
+    /// So many each second, for each.
+    pub fn per_second(count: u32) -> Rates {
+        let lanes = (0..LANES).map(|_| Rate::per_second(count)).collect();
+        Rates { hasher: RandomState::new(), lanes }
+    }
+
+    /// How long that caller has to wait for its turn; none if that would be too long.
+    pub fn turn(&self, caller: impl Hash, now: Duration) -> Option<Duration> {
+        let lane = self.hasher.hash_one(caller) % LANES;
+        self.lanes[usize::try_from(lane).unwrap_or(0)].turn(now)
+    }
+}
+
+/// Two callers share a lane only by chance.
+const LANES: u64 = 1_024;
 
 /// What was not used a second ago may be used now.
 const BURST: Duration = Duration::from_secs(1);

@@ -12,11 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::StoreError;
-use store::{Access, Database, NewSession, Password, User, UserId};
+use protocol::v1::ProblemCode;
+use store::{Access, ApiKey, Database, NewSession, Password, User, UserId};
 use timer::Clock;
 
 use crate::executors::{fingerprint, generate, is_well_known};
-use crate::refusal::Refusal;
+use crate::fault::Fault;
 use password::Passwords;
 pub use principal::Principal;
 use throttle::Throttle;
@@ -36,6 +37,8 @@ pub struct SignedIn {
     pub user: User,
     /// The digest of the session's secret.
     pub session: String,
+    /// The session's second secret, which pages of our own send with every change.
+    pub csrf: String,
 }
 
 /// The first administrator of a new database, to be shown once.
@@ -72,7 +75,7 @@ impl People {
         password: &str,
         from: IpAddr,
         agent: &str,
-    ) -> Result<String, Refusal> {
+    ) -> Result<String, Fault> {
         let name = name.trim();
         let user = self.recognise(name, password, from).await?;
         let secret = generate();
@@ -91,12 +94,13 @@ impl People {
         Ok(secret)
     }
 
-    async fn recognise(&self, name: &str, password: &str, from: IpAddr) -> Result<User, Refusal> {
+    async fn recognise(&self, name: &str, password: &str, from: IpAddr) -> Result<User, Fault> {
         self.throttle.admit(name, from, self.clock.monotonic()).map_err(|wait| {
             let seconds = wait.as_millis().div_ceil(1_000);
-            Refusal(format!("too many attempts to sign in; try again in {seconds} s"))
+            let why = format!("too many attempts to sign in; try again in {seconds} s");
+            Fault { wait: Some(wait), ..Fault::new(ProblemCode::TooManyRequests, why) }
         })?;
-        let wrong = || Refusal::new("the user name or the password is wrong");
+        let wrong = || Fault::new(ProblemCode::WrongPassword, "the user name or the password is wrong");
         let user = self.database.user_by_name(name).await?.filter(|user| !user.access.disabled);
         let fits = match user.as_ref().map(|user| (&user.password, user)) {
             Some((Password::Hashed(hash), _)) => self.passwords.verify(password, Some(hash)).await?,
@@ -112,7 +116,7 @@ impl People {
     }
 
     /// Keeps our own hash beside XXL-JOB's, which a Java admin may still need.
-    async fn upgrade(&self, user: &User, password: &str, legacy: &str) -> Result<(), Refusal> {
+    async fn upgrade(&self, user: &User, password: &str, legacy: &str) -> Result<(), Fault> {
         if is_well_known(password) {
             tracing::warn!(user = user.name, "signs in with a password that everybody knows; change it");
         }
@@ -128,7 +132,23 @@ impl People {
         if self.clock.now().duration_since(session.seen_at) > TOUCH_AFTER {
             self.database.touch_session(&digest).await?;
         }
-        Ok(Some(SignedIn { user, session: digest }))
+        Ok(Some(SignedIn { user, session: digest, csrf: session.csrf }))
+    }
+
+    /// Whether a session still counts. That it was asked about is no use of it.
+    pub async fn lasts(&self, session: &str) -> Result<bool, StoreError> {
+        Ok(self.database.session(session, IDLE_MAX).await?.is_some())
+    }
+
+    /// Whose API key that is, if it is one.
+    pub async fn key(&self, secret: &str) -> Result<Option<(ApiKey, User)>, StoreError> {
+        let found = self.database.api_key(&fingerprint(secret)).await?;
+        if let Some((key, _)) = &found
+            && key.used_at.is_none_or(|used| self.clock.now().duration_since(used) > TOUCH_AFTER)
+        {
+            self.database.touch_api_key(key.id).await?;
+        }
+        Ok(found)
     }
 
     /// Ends a session.
@@ -143,10 +163,10 @@ impl People {
         old: &str,
         new: &str,
         from: IpAddr,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Fault> {
         self.recognise(&who.user.name, old, from)
             .await
-            .map_err(|refusal| Refusal(format!("the old password was not accepted: {refusal}")))?;
+            .map_err(|fault| Fault { why: format!("the old password was not accepted: {fault}"), ..fault })?;
         password::check_new(new)?;
         let hash = self.passwords.hash(new).await?;
         self.database.set_password_hash(who.user.id, &hash, Some(&who.session)).await?;
@@ -154,11 +174,11 @@ impl People {
     }
 
     /// Adds somebody.
-    pub async fn add(&self, name: &str, password: &str, access: &Access) -> Result<UserId, Refusal> {
+    pub async fn add(&self, name: &str, password: &str, access: &Access) -> Result<UserId, Fault> {
         let name = name.trim();
         let length = name.chars().count();
         if !(NAME_MIN..=NAME_MAX).contains(&length) {
-            return Err(Refusal(format!("username: needs {NAME_MIN} to {NAME_MAX} characters")));
+            return Err(Fault::field("name", format!("needs {NAME_MIN} to {NAME_MAX} characters")));
         }
         password::check_new(password)?;
         let hash = self.passwords.hash(password).await?;
@@ -166,7 +186,7 @@ impl People {
     }
 
     /// Changes what somebody may do, and the password too if one is given. All their sessions end if anything is new.
-    pub async fn change(&self, id: UserId, password: Option<&str>, access: &Access) -> Result<(), Refusal> {
+    pub async fn change(&self, id: UserId, password: Option<&str>, access: &Access) -> Result<(), Fault> {
         let hash = match password {
             Some(password) => {
                 password::check_new(password)?;
@@ -185,8 +205,8 @@ impl People {
 }
 
 /// The same for nobody and for somebody who is not to be seen.
-pub fn no_such_user(id: UserId) -> Refusal {
-    Refusal(format!("there is no user {}", id.0))
+pub fn no_such_user(id: UserId) -> Fault {
+    Fault::not_found(format!("there is no user {}", id.0))
 }
 
 /// The name of the first administrator.

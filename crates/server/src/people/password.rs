@@ -8,7 +8,8 @@ use ring::digest::{SHA256, digest};
 use tokio::sync::Semaphore;
 
 use crate::executors::{is_well_known, random};
-use crate::refusal::Refusal;
+use crate::fault::Fault;
+use protocol::v1::ProblemCode;
 
 /// Hashes and checks passwords, few at a time: each takes 19 MiB and some 20 ms of a processor, by intent.
 pub struct Passwords {
@@ -22,7 +23,7 @@ impl Passwords {
     }
 
     /// A hash to be kept: argon2id with a salt of its own.
-    pub async fn hash(&self, password: &str) -> Result<String, Refusal> {
+    pub async fn hash(&self, password: &str) -> Result<String, Fault> {
         let password = password.to_owned();
         self.aside(move || {
             let salt = SaltString::encode_b64(&random::<16>()).expect("16 bytes are a salt");
@@ -33,7 +34,7 @@ impl Passwords {
     }
 
     /// Whether a password is the one of a hash. Without a hash it is not, and that takes just as long to find out.
-    pub async fn verify(&self, password: &str, hash: Option<&str>) -> Result<bool, Refusal> {
+    pub async fn verify(&self, password: &str, hash: Option<&str>) -> Result<bool, Fault> {
         let (password, is_real) = (password.to_owned(), hash.is_some());
         let hash = hash.unwrap_or(NOBODYS).to_owned();
         let fits = self.aside(move || match PasswordHash::new(&hash) {
@@ -46,11 +47,14 @@ impl Passwords {
         Ok(fits.await? && is_real)
     }
 
-    async fn aside<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let busy = || Refusal::new("too many people sign in at once; try again in a few seconds");
+    async fn aside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
+        let busy = || Fault {
+            wait: Some(WAIT_MAX),
+            ..Fault::new(
+                ProblemCode::TooManyRequests,
+                "too many people sign in at once; try again in a few seconds",
+            )
+        };
         let place = tokio::time::timeout(WAIT_MAX, self.places.acquire()).await.map_err(|_| busy())?;
         let _place = place.map_err(|_| busy())?;
         tokio::task::spawn_blocking(work).await.map_err(|_| busy())
@@ -76,17 +80,21 @@ pub fn fits_legacy(password: &str, hash: &str) -> bool {
 }
 
 /// Refuses a new password that is easily guessed.
-pub fn check_new(password: &str) -> Result<(), Refusal> {
+pub fn check_new(password: &str) -> Result<(), Fault> {
     let length = password.chars().count();
     let easily_guessed = is_well_known(password)
         || password.chars().all(|letter| password.starts_with(letter))
         || ["1234567890", "0123456789", "0987654321", "qwertyuiop"].contains(&password);
     match () {
         () if length < LENGTH_MIN => {
-            Err(Refusal(format!("a password needs at least {LENGTH_MIN} characters")))
+            Err(Fault::field("password", format!("a password needs at least {LENGTH_MIN} characters")))
         }
-        () if length > LENGTH_MAX => Err(Refusal(format!("a password has at most {LENGTH_MAX} characters"))),
-        () if easily_guessed => Err(Refusal::new("this password is one of the first that others would try")),
+        () if length > LENGTH_MAX => {
+            Err(Fault::field("password", format!("a password has at most {LENGTH_MAX} characters")))
+        }
+        () if easily_guessed => {
+            Err(Fault::field("password", "this password is one of the first that others would try"))
+        }
         () => Ok(()),
     }
 }

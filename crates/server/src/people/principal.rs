@@ -1,22 +1,43 @@
 //! Who asks, and what they may do.
 
 use engine::AppId;
-use store::{Access, Rights, User};
+use store::{Access, ApiKey, Rights, User};
 
 use crate::executors::Scope;
 
-/// Somebody who was recognised: a person, or a program with an app's token.
+/// Somebody who was recognised: a person, a program in a person's place, or one with an app's token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     /// For the record.
     pub name: String,
     access: Access,
+    /// What an API key leaves of that.
+    limit: Option<Limit>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Limit {
+    /// All where there is no list.
+    apps: Option<Vec<AppId>>,
+    rights: Rights,
 }
 
 impl Principal {
+    /// Nobody in particular, who may do nothing.
+    pub fn nobody() -> Principal {
+        Principal { name: "nobody".into(), access: Access::default(), limit: None }
+    }
+
     /// A person who has signed in.
     pub fn person(user: &User) -> Principal {
-        Principal { name: user.name.clone(), access: user.access.clone() }
+        Principal { name: user.name.clone(), access: user.access.clone(), limit: None }
+    }
+
+    /// A program with somebody's API key. Whatever the person may do, it administers nothing.
+    pub fn key(key: &ApiKey, user: &User) -> Principal {
+        let limit = Limit { apps: key.spec.apps.clone(), rights: key.spec.rights };
+        let name = format!("{} with key {}", user.name, key.id);
+        Principal { name, access: user.access.clone(), limit: Some(limit) }
     }
 
     /// Whoever holds a token. It opens executors directly, so it may do all that can be done with theirs.
@@ -28,22 +49,86 @@ impl Principal {
                 (format!("token of app {}", app.0), Access { grants, ..Access::default() })
             }
         };
-        Principal { name, access }
+        Principal { name, access, limit: None }
+    }
+
+    /// What they may do with an app.
+    pub fn rights(&self, app: AppId) -> Rights {
+        let rights = self.access.rights(app);
+        match &self.limit {
+            Some(Limit { apps: Some(apps), .. }) if !apps.contains(&app) => Rights::NONE,
+            Some(limit) => rights.both(limit.rights),
+            None => rights,
+        }
     }
 
     /// Whether all of these rights are theirs for an app.
     pub fn may(&self, rights: Rights, app: AppId) -> bool {
-        self.access.rights(app).contains(rights)
+        self.rights(app).contains(rights)
     }
 
     /// Whether apps and people are theirs to look after.
     pub fn is_admin(&self) -> bool {
-        self.access.admin && !self.access.disabled
+        self.access.admin && !self.access.disabled && self.limit.is_none()
     }
 
     /// The apps they see; no list means all.
     pub fn apps(&self) -> Option<Vec<AppId>> {
-        let sees = |app: &&AppId| self.may(Rights::VIEW, **app);
-        (!self.is_admin()).then(|| self.access.grants.keys().filter(sees).copied().collect())
+        let sees = |app: &AppId| self.may(Rights::VIEW, *app);
+        let named = match &self.limit {
+            Some(limit) if self.access.admin => limit.apps.clone(),
+            _ if self.access.admin => None,
+            _ => Some(self.access.grants.keys().copied().collect()),
+        };
+        match named {
+            Some(apps) => Some(apps.into_iter().filter(sees).collect()),
+            // All are alike to whoever is not named any.
+            None if sees(&AppId(0)) => None,
+            None => Some(Vec::new()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::{NewApiKey, Password, UserId};
+    use timer::Timestamp;
+
+    fn user(access: Access) -> User {
+        User { id: UserId(1), name: "ann".into(), access, password: Password::Unusable, changed_at: None }
+    }
+
+    fn key(apps: Option<Vec<AppId>>, rights: Rights) -> ApiKey {
+        let spec = NewApiKey {
+            user: UserId(1),
+            name: "nightly".into(),
+            digest: String::new(),
+            apps,
+            rights,
+            expires_at: None,
+        };
+        ApiKey { id: 7, spec, created_at: Timestamp::default(), used_at: None }
+    }
+
+    #[test]
+    fn a_key_gives_at_most_what_its_owner_may_do_and_never_administers() {
+        let (one, two) = (AppId(1), AppId(2));
+        let admin = user(Access { admin: true, ..Access::default() });
+        let of_all = Principal::key(&key(None, Rights::VIEW), &admin);
+        assert_eq!((of_all.is_admin(), of_all.apps(), of_all.rights(two)), (false, None, Rights::VIEW));
+        let of_one = Principal::key(&key(Some(vec![one]), Rights::ALL), &admin);
+        assert_eq!((of_one.apps(), of_one.rights(two)), (Some(vec![one]), Rights::NONE));
+        let member = user(Access { grants: [(one, Rights::MEMBER)].into(), ..Access::default() });
+        let key = Principal::key(&key(Some(vec![one, two]), Rights::ALL), &member);
+        assert_eq!((key.apps(), key.rights(one)), (Some(vec![one]), Rights::MEMBER));
+    }
+
+    #[test]
+    fn who_is_disabled_sees_nothing() {
+        for access in [Access { admin: true, ..Access::default() }, Access::default()] {
+            let person = Principal::person(&user(Access { disabled: true, ..access }));
+            assert_eq!((person.apps(), person.is_admin()), (Some(Vec::new()), false));
+        }
     }
 }

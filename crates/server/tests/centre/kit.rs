@@ -41,6 +41,8 @@ impl Bench {
         std::fs::create_dir_all(&folder).unwrap();
         let mut settings = Settings {
             listen: "127.0.0.1:0".parse().unwrap(),
+            identity: None,
+            proxies: Vec::new(),
             database: format!("sqlite:{}", folder.join("centre.db").display()),
             node: "centre".into(),
             zone: Zone::utc(),
@@ -52,8 +54,10 @@ impl Bench {
             call_timeout: Duration::from_secs(1),
             trust: Trust::default(),
             channels: Vec::new(),
+            late_after: Duration::from_secs(60),
             sample_job: false,
             keep_runs: Duration::from_secs(3_600),
+            keep_runs_max: None,
         };
         change(&mut settings);
         let centre = Centre::open(settings).await.unwrap();

@@ -2,10 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alerts;
+mod bad_input;
 mod executors;
 mod health;
 mod job_calls;
 mod kit;
+mod logs;
 mod people;
 mod script;
+mod tls;
+mod v1;
 mod web;

@@ -234,7 +234,7 @@ async fn a_run_goes_only_to_executors_that_are_registered() {
 async fn logs_come_from_the_run_s_own_executor() {
     let bench = Bench::start().await;
     let shout = Job::new("shout", |ctx: Context| async move { ctx.log("<script>alert('x')</script>") });
-    let executor = bench.executor(vec![shout]).await;
+    let _executor = bench.executor(vec![shout]).await;
     let trap = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let foreign = format!("http://{}/", trap.local_addr().unwrap());
     for login in [OLD, NEW] {
@@ -265,18 +265,6 @@ async fn logs_come_from_the_run_s_own_executor() {
             script.refused("/joblog/logDetailCat", &[strange]).await;
         }
     }
-    // Its executor is gone: what was kept of the log is shown.
-    executor.stop(Duration::from_secs(1)).await;
-    let script = bench.admin_script(NEW).await;
-    let (rows, _) = script.page("/joblog/pageList", &[]).await;
-    let run = rows[0]["id"].to_string();
-    assert!(
-        script.refused("/joblog/logDetailCat", &[("logId", &run)]).await.contains("is not there any more")
-    );
-    let kept = store::RunLog { text: "one\ntwo\n".into(), complete: true };
-    bench.database.keep_run_log(engine::RunId(run.parse().unwrap()), &kept).await.unwrap();
-    let log = script.done("/joblog/logDetailCat", &[("logId", &run), ("fromLineNum", "2")]).await;
-    assert_eq!((log["logContent"].as_str(), log["toLineNum"].as_i64()), (Some("two\n"), Some(2)));
     tokio::select! {
         biased;
         _ = trap.accept() => panic!("an address from a request was called"),
@@ -432,5 +420,27 @@ async fn scripts_are_saved_with_their_versions() {
         let bean = add(&script, &[]).await;
         script.refused("/jobcode/save", &[("id", &bean), ("glueSource", "x"), ("glueRemark", "first")]).await;
     }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn the_chart_counts_what_its_viewer_may_see() {
+    let bench = Bench::start().await;
+    let admin = bench.admin_script(NEW).await;
+    let form = [("appname", "other-app"), ("name", "Other"), ("addressType", "0"), ("addressList", "")];
+    admin.done("/jobgroup/insert", &form).await;
+    bench.run(bench.job("nobody", |_| {}).await, None).await;
+    for (name, groups) in [("insider", "1"), ("outsider", "2")] {
+        let form = [("username", name), ("password", "correct horse"), ("role", "0"), ("permission", groups)];
+        admin.done("/user/insert", &form).await;
+    }
+    bench.database.refresh_report(bench.engine.now()).await.unwrap();
+    let failed = async |script: &Script<'_>| {
+        script.done("/chartInfo", &[]).await["triggerCountFailTotal"].as_i64().unwrap()
+    };
+    assert_eq!(failed(&admin).await, 1);
+    assert_eq!(failed(&bench.script(NEW, "insider", "correct horse").await).await, 1);
+    assert_eq!(failed(&bench.script(NEW, "outsider", "correct horse").await).await, 0);
+    drop(admin);
     bench.stop().await;
 }

@@ -1,12 +1,15 @@
 //! What people look at: jobs, runs, reports, scripts and logs.
 
 use cron::Schedule;
-use engine::{AppId, Control, JobSpec, Language, Retention, RunId, RunState, StoreError};
+use engine::{AppId, Control, JobId, JobSpec, Language, Retention, RunId, RunState, StoreError};
 use timer::Timestamp;
 
 use super::Fresh;
 use super::bench::{Bench, HOUR, SECOND, failed, ok};
-use crate::{Clearing, JobFilter, Keep, Page, RunFilter, RunLog, RunRow, RunStatus, SCRIPT_VERSIONS, Total};
+use crate::{
+    Clearing, JobFilter, JobKey, JobName, JobOrder, Keep, Page, RunFilter, RunLog, RunRow, RunStatus,
+    SCRIPT_VERSIONS, Total,
+};
 
 fn run_ids(rows: &[RunRow]) -> Vec<RunId> {
     rows.iter().map(|row| row.id).collect()
@@ -59,6 +62,108 @@ pub async fn jobs_are_found_by_what_people_remember(fresh: Fresh) {
     let row = &page.rows[0];
     assert_eq!((row.kind.as_str(), row.last_fire_at), ("BEAN", None));
     assert!(row.created_at.is_some_and(|at| at + HOUR > bench.now) && row.updated_at == row.created_at);
+}
+
+pub async fn jobs_are_listed_in_every_order_from_where_a_page_ended(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let store = &bench.store;
+    let mut ids = Vec::new();
+    for (name, hours) in [("b", 2), ("a", 3), ("c", 1), ("a", 4), ("d", 0)] {
+        let spec = JobSpec::new(bench.app, name, Schedule::once(bench.now + HOUR * (hours + 1)), "h");
+        let key = Some(format!("key-{}", ids.len()));
+        ids.push(store.create_job(&JobSpec { key, ..spec }).await.unwrap());
+        if hours > 0 {
+            bench.control(ids[ids.len() - 1], Control::Start).await;
+        }
+    }
+    let listed = async |filter: &JobFilter, by: JobKey, down: bool| -> Vec<usize> {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let order = JobOrder { by, down };
+            let page = store.job_list(filter, order, after.as_ref(), 2).await.unwrap();
+            found.extend(page.rows.iter().map(|row| ids.iter().position(|id| *id == row.job.id).unwrap()));
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return found,
+            }
+        }
+    };
+    let all = JobFilter::default();
+    for (by, down, expected) in [
+        (JobKey::Number, false, [0, 1, 2, 3, 4]),
+        (JobKey::Number, true, [4, 3, 2, 1, 0]),
+        (JobKey::Name, false, [1, 3, 0, 2, 4]),
+        (JobKey::Name, true, [4, 2, 0, 3, 1]),
+        (JobKey::NextFire, false, [2, 0, 1, 3, 4]),
+        (JobKey::NextFire, true, [3, 1, 0, 2, 4]),
+    ] {
+        assert_eq!(listed(&all, by, down).await, expected, "{by:?} {down}");
+    }
+    let keyed = JobFilter { text: "KEY-3".into(), ..all.clone() };
+    assert_eq!(listed(&keyed, JobKey::Number, false).await, [3]);
+    assert_eq!(store.job_count(&all).await.unwrap(), (5, 4));
+    assert_eq!(store.job_count(&JobFilter { apps: Some(vec![]), ..all }).await.unwrap(), (0, 0));
+    assert_eq!(store.jobs_by_app().await.unwrap(), [(bench.app, 5)].into());
+    let names = store.job_names(&[ids[2], JobId(4_711)]).await.unwrap();
+    assert_eq!(names, [JobName { job: ids[2], key: Some("key-2".into()), name: "c".into() }]);
+    let rows = store.job_rows(&[ids[4], ids[0]]).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.job.id).collect::<Vec<_>>(), [ids[4], ids[0]]);
+}
+
+pub async fn a_job_is_found_by_its_tags_while_it_is_there(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let store = &bench.store;
+    let (one, two) = (bench.create(|_| {}).await, bench.create(|_| {}).await);
+    let tags = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    store.set_job_tags(one, &tags(&["月结", "nightly", "nightly"])).await.unwrap();
+    store.set_job_tags(two, &tags(&["Nightly"])).await.unwrap();
+    let found = async |tag: &str| -> Vec<JobId> {
+        let filter = JobFilter { tag: tag.into(), ..JobFilter::default() };
+        let page = store.job_page(&filter, Page::first(10)).await.unwrap();
+        page.rows.iter().map(|row| row.job.id).collect()
+    };
+    assert_eq!(found("nightly").await, [one], "letters mean themselves");
+    assert_eq!(found("月结").await, [one]);
+    assert_eq!(found("night").await, []);
+    assert_eq!(store.job_rows(&[one]).await.unwrap()[0].tags, ["nightly", "月结"]);
+    let long = store.set_job_tags(one, &tags(&["x".repeat(65).as_str()])).await;
+    assert!(matches!(long, Err(StoreError::Invalid(_))), "{long:?}");
+    store.set_job_tags(two, &[]).await.unwrap();
+    assert_eq!(found("Nightly").await, []);
+    bench.control(one, Control::Delete).await;
+    assert_eq!(found("nightly").await, []);
+}
+
+pub async fn what_was_not_sent_is_looked_through_from_the_newest(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let store = &bench.store;
+    let job = bench.create(|_| {}).await;
+    for key in 1..=3 {
+        bench.trigger(job, key).await;
+    }
+    bench.control(job, Control::Delete).await;
+    let page = store.misses(job, Page::first(2)).await.unwrap();
+    let rest = store.misses(job, Page::After { after: page.next, limit: 2 }).await.unwrap();
+    let runs: Vec<_> = page.rows.iter().chain(&rest.rows).map(|entry| entry.run.unwrap().0).collect();
+    assert_eq!((runs.len(), rest.next), (3, None));
+    assert!(page.rows[0].id > page.rows[1].id && page.rows[1].id > rest.rows[0].id, "{page:?}");
+}
+
+pub async fn runs_are_marked_with_what_came_of_them(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let store = &bench.store;
+    let job = bench.start(&bench.hourly()).await;
+    let runs = [bench.run(job).await, bench.run(job).await, bench.run(job).await];
+    bench.end(runs[0].id, ok()).await;
+    bench.end(runs[1].id, failed()).await;
+    let marks = store.run_marks(&RunFilter::default(), 10).await.unwrap();
+    let statuses: Vec<RunStatus> = marks.iter().map(|mark| mark.status).collect();
+    assert_eq!(statuses, [RunStatus::Running, RunStatus::Failed, RunStatus::Succeeded], "the newest first");
+    assert_eq!(store.run_marks(&RunFilter::default(), 1).await.unwrap().len(), 1);
+    let later = RunFilter { from: Some(marks[0].at + HOUR), ..RunFilter::default() };
+    assert_eq!(store.run_marks(&later, 10).await.unwrap(), []);
+    let nobody = RunFilter { apps: Some(vec![]), ..RunFilter::default() };
+    assert_eq!(store.run_marks(&nobody, 10).await.unwrap(), []);
 }
 
 pub async fn runs_are_found_by_app_job_status_and_time(fresh: Fresh) {
@@ -176,7 +281,7 @@ pub async fn cleared_runs_are_gone_with_their_logs_and_open_ones_stay(fresh: Fre
         bench.end(run.id, ok()).await;
     }
     let log = RunLog { text: "line".into(), complete: true };
-    assert!(store.keep_run_log(runs[1].id, &log).await.unwrap());
+    assert_eq!(store.keep_run_logs(&[(runs[1].id, log)]).await, Ok(1));
     let left = async || -> Vec<usize> {
         let page = store.run_page(&RunFilter::default(), Page::first(10)).await.unwrap();
         page.rows.iter().map(|row| runs.iter().position(|run| run.id == row.id).unwrap()).collect()
@@ -217,14 +322,19 @@ pub async fn a_report_counts_the_runs_of_each_day(fresh: Fresh) {
     assert!(store.refresh_report(first.scheduled_at).await.unwrap());
     assert!(store.refresh_report(second.scheduled_at).await.unwrap());
 
-    let days = store.report(bench.now, second.scheduled_at).await.unwrap();
+    let days = store.report((bench.now, second.scheduled_at), None).await.unwrap();
     let counts: Vec<_> = days.iter().map(|day| (day.running, day.succeeded, day.failed)).collect();
     assert_eq!(counts, [(1, 0, 0), (0, 1, 0), (0, 0, 1)]);
     assert!(
         days.is_sorted_by(|a, b| a.day < b.day) && days.iter().all(|day| day.day.len() == 10),
         "{days:?}"
     );
-    assert_eq!(store.report(first.scheduled_at, first.scheduled_at).await.unwrap(), days[1..2]);
+    let day = (first.scheduled_at, first.scheduled_at);
+    assert_eq!(store.report(day, None).await.unwrap(), days[1..2]);
+    let of = async |apps: &[AppId]| store.report((bench.now, second.scheduled_at), Some(apps)).await.unwrap();
+    assert_eq!(of(&[bench.app]).await, days);
+    assert_eq!(of(&[bench.app, AppId(4_711)]).await, days);
+    assert!(of(&[AppId(4_711)]).await.is_empty() && of(&[]).await.is_empty());
     assert!(bench.open(by_hand).await.is_some());
 }
 
@@ -238,7 +348,7 @@ pub async fn two_nodes_report_a_day_once(fresh: Fresh) {
     let (a, b, c) = tokio::join!(refresh(), refresh(), refresh());
     let written = [a.unwrap(), b.unwrap(), c.unwrap()];
     assert_eq!(written.iter().filter(|written| **written).count(), 1);
-    assert_eq!(bench.store.report(bench.now, bench.now).await.unwrap().len(), 1);
+    assert_eq!(bench.store.report((bench.now, bench.now), None).await.unwrap().len(), 1);
 }
 
 pub async fn a_script_is_kept_in_its_last_versions(fresh: Fresh) {
@@ -280,18 +390,23 @@ pub async fn the_log_of_a_run_is_kept_until_it_is_old(fresh: Fresh) {
     let run = bench.trigger(job, 1).await;
     assert_eq!(store.kept_run_log(run).await, Ok(None));
     let long = RunLog { text: "第一行 'line'\n\\".repeat(10_000), complete: false };
-    assert!(store.keep_run_log(run, &long).await.unwrap());
-    assert_eq!(store.kept_run_log(run).await, Ok(Some(long)));
+    let keep = async |run, log: &RunLog| store.keep_run_logs(&[(run, log.clone())]).await;
+    assert_eq!(keep(run, &long).await, Ok(1));
+    assert_eq!(store.kept_run_log(run).await, Ok(Some(long.clone())));
     let short = RunLog { text: String::new(), complete: true };
-    assert!(store.keep_run_log(run, &short).await.unwrap());
+    assert_eq!(keep(run, &short).await, Ok(1));
     assert_eq!(store.kept_run_log(run).await, Ok(Some(short.clone())), "in place of the other");
-    assert!(!store.keep_run_log(RunId(run.0 + 1), &short).await.unwrap());
+    assert_eq!(keep(RunId(run.0 + 1), &short).await, Ok(0), "there is no such run");
+    let another = bench.trigger(job, 2).await;
+    let both = [(another, long.clone()), (run, short.clone())];
+    assert_eq!(store.keep_run_logs(&both).await, Ok(2));
+    assert_eq!(store.kept_run_log(another).await, Ok(Some(long)));
     let huge = RunLog { text: "x".repeat(RunLog::MAX + 1), complete: true };
-    assert!(matches!(store.keep_run_log(run, &huge).await, Err(StoreError::Invalid(_))));
+    assert!(matches!(keep(run, &huge).await, Err(StoreError::Invalid(_))));
 
-    let retention = |runs_before| Retention { runs_before, history_before: bench.now - HOUR };
+    let retention = |runs_before| Retention { runs_before, runs_max: None, history_before: bench.now - HOUR };
     store.prune(&retention(bench.now - HOUR), 100).await.unwrap();
     assert_eq!(store.kept_run_log(run).await, Ok(Some(short)));
-    assert_eq!(store.prune(&retention(bench.now + HOUR), 100).await, Ok(1), "its run is open and stays");
+    assert_eq!(store.prune(&retention(bench.now + HOUR), 100).await, Ok(2), "their runs are open and stay");
     assert_eq!(store.kept_run_log(run).await, Ok(None));
 }

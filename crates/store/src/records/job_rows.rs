@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use engine::{AppId, Job};
 use timer::Timestamp;
 
+use super::job_tags::tags_of;
 use super::page::{Conditions, Page, Paged, Total};
 use crate::jobs;
 use crate::session::{Lock, Reader, Session, SessionError, Value};
@@ -23,8 +24,10 @@ pub struct JobFilter {
     pub handler: String,
     /// in their author's name,
     pub author: String,
-    /// in any of the three.
+    /// in any of the three, or in the key by which programs name them.
     pub text: String,
+    /// With this tag.
+    pub tag: String,
 }
 
 /// A job, and what else its row says to people.
@@ -46,6 +49,8 @@ pub struct JobRow {
     pub updated_at: Option<Timestamp>,
     /// The last instant it fired for.
     pub last_fire_at: Option<Timestamp>,
+    /// Words by which people find it, sorted.
+    pub tags: Vec<String>,
 }
 
 pub async fn job_page(
@@ -65,41 +70,59 @@ pub async fn job_page(
     if let Some(after) = page.after() {
         conditions.and("j.id < ?", [after.into()]);
     }
-    let sql =
-        format!("SELECT j.id FROM xxl_job_info j {} ORDER BY j.id DESC LIMIT ? OFFSET ?", conditions.sql());
+    let sql = format!(
+        "SELECT j.id FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id {} ORDER BY j.id DESC LIMIT ? OFFSET ?",
+        conditions.sql()
+    );
     let rows = s.query(&sql, &conditions.params(page.bounds()), Lock::None).await?;
     let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
-    let mut found = jobs::load(s, tables, &ids).await?;
-    let mut rest = rest(s, tables, &ids).await?;
-    let mut rows = Vec::with_capacity(ids.len());
-    for id in &ids {
-        if let (Some(stored), Some(rest)) = (found.remove(id), rest.remove(id)) {
-            rows.push(job_row(tables, stored.job, rest)?);
-        }
-    }
+    let rows = rows_of(s, tables, &ids).await?;
     Ok(Paged::new(rows, page, total, |row| row.job.id.0))
 }
 
-fn conditions(tables: &Tables, filter: &JobFilter) -> Conditions {
+/// The rows of jobs in the order of their ids here; those that do not exist are left out.
+pub async fn rows_of(s: &mut dyn Session, tables: &Tables, ids: &[i64]) -> Result<Vec<JobRow>, SessionError> {
+    let mut found = jobs::load(s, tables, ids).await?;
+    let mut rest = rest(s, tables, ids).await?;
+    let mut tags = tags_of(s, ids).await?;
+    let mut rows = Vec::with_capacity(ids.len());
+    for id in ids {
+        if let (Some(stored), Some(rest)) = (found.remove(id), rest.remove(id)) {
+            let row = job_row(tables, stored.job, rest)?;
+            rows.push(JobRow { tags: tags.remove(id).unwrap_or_default(), ..row });
+        }
+    }
+    Ok(rows)
+}
+
+pub fn conditions(tables: &Tables, filter: &JobFilter) -> Conditions {
     let mut conditions = Conditions::default();
     if let Some(apps) = &filter.apps {
         conditions.and("j.job_group IN ?", [Value::Ids(apps.iter().map(|app| app.0).collect())]);
     }
     if let Some(enabled) = filter.enabled {
-        conditions.and("j.trigger_status = ?", [i64::from(enabled).into()]);
+        // There are two kinds of started, see `jobs`.
+        conditions.and(if enabled { "j.trigger_status <> 0" } else { "j.trigger_status = 0" }, []);
     }
     let description = format!("j.{}", tables.schema.description_column());
     let (handler, author) = ("j.executor_handler", "j.author");
     conditions.and_contains(&[&description], &filter.description);
     conditions.and_contains(&[handler], &filter.handler);
     conditions.and_contains(&[author], &filter.author);
-    conditions.and_contains(&[&description, handler, author], &filter.text);
+    conditions.and_contains(&[&description, handler, author, "t.job_key"], &filter.text);
+    if !filter.tag.is_empty() {
+        let term = "j.id IN (SELECT job_id FROM tw_job_tag WHERE tag = ?)";
+        conditions.and(term, [filter.tag.replace('\0', "").into()]);
+    }
     conditions
 }
 
 /// Exact: jobs are thousands, not millions.
 async fn count(s: &mut dyn Session, conditions: &Conditions) -> Result<Total, SessionError> {
-    let sql = format!("SELECT COUNT(*) FROM xxl_job_info j {}", conditions.sql());
+    let sql = format!(
+        "SELECT COUNT(*) FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id {}",
+        conditions.sql()
+    );
     let rows = s.query(&sql, &conditions.params([]), Lock::None).await?;
     let count = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
     Ok(Total { count: count.unsigned_abs(), exact: true })
@@ -148,5 +171,6 @@ fn job_row(tables: &Tables, job: Job, mut row: Reader) -> Result<JobRow, Session
         created_at,
         updated_at,
         last_fire_at,
+        tags: Vec::new(),
     })
 }

@@ -8,7 +8,10 @@ mod api_keys;
 mod apps;
 mod audit;
 mod counters;
+mod job_list;
 mod job_rows;
+mod job_tags;
+mod misses;
 mod page;
 mod registry;
 mod reports;
@@ -21,22 +24,24 @@ mod settings;
 mod tokens;
 mod users;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use engine::{AppId, JobId, Language, RunId, Store, StoreError};
+use engine::{AppId, HistoryEntry, JobId, Language, RunId, Store, StoreError};
 use timer::Timestamp;
 
 pub use api_keys::{ApiKey, NewApiKey};
 pub use apps::{Addresses, App, AppSpec};
 pub use audit::{AuditCheck, AuditEntry, AuditFilter, AuditHead, AuditRecord};
+pub use job_list::{JobKey, JobList, JobMark, JobName, JobOrder};
 pub use job_rows::{JobFilter, JobRow};
 pub use page::{Page, Paged, Total};
 pub use registry::{Registered, Registration};
 pub use reports::DayReport;
 pub use rights::Rights;
 pub use run_logs::RunLog;
-pub use run_rows::{Clearing, Keep, OpenRun, RunFilter, RunRow, RunStatus};
+pub use run_rows::{Clearing, Keep, OpenRun, RunFilter, RunMark, RunRow, RunStatus};
 pub use scripts::{SCRIPT_VERSIONS, ScriptVersion};
 pub use sessions::{NewSession, UserSession};
 pub use tokens::{NewToken, Token};
@@ -123,9 +128,39 @@ pub trait Records: Send + Sync {
     /// Jobs, the newest first.
     async fn job_page(&self, filter: &JobFilter, page: Page) -> Result<Paged<JobRow>, StoreError>;
 
+    /// Jobs in some order, after where a page ended.
+    async fn job_list(
+        &self,
+        filter: &JobFilter,
+        order: JobOrder,
+        after: Option<&JobMark>,
+        limit: usize,
+    ) -> Result<JobList, StoreError>;
+
+    /// Some jobs, in the order they are named; those that do not exist are left out.
+    async fn job_rows(&self, jobs: &[JobId]) -> Result<Vec<JobRow>, StoreError>;
+
+    /// What jobs are called, in any order; those that do not exist are left out.
+    async fn job_names(&self, jobs: &[JobId]) -> Result<Vec<JobName>, StoreError>;
+
+    /// How many jobs there are, and how many of them are started.
+    async fn job_count(&self, filter: &JobFilter) -> Result<(u64, u64), StoreError>;
+
+    /// How many jobs each app has; apps without any are left out.
+    async fn jobs_by_app(&self) -> Result<BTreeMap<AppId, u64>, StoreError>;
+
+    /// Gives a job these tags, in place of those it had.
+    async fn set_job_tags(&self, job: JobId, tags: &[String]) -> Result<(), StoreError>;
+
+    /// Instants of a job that were not sent, the newest first.
+    async fn misses(&self, job: JobId, page: Page) -> Result<Paged<HistoryEntry>, StoreError>;
+
     /// Runs, the newest first: by their numbers, or by their instants where the filter names some. Reads a bounded
     /// number of rows, however many there are.
     async fn run_page(&self, filter: &RunFilter, page: Page) -> Result<Paged<RunRow>, StoreError>;
+
+    /// What came of runs, the newest first, at most `max` of them.
+    async fn run_marks(&self, filter: &RunFilter, max: usize) -> Result<Vec<RunMark>, StoreError>;
 
     /// One run.
     async fn run(&self, id: RunId) -> Result<Option<RunRow>, StoreError>;
@@ -137,8 +172,13 @@ pub trait Records: Send + Sync {
     /// says whether the counts are other than before.
     async fn refresh_report(&self, within: Timestamp) -> Result<bool, StoreError>;
 
-    /// The counts of the days from the one of that instant to that of the other, where there are any.
-    async fn report(&self, from: Timestamp, to: Timestamp) -> Result<Vec<DayReport>, StoreError>;
+    /// The counts of the days from the one of that instant to that of the other, where there are any: of all runs, or of
+    /// those of some apps, for days that were counted here.
+    async fn report(
+        &self,
+        days: (Timestamp, Timestamp),
+        apps: Option<&[AppId]>,
+    ) -> Result<Vec<DayReport>, StoreError>;
 
     /// The earlier scripts of a job and the one it has, the newest first.
     async fn script_versions(&self, job: JobId) -> Result<Vec<ScriptVersion>, StoreError>;
@@ -152,8 +192,8 @@ pub trait Records: Send + Sync {
         remark: &str,
     ) -> Result<(), StoreError>;
 
-    /// Keeps a run's log, in place of what was kept; false if there is no such run.
-    async fn keep_run_log(&self, run: RunId, log: &RunLog) -> Result<bool, StoreError>;
+    /// Keeps the logs of runs, each in place of what was kept; returns how many of the runs there are.
+    async fn keep_run_logs(&self, logs: &[(RunId, RunLog)]) -> Result<usize, StoreError>;
 
     /// What is kept of a run's log.
     async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError>;
@@ -330,6 +370,45 @@ impl<B: Backend> Records for SqlStore<B> {
         transaction!(self, s => job_rows::job_page(s, &self.tables, filter, page))
     }
 
+    async fn job_list(
+        &self,
+        filter: &JobFilter,
+        order: JobOrder,
+        after: Option<&JobMark>,
+        limit: usize,
+    ) -> Result<JobList, StoreError> {
+        transaction!(self, s => job_list::job_list(s, &self.tables, filter, order, after, limit))
+    }
+
+    async fn job_rows(&self, jobs: &[JobId]) -> Result<Vec<JobRow>, StoreError> {
+        let ids: Vec<i64> = jobs.iter().map(|job| job.0).collect();
+        transaction!(self, s => job_rows::rows_of(s, &self.tables, &ids))
+    }
+
+    async fn job_names(&self, jobs: &[JobId]) -> Result<Vec<JobName>, StoreError> {
+        transaction!(self, s => job_list::job_names(s, &self.tables, jobs))
+    }
+
+    async fn job_count(&self, filter: &JobFilter) -> Result<(u64, u64), StoreError> {
+        transaction!(self, s => job_list::job_count(s, &self.tables, filter))
+    }
+
+    async fn jobs_by_app(&self) -> Result<BTreeMap<AppId, u64>, StoreError> {
+        transaction!(self, s => job_list::jobs_by_app(s))
+    }
+
+    async fn set_job_tags(&self, job: JobId, tags: &[String]) -> Result<(), StoreError> {
+        transaction!(self, s => job_tags::set_job_tags(s, &self.tables, job, tags))
+    }
+
+    async fn misses(&self, job: JobId, page: Page) -> Result<Paged<HistoryEntry>, StoreError> {
+        transaction!(self, s => misses::misses(s, job, page))
+    }
+
+    async fn run_marks(&self, filter: &RunFilter, max: usize) -> Result<Vec<RunMark>, StoreError> {
+        transaction!(self, s => run_rows::run_marks(s, &self.tables, filter, max))
+    }
+
     async fn run_page(&self, filter: &RunFilter, page: Page) -> Result<Paged<RunRow>, StoreError> {
         transaction!(self, s => run_rows::run_page(s, &self.tables, filter, page))
     }
@@ -346,8 +425,12 @@ impl<B: Backend> Records for SqlStore<B> {
         transaction!(self, s => reports::refresh_report(s, &self.tables, within))
     }
 
-    async fn report(&self, from: Timestamp, to: Timestamp) -> Result<Vec<DayReport>, StoreError> {
-        transaction!(self, s => reports::report(s, &self.tables, from, to))
+    async fn report(
+        &self,
+        days: (Timestamp, Timestamp),
+        apps: Option<&[AppId]>,
+    ) -> Result<Vec<DayReport>, StoreError> {
+        transaction!(self, s => reports::report(s, &self.tables, days, apps))
     }
 
     async fn script_versions(&self, job: JobId) -> Result<Vec<ScriptVersion>, StoreError> {
@@ -364,8 +447,8 @@ impl<B: Backend> Records for SqlStore<B> {
         transaction!(self, s => scripts::save_script(s, &self.tables, job, language, source, remark))
     }
 
-    async fn keep_run_log(&self, run: RunId, log: &RunLog) -> Result<bool, StoreError> {
-        transaction!(self, s => run_logs::keep_run_log(s, run, log))
+    async fn keep_run_logs(&self, logs: &[(RunId, RunLog)]) -> Result<usize, StoreError> {
+        transaction!(self, s => run_logs::keep_run_logs(s, logs))
     }
 
     async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError> {

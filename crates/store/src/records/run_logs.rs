@@ -1,8 +1,10 @@
 //! Logs of runs, kept so that they outlive the executors that wrote them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use engine::{RunId, StoreError};
 
-use crate::session::{Columns, Lock, Session, SessionError};
+use crate::session::{Columns, Lock, Session, SessionError, Value};
 
 /// What is kept of a run's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,30 +20,44 @@ impl RunLog {
     pub const MAX: usize = 1024 * 1024;
 }
 
-pub async fn keep_run_log(s: &mut dyn Session, run: RunId, log: &RunLog) -> Result<bool, SessionError> {
-    if log.text.len() > RunLog::MAX {
+pub async fn keep_run_logs(s: &mut dyn Session, logs: &[(RunId, RunLog)]) -> Result<usize, SessionError> {
+    if let Some((run, log)) = logs.iter().find(|(_, log)| log.text.len() > RunLog::MAX) {
         return Err(StoreError::Invalid(format!(
-            "a run's log of {} bytes is more than the {} that are kept; cut it first",
+            "the log of run {run} has {} bytes, more than the {} that are kept; cut it first",
             log.text.len(),
             RunLog::MAX
         ))
         .into());
     }
-    let known = s.query("SELECT id FROM xxl_job_log WHERE id = ?", &[run.0.into()], Lock::None).await?;
-    if known.is_empty() {
-        return Ok(false);
+    let known = known(s, logs).await?;
+    let logs: BTreeMap<i64, &RunLog> =
+        logs.iter().filter(|(run, _)| known.contains(&run.0)).map(|(run, log)| (run.0, log)).collect();
+    if logs.is_empty() {
+        return Ok(0);
     }
     let now = s.now().await?;
-    s.delete("tw_run_log", "log_id", &[run.0]).await?;
+    s.delete("tw_run_log", "log_id", &logs.keys().copied().collect::<Vec<_>>()).await?;
+    let mut rows: Vec<Vec<Value>> = Vec::new();
+    for (run, log) in &logs {
+        let text = log.text.replace('\0', "\u{fffd}");
+        for (content, part) in parts(&text).into_iter().zip(0_i64..) {
+            let complete = i64::from(log.complete);
+            rows.push(vec![(*run).into(), part.into(), complete.into(), now.into(), content.into()]);
+        }
+    }
     let columns = ["log_id", "part", "complete", "kept_ms", "content"];
-    let complete = i64::from(log.complete);
-    let text = log.text.replace('\0', "\u{fffd}");
-    let rows = parts(&text)
-        .into_iter()
-        .zip(0_i64..)
-        .map(|(content, part)| vec![run.0.into(), part.into(), complete.into(), now.into(), content.into()]);
-    s.insert(Columns { table: "tw_run_log", keys: &[], columns: &columns }, rows.collect()).await?;
-    Ok(true)
+    s.insert(Columns { table: "tw_run_log", keys: &[], columns: &columns }, rows).await?;
+    Ok(logs.len())
+}
+
+/// Which of these runs there are.
+async fn known(s: &mut dyn Session, logs: &[(RunId, RunLog)]) -> Result<BTreeSet<i64>, SessionError> {
+    if logs.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let ids = Value::Ids(logs.iter().map(|(run, _)| run.0).collect());
+    let rows = s.query("SELECT id FROM xxl_job_log WHERE id IN ?", &[ids], Lock::None).await?;
+    rows.into_iter().map(|row| row.read().int()).collect()
 }
 
 pub async fn kept_run_log(s: &mut dyn Session, run: RunId) -> Result<Option<RunLog>, SessionError> {

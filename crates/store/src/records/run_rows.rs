@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::{AppId, JobId, Node, RunId, RunState, StoreError};
+use engine::{AppId, JobId, Node, Origin, RunId, RunState, StoreError};
 use timer::Timestamp;
 
 use super::page::{Conditions, Page, Paged, Total, limit_of};
@@ -91,6 +91,19 @@ pub struct OpenRun {
     pub node: Option<Node>,
     /// Which attempt it is, from 1.
     pub attempt: i64,
+    /// Why it exists,
+    pub origin: Option<Origin>,
+    /// and the attempt before it.
+    pub retry_of: Option<RunId>,
+}
+
+/// What came of a run, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunMark {
+    /// The instant it stands for, to the second.
+    pub at: Timestamp,
+    /// What came of it.
+    pub status: RunStatus,
 }
 
 // ── Pages ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -288,6 +301,36 @@ async fn ends(s: &mut dyn Session) -> Result<Option<(i64, i64)>, SessionError> {
     Ok(row.maybe_int()?.zip(row.maybe_int()?))
 }
 
+/// Follows the index on the instants, and reads three columns of each row.
+pub async fn run_marks(
+    s: &mut dyn Session,
+    tables: &Tables,
+    filter: &RunFilter,
+    max: usize,
+) -> Result<Vec<RunMark>, SessionError> {
+    if filter.apps.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(Vec::new());
+    }
+    let search = Search::new(tables, filter);
+    let sql = format!(
+        "SELECT l.trigger_time, l.trigger_code, l.handle_code FROM xxl_job_log l {} ORDER BY {} LIMIT ?",
+        search.conditions.sql(),
+        search.order
+    );
+    let mut marks = Vec::new();
+    for row in s.query(&sql, &search.conditions.params([limit_of(max)]), Lock::None).await? {
+        let mut row = row.read();
+        let at = row.maybe_text()?.and_then(|text| tables.wall.instant(&text));
+        let status = match (row.int()?, row.int()?) {
+            (_, 200) => RunStatus::Succeeded,
+            (0 | 200, 0) => RunStatus::Running,
+            _ => RunStatus::Failed,
+        };
+        marks.extend(at.map(|at| RunMark { at, status }));
+    }
+    Ok(marks)
+}
+
 // ── Rows ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn run(s: &mut dyn Session, tables: &Tables, id: RunId) -> Result<Option<RunRow>, SessionError> {
@@ -305,7 +348,7 @@ async fn load(
     let sql = "SELECT l.id, l.job_group, l.job_id, l.executor_address, l.executor_handler, l.executor_param, \
                l.executor_sharding_param, l.executor_fail_retry_count, l.trigger_time, l.trigger_code, l.trigger_msg, \
                l.handle_time, l.handle_code, l.handle_msg, l.alarm_status, \
-               f.state, f.scheduled_ms, f.due_ms, f.node, f.epoch, f.attempt, f.address \
+               f.state, f.scheduled_ms, f.due_ms, f.node, f.epoch, f.attempt, f.address, f.kind, f.cause, f.retry_of \
                FROM xxl_job_log l LEFT JOIN tw_fire f ON f.log_id = l.id WHERE l.id IN ?";
     let rows = s.query(sql, &[Value::Ids(ids.to_vec())], Lock::None).await?;
     rows.into_iter().map(|row| read(tables, row)).map(|row| row.map(|row| (row.id.0, row))).collect()
@@ -332,8 +375,13 @@ fn read(tables: &Tables, row: Row) -> Result<RunRow, SessionError> {
     };
     let attempt = row.maybe_int()?.unwrap_or(1);
     let address = row.maybe_text()?.or(logged_address).filter(|address| !address.is_empty());
+    let (kind, cause) = (row.maybe_int()?, row.maybe_int()?);
+    let origin = kind.zip(cause).and_then(|(kind, cause)| Origin::from_numbers(kind, cause));
+    let retry_of = row.maybe_int()?.map(RunId);
     let open = match times {
-        (Some(scheduled_at), Some(due_at)) => Some(OpenRun { scheduled_at, due_at, node, attempt }),
+        (Some(scheduled_at), Some(due_at)) => {
+            Some(OpenRun { scheduled_at, due_at, node, attempt, origin, retry_of })
+        }
         _ => None,
     };
     Ok(RunRow {

@@ -311,14 +311,31 @@ struct Migration {
 }
 
 fn migrations(dialect: Dialect) -> Vec<Migration> {
-    let [runs, centre] = match dialect {
-        Dialect::Sqlite => [include_str!("sqlite/1_runs.sql"), include_str!("sqlite/2_centre.sql")],
-        Dialect::MySql => [include_str!("mysql/1_runs.sql"), include_str!("mysql/2_centre.sql")],
-        Dialect::Postgres => [include_str!("postgres/1_runs.sql"), include_str!("postgres/2_centre.sql")],
+    let [runs, centre, reports, tags] = match dialect {
+        Dialect::Sqlite => [
+            include_str!("sqlite/1_runs.sql"),
+            include_str!("sqlite/2_centre.sql"),
+            include_str!("sqlite/3_reports.sql"),
+            include_str!("sqlite/4_tags.sql"),
+        ],
+        Dialect::MySql => [
+            include_str!("mysql/1_runs.sql"),
+            include_str!("mysql/2_centre.sql"),
+            include_str!("mysql/3_reports.sql"),
+            include_str!("mysql/4_tags.sql"),
+        ],
+        Dialect::Postgres => [
+            include_str!("postgres/1_runs.sql"),
+            include_str!("postgres/2_centre.sql"),
+            include_str!("postgres/3_reports.sql"),
+            include_str!("postgres/4_tags.sql"),
+        ],
     };
     vec![
         Migration { version: 1, name: "runs", script: runs },
         Migration { version: 2, name: "centre", script: centre },
+        Migration { version: 3, name: "reports", script: reports },
+        Migration { version: 4, name: "tags", script: tags },
     ]
 }
 

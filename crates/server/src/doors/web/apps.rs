@@ -6,8 +6,8 @@ use serde_json::Value;
 use store::{Addresses, App, AppSpec};
 
 use super::{Reply, Visit, rows, value};
+use crate::apps;
 use crate::executors::is_well_known;
-use crate::outbound::Address;
 use crate::refusal::Refusal;
 
 impl Visit<'_> {
@@ -73,12 +73,7 @@ impl Visit<'_> {
             ("", Some(before)) => before.spec.name.clone(),
             (name, _) => name.to_owned(),
         };
-        let length = name.chars().count();
-        if !(NAME_MIN..=NAME_MAX).contains(&length) || !name.chars().all(is_name_letter) {
-            return Err(Refusal(format!(
-                "appname: needs {NAME_MIN} to {NAME_MAX} letters, digits, dots, dashes or underscores"
-            )));
-        }
+        apps::check_name(&name).map_err(|fault| Refusal(format!("appname: {fault}")))?;
         let title = fields.get("title").or(fields.get("name")).unwrap_or_default().trim().to_owned();
         if title.is_empty() {
             return Err(Refusal::new("title: enter one (name)"));
@@ -93,19 +88,8 @@ impl Visit<'_> {
 
     /// Addresses that a person has entered, each one that may be called.
     async fn addresses(&self, list: &str) -> Result<Vec<String>, Refusal> {
-        let mut addresses = Vec::new();
-        for written in list.split(',').map(str::trim) {
-            let refuse = |why: String| Refusal(format!("addressList: {why}"));
-            if written.is_empty() {
-                return Err(refuse("has an entry without an address".into()));
-            }
-            let address = Address::parse(written).map_err(|error| refuse(error.to_string()))?;
-            self.inside.outbound.vet(&address).await.map_err(|error| refuse(error.to_string()))?;
-            addresses.push(written.to_owned());
-        }
-        if addresses.len() > ADDRESSES_MAX {
-            return Err(Refusal(format!("addressList: {ADDRESSES_MAX} addresses are the most")));
-        }
+        let addresses: Vec<String> = list.split(',').map(|address| address.trim().to_owned()).collect();
+        apps::check_addresses(self.inside, &addresses).await?;
         Ok(addresses)
     }
 
@@ -123,7 +107,7 @@ impl Visit<'_> {
     /// Makes this node know at once what has changed.
     async fn give_token(&self, app: AppId, token: Option<&str>) -> Result<(), Refusal> {
         match token {
-            Some(token) => self.inside.keeper.add_token(app, token).await?,
+            Some(token) => drop(self.inside.keeper.add_token(app, token).await?),
             None => self.inside.keeper.load().await?,
         }
         Ok(())
@@ -149,18 +133,6 @@ impl Visit<'_> {
         })
     }
 }
-
-/// What is safe in a URL, a file name and a configuration.
-fn is_name_letter(letter: char) -> bool {
-    letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.')
-}
-
-/// XXL-JOB's bounds.
-const NAME_MIN: usize = 4;
-const NAME_MAX: usize = 64;
-
-/// As many as can be shards of one fire.
-const ADDRESSES_MAX: usize = 1_000;
 
 /// With fewer, guessing is worth a try.
 const TOKEN_MIN: usize = 16;

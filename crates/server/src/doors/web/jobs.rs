@@ -31,7 +31,7 @@ impl Visit<'_> {
             description: fields.get("jobDesc").or(fields.get("name")).unwrap_or_default().trim().into(),
             handler: fields.trimmed("executorHandler").into(),
             author: fields.trimmed("author").into(),
-            text: String::new(),
+            ..JobFilter::default()
         };
         let found = self.inside.database.job_page(&filter, self.page()?).await?;
         let total = found.total.map_or(0, |total| total.count);
@@ -57,12 +57,12 @@ impl Visit<'_> {
     }
 
     pub(super) async fn add_job(&self) -> Result<Reply, Refusal> {
-        let id = self.jobs().add(&JobForm::read(&self.fields)?).await?;
+        let id = self.jobs().add_form(&JobForm::read(&self.fields)?).await?;
         Ok(Reply::Done(Value::String(id.to_string())))
     }
 
     pub(super) async fn update_job(&self) -> Result<Reply, Refusal> {
-        self.jobs().update(self.job()?, &JobForm::read(&self.fields)?).await?;
+        self.jobs().update_form(self.job()?, &JobForm::read(&self.fields)?).await?;
         Ok(Reply::Done(Value::Null))
     }
 
@@ -72,18 +72,18 @@ impl Visit<'_> {
     }
 
     pub(super) async fn start_job(&self) -> Result<Reply, Refusal> {
-        self.jobs().start(self.job()?).await?;
+        self.jobs().start_by_id(self.job()?).await?;
         Ok(Reply::Done(Value::Null))
     }
 
     pub(super) async fn stop_job(&self) -> Result<Reply, Refusal> {
-        self.jobs().stop(self.job()?).await?;
+        self.jobs().stop_by_id(self.job()?).await?;
         Ok(Reply::Done(Value::Null))
     }
 
     pub(super) async fn trigger_job(&self) -> Result<Reply, Refusal> {
         let text = |name: &str| self.fields.get(name).unwrap_or_default();
-        self.jobs().trigger(self.job()?, text("executorParam"), text("addressList")).await?;
+        self.jobs().trigger_by_id(self.job()?, text("executorParam"), text("addressList")).await?;
         Ok(Reply::Done(Value::Null))
     }
 
@@ -101,7 +101,7 @@ impl Visit<'_> {
     pub(super) async fn save_script(&self) -> Result<Reply, Refusal> {
         let (source, remark) =
             (self.fields.get("glueSource").unwrap_or_default(), self.fields.trimmed("glueRemark"));
-        self.jobs().save_script(self.job()?, source, remark).await?;
+        self.jobs().save_source(self.job()?, source, remark).await?;
         Ok(Reply::Done(Value::Null))
     }
 

@@ -1,8 +1,5 @@
 //! A request, read the way XXL-JOB's callers write theirs.
 
-use std::net::{IpAddr, SocketAddr};
-
-use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use protocol::xxl::Fields;
@@ -92,22 +89,6 @@ pub fn cookies(headers: &HeaderMap) -> Vec<Cookie> {
     own.take(COOKIES_MAX).collect()
 }
 
-/// Whether a browser sent it for a page of another site. Scripts say nothing about that.
-pub fn is_cross_site(head: &Parts) -> bool {
-    let text = |name: &str| head.headers.get(name).map(|value| value.to_str().unwrap_or("unreadable"));
-    let fetched = text("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none"));
-    let foreign = text("origin").is_some_and(|origin| {
-        let site = origin.split_once("://").map(|(_, site)| site);
-        site.is_none() || site != text("host")
-    });
-    fetched || foreign
-}
-
-/// Where it came from.
-pub fn peer(head: &Parts) -> Option<IpAddr> {
-    head.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
-}
-
 /// More than any form has.
 const FIELDS_MAX: usize = 200;
 
@@ -164,21 +145,5 @@ mod tests {
         check("XXL_JOB_LOGIN_IDENTITY=ab; Path=/; HttpOnly", &[(Login::Two, "ab")]);
         check("a=b; xxl_job_login_token=cd;JSESSIONID=1", &[(Login::Three, "cd")]);
         check("Path=/; HttpOnly", &[]);
-    }
-
-    #[test]
-    fn pages_of_other_sites_are_recognised() {
-        let check = |headers: &[(&str, &str)], cross| {
-            let headers: Vec<_> = [("host", "centre:8080")].iter().chain(headers).copied().collect();
-            assert_eq!(is_cross_site(&head("/", &headers)), cross, "{headers:?}");
-        };
-        check(&[], false);
-        check(&[("origin", "http://centre:8080")], false);
-        check(&[("origin", "http://evil:8080")], true);
-        check(&[("origin", "null")], true);
-        check(&[("sec-fetch-site", "cross-site")], true);
-        check(&[("sec-fetch-site", "same-site")], true);
-        check(&[("sec-fetch-site", "same-origin"), ("origin", "http://centre:8080")], false);
-        check(&[("sec-fetch-site", "none")], false);
     }
 }

@@ -1,15 +1,15 @@
 //! `/joblog`: runs, their logs, and the end of both.
 
 use engine::{JobId, RunId, RunState};
-use protocol::xxl::{CODE_OK, LogPage, LogView, RunView, texts};
+use protocol::xxl::{CODE_OK, LogView, RunView};
 use serde_json::Value;
 use store::{Clearing, Keep, Rights, RunFilter, RunRow, RunStatus};
 use timer::Timestamp;
 
 use super::time;
 use super::{Reply, Visit, rows, value};
-use crate::outbound::{Address, Callee};
 use crate::refusal::Refusal;
+use crate::runs::log::run_log;
 
 impl Visit<'_> {
     pub(super) async fn run_page(&self) -> Result<Reply, Refusal> {
@@ -60,43 +60,15 @@ impl Visit<'_> {
         let id = self.fields.number("logId")?.ok_or_else(|| Refusal::new("logId: name a run"))?;
         let run = self.find_run(id, Rights::VIEW).await?;
         let from = self.fields.number("fromLineNum")?.unwrap_or(1).clamp(1, i64::from(i32::MAX));
-        let from = u32::try_from(from).unwrap_or(1);
-        let page = match self.ask_executor(&run, from).await {
-            Ok(page) => page,
-            Err(why) => match self.inside.database.kept_run_log(run.id).await? {
-                Some(kept) => lines(&kept.text, from),
-                None => return Err(why),
-            },
-        };
-        let nothing_new = page.from_line_num > page.to_line_num;
+        let page = run_log(self.inside, &run, u32::try_from(from).unwrap_or(1)).await?;
+        let number = |line: u32| i32::try_from(line).unwrap_or(i32::MAX);
         Ok(Reply::Done(value(LogView {
-            from_line_num: page.from_line_num,
-            to_line_num: page.to_line_num,
-            log_content: escaped(&page.log_content),
-            end: nothing_new && run.state.is_over(),
+            from_line_num: number(page.from),
+            to_line_num: number(page.to),
+            log_content: escaped(&page.text),
+            // Callers stop reading at the end, so it comes after the last lines, not with them.
+            end: page.end && page.text.is_empty(),
         })))
-    }
-
-    async fn ask_executor(&self, run: &RunRow, from: u32) -> Result<LogPage, Refusal> {
-        let unsent = || Refusal::new("the run was sent to no executor, so it has no log");
-        let address = run.address.as_deref().ok_or_else(unsent)?;
-        // The token goes along, so only who is registered for the app is asked.
-        let is_there = self.inside.directory.sightings(run.app).iter().any(|seen| seen.address == address);
-        let to = self.inside.directory.destination(run.app).filter(|_| is_there);
-        let to = to.ok_or_else(|| {
-            Refusal(format!("the executor {address}, which has the log, is not there any more"))
-        })?;
-        let parsed = Address::parse(address).map_err(|error| Refusal(error.to_string()))?;
-        let callee = Callee { address: parsed, app: to.name, token: to.token };
-        let exact = run.open.as_ref().map(|open| open.scheduled_at);
-        let triggered_at = exact.or(run.triggered_at).unwrap_or_default().as_millis();
-        let page = self.inside.outbound.log(&callee, run.id.0, triggered_at, from).await;
-        let page =
-            page.map_err(|error| Refusal(format!("the executor {address} does not give the log: {error}")))?;
-        match page.log_content.trim() == texts::NO_LOG_FILE {
-            true => Err(Refusal(format!("the executor {address} has no log of this run"))),
-            false => Ok(page),
-        }
     }
 
     pub(super) async fn kill_run(&self) -> Result<Reply, Refusal> {
@@ -187,20 +159,6 @@ impl Visit<'_> {
     }
 }
 
-/// Lines of a text from one on, counted from 1.
-fn lines(text: &str, from: u32) -> LogPage {
-    let (mut content, mut last) = (String::new(), 0);
-    for (number, line) in (1_u32..).zip(text.lines()) {
-        last = number;
-        if number >= from {
-            content.push_str(line);
-            content.push('\n');
-        }
-    }
-    let number = |line: u32| i32::try_from(line).unwrap_or(i32::MAX);
-    LogPage { from_line_num: number(from), to_line_num: number(last), log_content: content, is_end: false }
-}
-
 /// A log for pages that put it into their own text as it comes. The three tags that XXL-JOB lets through cannot carry
 /// anything with them.
 fn escaped(text: &str) -> String {
@@ -235,13 +193,5 @@ mod tests {
         assert_eq!(escaped("<br>a<b>b</b> & 'c'"), "<br>a<b>b</b> &amp; &#39;c&#39;");
         assert_eq!(escaped("<b onclick=x>"), "&lt;b onclick=x&gt;");
         assert_eq!(escaped("&lt;script>\"${7*7}"), "&amp;lt;script&gt;&quot;${7*7}");
-    }
-
-    #[test]
-    fn a_kept_log_is_read_from_a_line_on() {
-        let page = lines("one\ntwo\nthree\n", 2);
-        assert_eq!((page.from_line_num, page.to_line_num, page.log_content.as_str()), (2, 3, "two\nthree\n"));
-        let page = lines("one\n", 2);
-        assert_eq!((page.to_line_num, page.log_content.as_str()), (1, ""));
     }
 }

@@ -51,7 +51,7 @@ impl Visit<'_> {
         if id == self.signed_in.user.id {
             return Err(Refusal::new("your own account cannot be changed here"));
         }
-        self.inside.database.user(id).await?.ok_or_else(|| no_such_user(id))
+        self.inside.database.user(id).await?.ok_or_else(|| no_such_user(id).into())
     }
 
     /// What the form says somebody may do. What XXL-JOB cannot say about an app stays for the apps that are named again.

@@ -1,0 +1,18 @@
+//! `tickwright routes`: every path of the API, and who may come.
+
+use server::{RouteLine, routes};
+
+/// Prints the table that the server serves from, so it is never out of date.
+pub fn run() -> anyhow::Result<()> {
+    let table = routes();
+    let width = |column: fn(&RouteLine) -> &'static str| {
+        table.iter().map(|route| column(route).len()).max().unwrap_or(0)
+    };
+    let (path, plane, needs, object) =
+        (width(|r| r.path), width(|r| r.plane), width(|r| r.needs), width(|r| r.object));
+    for route in &table {
+        let RouteLine { method, path: at, plane: by, needs: right, object: what, summary } = route;
+        println!("{method:<6} {at:<path$}  {by:<plane$}  {right:<needs$}  {what:<object$}  {summary}");
+    }
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! Apps: the rules about them that all doors share.
+
+use crate::centre::Inside;
+use crate::fault::Fault;
+use crate::outbound::Address;
+
+/// Refuses a name that is not safe in a URL, a file name and a configuration.
+pub fn check_name(name: &str) -> Result<(), Fault> {
+    let is_letter = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
+    let length = name.chars().count();
+    if (NAME_MIN..=NAME_MAX).contains(&length) && name.chars().all(is_letter) {
+        return Ok(());
+    }
+    let why = format!("needs {NAME_MIN} to {NAME_MAX} letters, digits, dots, dashes or underscores");
+    Err(Fault::field("app", why))
+}
+
+/// Refuses addresses that may not be called.
+pub async fn check_addresses(inside: &Inside, addresses: &[String]) -> Result<(), Fault> {
+    let wrong = |why: String| Fault::field("addressing.addresses", why);
+    if addresses.len() > ADDRESSES_MAX {
+        return Err(wrong(format!("{ADDRESSES_MAX} addresses are the most")));
+    }
+    for written in addresses {
+        if written.trim().is_empty() || written.contains(',') {
+            return Err(wrong("has an entry without an address".into()));
+        }
+        let address = Address::parse(written).map_err(|error| wrong(error.to_string()))?;
+        inside.outbound.vet(&address).await.map_err(|error| wrong(error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// XXL-JOB's bounds.
+const NAME_MIN: usize = 4;
+const NAME_MAX: usize = 64;
+
+/// As many as can be shards of one fire.
+const ADDRESSES_MAX: usize = 1_000;

@@ -1,0 +1,87 @@
+//! Browsers: where their requests come from, and what our answers allow them.
+
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::Response;
+
+/// Whether a browser sent it for a page of another site. Scripts say nothing about that.
+pub fn is_cross_site(head: &Parts) -> bool {
+    let text = |name: &str| head.headers.get(name).map(|value| value.to_str().unwrap_or("unreadable"));
+    let fetched = text("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none"));
+    let foreign = text("origin").is_some_and(|origin| {
+        let site = origin.split_once("://").map(|(_, site)| site);
+        site.is_none() || site != text("host")
+    });
+    fetched || foreign
+}
+
+/// Whether a browser says that it sent it for a page of ours. One that says nothing is not believed.
+pub fn is_own_page(head: &Parts) -> bool {
+    let says = ["sec-fetch-site", "origin"].iter().any(|name| head.headers.contains_key(*name));
+    says && !is_cross_site(head) && head.headers.get("sec-fetch-site").is_none_or(|site| site != "none")
+}
+
+/// What the client calls itself.
+pub fn agent(head: &Parts) -> &str {
+    head.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default()
+}
+
+/// Tells browsers that an answer brings no script but our own, belongs into no frame, and tells nobody where it was.
+pub fn protect(mut response: Response) -> Response {
+    for (name, value) in PROTECTION {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+const PROTECTION: [(HeaderName, &str); 4] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
+         connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::Request;
+
+    fn head(uri: &str, headers: &[(&str, &str)]) -> Parts {
+        let request = Request::builder().uri(uri);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_recognised() {
+        let check = |headers: &[(&str, &str)], cross| {
+            let headers: Vec<_> = [("host", "centre:8080")].iter().chain(headers).copied().collect();
+            assert_eq!(is_cross_site(&head("/", &headers)), cross, "{headers:?}");
+        };
+        check(&[], false);
+        check(&[("origin", "http://centre:8080")], false);
+        check(&[("origin", "http://evil:8080")], true);
+        check(&[("origin", "null")], true);
+        check(&[("sec-fetch-site", "cross-site")], true);
+        check(&[("sec-fetch-site", "same-site")], true);
+        check(&[("sec-fetch-site", "same-origin"), ("origin", "http://centre:8080")], false);
+        check(&[("sec-fetch-site", "none")], false);
+    }
+
+    #[test]
+    fn a_page_of_ours_says_so_itself() {
+        let check = |headers: &[(&str, &str)], own| {
+            let headers: Vec<_> = [("host", "centre:8080")].iter().chain(headers).copied().collect();
+            assert_eq!(is_own_page(&head("/", &headers)), own, "{headers:?}");
+        };
+        check(&[], false);
+        check(&[("sec-fetch-site", "same-origin")], true);
+        check(&[("origin", "http://centre:8080")], true);
+        check(&[("sec-fetch-site", "none")], false);
+        check(&[("sec-fetch-site", "same-origin"), ("origin", "http://evil")], false);
+    }
+}

@@ -1,0 +1,159 @@
+//! `/v1/apps`: apps, their executors and their tokens.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use engine::AppId;
+use protocol::v1::{
+    Addressing, AppBody, AppView, ExecutorCheck, ExecutorState, ExecutorView, NewToken, ProblemCode,
+    TokenView,
+};
+use serde_json::json;
+use store::{Addresses, App, AppSpec, Token};
+
+use super::authorise::{AppToken, Authorised, Place, Seen};
+use super::call::{Call, instant};
+use super::problem::{self, Refused};
+use super::reply::Reply;
+use super::session::rights_view;
+use crate::apps::{check_addresses, check_name};
+use crate::executors::{Sighting, generate};
+use crate::outbound::{Address, Callee};
+
+pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> {
+    let jobs = call.inside.database.jobs_by_app().await?;
+    let mut apps = call.inside.database.apps().await?;
+    apps.retain(|app| seen.apps.as_ref().is_none_or(|seen| seen.contains(&app.id)));
+    Ok(Reply::json(&apps.into_iter().map(|app| view(&call, app, &jobs)).collect::<Vec<_>>()))
+}
+
+pub async fn show(call: Call, app: Authorised<App>) -> Result<Reply, Refused> {
+    let jobs = call.inside.database.jobs_by_app().await?;
+    Ok(Reply::json(&view(&call, app.into_inner(), &jobs)))
+}
+
+pub async fn put(call: Call, place: Authorised<Place<App>>) -> Result<Reply, Refused> {
+    let AppBody { title, addressing } = call.json()?;
+    if title.trim().is_empty() {
+        return Err(problem::field("title", "enter one, for people"));
+    }
+    let addresses = match addressing {
+        Addressing::Registered => Addresses::Registered,
+        Addressing::Manual { addresses } => {
+            check_addresses(&call.inside, &addresses).await?;
+            Addresses::Manual(addresses)
+        }
+    };
+    let database = &call.inside.database;
+    let (before, name) = match place.into_inner() {
+        Place::Taken(app) => (Some(app.clone()), app.spec.name),
+        Place::Free(name) => (None, name),
+    };
+    let spec = AppSpec { name, title, addresses };
+    match &before {
+        Some(app) => drop(database.update_app(app.id, &spec).await?),
+        None => {
+            check_name(&spec.name)?;
+            database.create_app(&spec).await?;
+        }
+    }
+    call.inside.keeper.load().await?;
+    call.inside.hints.executors();
+    let gone = || problem::new(ProblemCode::NotFound, "the app was deleted meanwhile");
+    let app = database.app_by_name(&spec.name).await?.ok_or_else(gone)?;
+    let status = if before.is_some() { StatusCode::OK } else { StatusCode::CREATED };
+    let changed = (before.map(|app| written(&app)), Some(written(&app)));
+    let reply = Reply::json(&view(&call, app, &database.jobs_by_app().await?));
+    Ok(reply.status(status).changed(changed.0, changed.1))
+}
+
+pub async fn delete(call: Call, app: Authorised<App>) -> Result<Reply, Refused> {
+    call.inside.database.delete_app(app.id).await?;
+    call.inside.keeper.load().await?;
+    call.inside.hints.executors();
+    Ok(Reply::done().changed(Some(written(&app)), None))
+}
+
+/// An app, as the audit keeps it.
+fn written(app: &App) -> serde_json::Value {
+    let body = AppBody { title: app.spec.title.clone(), addressing: addressing(&app.spec) };
+    serde_json::to_value(body).expect("bodies have texts for keys")
+}
+
+fn addressing(spec: &AppSpec) -> Addressing {
+    match &spec.addresses {
+        Addresses::Registered => Addressing::Registered,
+        Addresses::Manual(addresses) => Addressing::Manual { addresses: addresses.clone() },
+    }
+}
+
+fn view(call: &Call, app: App, jobs: &BTreeMap<AppId, u64>) -> AppView {
+    let executors = call.inside.directory.sightings(app.id).into_iter().map(executor);
+    AppView {
+        id: app.id.0,
+        body: AppBody { addressing: addressing(&app.spec), title: app.spec.title },
+        name: app.spec.name,
+        executors: executors.collect(),
+        jobs: jobs.get(&app.id).copied().unwrap_or(0),
+        rights: rights_view(call.who.principal.rights(app.id)),
+    }
+}
+
+fn executor(seen: Sighting) -> ExecutorView {
+    ExecutorView {
+        address: seen.address,
+        state: if seen.suspect_since.is_some() { ExecutorState::Suspect } else { ExecutorState::Alive },
+        seen_at: seen.seen_at.map(instant),
+        suspect_since: seen.suspect_since.map(instant),
+        trouble: seen.trouble,
+        handlers: Vec::new(),
+    }
+}
+
+// ── Tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn tokens(call: Call, app: Authorised<App>) -> Result<Reply, Refused> {
+    let now = call.inside.engine.now();
+    let counts = |token: &Token| token.app == Some(app.id) && token.expires_at.is_none_or(|at| at > now);
+    let tokens = call.inside.database.tokens().await?;
+    let view = |token: Token| TokenView {
+        id: token.id,
+        created_at: Some(instant(token.created_at)),
+        expires_at: token.expires_at.map(instant),
+    };
+    Ok(Reply::json(&tokens.into_iter().filter(counts).map(view).collect::<Vec<_>>()))
+}
+
+pub async fn add_token(call: Call, app: Authorised<App>) -> Result<Reply, Refused> {
+    let token = generate();
+    let id = call.inside.keeper.add_token(app.id, &token).await?;
+    let reply = Reply::json(&NewToken { id, token }).status(StatusCode::CREATED);
+    Ok(reply.changed(None, Some(json!({ "token": id }))))
+}
+
+pub async fn end_token(call: Call, found: Authorised<AppToken>) -> Result<Reply, Refused> {
+    call.inside.database.expire_token(found.token.id, call.inside.engine.now()).await?;
+    call.inside.keeper.load().await?;
+    Ok(Reply::done().changed(Some(json!({ "token": found.token.id })), None))
+}
+
+// ── Executors ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Asks an executor whether it is there. Only one of the app's own: the app's token goes along.
+pub async fn check(call: Call, app: Authorised<App>) -> Result<Reply, Refused> {
+    let ExecutorCheck { address } = call.json()?;
+    let named = call.jobs().live_addresses(app.id, [address.as_str()])?;
+    let written = named.first().map_or("", String::as_str);
+    let parsed = Address::parse(written).map_err(|error| problem::field("address", error.to_string()))?;
+    let to = call.inside.directory.destination(app.id);
+    let token = to.and_then(|to| to.token);
+    let callee = Callee { address: parsed, app: app.spec.name.clone(), token };
+    match call.inside.outbound.beat(&callee).await {
+        Ok(()) => call.inside.directory.trust(written),
+        Err(error) => call.inside.keeper.suspect(written, &error.to_string()),
+    }
+    call.inside.hints.executors();
+    let seen = call.inside.directory.sightings(app.id).into_iter().find(|seen| seen.address == written);
+    let gone = || problem::new(ProblemCode::NotFound, "the executor has left meanwhile");
+    Ok(Reply::json(&executor(seen.ok_or_else(gone)?)))
+}

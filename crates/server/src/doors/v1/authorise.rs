@@ -1,0 +1,374 @@
+//! Who may do what with what: decided here, once, before any handler is called.
+
+use std::future::Future;
+use std::ops::Deref;
+
+use engine::{AppId, Job, JobId, RunId};
+use protocol::v1::ProblemCode;
+use store::{ApiKey, App, Rights, RunRow, Token, User, UserId, UserSession};
+
+use super::call::Call;
+use super::problem::{self, Refused};
+use super::route::Needs;
+
+/// An object that the caller may do this with. Only [`admit`] makes one.
+pub struct Authorised<O>(O);
+
+impl<O> Deref for Authorised<O> {
+    type Target = O;
+
+    fn deref(&self) -> &O {
+        &self.0
+    }
+}
+
+impl<O> Authorised<O> {
+    /// The object.
+    pub fn into_inner(self) -> O {
+        self.0
+    }
+}
+
+/// Something that a path names.
+pub trait Object: Sized + Send + 'static {
+    /// What it is, for the table of routes.
+    const KIND: &'static str;
+
+    /// Finds what the call names, for whomever it may be.
+    fn find(call: &Call) -> impl Future<Output = Result<Option<Self>, Refused>> + Send;
+
+    /// Whose it is.
+    fn owner(&self) -> Owner;
+
+    /// What the audit calls it.
+    fn name(&self) -> String;
+}
+
+/// Whose something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Nobody's in particular, or only what is the caller's own was looked for.
+    Nobody,
+    /// An app's.
+    App(AppId),
+    /// A person's.
+    User(UserId),
+}
+
+/// Finds what a call is about, and makes sure that the caller may do this with it. What the caller may not see is
+/// answered like what is not there.
+pub async fn admit<O: Object>(call: &Call, needs: Needs) -> Result<Authorised<O>, Refused> {
+    // Who does not administer learns nothing from trying.
+    if needs == Needs::Admin && !call.who.principal.is_admin() {
+        return Err(problem::new(ProblemCode::NotAllowed, "only administrators may do this"));
+    }
+    let object = O::find(call).await?.ok_or_else(|| not_found(O::KIND))?;
+    allow(call, &object, needs)?;
+    Ok(Authorised(object))
+}
+
+fn allow<O: Object>(call: &Call, object: &O, needs: Needs) -> Result<(), Refused> {
+    let who = &call.who;
+    match (needs, object.owner()) {
+        (Needs::Right(right), Owner::App(app)) => {
+            let rights = who.principal.rights(app);
+            match () {
+                () if !rights.contains(Rights::VIEW) => Err(not_found(O::KIND)),
+                () if !rights.contains(right) => Err(lacks(needs)),
+                () => Ok(()),
+            }
+        }
+        (Needs::Own, Owner::User(user)) => {
+            let is_own = who.user.as_ref().is_some_and(|own| own.id == user);
+            if is_own || who.principal.is_admin() { Ok(()) } else { Err(not_found(O::KIND)) }
+        }
+        // Where no app or person stands behind an object, there is nothing to have rights in.
+        _ => Ok(()),
+    }
+}
+
+/// An app that a body names, where the caller may do this.
+pub async fn admit_app(call: &Call, name: &str, needs: Needs) -> Result<Authorised<App>, Refused> {
+    let found = call.inside.database.app_by_name(name).await?;
+    let seen = found.filter(|app| call.who.principal.may(Rights::VIEW, app.id));
+    let app = seen.ok_or_else(|| problem::field("app", "there is no such app"))?;
+    allow(call, &app, needs)?;
+    Ok(Authorised(app))
+}
+
+fn lacks(needs: Needs) -> Refused {
+    let why = format!("this needs the right to {} in this app", needs.word());
+    problem::new(ProblemCode::NotAllowed, why)
+}
+
+fn not_found(kind: &str) -> Refused {
+    problem::new(ProblemCode::NotFound, format!("there is no such {kind}"))
+}
+
+// ── Objects ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Nothing in particular.
+pub struct Nothing;
+
+impl Object for Nothing {
+    const KIND: &'static str = "-";
+
+    async fn find(_: &Call) -> Result<Option<Nothing>, Refused> {
+        Ok(Some(Nothing))
+    }
+
+    fn owner(&self) -> Owner {
+        Owner::Nobody
+    }
+
+    fn name(&self) -> String {
+        String::new()
+    }
+}
+
+/// The apps whose things a list may show: those the caller sees, and of them only the one that `app` names.
+pub struct Seen {
+    /// No list means all.
+    pub apps: Option<Vec<AppId>>,
+}
+
+impl Object for Seen {
+    const KIND: &'static str = "own apps";
+
+    async fn find(call: &Call) -> Result<Option<Seen>, Refused> {
+        let Some(name) = call.query.text("app") else {
+            return Ok(Some(Seen { apps: call.who.principal.apps() }));
+        };
+        let app = call.inside.directory.app_named(name);
+        let seen = app.filter(|app| call.who.principal.may(Rights::VIEW, *app));
+        Ok(Some(Seen { apps: Some(seen.into_iter().collect()) }))
+    }
+
+    fn owner(&self) -> Owner {
+        Owner::Nobody
+    }
+
+    fn name(&self) -> String {
+        String::new()
+    }
+}
+
+impl Object for App {
+    const KIND: &'static str = "app";
+
+    async fn find(call: &Call) -> Result<Option<App>, Refused> {
+        Ok(call.inside.database.app_by_name(call.named("app")).await?)
+    }
+
+    fn owner(&self) -> Owner {
+        Owner::App(self.id)
+    }
+
+    fn name(&self) -> String {
+        format!("app:{}", self.spec.name)
+    }
+}
+
+/// A token of an app.
+pub struct AppToken {
+    /// The app,
+    pub app: App,
+    /// and the token.
+    pub token: Token,
+}
+
+impl Object for AppToken {
+    const KIND: &'static str = "token";
+
+    async fn find(call: &Call) -> Result<Option<AppToken>, Refused> {
+        let Some(app) = App::find(call).await? else { return Ok(None) };
+        let tokens = call.inside.database.tokens().await?;
+        let is_it = |token: &Token| token.app == Some(app.id) && token.id.to_string() == call.named("id");
+        Ok(tokens.into_iter().find(is_it).map(|token| AppToken { app, token }))
+    }
+
+    fn owner(&self) -> Owner {
+        Owner::App(self.app.id)
+    }
+
+    fn name(&self) -> String {
+        format!("app:{} token:{}", self.app.spec.name, self.token.id)
+    }
+}
+
+impl Object for Job {
+    const KIND: &'static str = "job";
+
+    async fn find(call: &Call) -> Result<Option<Job>, Refused> {
+        find_job(call, call.named("job")).await
+    }
+
+    fn owner(&self) -> Owner {
+        Owner::App(self.spec.app)
+    }
+
+    fn name(&self) -> String {
+        job_name(self.id)
+    }
+}
+
+/// What the audit calls a job.
+pub fn job_name(job: JobId) -> String {
+    format!("job:{job}")
+}
+
+/// The job of that key, or of that number after `id:`.
+pub async fn find_job(call: &Call, name: &str) -> Result<Option<Job>, Refused> {
+    Ok(match name.strip_prefix(BY_NUMBER).map(str::parse) {
+        Some(Ok(id)) => call.inside.database.job(JobId(id)).await?,
+        Some(Err(_)) => None,
+        None => call.inside.database.job_by_key(name).await?,
+    })
+}
+
+/// Stands before the number of a job that is not named by its key.
+pub const BY_NUMBER: &str = "id:";
+
+/// Where something is to be: it may be there already.
+pub enum Place<O> {
+    /// It is.
+    Taken(O),
+    /// It is not; this is to be its name.
+    Free(String),
+}
+
+impl<O: Object> Object for Place<O>
+where
+    O: Named,
+{
+    const KIND: &'static str = O::KIND;
+
+    async fn find(call: &Call) -> Result<Option<Place<O>>, Refused> {
+        Ok(match O::find(call).await? {
+            Some(object) => Some(Place::Taken(object)),
+            None => O::may_be_named(call.named(O::PARAMETER)).map(|name| Place::Free(name.into())),
+        })
+    }
+
+    fn owner(&self) -> Owner {
+        match self {
+            Place::Taken(object) => object.owner(),
+            Place::Free(_) => Owner::Nobody,
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Place::Taken(object) => object.name(),
+            Place::Free(name) => format!("{}:{name}", O::KIND),
+        }
+    }
+}
+
+/// What can be made under a name that the path says.
+pub trait Named {
+    /// Where the path says it.
+    const PARAMETER: &'static str;
+
+    /// The name, if a new one can have it.
+    fn may_be_named(name: &str) -> Option<&str>;
+}
+
+impl Named for Job {
+    const PARAMETER: &'static str = "job";
+
+    fn may_be_named(name: &str) -> Option<&str> {
+        // Numbers are given, not chosen.
+        (!name.starts_with(BY_NUMBER)).then_some(name)
+    }
+}
+
+impl Named for App {
+    const PARAMETER: &'static str = "app";
+
+    fn may_be_named(name: &str) -> Option<&str> {
+        Some(name)
+    }
+}
+
+impl Named for User {
+    const PARAMETER: &'static str = "name";
+
+    fn may_be_named(name: &str) -> Option<&str> {
+        Some(name)
+    }
+}
+
+impl Object for RunRow {
+    const KIND: &'static str = "run";
+
+    async fn find(call: &Call) -> Result<Option<RunRow>, Refused> {
+        let Ok(id) = call.named("run").parse() else { return Ok(None) };
+        Ok(call.inside.database.run(RunId(id)).await?)
+    }
+
+    fn owner(&self) -> Owner {
+        Owner::App(self.app)
+    }
+
+    fn name(&self) -> String {
+        format!("run:{}", self.id)
+    }
+}
+
+impl Object for User {
+    const KIND: &'static str = "user";
+
+    async fn find(call: &Call) -> Result<Option<User>, Refused> {
+        Ok(call.inside.database.user_by_name(call.named("name")).await?)
+    }
+
+    fn owner(&self) -> Owner {
+        Owner::User(self.id)
+    }
+
+    fn name(&self) -> String {
+        format!("user:{}", self.name)
+    }
+}
+
+impl Object for ApiKey {
+    const KIND: &'static str = "key";
+
+    async fn find(call: &Call) -> Result<Option<ApiKey>, Refused> {
+        let keys = call.inside.database.api_keys(None).await?;
+        Ok(keys.into_iter().find(|key| key.id.to_string() == call.named("id")))
+    }
+
+    fn owner(&self) -> Owner {
+        Owner::User(self.spec.user)
+    }
+
+    fn name(&self) -> String {
+        format!("key:{}", self.id)
+    }
+}
+
+impl Object for UserSession {
+    const KIND: &'static str = "session";
+
+    /// Only the caller's own are looked for: nobody, an administrator neither, sees others'.
+    async fn find(call: &Call) -> Result<Option<UserSession>, Refused> {
+        let Some(user) = &call.who.user else { return Ok(None) };
+        let sessions = call.inside.database.sessions_of(user.id).await?;
+        Ok(sessions.into_iter().find(|session| session_name(&session.digest) == call.named("id")))
+    }
+
+    fn owner(&self) -> Owner {
+        Owner::User(self.user)
+    }
+
+    fn name(&self) -> String {
+        format!("session:{}", session_name(&self.digest))
+    }
+}
+
+/// Names a session without opening it: not even all of its digest is shown.
+pub fn session_name(digest: &str) -> &str {
+    digest.get(..16).unwrap_or(digest)
+}

@@ -1,0 +1,175 @@
+//! A call, read strictly: what is not known is refused, so that a misspelt word is never silently ignored.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::http::header;
+use axum::http::request::Parts;
+use protocol::v1::{Instant, Page};
+use serde::de::DeserializeOwned;
+use timer::Timestamp;
+
+use super::caller::Caller;
+use super::problem::{self, Refused};
+use crate::centre::Inside;
+use crate::http::{self, Caller as Origin};
+use crate::jobs::Jobs;
+
+/// One call of somebody.
+pub struct Call {
+    /// The centre.
+    pub inside: Arc<Inside>,
+    /// Who calls.
+    pub who: Caller,
+    /// The request without its body.
+    pub head: Parts,
+    /// What the path names.
+    pub path: Vec<(String, String)>,
+    /// What the query says.
+    pub query: Query,
+    /// The body.
+    pub body: Bytes,
+    /// From where.
+    pub origin: Origin,
+}
+
+impl Call {
+    /// What the path has in the place of that name.
+    pub fn named(&self, name: &str) -> &str {
+        self.path.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+
+    /// The body, read as JSON.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Refused> {
+        let kind = self.head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case("application/json") {
+            return Err(problem::malformed("send JSON, with `Content-Type: application/json`"));
+        }
+        if http::is_too_deep(&self.body) {
+            return Err(problem::malformed("JSON is nested too deeply"));
+        }
+        serde_json::from_slice(&self.body)
+            .map_err(|error| problem::malformed(format!("the body cannot be read: {error}")))
+    }
+
+    /// The body, read as JSON; its default where there is none.
+    pub fn json_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, Refused> {
+        if self.body.is_empty() { Ok(T::default()) } else { self.json() }
+    }
+
+    /// The rules about jobs, for this caller.
+    pub fn jobs(&self) -> Jobs<'_> {
+        Jobs { inside: &self.inside, who: &self.who.principal }
+    }
+
+    /// A header that is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
+/// The parameters of a query.
+#[derive(Debug, Default)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads a query. A parameter that is not known, or comes twice, is refused.
+    pub fn read(text: &str, known: &[(&str, &str)]) -> Result<Query, Refused> {
+        let mut read: Vec<(String, String)> = Vec::new();
+        for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+            if !known.iter().any(|(known, _)| *known == name) {
+                let names: Vec<&str> = known.iter().map(|(known, _)| *known).collect();
+                let shown: String = name.chars().take(40).collect();
+                let words = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                return Err(problem::malformed(format!(
+                    "`{shown}` is no parameter here; there are: {words}"
+                )));
+            }
+            if read.iter().any(|(other, _)| *other == name) {
+                return Err(problem::malformed(format!("`{name}` stands twice in the query")));
+            }
+            read.push((name.into_owned(), value.into_owned()));
+        }
+        Ok(Query(read))
+    }
+
+    /// A parameter that says something.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// A whole number.
+    pub fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Refused> {
+        let read =
+            |text: &str| text.parse().map_err(|_| problem::field(name, "is not a number that can be used"));
+        self.text(name).map(read).transpose()
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, Refused> {
+        let read = |text: &str| text.parse().map_err(|_| problem::field(name, "is `true` or `false`"));
+        self.text(name).map(read).transpose()
+    }
+
+    /// An instant.
+    pub fn instant(&self, name: &str) -> Result<Option<Timestamp>, Refused> {
+        let read = |text: &str| {
+            let instant: Result<Instant, _> = text.parse();
+            instant
+                .map(|at| Timestamp::from_millis(at.millis()))
+                .map_err(|error| problem::field(name, error.to_string()))
+        };
+        self.text(name).map(read).transpose()
+    }
+
+    /// How many rows of a list.
+    pub fn limit(&self) -> Result<usize, Refused> {
+        match self.number("limit")?.unwrap_or(LIMIT) {
+            limit if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
+            _ => Err(problem::field("limit", format!("is from 1 to {LIMIT_MAX}"))),
+        }
+    }
+
+    /// Which rows of a list that is paged by numbers.
+    pub fn page(&self) -> Result<store::Page, Refused> {
+        Ok(store::Page::After { after: self.number("after")?, limit: self.limit()? })
+    }
+}
+
+/// Rows of a list where nothing is said,
+const LIMIT: usize = 50;
+
+/// and at most.
+const LIMIT_MAX: usize = 200;
+
+/// Some rows of a list, as they are answered.
+pub fn page<T, V>(found: store::Paged<T>, view: impl FnMut(T) -> V) -> Page<V> {
+    Page {
+        items: found.rows.into_iter().map(view).collect(),
+        next: found.next.map(|next| next.to_string()),
+        total: found.total.map(|total| total.count),
+    }
+}
+
+/// An instant, as it is answered.
+pub fn instant(at: Timestamp) -> Instant {
+    Instant::from_millis(at.as_millis())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_has_each_known_parameter_once() {
+        let known = [("limit", ""), ("after", "")];
+        let read = |text: &str| Query::read(text, &known).map(|query| query.limit().ok());
+        assert_eq!(read("limit=7&after=").unwrap(), Some(7));
+        assert_eq!(read("").unwrap(), Some(50));
+        assert_eq!(read("limit=0").unwrap(), None);
+        assert!(read("limt=7").unwrap_err().problem.detail.contains("limit, after"));
+        assert!(read("limit=7&limit=8").is_err());
+    }
+}

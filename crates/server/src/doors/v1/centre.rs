@@ -1,0 +1,103 @@
+//! `/v1/overview`, `/v1/nodes` and `/v1/about`: how the centre is doing.
+
+use protocol::v1::{About, NodeView, Overview, RunCounts};
+use store::{JobFilter, JobKey, JobOrder, Page, RunFilter, RunStatus};
+
+use super::authorise::{Authorised, Nothing, Seen};
+use super::call::{Call, instant};
+use super::problem::Refused;
+use super::reply::Reply;
+use super::statistics::count;
+use super::{jobs, runs, schedules};
+
+/// What is going on. Nothing here reads more than some thousand rows, however many there are.
+pub async fn overview(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> {
+    let (database, apps) = (&call.inside.database, &seen.apps);
+    let all = JobFilter { apps: apps.clone(), ..JobFilter::default() };
+    let (jobs, jobs_enabled) = database.job_count(&all).await?;
+    let soon = JobOrder { by: JobKey::NextFire, down: false };
+    let started = JobFilter { enabled: Some(true), ..all };
+    let upcoming = database.job_list(&started, soon, None, HANDFUL).await?.rows;
+    let handful = async |status| {
+        let filter = RunFilter { apps: apps.clone(), status: Some(status), ..RunFilter::default() };
+        let found = database.run_page(&filter, Page::first(HANDFUL)).await?;
+        runs::views(&call, found.rows).await
+    };
+    let (running, failing) = (handful(RunStatus::Running).await?, handful(RunStatus::Failed).await?);
+    let (executors_alive, executors_suspect) = executors(&call, &seen);
+    Ok(Reply::json(&Overview {
+        now: instant(call.inside.engine.now()),
+        jobs,
+        jobs_enabled,
+        today: today(&call, &seen).await?,
+        executors_alive,
+        executors_suspect,
+        running,
+        failing,
+        upcoming: jobs::views(&call, upcoming, false).await?,
+    }))
+}
+
+/// Rows of each list.
+const HANDFUL: usize = 8;
+
+/// The runs of today: counted, where they are few, else as they were counted within the last minute.
+async fn today(call: &Call, seen: &Seen) -> Result<RunCounts, Refused> {
+    let now = call.inside.engine.now();
+    let midnight = schedules::local(now, &call.inside.zone).start_of_day();
+    let midnight =
+        midnight.map_or(now, |start| timer::Timestamp::from_millis(start.timestamp().as_millisecond()));
+    let filter = RunFilter { apps: seen.apps.clone(), from: Some(midnight), ..RunFilter::default() };
+    let marks = call.inside.database.run_marks(&filter, MARKS_MAX).await?;
+    let mut counts = RunCounts::default();
+    if marks.len() < MARKS_MAX {
+        marks.iter().for_each(|mark| count(&mut counts, mark.status));
+        return Ok(counts);
+    }
+    for day in call.inside.database.report((now, now), seen.apps.as_deref()).await? {
+        counts.running += day.running;
+        counts.succeeded += day.succeeded;
+        counts.failed += day.failed;
+    }
+    Ok(counts)
+}
+
+/// Read in a few dozen milliseconds.
+const MARKS_MAX: usize = 10_000;
+
+/// The executors that can be reached, and those that cannot.
+fn executors(call: &Call, seen: &Seen) -> (u64, u64) {
+    let directory = &call.inside.directory;
+    let names = directory.names().into_iter();
+    let own = names.filter(|(app, _)| seen.apps.as_ref().is_none_or(|apps| apps.contains(app)));
+    let (mut alive, mut suspect) = (0, 0);
+    for sighting in own.flat_map(|(app, _)| directory.sightings(app)) {
+        *(if sighting.suspect_since.is_some() { &mut suspect } else { &mut alive }) += 1;
+    }
+    (alive, suspect)
+}
+
+pub async fn nodes(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
+    let (engine, now) = (&call.inside.engine, call.inside.engine.now());
+    let own = engine.status().node;
+    let view = |peer: engine::Peer| NodeView {
+        alive: peer.lease_until > now,
+        this: own.as_ref() == Some(&peer.node),
+        lease_until: instant(peer.lease_until),
+        name: peer.node.name,
+        epoch: peer.node.epoch,
+    };
+    Ok(Reply::json(&engine.peers().into_iter().map(view).collect::<Vec<_>>()))
+}
+
+pub async fn about(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
+    let inside = &call.inside;
+    Ok(Reply::json(&About {
+        version: env!("CARGO_PKG_VERSION").into(),
+        node: inside.origin.node.clone(),
+        database: inside.origin.database,
+        zone: inside.zone.name().into(),
+        started_at: instant(inside.origin.started_at),
+        clock_offset_ms: inside.engine.status().node.map(|_| inside.engine.status().skew.millis as f64),
+    }))
+}

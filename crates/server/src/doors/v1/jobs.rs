@@ -1,0 +1,361 @@
+//! `/v1/jobs`: jobs, from their definitions to what became of their instants.
+
+use axum::http::StatusCode;
+use engine::{Job, JobId};
+use protocol::v1::{
+    Bulk, BulkAction, BulkResult, IDEMPOTENCY_KEY, JobBody, JobChange, JobView, Miss, MissReason, Page,
+    Problem, ProblemCode, ScriptBody, ScriptVersion, Trigger, Triggered,
+};
+use store::{AuditFilter, AuditRecord, JobFilter, JobKey, JobMark, JobOrder, JobRow, Rights};
+
+use super::authorise::{Authorised, BY_NUMBER, Nothing, Place, Seen, admit_app, find_job, job_name};
+use super::call::{Call, instant, page};
+use super::job_words::{Reading, Showing, check_key, language, language_word};
+use super::problem::{self, Refused};
+use super::reply::{Noted, Reply};
+use super::route::Needs;
+use super::schedules;
+use super::session::rights_view;
+
+const EDIT: Needs = Needs::Right(Rights::EDIT);
+
+// ── Looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> {
+    let query = &call.query;
+    let text = |name: &str| query.text(name).unwrap_or_default().to_owned();
+    let filter = JobFilter {
+        apps: seen.apps.clone(),
+        enabled: query.flag("enabled")?,
+        handler: text("handler"),
+        author: text("author"),
+        text: text("text"),
+        tag: text("tag"),
+        ..JobFilter::default()
+    };
+    let after = query.text("after").map(mark).transpose()?;
+    let order = order(query.text("sort").unwrap_or("-id"))?;
+    let found = call.inside.database.job_list(&filter, order, after.as_ref(), query.limit()?).await?;
+    let next = found.next.map(|mark| format!("{}:{}", mark.job, mark.key));
+    // Counted with the first page only: who turns pages knows it already.
+    let total = match after {
+        None => Some(call.inside.database.job_count(&filter).await?.0),
+        Some(_) => None,
+    };
+    Ok(Reply::json(&Page { items: views(&call, found.rows, false).await?, next, total }))
+}
+
+fn order(word: &str) -> Result<JobOrder, Refused> {
+    let (down, key) = word.strip_prefix('-').map_or((false, word), |key| (true, key));
+    let by = match key {
+        "id" => JobKey::Number,
+        "name" => JobKey::Name,
+        "next_fire_at" => JobKey::NextFire,
+        _ => return Err(problem::field("sort", "is id, name or next_fire_at, or one of them after a minus")),
+    };
+    Ok(JobOrder { by, down })
+}
+
+fn mark(text: &str) -> Result<JobMark, Refused> {
+    let read = text.split_once(':').and_then(|(id, key)| Some((id.parse().ok()?, key)));
+    let (id, key) = read.ok_or_else(|| problem::field("after", "is the `next` of the page before"))?;
+    Ok(JobMark { job: JobId(id), key: key.into() })
+}
+
+pub async fn show(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
+    let view = view(&call, job.id).await?;
+    Ok(Reply::json(&view).revision(view.revision))
+}
+
+/// A job that was just looked at or changed.
+async fn view(call: &Call, job: JobId) -> Result<JobView, Refused> {
+    let rows = call.inside.database.job_rows(&[job]).await?;
+    views(call, rows, true).await?.pop().ok_or_else(gone)
+}
+
+fn gone() -> Refused {
+    problem::new(ProblemCode::NotFound, "there is no such job")
+}
+
+/// Jobs, as the caller sees them.
+pub async fn views(call: &Call, rows: Vec<JobRow>, with_source: bool) -> Result<Vec<JobView>, Refused> {
+    let children: Vec<JobId> = rows.iter().flat_map(|row| row.job.spec.children.iter().copied()).collect();
+    let children = call.inside.database.job_names(&children).await?;
+    let apps = call.inside.directory.names();
+    let view = |row: JobRow| {
+        let app = row.job.spec.app;
+        let name = apps.iter().find(|(id, _)| *id == app).map(|(_, name)| name.clone());
+        let rights = rights_view(call.who.principal.rights(app));
+        let app = name.unwrap_or_default();
+        Showing { zone: &call.inside.zone, app, rights, children: &children, with_source }.view(row)
+    };
+    Ok(rows.into_iter().map(view).collect())
+}
+
+pub async fn fires(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
+    let count = call.query.number("count")?;
+    let after = call.query.instant("after")?.unwrap_or(call.inside.engine.now());
+    // A job's own bounds count too, so its next instants are asked for one by one.
+    let next = |after| job.spec.next_after(after);
+    Ok(Reply::json(&schedules::preview(&call, &job.spec.schedule, count, after, next)?))
+}
+
+pub async fn misses(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
+    let found = call.inside.database.misses(job.id, call.query.page()?).await?;
+    let view = |entry: engine::HistoryEntry| Miss {
+        id: entry.id,
+        job: entry.job.0,
+        first: instant(entry.unsent.first),
+        last: instant(entry.unsent.last),
+        count: entry.unsent.count,
+        reason: match entry.unsent.disposition {
+            engine::Disposition::MisfireSkipped => MissReason::Skipped,
+            engine::Disposition::Coalesced => MissReason::Coalesced,
+            engine::Disposition::Blocked => MissReason::Blocked,
+            _ => MissReason::Cancelled,
+        },
+        into: entry.run.map(|run| run.0),
+        at: instant(entry.at),
+    };
+    Ok(Reply::json(&page(found, view)))
+}
+
+pub async fn changes(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
+    let filter = AuditFilter { object: Some(job_name(job.id)), ..AuditFilter::default() };
+    let mut found = call.inside.database.audit_page(&filter, call.query.page()?).await?;
+    found.rows.retain(|record| record.entry.result == "done");
+    let read = |text: Option<String>| text.and_then(|text| serde_json::from_str(&text).ok());
+    let view = |record: AuditRecord| JobChange {
+        at: instant(record.at),
+        by: record.entry.principal,
+        action: record.entry.action,
+        before: read(record.entry.before),
+        after: read(record.entry.after),
+    };
+    Ok(Reply::json(&page(found, view)))
+}
+
+// ── Changing ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn create(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
+    let body: JobBody = call.json()?;
+    add(&call, &body, None).await
+}
+
+pub async fn put(call: Call, place: Authorised<Place<Job>>) -> Result<Reply, Refused> {
+    let body: JobBody = call.json()?;
+    let wanted = call.header("if-match").map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
+    match place.into_inner() {
+        Place::Free(_) if wanted.is_some() => Err(outdated("there is no such job any more")),
+        Place::Free(key) => {
+            check_key(&key).map_err(|wrong| problem::fields(vec![wrong]))?;
+            add(&call, &body, Some(key)).await
+        }
+        Place::Taken(job) => {
+            let is_current = wanted.is_none_or(|tag| tag == "*" || tag == job.revision.to_string());
+            if !is_current {
+                return Err(outdated("somebody has changed the job since; read it again"));
+            }
+            edit(&call, &body, job).await
+        }
+    }
+}
+
+fn outdated(why: &str) -> Refused {
+    problem::new(ProblemCode::Outdated, why)
+}
+
+async fn add(call: &Call, body: &JobBody, key: Option<String>) -> Result<Reply, Refused> {
+    let app = admit_app(call, &body.app, EDIT).await?;
+    let children = children(call, body).await?;
+    let spec = reading(call, None).spec(body, app.id, children).map_err(problem::fields)?;
+    let spec = engine::JobSpec { key, ..spec };
+    let id = call.jobs().create(&spec, body.enabled == Some(true)).await?;
+    call.inside.database.set_job_tags(id, &body.tags).await?;
+    let after = written(call, id).await?;
+    let view = view(call, id).await?;
+    let reply = Reply::json(&view).status(StatusCode::CREATED).revision(view.revision);
+    Ok(reply.about(job_name(id)).changed(None, after))
+}
+
+async fn edit(call: &Call, body: &JobBody, job: Job) -> Result<Reply, Refused> {
+    let app = admit_app(call, &body.app, EDIT).await?;
+    let children = children(call, body).await?;
+    let spec = reading(call, Some(&job)).spec(body, app.id, children).map_err(problem::fields)?;
+    let before = written(call, job.id).await?;
+    let jobs = call.jobs();
+    let stops = body.enabled == Some(false) && job.enabled;
+    if stops {
+        jobs.stop(&job).await?;
+    }
+    let job = Job { enabled: job.enabled && !stops, ..job };
+    if let Some(script) = body.script.as_ref().filter(|script| is_new_script(&job, script)) {
+        jobs.save_script(&job, language(script.language), &script.source, &script.remark).await?;
+    }
+    // Saving a script has raised the revision.
+    let job = call.inside.database.job(job.id).await?.ok_or_else(gone)?;
+    let spec = engine::JobSpec { script: job.spec.script.clone(), ..spec };
+    if spec != job.spec {
+        jobs.edit(&job, spec).await?;
+    }
+    call.inside.database.set_job_tags(job.id, &body.tags).await?;
+    if body.enabled == Some(true) && !job.enabled {
+        let edited = call.inside.database.job(job.id).await?.ok_or_else(gone)?;
+        jobs.start(&edited).await?;
+    }
+    let after = written(call, job.id).await?;
+    let view = view(call, job.id).await?;
+    Ok(Reply::json(&view).revision(view.revision).changed(before, after))
+}
+
+fn reading<'a>(call: &'a Call, before: Option<&'a Job>) -> Reading<'a> {
+    let before = before.map(|job| &job.spec);
+    Reading { zone: &call.inside.zone, now: call.inside.engine.now(), before }
+}
+
+fn is_new_script(job: &Job, script: &ScriptBody) -> bool {
+    let same =
+        |own: &engine::Script| own.language == language(script.language) && own.source == script.source;
+    !job.spec.script.as_ref().is_some_and(same)
+}
+
+/// The jobs that a body names as those that follow, each one that the caller may run.
+async fn children(call: &Call, body: &JobBody) -> Result<Vec<JobId>, Refused> {
+    let mut ids = Vec::with_capacity(body.children.len());
+    for child in body.children.iter().take(CHILDREN_READ) {
+        let is_number = child.bytes().all(|byte| byte.is_ascii_digit()) && !child.is_empty();
+        let name = if is_number { format!("{BY_NUMBER}{child}") } else { child.clone() };
+        let found = find_job(call, &name).await?;
+        let own = found.filter(|job| call.who.principal.may(Rights::OPERATE, job.spec.app));
+        let shown: String = child.chars().take(40).collect();
+        let none = || problem::field("children", format!("there is no job `{shown}`"));
+        ids.push(own.ok_or_else(none)?.id);
+    }
+    match body.children.len() <= CHILDREN_READ {
+        true => Ok(ids),
+        false => Err(problem::field("children", format!("{CHILDREN_READ} jobs are the most"))),
+    }
+}
+
+/// Each is looked up; what their column holds is less.
+const CHILDREN_READ: usize = 100;
+
+/// A job as the audit keeps it: without the source of its script, whose versions are kept anyway.
+async fn written(call: &Call, job: JobId) -> Result<Option<serde_json::Value>, Refused> {
+    let rows = call.inside.database.job_rows(&[job]).await?;
+    let view = views(call, rows, false).await?.pop();
+    Ok(view.map(|view| serde_json::to_value(view.body).expect("bodies have texts for keys")))
+}
+
+pub async fn delete(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
+    let before = written(&call, job.id).await?;
+    call.jobs().delete(job.id).await?;
+    Ok(Reply::done().changed(before, None))
+}
+
+pub async fn start(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
+    call.jobs().start(&job).await?;
+    Ok(Reply::json(&view(&call, job.id).await?))
+}
+
+pub async fn stop(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
+    call.jobs().stop(&job).await?;
+    Ok(Reply::json(&view(&call, job.id).await?))
+}
+
+pub async fn trigger(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
+    let Trigger { param, address } = call.json_or_default()?;
+    run_now(&call, &job, param, address).await
+}
+
+/// Runs a job now. Who sends the same `Idempotency-Key` again gets the same run.
+pub async fn run_now(
+    call: &Call,
+    job: &Job,
+    param: Option<String>,
+    address: Option<String>,
+) -> Result<Reply, Refused> {
+    let jobs = call.jobs();
+    let named = jobs.live_addresses(job.spec.app, address.as_deref())?;
+    let run = jobs.trigger(job, key(call), param.clone(), named).await?;
+    let reply = Reply::json(&Triggered { run: run.0 }).status(StatusCode::ACCEPTED);
+    Ok(reply.about(job_name(job.id)).changed(None, Some(serde_json::json!({ "run": run.0, "param": param }))))
+}
+
+/// The number that stands for a request: of the header and who sent it, or a new one.
+fn key(call: &Call) -> i64 {
+    let Some(header) = call.header(IDEMPOTENCY_KEY) else { return fastrand::i64(1..) };
+    let digest = crate::executors::fingerprint(&format!("{}\0{header}", call.who.principal.name));
+    let number = digest.get(..16).and_then(|half| u64::from_str_radix(half, 16).ok()).unwrap_or(1);
+    i64::try_from(number >> 1).unwrap_or(1).max(1)
+}
+
+// ── Scripts ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn scripts(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
+    let versions = call.inside.database.script_versions(job.id).await?;
+    let view = |version: store::ScriptVersion| ScriptVersion {
+        id: version.id,
+        language: version.language.map(language_word),
+        source: version.source,
+        remark: version.remark,
+        saved_at: version.saved_at.map(instant),
+    };
+    Ok(Reply::json(&versions.into_iter().map(view).collect::<Vec<_>>()))
+}
+
+pub async fn save_script(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
+    let ScriptBody { language: word, source, remark } = call.json()?;
+    call.jobs().save_script(&job, language(word), &source, &remark).await?;
+    Ok(Reply::done().changed(None, Some(serde_json::json!({ "language": word, "remark": remark }))))
+}
+
+// ── Many at once ────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn bulk(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
+    let bulk: Bulk = call.json()?;
+    if bulk.jobs.len() > BULK_MAX {
+        return Err(problem::field("jobs", format!("{BULK_MAX} are the most")));
+    }
+    let (mut results, mut each) = (Vec::new(), Vec::new());
+    for id in bulk.jobs.iter().copied() {
+        let problem = one(&call, &bulk, JobId(id)).await.err().map(|refused| *refused.problem);
+        let result =
+            problem.as_ref().map_or_else(|| "done".into(), |problem: &Problem| problem.detail.clone());
+        let action = match bulk.action {
+            BulkAction::Start => "job.start",
+            BulkAction::Stop => "job.stop",
+            BulkAction::Delete => "job.delete",
+            BulkAction::Move => "job.move",
+        };
+        each.push(Noted { action, object: job_name(JobId(id)), result });
+        results.push(BulkResult { job: id, problem });
+    }
+    Ok(Reply::json(&results).noting(each))
+}
+
+async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<(), Refused> {
+    let right = match bulk.action {
+        BulkAction::Start | BulkAction::Stop => Rights::OPERATE,
+        BulkAction::Delete | BulkAction::Move => Rights::EDIT,
+    };
+    let jobs = call.jobs();
+    let job = jobs.find(id, Rights::VIEW).await?;
+    if !call.who.principal.may(right, job.spec.app) {
+        return Err(problem::new(ProblemCode::NotAllowed, "this needs another right in the job's app"));
+    }
+    match bulk.action {
+        BulkAction::Start => jobs.start(&job).await?,
+        BulkAction::Stop => jobs.stop(&job).await?,
+        BulkAction::Delete => jobs.delete(job.id).await?,
+        BulkAction::Move => {
+            let app = admit_app(call, bulk.app.as_deref().unwrap_or_default(), EDIT).await?;
+            let spec = engine::JobSpec { app: app.id, ..job.spec.clone() };
+            jobs.edit(&job, spec).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Somebody waits for all of them.
+const BULK_MAX: usize = 1_000;

@@ -1,0 +1,261 @@
+//! Our own API, `/v1`: what the console, the command line and everybody's programs use.
+//!
+//! All paths stand in one table ([`routes`]), each with who may come and what it is about; from the same table come the
+//! description at `/v1/openapi.json` and what `tickwright routes` prints. A handler never decides who may do what: it is
+//! given an [`Authorised`](authorise::Authorised) object, and nothing else can make one.
+
+mod apps;
+mod audit;
+mod authorise;
+mod call;
+mod caller;
+mod centre;
+mod events;
+mod job_words;
+mod jobs;
+mod keys;
+mod openapi;
+mod problem;
+mod reply;
+mod route;
+mod routes;
+mod runs;
+mod schedules;
+mod session;
+mod statistics;
+mod timeline;
+mod users;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{RawPathParams, State};
+use axum::http::request::Parts;
+use axum::http::{Request, StatusCode, header};
+use axum::response::Response;
+use axum::routing::{MethodRouter, any, on};
+use protocol::v1::{Problem, ProblemCode};
+use store::AuditEntry;
+
+use super::browser;
+use crate::centre::Inside;
+use crate::http::{self, Caller as Origin};
+use call::{Call, Query};
+use caller::Caller;
+use problem::Refused;
+use reply::Reply;
+use route::{Plane, Route, Served};
+
+pub use events::Streams;
+pub use routes::{Described, described};
+
+/// Its paths.
+pub fn door() -> Router<Arc<Inside>> {
+    let mut methods: BTreeMap<&str, MethodRouter<Arc<Inside>>> = BTreeMap::new();
+    for route in routes::table() {
+        let (path, filter) = (route.path, route.method.filter());
+        let route = Arc::new(route);
+        let serve = move |State(inside): State<Arc<Inside>>, path: RawPathParams, request: Request<Body>| {
+            let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            serve(inside, route.clone(), path, request)
+        };
+        let before = methods.remove(path).unwrap_or_else(|| MethodRouter::new().fallback(wrong_method));
+        methods.insert(path, before.merge(on(filter, serve)));
+    }
+    let router =
+        methods.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+    router.route("/v1", any(no_such_path)).route("/v1/{*rest}", any(no_such_path)).merge(openapi::pages())
+}
+
+async fn wrong_method() -> Response {
+    answered(Err(problem::new(ProblemCode::WrongMethod, "the path is there, but not with this method")))
+}
+
+async fn no_such_path() -> Response {
+    answered(Err(problem::new(ProblemCode::NoSuchPath, "there is no such path; /v1/docs lists all")))
+}
+
+/// One request: who asks, may they, do it, put it on record.
+async fn serve(
+    inside: Arc<Inside>,
+    route: Arc<Route>,
+    path: Vec<(String, String)>,
+    request: Request<Body>,
+) -> Response {
+    let (head, body) = request.into_parts();
+    let origin = http::caller(&head);
+    let who = match route.plane {
+        // Who signs in may still carry what does not count any more.
+        Plane::Open => Ok(Caller::nobody()),
+        Plane::Api | Plane::Person => Caller::recognise(&inside, &head).await,
+    };
+    let object = path.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join("/");
+    let (who, unknown) = match who {
+        Ok(who) => (who, None),
+        Err(refused) => (Caller::nobody(), Some(refused)),
+    };
+    let (name, known) = (who.principal.name.clone(), who.user.is_some());
+    let admitted = match unknown {
+        Some(refused) => Err(refused),
+        None => admit(&inside, &route, &who, &head, origin).await,
+    };
+    let served = match admitted {
+        Ok(()) => match read(&inside, &route, who, head, path, body, origin).await {
+            Ok(call) => (route.serve)(call).await,
+            Err(refused) => Served { object, result: Err(refused) },
+        },
+        Err(refused) => Served { object, result: Err(refused) },
+    };
+    // Bodies cannot be shared, so what is to be kept is written before anything is waited for.
+    let entries = Record { principal: name, origin, route: &route, served: &served }.entries();
+    match known {
+        true => inside.audit.record_all(&entries).await,
+        // Of strangers only so much is kept.
+        false => {
+            for entry in entries {
+                inside.audit.refused(entry).await;
+            }
+        }
+    }
+    answered(served.result)
+}
+
+/// Whether somebody may come to this route at all. What they may do with what it is about comes later.
+async fn admit(
+    inside: &Inside,
+    route: &Route,
+    who: &Caller,
+    head: &Parts,
+    origin: Origin,
+) -> Result<(), Refused> {
+    let now = inside.clock.monotonic();
+    let turn = if who.user.is_some() {
+        inside.callers.turn(&who.principal.name, now)
+    } else {
+        inside.callers.turn(origin.ip, now)
+    };
+    match turn {
+        Some(wait) => inside.clock.sleep(wait).await,
+        None => {
+            let refused = problem::new(ProblemCode::TooManyRequests, "you ask too often; wait a second");
+            return Err(refused.retry_after(std::time::Duration::from_secs(1)));
+        }
+    }
+    if route.method.changes() {
+        who.check_origin(head)?;
+    }
+    match route.plane {
+        Plane::Open => Ok(()),
+        _ if who.user.is_none() => {
+            let why = "sign in with POST /v1/session, or send an API key as `Authorization: Bearer tw_…`";
+            Err(problem::new(ProblemCode::NotSignedIn, why))
+        }
+        Plane::Person if who.session.is_none() => Err(problem::new(
+            ProblemCode::NotAllowed,
+            "this is for people who have signed in, not for API keys",
+        )),
+        Plane::Person | Plane::Api => Ok(()),
+    }
+}
+
+async fn read(
+    inside: &Arc<Inside>,
+    route: &Route,
+    who: Caller,
+    head: Parts,
+    path: Vec<(String, String)>,
+    body: Body,
+    origin: Origin,
+) -> Result<Call, Refused> {
+    let query = Query::read(head.uri.query().unwrap_or_default(), route.query)?;
+    let body = http::body(body, route.body_max()).await.map_err(|code| match code {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            problem::new(ProblemCode::TooLarge, format!("a body has at most {} bytes here", route.body_max()))
+        }
+        _ => problem::new(ProblemCode::MalformedRequest, "the body did not come whole"),
+    })?;
+    Ok(Call { inside: inside.clone(), who, head, path, query, body, origin })
+}
+
+fn answered(result: Result<Reply, Refused>) -> Response {
+    let mut response = match result {
+        Ok(reply) => reply.into_response(),
+        Err(refused) => refused.into_response(),
+    };
+    let no_store = axum::http::HeaderValue::from_static("no-store");
+    response.headers_mut().entry(header::CACHE_CONTROL).or_insert(no_store);
+    browser::protect(response)
+}
+
+/// What is put on record of a request.
+struct Record<'a> {
+    principal: String,
+    origin: Origin,
+    route: &'a Route,
+    served: &'a Served,
+}
+
+impl Record<'_> {
+    /// Changes are kept, done or not; and looks that were refused for want of a right.
+    fn is_kept(&self) -> bool {
+        let code = self.served.result.as_ref().err().map(|refused| refused.problem.code);
+        match self.route.action {
+            Some(_) => code != Some(ProblemCode::TooManyRequests),
+            None => code == Some(ProblemCode::NotAllowed),
+        }
+    }
+
+    fn entries(&self) -> Vec<AuditEntry> {
+        if !self.is_kept() {
+            return Vec::new();
+        }
+        let entry = self.entry();
+        match &self.served.result {
+            Ok(reply) if !reply.each.is_empty() => {
+                let noted = |each: &reply::Noted| AuditEntry {
+                    action: each.action.into(),
+                    object: each.object.clone(),
+                    result: each.result.clone(),
+                    ..entry.clone()
+                };
+                reply.each.iter().map(noted).collect()
+            }
+            _ => vec![entry],
+        }
+    }
+
+    fn entry(&self) -> AuditEntry {
+        let text = |value: &serde_json::Value| value.to_string();
+        let mut entry = AuditEntry {
+            principal: self.principal.clone(),
+            plane: "api".into(),
+            ip: self.origin.ip.to_string(),
+            action: self.route.action.unwrap_or(self.route.path).into(),
+            object: self.served.object.clone(),
+            ..AuditEntry::default()
+        };
+        match &self.served.result {
+            Ok(reply) => {
+                entry.result = "done".into();
+                entry.before = reply.before.as_ref().map(text);
+                entry.after = reply.after.as_ref().map(text);
+                if let Some(object) = &reply.object {
+                    entry.object.clone_from(object);
+                }
+                if let Some(by) = &reply.by {
+                    entry.principal.clone_from(by);
+                }
+            }
+            Err(refused) => {
+                let Problem { code, detail, .. } = &*refused.problem;
+                entry.result = format!("{}: {detail}", code.word());
+                if let Some(object) = &refused.object {
+                    entry.object.clone_from(object);
+                }
+            }
+        }
+        entry
+    }
+}

@@ -1,0 +1,97 @@
+//! Why something was not done, as an answer.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use engine::StoreError;
+use protocol::v1::{FieldProblem, Problem, ProblemCode};
+
+use crate::fault::Fault;
+
+/// A problem, and how long to wait before trying again, where that helps.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// What is wrong.
+    pub problem: Box<Problem>,
+    /// What the audit calls what it was about, where the path does not say.
+    pub object: Option<String>,
+    wait: Option<Duration>,
+}
+
+/// A problem of that kind, with what was wrong this time.
+pub fn new(code: ProblemCode, detail: impl Into<String>) -> Refused {
+    Problem::new(code, detail).into()
+}
+
+/// The request cannot be read.
+pub fn malformed(detail: impl Into<String>) -> Refused {
+    new(ProblemCode::MalformedRequest, detail)
+}
+
+/// A field, or a parameter in the query, holds what it may not.
+pub fn field(field: &str, detail: impl Into<String>) -> Refused {
+    Problem::field(field, detail).into()
+}
+
+/// Several fields do.
+pub fn fields(fields: Vec<FieldProblem>) -> Refused {
+    let texts: Vec<String> =
+        fields.iter().map(|wrong| format!("{}: {}", wrong.field, wrong.detail)).collect();
+    let problem = Problem::new(ProblemCode::InvalidFields, texts.join("; "));
+    Problem { fields, ..problem }.into()
+}
+
+impl Refused {
+    /// The same, with how long to wait.
+    pub fn retry_after(self, wait: Duration) -> Refused {
+        Refused { wait: Some(wait), ..self }
+    }
+
+    /// The same, with what the audit calls what it was about.
+    pub fn about(self, object: &str) -> Refused {
+        Refused { object: Some(object.to_owned()), ..self }
+    }
+
+    /// RFC 9457.
+    pub fn into_response(self) -> Response {
+        let body = serde_json::to_vec(&self.problem).expect("problems are made of texts and numbers");
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() =
+            StatusCode::from_u16(self.problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(wait) = self.wait {
+            let seconds = wait.as_millis().div_ceil(1_000).max(1).to_string();
+            headers.insert(header::RETRY_AFTER, seconds.parse().expect("digits are a header"));
+        }
+        if self.problem.code == ProblemCode::NotSignedIn {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Refused {
+        Refused { problem: Box::new(problem), object: None, wait: None }
+    }
+}
+
+impl From<Fault> for Refused {
+    fn from(fault: Fault) -> Refused {
+        let problem = match fault.field {
+            Some(name) if fault.code == ProblemCode::InvalidFields => Problem::field(name, fault.why),
+            Some(name) => Problem::new(fault.code, format!("{name}: {}", fault.why)),
+            None => Problem::new(fault.code, fault.why),
+        };
+        Refused { wait: fault.wait, ..problem.into() }
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Refused {
+        Fault::from(error).into()
+    }
+}

@@ -1,0 +1,273 @@
+//! `/v1/runs`: runs, their logs, and the end of both.
+
+use std::collections::BTreeMap;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, header};
+use engine::{AppId, JobId};
+use protocol::v1::{Clear, Cleared, LogPage, Origin, Page, Problem, ProblemCode, RunState, RunView};
+use store::{Clearing, JobName, Keep, Rights, RunFilter, RunRow, RunStatus};
+use timer::Timestamp;
+
+use super::authorise::{Authorised, Nothing, Seen, admit_app, find_job};
+use super::call::{Call, instant};
+use super::problem::{self, Refused};
+use super::reply::Reply;
+use super::route::Needs;
+use super::{events, jobs, timeline};
+use crate::centre::Inside;
+use crate::runs::log;
+
+// ── Looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> {
+    let query = &call.query;
+    let status = match query.text("state") {
+        None => None,
+        Some("running") => Some(RunStatus::Running),
+        Some("succeeded") => Some(RunStatus::Succeeded),
+        Some("failed") => Some(RunStatus::Failed),
+        Some(_) => return Err(problem::field("state", "is running, succeeded or failed")),
+    };
+    let job = match query.text("job") {
+        None => None,
+        Some(name) => match seen_job(&call, name).await? {
+            Some(job) => Some(job),
+            None => return Ok(Reply::json(&Page::<RunView> { items: Vec::new(), next: None, total: None })),
+        },
+    };
+    let (from, until) = (query.instant("from")?, query.instant("until")?);
+    let filter = RunFilter { apps: seen.apps.clone(), job, status, from, until };
+    let found = call.inside.database.run_page(&filter, query.page()?).await?;
+    let next = found.next.map(|next| next.to_string());
+    Ok(Reply::json(&Page { items: views(&call, found.rows).await?, next, total: None }))
+}
+
+/// A job that is named in the query; its runs may outlive it, so a number needs no job.
+async fn seen_job(call: &Call, name: &str) -> Result<Option<JobId>, Refused> {
+    match find_job(call, name).await? {
+        Some(job) => Ok(call.who.principal.may(Rights::VIEW, job.spec.app).then_some(job.id)),
+        None => {
+            let number = name.strip_prefix(super::authorise::BY_NUMBER);
+            Ok(number.and_then(|number| number.parse().ok()).map(JobId))
+        }
+    }
+}
+
+pub async fn show(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
+    let timeline = timeline::of(&call, &run).await?;
+    let view = views(&call, vec![run.into_inner()]).await?.pop();
+    Ok(Reply::json(&view.map(|view| RunView { timeline, ..view })))
+}
+
+/// Runs, with what their jobs are called.
+pub async fn views(call: &Call, rows: Vec<RunRow>) -> Result<Vec<RunView>, Refused> {
+    let mut jobs: Vec<JobId> = rows.iter().map(|row| row.job).collect();
+    jobs.sort_unstable();
+    jobs.dedup();
+    let names = call.inside.database.job_names(&jobs).await?;
+    let names: BTreeMap<JobId, JobName> = names.into_iter().map(|name| (name.job, name)).collect();
+    let apps: BTreeMap<AppId, String> = call.inside.directory.names().into_iter().collect();
+    let app = |id| apps.get(&id).cloned().unwrap_or_default();
+    Ok(rows.into_iter().map(|row| view(app(row.app), names.get(&row.job), row)).collect())
+}
+
+fn view(app: String, name: Option<&JobName>, row: RunRow) -> RunView {
+    let open = row.open.as_ref();
+    let scheduled_at: Option<Timestamp> = open.map(|open| open.scheduled_at).or(row.triggered_at);
+    let took =
+        row.ended_at.zip(scheduled_at).map(|(end, start)| (end.as_millis() - start.as_millis()).max(0));
+    let (shard_index, shard_total) = shard(row.shard.as_deref());
+    RunView {
+        id: row.id.0,
+        job: row.job.0,
+        job_key: name.and_then(|name| name.key.clone()),
+        job_name: name.map(|name| name.name.clone()),
+        app,
+        state: state(row.state),
+        origin: open.and_then(origin),
+        scheduled_at: scheduled_at.map(instant),
+        ended_at: row.ended_at.map(instant),
+        took_ms: took,
+        node: open.and_then(|open| open.node.as_ref()).map(|node| node.name.clone()),
+        attempt: open.and_then(|open| u32::try_from(open.attempt).ok()),
+        address: row.address,
+        handler: row.handler,
+        param: row.param,
+        shard_index,
+        shard_total,
+        dispatch_message: row.trigger_message.unwrap_or_default(),
+        result_message: row.result_message.unwrap_or_default(),
+        result_code: row.result_code,
+        timeline: Vec::new(),
+    }
+}
+
+/// `index/total`, as XXL-JOB writes it.
+fn shard(written: Option<&str>) -> (u32, u32) {
+    let read = written.and_then(|text| text.split_once('/'));
+    let read = read.and_then(|(index, total)| Some((index.parse().ok()?, total.parse().ok()?)));
+    read.unwrap_or((0, 1))
+}
+
+fn origin(open: &store::OpenRun) -> Option<Origin> {
+    if let Some(of) = open.retry_of {
+        return Some(Origin::Retry { of: of.0 });
+    }
+    Some(match open.origin? {
+        engine::Origin::Schedule => Origin::Schedule,
+        engine::Origin::Misfire => Origin::Misfire,
+        engine::Origin::Manual { .. } => Origin::Manual,
+        engine::Origin::Child { of } => Origin::Child { of: of.0 },
+    })
+}
+
+fn state(state: engine::RunState) -> RunState {
+    match state {
+        engine::RunState::Waiting => RunState::Waiting,
+        engine::RunState::Claimed => RunState::Claimed,
+        engine::RunState::Cancelling => RunState::Cancelling,
+        engine::RunState::Unknown => RunState::Unknown,
+        engine::RunState::Running => RunState::Running,
+        engine::RunState::Succeeded => RunState::Succeeded,
+        engine::RunState::Failed => RunState::Failed,
+        engine::RunState::TimedOut => RunState::TimedOut,
+        engine::RunState::Lost => RunState::Lost,
+        engine::RunState::Cancelled => RunState::Cancelled,
+    }
+}
+
+// ── Logs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn log(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
+    Ok(Reply::json(&lines(&call.inside, &run, from_line(&call)?).await))
+}
+
+fn from_line(call: &Call) -> Result<u32, Refused> {
+    match call.query.number("from")?.unwrap_or(1) {
+        0 => Err(problem::field("from", "is the number of a line, from 1")),
+        from => Ok(from),
+    }
+}
+
+/// Lines of a run's log. That there are none is an answer too.
+async fn lines(inside: &Inside, run: &RunRow, from: u32) -> LogPage {
+    match log::run_log(inside, run, from).await {
+        Ok(page) => LogPage {
+            from: page.from.into(),
+            next: u64::from(page.to).saturating_add(1).max(page.from.into()),
+            text: page.text,
+            end: page.end,
+            problem: None,
+        },
+        Err(why) => {
+            let code = match () {
+                () if run.address.is_none() => ProblemCode::NotFound,
+                () if inside.directory.sightings(run.app).is_empty() => ProblemCode::AppOffline,
+                () => ProblemCode::ExecutorUnreachable,
+            };
+            let problem = Some(Problem::new(code, why.to_string()));
+            LogPage {
+                from: from.into(),
+                next: from.into(),
+                text: String::new(),
+                end: run.state.is_over(),
+                problem,
+            }
+        }
+    }
+}
+
+/// The whole log, page by page, as a file.
+pub async fn download(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
+    let name = format!("attachment; filename=\"run-{}.log\"", run.id);
+    let name: HeaderValue = name.try_into().expect("a number is a plain text");
+    let state = (call.inside.clone(), run.into_inner(), 1_u32, PAGES_MAX);
+    let pages = futures_util::stream::unfold(state, |(inside, run, from, left)| async move {
+        if left == 0 {
+            return None;
+        }
+        let page = lines(&inside, &run, from).await;
+        let next = u32::try_from(page.next).unwrap_or(u32::MAX);
+        // Of a run that goes on, what there is so far.
+        let left = if page.end || next <= from { 0 } else { left - 1 };
+        let text = Bytes::from(page.text);
+        Some((Ok::<_, std::convert::Infallible>(text), (inside, run, next, left)))
+    });
+    let reply = Reply::typed("text/plain; charset=utf-8", Body::from_stream(pages));
+    Ok(reply.header(header::CONTENT_DISPOSITION, name))
+}
+
+/// Pages of one download: gigabytes.
+const PAGES_MAX: u32 = 10_000;
+
+/// A run's log as it is written, until its end.
+pub async fn live(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
+    let mut from = from_line(&call)?;
+    let id = run.id;
+    drop(run);
+    events::stream(call, move |inside, out| async move {
+        loop {
+            let Ok(Some(run)) = inside.database.run(id).await else { return };
+            let page = lines(&inside, &run, from).await;
+            from = u32::try_from(page.next).unwrap_or(u32::MAX);
+            let is_over = page.end;
+            let is_news = !page.text.is_empty() || page.end || page.problem.is_some();
+            if is_news && !out.send(&page).await || is_over {
+                return;
+            }
+            inside.clock.sleep(LOG_LOOK).await;
+        }
+    })
+}
+
+/// How often an executor is asked for more lines while somebody looks on.
+const LOG_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+
+// ── Ending ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn kill(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
+    let reason = format!("killed by {}", call.who.principal.name);
+    match call.inside.engine.kill(run.id, &reason).await? {
+        true => Ok(Reply::accepted()),
+        false => Err(problem::new(ProblemCode::Conflict, format!("run {} is over already", run.id))),
+    }
+}
+
+/// The same job with the same parameter. The job may have moved to another app since, where other rights count.
+pub async fn again(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
+    let job = call.jobs().find(run.job, Rights::OPERATE).await?;
+    jobs::run_now(&call, &job, Some(run.param.clone()), None).await
+}
+
+pub async fn clear(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
+    let body: Clear = call.json()?;
+    let app = admit_app(&call, &body.app, Needs::Right(Rights::EDIT)).await?;
+    let job = match &body.job {
+        None => None,
+        Some(name) => {
+            let found = find_job(&call, name).await?.filter(|job| job.spec.app == app.id);
+            Some(found.ok_or_else(|| problem::field("job", "there is no such job in this app"))?.id)
+        }
+    };
+    let keep = Keep::Since(Timestamp::from_millis(body.before.millis()));
+    let clearing = Clearing { apps: Some(vec![app.id]), job, keep };
+    let mut cleared = Cleared { deleted: 0, more: true };
+    for _ in 0..CLEAR_ROUNDS {
+        let deleted = call.inside.database.clear_runs(&clearing, CLEAR_AT_ONCE).await?;
+        cleared.deleted += deleted as u64;
+        if deleted < CLEAR_AT_ONCE {
+            cleared.more = false;
+            break;
+        }
+    }
+    call.inside.hints.runs();
+    let after = serde_json::json!({ "before": body.before, "job": body.job, "deleted": cleared.deleted });
+    Ok(Reply::json(&cleared).about(format!("app:{}", body.app)).changed(None, Some(after)))
+}
+
+/// Runs deleted in one transaction,
+const CLEAR_AT_ONCE: usize = 1_000;
+
+/// and so often, while somebody waits.
+const CLEAR_ROUNDS: usize = 200;

@@ -1,0 +1,127 @@
+//! `/v1/session` and `/v1/me`: signing in and out, and what people do with their own account.
+
+use axum::http::{HeaderName, HeaderValue, header};
+use protocol::v1::{Grant, Me, PasswordChange, ProblemCode, Right, SessionView, SignIn};
+use store::{Rights, UserSession};
+
+use super::authorise::{Authorised, Nothing, session_name};
+use super::call::{Call, instant};
+use super::caller::{COOKIE, SECURE_COOKIE};
+use super::problem::{self, Refused};
+use super::reply::Reply;
+use crate::doors::browser;
+use crate::people::{Principal, SignedIn};
+
+/// Opens a session. Whatever session the caller had is not taken over.
+pub async fn open(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
+    let SignIn { user, password } = call.json()?;
+    let people = &call.inside.people;
+    let agent = browser::agent(&call.head);
+    let about = format!("user:{}", user.trim());
+    let secret = people.sign_in(&user, &password, call.origin.ip, agent).await;
+    let secret = secret.map_err(|fault| Refused::from(fault).about(&about))?;
+    let over = || problem::new(ProblemCode::NotSignedIn, "the session ended as it was opened; sign in again");
+    let signed_in = people.session(&secret).await?.ok_or_else(over)?;
+    let principal = Principal::person(&signed_in.user);
+    let is_program = call.header(CLIENT).is_some();
+    let me = me(&call, &principal, Some(&signed_in).filter(|_| !is_program));
+    let reply = Reply::json(&me).by(&principal.name).about(about);
+    Ok(if is_program {
+        reply.header(HeaderName::from_static(SESSION), plain(secret))
+    } else {
+        reply.header(header::SET_COOKIE, cookie(&call, &secret, ""))
+    })
+}
+
+/// Ends the session; the browser forgets its cookie.
+pub async fn close(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
+    call.inside.people.sign_out(signed_in(&call)?).await?;
+    Ok(Reply::done().header(header::SET_COOKIE, cookie(&call, "", "; Max-Age=0")))
+}
+
+/// What a browser keeps. One that came encrypted never sends it otherwise, nor lets other hosts of the domain set it.
+fn cookie(call: &Call, secret: &str, more: &str) -> HeaderValue {
+    let (name, secure) = if call.origin.secure { (SECURE_COOKIE, "; Secure") } else { (COOKIE, "") };
+    plain(format!("{name}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{more}"))
+}
+
+fn plain(value: String) -> HeaderValue {
+    value.try_into().expect("it is made of plain letters")
+}
+
+/// Programs that want their session told say so with this header,
+const CLIENT: &str = "tickwright-client";
+
+/// and find it in this one.
+const SESSION: &str = "tickwright-session";
+
+/// Who is signed in.
+pub async fn show(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
+    Ok(Reply::json(&me(&call, &call.who.principal, call.who.session.as_ref())))
+}
+
+fn me(call: &Call, who: &Principal, session: Option<&SignedIn>) -> Me {
+    let mut grants = Vec::new();
+    if !who.is_admin() {
+        for (app, name) in call.inside.directory.names() {
+            let rights = rights_view(who.rights(app));
+            if !rights.is_empty() {
+                grants.push(Grant { app: name, rights });
+            }
+        }
+    }
+    let user = call.who.user.as_ref().map_or_else(|| who.name.clone(), |user| user.name.clone());
+    let csrf = session.map(|session| session.csrf.clone());
+    Me { user, admin: who.is_admin(), grants, csrf, zone: call.inside.zone.name().into() }
+}
+
+/// Rights, one by one.
+pub fn rights_view(rights: Rights) -> Vec<Right> {
+    RIGHTS.iter().filter(|(_, bit)| rights.contains(*bit)).map(|(right, _)| *right).collect()
+}
+
+/// Rights, together.
+pub fn rights_of(rights: &[Right]) -> Rights {
+    let bits = RIGHTS.iter().filter(|(right, _)| rights.contains(right)).map(|(_, bit)| *bit);
+    bits.fold(Rights::NONE, Rights::with)
+}
+
+const RIGHTS: [(Right, Rights); 4] = [
+    (Right::View, Rights::VIEW),
+    (Right::Operate, Rights::OPERATE),
+    (Right::Edit, Rights::EDIT),
+    (Right::Script, Rights::SCRIPT),
+];
+
+/// Another password; all other sessions of the same person end.
+pub async fn change_password(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
+    let PasswordChange { old, new } = call.json()?;
+    call.inside.people.change_password(signed_in(&call)?, &old, &new, call.origin.ip).await?;
+    Ok(Reply::done().about(format!("user:{}", call.who.principal.name)))
+}
+
+/// The sessions of whoever asks.
+pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
+    let current = signed_in(&call)?;
+    let sessions = call.inside.database.sessions_of(current.user.id).await?;
+    let view = |session: UserSession| SessionView {
+        id: session_name(&session.digest).into(),
+        current: session.digest == current.session,
+        ip: session.address,
+        agent: session.agent,
+        opened_at: instant(session.created_at),
+        seen_at: instant(session.seen_at),
+    };
+    Ok(Reply::json(&sessions.into_iter().map(view).collect::<Vec<_>>()))
+}
+
+/// Ends one of them.
+pub async fn end(call: Call, session: Authorised<UserSession>) -> Result<Reply, Refused> {
+    call.inside.database.end_session(&session.digest).await?;
+    Ok(Reply::done())
+}
+
+/// The session, on a path for people.
+fn signed_in(call: &Call) -> Result<&SignedIn, Refused> {
+    call.who.session.as_ref().ok_or_else(|| problem::new(ProblemCode::NotSignedIn, "sign in first"))
+}

@@ -1,0 +1,244 @@
+//! `/v1/statistics` and `/v1/calendar`: runs that were, and fires to come, over time.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use cron::Schedule;
+use engine::Job;
+use protocol::v1::{CalendarBucket, ProblemCode, RunCounts, Statistics, StatisticsBucket};
+use store::{JobFilter, JobMark, JobOrder, RunFilter, RunStatus};
+use timer::Timestamp;
+
+use super::authorise::{Authorised, Seen, find_job};
+use super::call::{Call, instant};
+use super::problem::{self, Refused};
+use super::reply::Reply;
+
+/// Some time, in parts of the same length.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    from: Timestamp,
+    until: Timestamp,
+    step: Duration,
+}
+
+impl Span {
+    /// What the query names; a day around `now` where it says nothing.
+    fn read(call: &Call, default_from: Timestamp, default_until: Timestamp) -> Result<Span, Refused> {
+        let from = call.query.instant("from")?.unwrap_or(default_from);
+        let until = call.query.instant("until")?.unwrap_or(default_until.max(from + DAY));
+        if until <= from {
+            return Err(problem::field("until", "is after from"));
+        }
+        let length = until.duration_since(from);
+        let step = match call.query.number("step_ms")? {
+            Some(step) => Duration::from_millis(step),
+            None => whole_minutes(length / STEPS),
+        };
+        let steps = length.as_millis().div_ceil(step.as_millis().max(1));
+        if step.is_zero() || steps > u128::from(STEPS_MAX) {
+            return Err(problem::field(
+                "step_ms",
+                format!("{STEPS_MAX} parts are the most; name a longer step"),
+            ));
+        }
+        Ok(Span { from, until, step })
+    }
+
+    /// Where the part of an instant begins.
+    fn part(&self, at: Timestamp) -> Timestamp {
+        let steps = at.duration_since(self.from).as_millis() / self.step.as_millis().max(1);
+        self.start(u32::try_from(steps).unwrap_or(u32::MAX))
+    }
+
+    fn start(&self, part: u32) -> Timestamp {
+        self.from + self.step * part
+    }
+
+    /// All parts: where each begins and ends.
+    fn parts(&self) -> impl Iterator<Item = (Timestamp, Timestamp)> {
+        let starts = (0..STEPS_MAX).map(|part| self.start(part)).take_while(|start| *start < self.until);
+        starts.map(|start| (start, (start + self.step).min(self.until)))
+    }
+}
+
+/// A round length that people know from clocks, no shorter than that.
+fn whole_minutes(length: Duration) -> Duration {
+    let minutes = length.as_secs().div_ceil(60).max(1);
+    let round = ROUND_MINUTES.iter().copied().find(|round| *round >= minutes);
+    Duration::from_secs(60 * round.unwrap_or_else(|| minutes.next_multiple_of(24 * 60)))
+}
+
+/// From a minute to a day.
+const ROUND_MINUTES: [u64; 10] = [1, 2, 5, 10, 15, 30, 60, 3 * 60, 6 * 60, 24 * 60];
+
+/// Parts where nothing is said of their length,
+const STEPS: u32 = 100;
+
+/// and at most.
+const STEPS_MAX: u32 = 400;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+// ── Runs that were ──────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn runs(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> {
+    let now = call.inside.engine.now();
+    // Runs are remembered to the second: those of this one count.
+    let span = Span::read(&call, now - DAY, now + Duration::from_secs(1))?;
+    let job = match call.query.text("job") {
+        None => None,
+        Some(name) => Some(find_job(&call, name).await?.map_or(engine::JobId(0), |job| job.id)),
+    };
+    let (from, until) = (Some(span.from), Some(span.until));
+    let filter = RunFilter { apps: seen.apps.clone(), job, status: None, from, until };
+    let marks = call.inside.database.run_marks(&filter, RUNS_MAX).await?;
+    let partial = marks.len() == RUNS_MAX;
+    let mut counts: BTreeMap<Timestamp, RunCounts> = BTreeMap::new();
+    for mark in marks {
+        count(counts.entry(span.part(mark.at)).or_default(), mark.status);
+    }
+    let bucket = |(at, runs): (Timestamp, RunCounts)| {
+        let (p50, p99) = call.inside.lateness.between(at, at + span.step);
+        StatisticsBucket { at: instant(at), runs, lateness_p50_ms: p50, lateness_p99_ms: p99 }
+    };
+    let buckets = counts.into_iter().map(bucket).collect();
+    let step_ms = u64::try_from(span.step.as_millis()).unwrap_or(u64::MAX);
+    Ok(Reply::json(&Statistics { step_ms, buckets, partial }))
+}
+
+/// Adds a run to the others.
+pub fn count(counts: &mut RunCounts, status: RunStatus) {
+    match status {
+        RunStatus::Running => counts.running += 1,
+        RunStatus::Succeeded => counts.succeeded += 1,
+        RunStatus::Failed => counts.failed += 1,
+    }
+}
+
+/// Runs looked at for one answer: a tenth of a second of reading.
+const RUNS_MAX: usize = 50_000;
+
+// ── Fires to come ───────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn calendar(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> {
+    let now = call.inside.engine.now();
+    let span = Span::read(&call, now, now + DAY)?;
+    let filter = JobFilter { apps: seen.apps.clone(), enabled: Some(true), ..JobFilter::default() };
+    let mut fires = Fires::new(span);
+    let mut after: Option<JobMark> = None;
+    for _ in 0..JOBS_PAGES {
+        let order = JobOrder::default();
+        let found = call.inside.database.job_list(&filter, order, after.as_ref(), store::Page::MAX).await?;
+        // Counting is work for a processor, not for those who wait for answers.
+        let counted = tokio::task::spawn_blocking(move || {
+            let enough = found.rows.iter().any(|row| !fires.add(&row.job));
+            (fires, enough)
+        });
+        let too_many;
+        (fires, too_many) = counted.await.map_err(|_| too_much())?;
+        if too_many {
+            return Err(too_much());
+        }
+        after = found.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(Reply::json(&fires.buckets()))
+}
+
+fn too_much() -> Refused {
+    let why = format!("there are more than {FIRES_MAX} fires to count; ask for a shorter time, or one app");
+    problem::new(ProblemCode::InvalidFields, why)
+}
+
+/// As many jobs as are looked at, in pages.
+const JOBS_PAGES: usize = 100;
+
+/// Fires found one by one for one answer: about a second of a processor.
+const FIRES_MAX: usize = 1_000_000;
+
+/// How many fires each part of some time has.
+struct Fires {
+    span: Span,
+    counts: Vec<u64>,
+    /// Jobs of one schedule fire together, so each schedule is looked at once.
+    known: HashMap<String, Vec<u64>>,
+    found: usize,
+}
+
+impl Fires {
+    fn new(span: Span) -> Fires {
+        Fires { counts: vec![0; span.parts().count()], span, known: HashMap::new(), found: 0 }
+    }
+
+    /// Adds the fires of a job; false when there are too many to count.
+    fn add(&mut self, job: &Job) -> bool {
+        let name = format!("{:?} {:?} {:?}", job.spec.schedule, job.spec.valid_from, job.spec.valid_until);
+        if !self.known.contains_key(&name) {
+            let counted = self.count(job);
+            self.known.insert(name.clone(), counted);
+        }
+        for (sum, count) in self.counts.iter_mut().zip(&self.known[&name]) {
+            *sum += count;
+        }
+        self.found <= FIRES_MAX
+    }
+
+    fn count(&mut self, job: &Job) -> Vec<u64> {
+        let before = |at: Timestamp| Timestamp::from_millis(at.as_millis() - 1);
+        if let (Schedule::FixedRate { .. }, None, None) =
+            (&job.spec.schedule, job.spec.valid_from, job.spec.valid_until)
+        {
+            let part = |(from, until)| job.spec.schedule.count_between(before(from), before(until), u64::MAX);
+            return self.span.parts().map(part).collect();
+        }
+        let mut counts = vec![0; self.counts.len()];
+        let first = job.spec.next_after(before(self.span.from));
+        let fires = std::iter::successors(first, |last| job.spec.next_after(*last));
+        for at in fires.take_while(|at| *at < self.span.until).take(FIRES_MAX) {
+            let part = at.duration_since(self.span.from).as_millis() / self.span.step.as_millis().max(1);
+            if let Some(count) = usize::try_from(part).ok().and_then(|part| counts.get_mut(part)) {
+                *count += 1;
+            }
+            self.found += 1;
+        }
+        counts
+    }
+
+    fn buckets(&self) -> Vec<CalendarBucket> {
+        let bucket = |((at, _), fires): ((Timestamp, Timestamp), &u64)| CalendarBucket {
+            at: instant(at),
+            fires: *fires,
+        };
+        self.span.parts().zip(&self.counts).map(bucket).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cron::{Cron, DstRule, Zone};
+    use engine::{AppId, JobId, JobSpec};
+
+    fn job(schedule: Schedule) -> Job {
+        let spec = JobSpec::new(AppId(1), "job", schedule, "handler");
+        let (enabled, next_fire_at, problem) = (true, None, None);
+        Job { id: JobId(1), spec, enabled, next_fire_at, revision: 0, running: None, waiting: 0, problem }
+    }
+
+    #[test]
+    fn fires_are_counted_in_the_part_they_fall_into() {
+        let from = Timestamp::from_millis(1_782_000_000_000);
+        let hour = Duration::from_secs(3_600);
+        let mut fires = Fires::new(Span { from, until: from + hour, step: hour / 4 });
+        let each_ten_minutes = Cron::parse("0 0/10 * * * ?").unwrap();
+        let cron = job(Schedule::cron(each_ten_minutes, Zone::utc(), DstRule::NATURAL));
+        assert!(fires.add(&cron) && fires.add(&cron));
+        assert!(fires.add(&job(Schedule::fixed_rate(from, Duration::from_secs(60)).unwrap())));
+        let sums: Vec<u64> = fires.buckets().iter().map(|bucket| bucket.fires).collect();
+        let whole: u64 = sums.iter().sum();
+        assert_eq!((sums.len(), whole), (4, 6 + 6 + 60), "{sums:?}");
+    }
+}

@@ -1,0 +1,109 @@
+//! `/v1/users`: people, whom only administrators look after.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use engine::AppId;
+use protocol::v1::{Grant, ProblemCode, Right, UserBody, UserView};
+use serde_json::json;
+use store::{Access, Rights, User, UserFilter};
+
+use super::authorise::{Authorised, Nothing, Place};
+use super::call::{Call, instant, page};
+use super::problem::{self, Refused};
+use super::reply::Reply;
+use super::session::{rights_of, rights_view};
+
+pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
+    let filter = UserFilter { name: call.query.text("text").unwrap_or_default().into(), admin: None };
+    let found = call.inside.database.user_page(&filter, call.query.page()?).await?;
+    let names = call.inside.directory.names();
+    Ok(Reply::json(&page(found, |user| view(user, &names))))
+}
+
+pub async fn show(call: Call, user: Authorised<User>) -> Result<Reply, Refused> {
+    Ok(Reply::json(&view(user.into_inner(), &call.inside.directory.names())))
+}
+
+pub async fn put(call: Call, place: Authorised<Place<User>>) -> Result<Reply, Refused> {
+    let body: UserBody = call.json()?;
+    let access = access(&call, &body).await?;
+    let people = &call.inside.people;
+    let names = call.inside.directory.names();
+    let (before, name) = match place.into_inner() {
+        Place::Free(name) => {
+            let needs = || problem::field("password", "a new user needs one");
+            people.add(&name, body.password.as_deref().ok_or_else(needs)?, &access).await?;
+            (None, name)
+        }
+        Place::Taken(user) => {
+            refuse_own(&call, &user)?;
+            people.change(user.id, body.password.as_deref(), &access).await?;
+            (Some(written(&user, &names)), user.name)
+        }
+    };
+    let gone = || problem::new(ProblemCode::NotFound, "the user was deleted meanwhile");
+    let user = call.inside.database.user_by_name(name.trim()).await?.ok_or_else(gone)?;
+    let status = if before.is_some() { StatusCode::OK } else { StatusCode::CREATED };
+    let mut after = written(&user, &names);
+    after["new_password"] = body.password.is_some().into();
+    Ok(Reply::json(&view(user, &names)).status(status).changed(before, Some(after)))
+}
+
+pub async fn delete(call: Call, user: Authorised<User>) -> Result<Reply, Refused> {
+    refuse_own(&call, &user)?;
+    call.inside.database.delete_user(user.id).await?;
+    Ok(Reply::done().changed(Some(written(&user, &call.inside.directory.names())), None))
+}
+
+/// Nobody shuts themselves out by mistake.
+fn refuse_own(call: &Call, user: &User) -> Result<(), Refused> {
+    match call.who.user.as_ref().is_some_and(|own| own.id == user.id) {
+        true => {
+            Err(problem::new(ProblemCode::Conflict, "your own account is changed by another administrator"))
+        }
+        false => Ok(()),
+    }
+}
+
+async fn access(call: &Call, body: &UserBody) -> Result<Access, Refused> {
+    let apps = call.inside.database.apps().await?;
+    let mut grants = BTreeMap::new();
+    for Grant { app: name, rights } in &body.grants {
+        let app = apps.iter().find(|app| app.spec.name == *name);
+        let none = || problem::field("grants", format!("there is no app `{name}`"));
+        let rights = rights_of(rights);
+        let id = app.ok_or_else(none)?.id;
+        if rights != Rights::NONE {
+            // Who may change something may see it.
+            grants.insert(id, rights.with(Rights::VIEW));
+        }
+    }
+    Ok(Access { admin: body.admin, disabled: body.disabled, grants })
+}
+
+fn view(user: User, names: &[(AppId, String)]) -> UserView {
+    UserView {
+        id: user.id.0,
+        admin: user.access.admin,
+        disabled: user.access.disabled,
+        grants: grants(&user.access, names),
+        changed_at: user.changed_at.map(instant),
+        name: user.name,
+    }
+}
+
+fn grants(access: &Access, names: &[(AppId, String)]) -> Vec<Grant> {
+    let grant = |(app, rights): (&AppId, &Rights)| {
+        let (_, name) = names.iter().find(|(id, _)| id == app)?;
+        let rights: Vec<Right> = rights_view(*rights);
+        Some(Grant { app: name.clone(), rights })
+    };
+    access.grants.iter().filter_map(grant).collect()
+}
+
+/// A user, as the audit keeps them.
+fn written(user: &User, names: &[(AppId, String)]) -> serde_json::Value {
+    let Access { admin, disabled, .. } = user.access;
+    json!({ "admin": admin, "disabled": disabled, "grants": grants(&user.access, names) })
+}

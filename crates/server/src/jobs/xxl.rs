@@ -1,0 +1,92 @@
+//! The same in XXL-JOB's words: its form is checked and becomes a definition for the engine.
+
+use engine::{AppId, JobId, JobSpec};
+use protocol::xxl::JobForm;
+use store::Rights;
+
+use super::{Jobs, children, form, no_scripts};
+use crate::refusal::Refusal;
+
+impl Jobs<'_> {
+    /// Adds a job, and starts it if the form says so.
+    pub async fn add_form(&self, form: &JobForm) -> Result<JobId, Refusal> {
+        let none = || Refusal::new("jobGroup: choose a group of executors that exists");
+        let app = self.group(form).await?.ok_or_else(none)?;
+        let spec = form::new_spec(form, app, &self.inside.zone, self.inside.engine.now())?;
+        let children = children::read(form.children.as_deref().unwrap_or_default())?;
+        Ok(self.create(&JobSpec { children, ..spec }, form.started).await?)
+    }
+
+    /// Changes a job. What XXL-JOB's form cannot say stays as it is.
+    pub async fn update_form(&self, id: JobId, form: &JobForm) -> Result<(), Refusal> {
+        let found = self.find(id, Rights::EDIT).await;
+        let before = found.as_ref().ok().map(|job| &job.spec);
+        let mut spec = form::edited_spec(form, before, &self.inside.zone, self.inside.engine.now())?;
+        if let Some(ids) = &form.children {
+            spec.children = children::read(ids)?;
+        }
+        if form.group.is_some() {
+            let moved = self.group(form).await?;
+            spec.app = moved.ok_or_else(|| Refusal::new("jobGroup: there is no such group of executors"))?;
+        }
+        Ok(self.edit(&found?, spec).await?)
+    }
+
+    /// Deletes a job. One that is not there is as good as deleted.
+    pub async fn remove(&self, id: JobId) -> Result<(), Refusal> {
+        match self.find(id, Rights::EDIT).await {
+            Ok(job) => Ok(self.delete(job.id).await?),
+            Err(fault) if fault.code == protocol::v1::ProblemCode::NotFound => Ok(()),
+            Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// Starts a job.
+    pub async fn start_by_id(&self, id: JobId) -> Result<(), Refusal> {
+        Ok(self.start(&self.find(id, Rights::OPERATE).await?).await?)
+    }
+
+    /// Stops a job.
+    pub async fn stop_by_id(&self, id: JobId) -> Result<(), Refusal> {
+        Ok(self.stop(&self.find(id, Rights::OPERATE).await?).await?)
+    }
+
+    /// Runs a job now, with that parameter, on one of the executors that a list names, if it names some.
+    pub async fn trigger_by_id(&self, id: JobId, param: &str, addresses: &str) -> Result<(), Refusal> {
+        let job = self.find(id, Rights::OPERATE).await?;
+        let named = addresses.split(',').filter(|address| !address.trim().is_empty());
+        let named = self.live_addresses(job.spec.app, named)?;
+        // Two requests that say the same are two runs to XXL-JOB. Room is left for a key of each of the executors.
+        let key = fastrand::i64(1..i64::MAX - i64::from(u16::MAX));
+        self.trigger(&job, key, Some(param.to_owned()), named).await?;
+        Ok(())
+    }
+
+    /// Gives a job that is a script another source.
+    pub async fn save_source(&self, id: JobId, source: &str, remark: &str) -> Result<(), Refusal> {
+        let job = self.find(id, Rights::VIEW).await?;
+        if !self.who.may(Rights::SCRIPT, job.spec.app) {
+            return Err(no_scripts().into());
+        }
+        let none = || Refusal(format!("job {id} calls a handler and has no script"));
+        let language = job.spec.script.as_ref().ok_or_else(none)?.language;
+        if !(REMARK_MIN..=REMARK_MAX).contains(&remark.chars().count()) {
+            return Err(Refusal(format!(
+                "glueRemark: say in {REMARK_MIN} to {REMARK_MAX} characters what is new"
+            )));
+        }
+        Ok(self.save_script(&job, language, source, remark).await?)
+    }
+
+    /// The group that the form names, if the caller may edit there.
+    async fn group(&self, form: &JobForm) -> Result<Option<AppId>, Refusal> {
+        let Some(app) = form.group.map(AppId).filter(|app| self.who.may(Rights::EDIT, *app)) else {
+            return Ok(None);
+        };
+        Ok(self.inside.database.app(app).await?.map(|app| app.id))
+    }
+}
+
+/// XXL-JOB's bounds for what is said about a change of a script.
+const REMARK_MIN: usize = 4;
+const REMARK_MAX: usize = 100;

@@ -1,0 +1,148 @@
+//! A run's log, line by line: from the executor that wrote it while it is there, else what was kept of it.
+//!
+//! Lines have the numbers that the executor gave them, wherever they come from. So whoever reads page by page sees every
+//! line once and in order, also when the executor goes away between two pages.
+
+use protocol::xxl::{self, texts};
+use store::{RunLog, RunRow};
+
+use crate::centre::Inside;
+use crate::executors::Directory;
+use crate::outbound::{Address, Callee, Outbound};
+use crate::refusal::Refusal;
+
+/// Some lines of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogPage {
+    /// The first line asked for, counted from 1.
+    pub from: u32,
+    /// The last line given; less than `from` if there is none yet. The next page begins after it.
+    pub to: u32,
+    /// The lines, each with its end.
+    pub text: String,
+    /// Whether the run is over and this is all that there will be.
+    pub end: bool,
+}
+
+/// The log of a run from a line on.
+pub async fn run_log(inside: &Inside, run: &RunRow, from: u32) -> Result<LogPage, Refusal> {
+    let from = from.max(1);
+    let over = run.state.is_over();
+    let kept = if over { inside.database.kept_run_log(run.id).await? } else { None };
+    if let Some(kept) = kept.as_ref().filter(|kept| kept.complete) {
+        return Ok(kept_page(kept, from));
+    }
+    let source = Source { directory: &inside.directory, outbound: &inside.outbound, run };
+    match (source.page(from).await, kept) {
+        (Ok(page), _) => Ok(LogPage { end: over && page.to < from, ..page }),
+        (Err(_), Some(kept)) => Ok(kept_page(&kept, from)),
+        (Err(why), None) => Err(why),
+    }
+}
+
+/// The executor that has a run's log.
+pub struct Source<'a> {
+    /// Who is there.
+    pub directory: &'a Directory,
+    /// Reaches them.
+    pub outbound: &'a Outbound,
+    /// Whose log it is.
+    pub run: &'a RunRow,
+}
+
+impl Source<'_> {
+    /// Lines from that one on, as many as the executor gives at a time. Only the executor that the run was sent to is
+    /// asked, and only while it is registered for the app: the app's token goes along.
+    pub async fn page(&self, from: u32) -> Result<LogPage, Refusal> {
+        let run = self.run;
+        let unsent = || Refusal::new("the run was sent to no executor, so it has no log");
+        let address = run.address.as_deref().ok_or_else(unsent)?;
+        let is_there = self.directory.sightings(run.app).iter().any(|seen| seen.address == address);
+        let to = self.directory.destination(run.app).filter(|_| is_there);
+        let to = to.ok_or_else(|| {
+            Refusal(format!("the executor {address}, which has the log, is not there any more"))
+        })?;
+        let parsed = Address::parse(address).map_err(|error| Refusal(error.to_string()))?;
+        let callee = Callee { address: parsed, app: to.name, token: to.token };
+        let exact = run.open.as_ref().map(|open| open.scheduled_at);
+        let triggered_at = exact.or(run.triggered_at).unwrap_or_default().as_millis();
+        let page = self.outbound.log(&callee, run.id.0, triggered_at, from).await;
+        let page =
+            page.map_err(|error| Refusal(format!("the executor {address} does not give the log: {error}")))?;
+        match page.log_content.trim() == texts::NO_LOG_FILE {
+            true => Err(Refusal(format!("the executor {address} has no log of this run"))),
+            false => Ok(given(page, from)),
+        }
+    }
+}
+
+/// What an executor gave. Whatever line it says that it begins with, it is the one that was asked for.
+fn given(page: xxl::LogPage, from: u32) -> LogPage {
+    let to = u32::try_from(page.to_line_num).unwrap_or(0);
+    // A page that says it has lines and has none would be asked for again and again.
+    let to = if page.log_content.is_empty() { to.min(from.saturating_sub(1)) } else { to };
+    LogPage { from, to, text: page.log_content, end: page.is_end }
+}
+
+/// A kept log from a line on. All that there is, so it is the end.
+fn kept_page(kept: &RunLog, from: u32) -> LogPage {
+    let first = if kept.complete { 1 } else { left_out(&kept.text).unwrap_or(1) };
+    let (mut text, mut last) = (String::new(), first.saturating_sub(1));
+    for line in kept.text.split_terminator('\n') {
+        last = last.saturating_add(1);
+        if last >= from {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    LogPage { from, to: last, text, end: true }
+}
+
+/// The line that stands in the place of the first so many, when they were left out. It has the number of the last of them,
+/// so that the lines after it keep theirs.
+pub fn left_out_line(lines: u32) -> String {
+    format!("{LEFT_OUT}{lines}]\n")
+}
+
+fn left_out(text: &str) -> Option<u32> {
+    text.lines().next()?.strip_prefix(LEFT_OUT)?.strip_suffix(']')?.parse().ok()
+}
+
+const LEFT_OUT: &str = "[too long to be kept whole: left out are the lines up to ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_log_is_read_from_a_line_on_and_then_is_at_its_end() {
+        let check = |text: &str, complete, from, expected: &str, to| {
+            let page = kept_page(&RunLog { text: text.into(), complete }, from);
+            assert_eq!(page, LogPage { from, to, text: expected.into(), end: true }, "{text} from {from}");
+        };
+        check("one\ntwo\nthree\n", true, 1, "one\ntwo\nthree\n", 3);
+        check("one\ntwo\nthree\n", true, 3, "three\n", 3);
+        check("one\ntwo\nthree", true, 4, "", 3);
+        check("", true, 1, "", 0);
+        let cut = format!("{}six\nseven\n", left_out_line(5));
+        check(&cut, false, 1, &cut, 7);
+        check(&cut, false, 6, "six\nseven\n", 7);
+        check(&cut, false, 7, "seven\n", 7);
+        // A job may write that line itself.
+        check(&cut, true, 2, "six\nseven\n", 3);
+    }
+
+    #[test]
+    fn an_executor_that_says_it_has_lines_and_gives_none_is_not_believed() {
+        let page = |to, text: &str| xxl::LogPage {
+            from_line_num: 1,
+            to_line_num: to,
+            log_content: text.into(),
+            is_end: false,
+        };
+        assert_eq!(given(page(7, "a\n"), 7).to, 7);
+        assert_eq!(given(page(6, ""), 7).to, 6, "nothing new, and line 6 is the last");
+        assert_eq!(given(page(9, ""), 7).to, 6);
+        assert_eq!(given(page(-1, ""), 7).to, 0);
+    }
+}

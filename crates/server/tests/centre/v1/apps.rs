@@ -1,0 +1,80 @@
+//! Apps, their tokens and executors.
+
+use serde_json::{Value, json};
+
+use crate::kit::{Bench, echo};
+
+#[tokio::test]
+async fn an_app_is_made_changed_and_deleted() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let body = json!({ "title": "Orders", "addressing": { "kind": "registered" } });
+    let reply = admin.send("PUT", "/v1/apps/orders", &body).await;
+    assert_eq!(reply.status, 201);
+    assert_eq!(reply.json()["addressing"]["kind"], "registered");
+    let reply = admin.send("PUT", "/v1/apps/orders", &json!({ "title": "All orders" })).await;
+    assert_eq!((reply.status, reply.json()["title"].as_str()), (200, Some("All orders")));
+    assert_eq!(admin.get("/v1/apps").await.as_array().unwrap().len(), 2);
+    admin.done("DELETE", "/v1/apps/orders", &Value::Null).await;
+    assert_eq!(admin.refused("GET", "/v1/apps/orders", &Value::Null).await, "not_found");
+    assert_eq!(admin.refused("PUT", "/v1/apps/a%20b", &body).await, "invalid_fields");
+    let noted = admin.get("/v1/audit?object=app:orders").await;
+    let actions: Vec<&str> =
+        noted["items"].as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap()).collect();
+    assert_eq!(actions, ["app.delete", "app.put", "app.put"]);
+    assert!(noted["items"][1]["before"].as_str().unwrap().contains("Orders"));
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn addresses_that_lead_elsewhere_are_refused() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    for address in [
+        "http://169.254.169.254/",
+        "http://[::ffff:169.254.169.254]/",
+        "http://0/",
+        "file:///etc/passwd",
+        "gopher://h/",
+        "http://u:p@h/",
+        "http://h/..;/x",
+    ] {
+        let body = json!({ "title": "x", "addressing": { "kind": "manual", "addresses": [address] } });
+        assert_eq!(admin.refused("PUT", "/v1/apps/orders", &body).await, "invalid_fields", "{address}");
+    }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_is_shown_once_and_counts_until_it_is_ended() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let path = format!("/v1/apps/{}/tokens", bench.app);
+    let made = admin.post(&path, &Value::Null).await;
+    let token = made["token"].as_str().unwrap();
+    let listed = admin.send("GET", &path, &Value::Null).await;
+    assert!(!listed.body.contains(token), "it is not shown again");
+    assert_eq!(listed.json().as_array().unwrap().len(), 2);
+    let beat = json!({ "registryGroup": "EXECUTOR", "registryKey": bench.app, "registryValue": "http://127.0.0.1:9/" });
+    let answer = bench.post("/api/registry", Some(token), &beat.to_string()).await;
+    assert!(answer.contains("200"), "{answer}");
+    admin.done("DELETE", &format!("{path}/{}", made["id"]), &Value::Null).await;
+    let answer = bench.post("/api/registry", Some(token), &beat.to_string()).await;
+    assert!(answer.contains("500"), "{answer}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn an_executor_is_asked_whether_it_is_there_and_no_stranger_is() {
+    let bench = Bench::start().await;
+    let executor = bench.executor(vec![echo()]).await;
+    let admin = bench.admin().await;
+    let path = format!("/v1/apps/{}/executors/check", bench.app);
+    let seen = admin.post(&path, &json!({ "address": executor.address() })).await;
+    assert_eq!((seen["state"].as_str(), seen["address"].as_str()), (Some("alive"), Some(executor.address())));
+    let stranger = json!({ "address": "http://127.0.0.1:9/" });
+    assert_eq!(admin.refused("POST", &path, &stranger).await, "invalid_fields");
+    let app = admin.get(&format!("/v1/apps/{}", bench.app)).await;
+    assert_eq!(app["executors"][0]["state"], "alive");
+    bench.stop().await;
+}

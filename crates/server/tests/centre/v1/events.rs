@@ -1,0 +1,100 @@
+//! What is sent as it happens, and what the API says about itself.
+
+use std::time::Duration;
+
+use engine::JobId;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::client::{Client, body};
+use crate::kit::{Bench, echo};
+
+/// A stream of events that somebody looks at.
+struct Stream(TcpStream, String);
+
+impl Stream {
+    async fn open(bench: &Bench, client: &Client<'_>, path: &str) -> Stream {
+        let mut stream = TcpStream::connect(bench.address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: centre\r\n{}\r\n", client.headers);
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut stream = Stream(stream, String::new());
+        stream.until("text/event-stream").await;
+        stream.until("retry:").await;
+        stream
+    }
+
+    /// Reads until that was said; false if the stream ends before.
+    async fn until(&mut self, wanted: &str) -> bool {
+        let read = async {
+            let mut bytes = [0; 4_096];
+            while !self.1.contains(wanted) {
+                match self.0.read(&mut bytes).await.unwrap() {
+                    0 => return false,
+                    count => self.1.push_str(&String::from_utf8_lossy(&bytes[..count])),
+                }
+            }
+            true
+        };
+        tokio::time::timeout(Duration::from_secs(30), read)
+            .await
+            .unwrap_or_else(|_| panic!("no {wanted} came"))
+    }
+}
+
+#[tokio::test]
+async fn whoever_looks_on_is_told_that_something_is_new() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let mut stream = Stream::open(&bench, &admin, "/v1/events").await;
+    admin.done("PUT", "/v1/jobs/one", &body(&bench.app, "One")).await;
+    assert!(stream.until(r#"data: {"kind":"jobs"}"#).await);
+    let _executor = bench.executor(vec![echo()]).await;
+    assert!(stream.until(r#"data: {"kind":"executors"}"#).await);
+    admin.post("/v1/jobs/one/trigger", &Value::Null).await;
+    assert!(stream.until(r#"data: {"kind":"runs"}"#).await);
+    bench.stop().await;
+    assert!(!stream.until("never").await, "it ends with the centre");
+}
+
+#[tokio::test]
+async fn a_log_is_followed_to_its_end() {
+    let bench = Bench::start().await;
+    let _executor = bench.executor(vec![echo()]).await;
+    let admin = bench.admin().await;
+    admin.done("PUT", "/v1/jobs/one", &body(&bench.app, "One")).await;
+    let run = admin.post("/v1/jobs/one/trigger", &json!({ "param": "hello" })).await["run"].clone();
+    let mut stream = Stream::open(&bench, &admin, &format!("/v1/runs/{run}/log/live")).await;
+    assert!(stream.until("given hello").await);
+    assert!(stream.until(r#""end":true"#).await);
+    bench.over(JobId(1)).await;
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn the_api_describes_itself() {
+    let bench = Bench::start().await;
+    let nobody = bench.nobody();
+    let description = nobody.get("/v1/openapi.json").await;
+    assert_eq!(description["openapi"], "3.1.0");
+    for route in tickwright_server::routes() {
+        let operation = &description["paths"][route.path][route.method.to_lowercase()];
+        assert_eq!(operation["summary"], route.summary, "{}", route.path);
+    }
+    let page = nobody.send("GET", "/v1/docs", &Value::Null).await;
+    assert!(page.body.contains("/v1/docs/page.js") && !page.body.contains("<script>"), "{page:?}");
+    let script = nobody.send("GET", "/v1/docs/page.js", &Value::Null).await;
+    assert_eq!(script.header("content-type"), ["text/javascript"]);
+    let explained = nobody.send("GET", "/errors/outdated", &Value::Null).await;
+    assert!(explained.body.contains("If-Match"), "{explained:?}");
+    let admin = bench.admin().await;
+    let about = admin.get("/v1/about").await;
+    assert_eq!((about["database"].as_str(), about["node"].as_str()), (Some("sqlite"), Some("centre")));
+    let nodes = crate::kit::until("the node knows itself", async || {
+        let nodes = admin.get("/v1/nodes").await;
+        nodes.get(0).is_some().then_some(nodes)
+    })
+    .await;
+    assert_eq!((nodes[0]["this"].as_bool(), nodes[0]["alive"].as_bool()), (Some(true), Some(true)));
+    bench.stop().await;
+}

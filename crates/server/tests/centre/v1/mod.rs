@@ -1,0 +1,10 @@
+//! Our own API, as programs and pages use it.
+
+mod apps;
+mod client;
+mod events;
+mod jobs;
+mod rights;
+mod runs;
+mod session;
+mod users;

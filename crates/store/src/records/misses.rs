@@ -1,0 +1,23 @@
+//! Instants of jobs that were not sent, as people look through them.
+
+use engine::{Disposition, HistoryEntry, JobId};
+
+use super::page::{Page, Paged};
+use crate::read::history_entry;
+use crate::session::{Lock, Session, SessionError, Value};
+
+pub async fn misses(
+    s: &mut dyn Session,
+    job: JobId,
+    page: Page,
+) -> Result<Paged<HistoryEntry>, SessionError> {
+    let below = page.after().unwrap_or(i64::MAX);
+    let [limit, _] = page.bounds();
+    // What was lost was sent: it is a run, and found among the others.
+    let sql = "SELECT id, job_id, disposition, first_ms, last_ms, count, reason, run_id, at_ms FROM tw_history \
+               WHERE job_id = ? AND id < ? AND disposition <> ? ORDER BY id DESC LIMIT ?";
+    let params: [Value; 4] = [job.0.into(), below.into(), Disposition::Lost.to_number().into(), limit];
+    let rows = s.query(sql, &params, Lock::None).await?;
+    let rows = rows.into_iter().map(history_entry).collect::<Result<Vec<_>, _>>()?;
+    Ok(Paged::new(rows, page, None, |entry| entry.id))
+}

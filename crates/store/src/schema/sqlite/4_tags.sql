@@ -1,0 +1,8 @@
+-- Words by which people find jobs.
+CREATE TABLE IF NOT EXISTS tw_job_tag (
+    job_id INTEGER NOT NULL,
+    tag VARCHAR(64) NOT NULL,
+    PRIMARY KEY (job_id, tag)
+) WITHOUT ROWID;
+
+CREATE INDEX IF NOT EXISTS tw_job_tag_tag ON tw_job_tag (tag);
