@@ -2,6 +2,8 @@
 
 mod agent;
 mod cron;
+mod doctor;
+mod migrate;
 mod secret;
 mod serve;
 
@@ -12,12 +14,16 @@ use clap::{Parser, Subcommand};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
-        Command::Serve(options) => serve::run(*options),
-        Command::Agent(options) => agent::run(*options),
-        Command::Cron(command) => cron::run(command),
+        Command::Serve(options) => serve::run(*options).map(|()| true),
+        Command::Doctor(options) => doctor::run(*options),
+        Command::Migrate(options) => migrate::run(*options),
+        Command::Agent(options) => agent::run(*options).map(|()| true),
+        Command::Cron(command) => cron::run(command).map(|()| true),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        // What is wrong has been said.
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -37,6 +43,9 @@ struct Cli {
 enum Command {
     /// Runs the scheduling centre.
     Serve(Box<serve::Options>),
+    /// Looks whether a centre with these options would be well, and says what to do.
+    Doctor(Box<serve::Options>),
+    Migrate(Box<migrate::Options>),
     Agent(Box<agent::Options>),
     /// Questions about cron expressions.
     #[command(subcommand)]

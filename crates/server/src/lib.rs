@@ -8,6 +8,7 @@ pub mod alerts;
 mod audit;
 mod centre;
 mod dispatch;
+pub mod doctor;
 mod doors;
 pub mod executors;
 mod http;

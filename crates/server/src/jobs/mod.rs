@@ -13,6 +13,7 @@ use protocol::xxl::JobForm;
 use store::Rights;
 
 use crate::centre::Inside;
+use crate::dispatch::SCRIPTS_OFF;
 use crate::executors::{Candidates, Route};
 use crate::people::Principal;
 use crate::refusal::Refusal;
@@ -33,8 +34,8 @@ impl Jobs<'_> {
         let app = self.app(form, Rights::EDIT).await?.ok_or_else(no_group)?;
         let now = self.inside.engine.now();
         let spec = form::new_spec(form, app, &self.inside.zone, now)?;
-        if spec.script.is_some() && !self.who.may(Rights::SCRIPT, app) {
-            return Err(no_scripts());
+        if spec.script.is_some() {
+            self.check_may_script(app)?;
         }
         if form.started {
             self.check_may_start(&spec.schedule, app, now)?;
@@ -64,8 +65,8 @@ impl Jobs<'_> {
             spec.app = moved.ok_or_else(|| Refusal::new("jobGroup: there is no such group of executors"))?;
         }
         let job = found?;
-        if spec.script.is_some() && spec.app != job.spec.app && !self.who.may(Rights::SCRIPT, spec.app) {
-            return Err(no_scripts());
+        if spec.script.is_some() && spec.app != job.spec.app {
+            self.check_may_script(spec.app)?;
         }
         if job.enabled && !fires_again(&spec.schedule, now) {
             return Err(Refusal::new(
@@ -127,9 +128,7 @@ impl Jobs<'_> {
     /// Gives a job that is a script another source, and keeps the old one as a version.
     pub async fn save_script(&self, id: JobId, source: &str, remark: &str) -> Result<(), Refusal> {
         let job = self.find(id, Rights::VIEW).await?;
-        if !self.who.may(Rights::SCRIPT, job.spec.app) {
-            return Err(no_scripts());
-        }
+        self.check_may_script(job.spec.app)?;
         let script =
             job.spec.script.ok_or_else(|| Refusal(format!("job {id} calls a handler and has no script")))?;
         if !(REMARK_MIN..=REMARK_MAX).contains(&remark.chars().count()) {
@@ -143,6 +142,15 @@ impl Jobs<'_> {
         let source = form::source(script.language, source);
         self.inside.database.save_script(id, script.language, &source, remark).await?;
         Ok(())
+    }
+
+    /// Scripts are commands on all executors of an app: a right of its own, where they are wanted at all.
+    fn check_may_script(&self, app: AppId) -> Result<(), Refusal> {
+        match self.inside.scripts {
+            false => Err(Refusal(format!("glueType: {SCRIPTS_OFF}"))),
+            true if !self.who.may(Rights::SCRIPT, app) => Err(no_scripts()),
+            true => Ok(()),
+        }
     }
 
     /// A job that the caller may do that with.
