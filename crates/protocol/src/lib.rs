@@ -1,8 +1,9 @@
 //! What do we say? The words between the scheduling centre, executors and tools.
 //!
-//! Types and pure functions; nobody here opens a socket or reads a clock. [`xxl`] holds the words of XXL-JOB's
-//! protocol, which every crate turns into its own at the door.
+//! Types and pure functions; nobody here opens a socket or reads a clock. [`v1`] holds the words of our own
+//! API, [`xxl`] those of XXL-JOB's protocol; every crate turns both into its own at the door.
 
+pub mod v1;
 pub mod xxl;
 
 /// Request header in which Tickwright's own centre says which attempt of a fire this is, counted from 1.

@@ -288,6 +288,9 @@ async fn a_run_is_killed_and_not_tried_again() {
     })
     .await;
     let run = running.id.to_string();
+    // Scripts tell by this that an executor has it.
+    let (rows, _) = script.page("/joblog/pageList", &[("jobId", &id)]).await;
+    assert_eq!((&rows[0]["triggerCode"], &rows[0]["handleCode"]), (&Value::from(200), &Value::from(0)));
     script.done("/joblog/logKill", &[("id", &run)]).await;
     let runs = bench.over(job).await;
     assert_eq!((runs.len(), runs[0].state), (1, RunState::Failed));

@@ -1,0 +1,107 @@
+//! Apps and their executors: `/v1/apps`.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Instant, Right};
+
+/// What people write about an app. `PUT /v1/apps/{name}` makes the app be so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct AppBody {
+    /// For people.
+    pub title: String,
+    /// Where its executors are.
+    #[serde(default)]
+    pub addressing: Addressing,
+}
+
+/// Who says where an app's executors are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Addressing {
+    /// They do, by registering.
+    #[default]
+    Registered,
+    /// A person does.
+    Manual {
+        /// The addresses.
+        addresses: Vec<String>,
+    },
+}
+
+/// An app as it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AppView {
+    /// Its number.
+    pub id: i64,
+    /// Its executors register under this name.
+    pub name: String,
+    /// What people wrote.
+    #[serde(flatten)]
+    pub body: AppBody,
+    /// Its executors.
+    pub executors: Vec<ExecutorView>,
+    /// How many jobs it has.
+    pub jobs: u64,
+    /// What the caller may do with it.
+    pub rights: Vec<Right>,
+}
+
+/// An executor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ExecutorView {
+    /// Where it listens.
+    pub address: String,
+    /// How it is.
+    pub state: ExecutorState,
+    /// When it last registered; absent for one that people entered by hand.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub seen_at: Option<Instant>,
+    /// Since when it cannot be reached, if so.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub suspect_since: Option<Instant>,
+    /// What was wrong when it was last called, as a code of `outbound`: `refused`, `timeout`, `reset`, `not_allowed`, ….
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+    /// The handlers that runs sent to it called, as far as is remembered.
+    pub handlers: Vec<String>,
+}
+
+/// How an executor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ExecutorState {
+    /// It registers and can be reached.
+    Alive,
+    /// It could not be reached lately.
+    Suspect,
+}
+
+/// A token of an app. Its value is never shown again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TokenView {
+    /// Its number.
+    pub id: i64,
+    /// When it was added.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub created_at: Option<Instant>,
+    /// It counts until then.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub expires_at: Option<Instant>,
+}
+
+/// A token that was just made, to be shown once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NewToken {
+    /// Its number.
+    pub id: i64,
+    /// What executors put into their settings.
+    pub token: String,
+}
