@@ -2,6 +2,8 @@
 
 mod agent;
 mod cron;
+mod doctor;
+mod migrate;
 mod routes;
 mod secret;
 mod serve;
@@ -18,13 +20,17 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
-        Command::Serve(options) => serve::run(*options),
-        Command::Agent(options) => agent::run(*options),
-        Command::Cron(command) => cron::run(command),
-        Command::Routes => routes::run(),
+        Command::Serve(options) => serve::run(*options).map(|()| true),
+        Command::Doctor(options) => doctor::run(*options),
+        Command::Migrate(options) => migrate::run(*options),
+        Command::Agent(options) => agent::run(*options).map(|()| true),
+        Command::Cron(command) => cron::run(command).map(|()| true),
+        Command::Routes => routes::run().map(|()| true),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        // What is wrong has been said.
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -44,6 +50,9 @@ struct Cli {
 enum Command {
     /// Runs the scheduling centre.
     Serve(Box<serve::Options>),
+    /// Looks whether a centre with these options would be well, and says what to do.
+    Doctor(Box<serve::Options>),
+    Migrate(Box<migrate::Options>),
     Agent(Box<agent::Options>),
     /// Questions about cron expressions.
     #[command(subcommand)]

@@ -39,7 +39,17 @@ impl Centre {
     /// Starts a node and waits for nothing.
     pub fn spawn(node: &str, address: SocketAddr, database_url: &str, key_file: &Path) -> Result<Centre> {
         let mut process = Command::new(binary()?)
-            .args(["serve", "--node", node, "--listen", &address.to_string(), "--zone", "UTC", "--key-file"])
+            .args([
+                "serve",
+                "--node",
+                node,
+                "--listen",
+                &address.to_string(),
+                "--zone",
+                "UTC",
+                "--allow-scripts",
+                "--key-file",
+            ])
             .arg(key_file)
             // Not by flag: a password does not belong into the list of processes.
             .env("TICKWRIGHT_DATABASE_URL", database_url)

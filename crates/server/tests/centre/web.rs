@@ -444,3 +444,21 @@ async fn the_chart_counts_what_its_viewer_may_see() {
     drop(admin);
     bench.stop().await;
 }
+
+#[tokio::test]
+async fn where_scripts_are_switched_off_nobody_writes_one_and_none_is_sent() {
+    let bench = Bench::start_with(|settings| settings.scripts = false).await;
+    let script = bench.admin_script(NEW).await;
+    let form = job_form(&[("glueType", "GLUE_SHELL"), ("glueSource", "date")]);
+    let why = script.refused("/jobinfo/insert", &form).await;
+    assert!(why.contains("--allow-scripts"), "{why}");
+    // One that was there before, as in a database of XXL-JOB.
+    let job = bench.job("date", |_| {}).await;
+    bench.database.save_script(job, engine::Language::Shell, "date", "as it was").await.unwrap();
+    let save = [("id", job.to_string()), ("glueSource", "id".into()), ("glueRemark", "a change".into())];
+    let save: Vec<_> = save.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    assert!(script.refused("/jobcode/save", &save).await.contains("--allow-scripts"));
+    let run = bench.run(job, None).await.remove(0);
+    assert!(run.message.unwrap().contains("--allow-scripts"));
+    bench.stop().await;
+}

@@ -195,6 +195,17 @@ async fn a_kill_says_what_the_executor_said() {
 }
 
 #[tokio::test]
+async fn the_last_line_of_a_log_is_known_where_the_executor_tells() {
+    for (to, text, expected) in [(42, "", Some(42)), (0, "", None), (999_999_999, "", None), (42, "x", None)]
+    {
+        let body =
+            format!(r#"{{"code":200,"content":{{"fromLineNum":1,"toLineNum":{to},"logContent":"{text}"}}}}"#);
+        let executor = Scripted::answering(reply(&body)).await;
+        assert_eq!(outbound().last_line(&executor.callee(), 7, 0).await.unwrap(), expected, "{body}");
+    }
+}
+
+#[tokio::test]
 async fn a_page_of_a_log_is_read_in_every_dialect() {
     let page = LogPage { from_line_num: 4, to_line_num: 5, log_content: "a\nb\n".into(), is_end: false };
     // The next line to ask for is the same one again, whatever the client says.
