@@ -64,7 +64,17 @@ export async function startCentre() {
   const port = await freePort()
   const address = `http://127.0.0.1:${port}`
   const centre = await start(
-    ['serve', '--listen', `127.0.0.1:${port}`, '--data-dir', join(folder, 'centre'), '--sample=false', '--zone', 'Asia/Shanghai'],
+    [
+      'serve',
+      '--listen',
+      `127.0.0.1:${port}`,
+      '--data-dir',
+      join(folder, 'centre'),
+      '--sample=false',
+      '--allow-scripts=true',
+      '--zone',
+      'Asia/Shanghai',
+    ],
     folder,
     /sign in\s+as (\S+) with (.+?) \(shown only now\)/,
   )
