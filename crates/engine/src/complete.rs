@@ -36,7 +36,7 @@ impl Engine {
 
     pub(crate) async fn complete_loop(&self) {
         loop {
-            let mut batch = self.inner.reports.take(BATCH_MAX).await;
+            let mut batch = self.inner.reports.take(self.inner.paces.endings.size()).await;
             if self.sabotaged(Sabotage::AckBeforeCommit) {
                 for reply in batch.iter_mut().filter_map(|report| report.reply.take()) {
                     let _ = reply.send(Ok(Verdict::Applied));
@@ -79,7 +79,9 @@ impl Engine {
             let asked = self.inner.clock.monotonic();
             let error = match self.inner.store.complete(now, endings, &ender).await {
                 Ok(verdicts) => {
-                    self.inner.observer.completed(endings.len(), self.inner.clock.monotonic() - asked);
+                    let took = self.inner.clock.monotonic() - asked;
+                    self.inner.paces.endings.took(endings.len(), took);
+                    self.inner.observer.completed(endings.len(), took);
                     return verdicts.into_iter().map(Ok).collect();
                 }
                 Err(error) => error,
@@ -215,9 +217,6 @@ impl Reports {
         self.open.load(Ordering::Relaxed) == 0
     }
 }
-
-/// Rows per transaction.
-const BATCH_MAX: usize = 500;
 
 /// Reports waiting; above this, reporting waits.
 const REPORTS_MAX: usize = 10_000;

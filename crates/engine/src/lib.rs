@@ -21,6 +21,7 @@ mod lifeline;
 mod membership;
 mod note;
 mod outbox;
+mod pace;
 mod plan;
 pub mod policy;
 mod ports;

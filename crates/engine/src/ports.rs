@@ -106,8 +106,8 @@ pub trait Store: Send + Sync {
     /// die with their node. Lowest id first, at most `max`.
     async fn abandoned(&self, running: bool, max: usize) -> Result<Vec<Abandoned>, StoreError>;
 
-    /// Running and unknown runs whose time to be looked at has come. Earliest first, at most `max`.
-    async fn overdue(&self, now: Timestamp, max: usize) -> Result<Vec<Watched>, StoreError>;
+    /// Running and unknown runs that are to be looked at by then. Earliest first, at most `max`.
+    async fn overdue(&self, by: Timestamp, max: usize) -> Result<Vec<Watched>, StoreError>;
 
     /// Brings what we keep beside a job in line with changes that others (a Java admin, a person) made to it in
     /// the database: `planner` says when each is next to be claimed. Returns how many jobs had changed.

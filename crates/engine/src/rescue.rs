@@ -36,6 +36,7 @@ impl Engine {
         for peer in peers.into_iter().filter(|peer| peer.lease_until < now) {
             if self.inner.store.fence(&peer.node).await? {
                 tracing::warn!(node = %peer.node, "its lease has ended; taking over what it had");
+                self.look_early();
             }
         }
         loop {

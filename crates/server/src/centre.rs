@@ -54,6 +54,8 @@ pub struct Inside {
     pub(crate) audit: Audit,
     /// Of jobs that name none, and of what people read.
     pub(crate) zone: Zone,
+    /// Whether jobs may be scripts.
+    pub(crate) scripts: bool,
     /// How often programs may manage jobs.
     pub(crate) job_calls: Rate,
     /// How often each caller of our own API may ask.
@@ -220,7 +222,7 @@ fn schedule_apart(engine: Engine) -> (oneshot::Sender<()>, oneshot::Receiver<()>
 }
 
 impl Inside {
-    fn new(
+    pub(crate) fn new(
         settings: &Settings,
         database: Arc<dyn Database>,
         address: SocketAddr,
@@ -260,6 +262,7 @@ impl Inside {
             outbound: outbound.clone(),
             metrics: metrics.clone(),
             flights: flights.clone(),
+            scripts: settings.scripts,
         };
         let engine = Engine::new(Parts {
             name: settings.node.clone(),
@@ -303,6 +306,7 @@ impl Inside {
             people,
             audit,
             zone,
+            scripts: settings.scripts,
             job_calls,
             callers: Rates::per_second(CALLS_EACH),
             hints,

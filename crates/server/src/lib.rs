@@ -9,6 +9,7 @@ mod apps;
 mod audit;
 mod centre;
 mod dispatch;
+pub mod doctor;
 mod doors;
 pub mod executors;
 mod fault;

@@ -37,6 +37,8 @@ pub struct Settings {
     pub allow_no_token: bool,
     /// Executors may be called only in these networks; everywhere a guard allows, if there are none.
     pub executor_networks: Vec<Cidr>,
+    /// Jobs may be scripts (GLUE), written here and run by executors.
+    pub scripts: bool,
     /// How long an executor may take to answer.
     pub call_timeout: Duration,
     /// Whose certificates are believed when an executor listens with https.

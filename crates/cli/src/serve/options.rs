@@ -71,6 +71,10 @@ pub struct Options {
     #[arg(long, env = "TICKWRIGHT_EXECUTOR_NETWORKS", value_name = "CIDR", value_delimiter = ',')]
     pub executor_networks: Option<Vec<String>>,
 
+    /// Lets jobs be scripts (GLUE): written here, run by executors that allow it
+    #[arg(long, env = "TICKWRIGHT_ALLOW_SCRIPTS", num_args = 0..=1, default_missing_value = "true")]
+    pub allow_scripts: Option<bool>,
+
     /// How long an executor may take to answer, 1s to 10s [default: 3s]
     #[arg(long, env = "TICKWRIGHT_CALL_TIMEOUT", value_name = "DURATION")]
     pub call_timeout: Option<String>,
@@ -156,7 +160,7 @@ impl Options {
             toml::from_str(&text).with_context(|| format!("{} is not a list of options", path.display()))?;
         Ok(
             first_of!(self, file: listen, database_url, data_dir, key_file, node, zone, token, allow_weak_token,
-            allow_no_token, executor_networks, call_timeout, executor_ca, executor_any_certificate, connections,
+            allow_no_token, executor_networks, allow_scripts, call_timeout, executor_ca, executor_any_certificate, connections,
             alert_mail, alert_from, alert_webhook, alert_late_after, sample, keep_runs, keep_runs_max, tls_cert, tls_key, behind_proxy,
             insecure_http),
         )
@@ -190,6 +194,7 @@ impl Options {
             token: self.token()?,
             allow_no_token: self.allow_no_token == Some(true),
             executor_networks: networks(&self.executor_networks)?,
+            scripts: self.allow_scripts == Some(true),
             call_timeout: self.call_timeout()?,
             trust,
             channels: self.channels()?,

@@ -27,6 +27,7 @@ pub struct Bench {
     pub app: String,
     pub admin: FirstAdmin,
     pub folder: PathBuf,
+    pub settings: Settings,
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<()>,
 }
@@ -51,6 +52,7 @@ impl Bench {
             token: None,
             allow_no_token: false,
             executor_networks: Vec::new(),
+            scripts: true,
             call_timeout: Duration::from_secs(1),
             trust: Trust::default(),
             channels: Vec::new(),
@@ -60,7 +62,7 @@ impl Bench {
             keep_runs_max: None,
         };
         change(&mut settings);
-        let centre = Centre::open(settings).await.unwrap();
+        let centre = Centre::open(settings.clone()).await.unwrap();
         let first = centre.first_start().cloned().unwrap();
         let admin = centre.first_admin().cloned().unwrap();
         let (address, engine) = (centre.address().unwrap(), centre.engine());
@@ -78,6 +80,7 @@ impl Bench {
             app: first.app,
             admin,
             folder,
+            settings,
             stop: Some(stop),
             running,
         };

@@ -3,6 +3,7 @@
 
 mod alerts;
 mod bad_input;
+mod doctor;
 mod executors;
 mod health;
 mod job_calls;

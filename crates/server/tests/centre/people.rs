@@ -113,7 +113,8 @@ async fn guessing_is_slowed_down_and_the_right_password_goes_on_working() {
     bench.stop().await;
 }
 
-#[tokio::test]
+// With a second thread: a write of the test's own waits for whatever the centre is just writing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn passwords_of_xxl_job_go_on_working_and_stay_where_they_are() {
     let bench = Bench::start().await;
     let path = bench.folder.join("centre.db");

@@ -4,6 +4,7 @@
 //! As with [`engine::Store`], each method is one transaction, and its steps are written once over a `Session`. XXL-JOB's
 //! words for these things stop in the files of this folder.
 
+mod about;
 mod api_keys;
 mod apps;
 mod audit;
@@ -31,6 +32,7 @@ use async_trait::async_trait;
 use engine::{AppId, HistoryEntry, JobId, Language, RunId, Store, StoreError};
 use timer::Timestamp;
 
+pub use about::About;
 pub use api_keys::{ApiKey, NewApiKey};
 pub use apps::{Addresses, App, AppSpec};
 pub use audit::{AuditCheck, AuditEntry, AuditFilter, AuditHead, AuditRecord};
@@ -102,6 +104,9 @@ pub trait Records: Send + Sync {
 
     /// The apps that runs belong to; runs that never were are left out.
     async fn apps_of_runs(&self, runs: &[RunId]) -> Result<Vec<(RunId, AppId)>, StoreError>;
+
+    /// What database this is.
+    async fn about(&self) -> Result<About, StoreError>;
 
     // ── Tokens and settings ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -340,6 +345,10 @@ impl<B: Backend> Records for SqlStore<B> {
 
     async fn apps_of_runs(&self, runs: &[RunId]) -> Result<Vec<(RunId, AppId)>, StoreError> {
         transaction!(self, s => apps::apps_of_runs(s, runs))
+    }
+
+    async fn about(&self) -> Result<About, StoreError> {
+        transaction!(self, s => about::about(s, &self.tables))
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {

@@ -76,6 +76,16 @@ impl Schema {
         self.was_xxl_jobs
     }
 
+    /// The releases of XXL-JOB whose tables look like these.
+    pub fn generation(&self) -> &'static str {
+        match () {
+            () if !self.has_schedule_type() => "2.2",
+            () if self.has("xxl_job_info", "name") => "3.5",
+            () if self.user_has_token() => "3.2 to 3.4",
+            () => "2.3 to 3.1",
+        }
+    }
+
     /// Whether a column exists.
     pub fn has(&self, table: &str, column: &str) -> bool {
         self.found.columns.get(table).is_some_and(|columns| columns.contains_key(column))
