@@ -3,6 +3,7 @@
 
 mod errors;
 mod files;
+mod guides;
 mod jobs;
 mod kit;
 mod runs;
