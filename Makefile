@@ -75,6 +75,15 @@ fuzz: toolchain ## Fuzzes every target in fuzz/; FUZZ_SECONDS=60 says how long e
 		cargo fuzz run --sanitizer none "$$target" -- -max_total_time=$(FUZZ_SECONDS); \
 	done
 
+.PHONY: console
+console: ## Builds the web console, which the next build of the program carries inside.
+	scripts/console install build
+
+.PHONY: screenshots
+screenshots: toolchain console ## Takes pictures of every page of the console, light, dark, phone and Chinese, into screenshots/.
+	cargo build -p tickwright-cli
+	cd console && node browser/screenshots.js ../screenshots
+
 .PHONY: fmt
 fmt: toolchain ## Formats all code.
 	cargo fmt --all

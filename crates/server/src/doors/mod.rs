@@ -1,6 +1,7 @@
 //! The doors: each a set of paths for one kind of caller.
 
 mod browser;
+mod console;
 mod executors;
 mod health;
 mod job_calls;
@@ -21,5 +22,6 @@ pub fn all(inside: Arc<Inside>) -> Router {
         .merge(executors::door())
         .merge(web::door())
         .merge(v1::door())
+        .merge(console::door())
         .with_state(inside)
 }

@@ -1,0 +1,176 @@
+// Pictures of every page, light, dark and on a phone, of a centre that has been busy for a while.
+// Usage: node browser/screenshots.js [folder]
+
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { browserPath, launch, watchedPage } from './browser.js'
+import { api, program, startCentre } from './centre.js'
+
+/** So long the centre works before its picture is taken. */
+const BUSY_MS = Number(process.env.BUSY_SECONDS ?? 150) * 1_000
+
+const folder = process.argv[2] ?? 'screenshots'
+if (program() === undefined || browserPath() === undefined) {
+  console.error('screenshots need the built program (cargo build -p tickwright-cli) and Chromium (apt-get install chromium)')
+  process.exit(1)
+}
+
+const APPS = { orders: 'Orders', billing: 'Billing', search: 'Search', care: 'Customer care' }
+
+const JOBS = [
+  [
+    'orders/sync',
+    'Sync orders to the warehouse',
+    'orders',
+    '*/5 * * * * ?',
+    'echo "read 240 orders"; sleep $((RANDOM % 3)); echo "posted 120 of 240"; sleep $((RANDOM % 2)); echo "posted 240 of 240"',
+    ['orders'],
+  ],
+  ['orders/clean', 'Clean expired sessions', 'orders', '*/4 * * * * ?', 'echo "removed $((RANDOM % 90)) sessions"', ['housekeeping']],
+  ['billing/rates', 'Refresh exchange rates', 'billing', '*/6 * * * * ?', 'sleep $((RANDOM % 3)).4; echo "31 currencies"', ['finance']],
+  [
+    'billing/export',
+    'Nightly invoice export',
+    'billing',
+    '0 0 2 * * ?',
+    'for i in 1 2 3 4 5 6 7 8; do echo "exported $((i * 250)) invoices"; sleep 2.5; done',
+    ['finance', 'nightly'],
+  ],
+  ['billing/close', 'Close the month', 'billing', '0 0 1 L * ?', 'sleep 1', ['finance']],
+  [
+    'search/partners',
+    'Import partner catalogue',
+    'search',
+    '*/20 * * * * ?',
+    'echo "page 1 of 12"; echo "page 7: HTTP 502" >&2; exit 1',
+    ['partners'],
+  ],
+  [
+    'search/rebuild',
+    'Rebuild search index',
+    'search',
+    '0 0 4 ? * SUN',
+    'for i in $(seq 1 200); do echo "segment $i of 200 merged"; sleep 0.3; done',
+    ['heavy', 'weekly'],
+  ],
+  ['search/warm', 'Warm caches', 'search', '0 * * * * ?', 'sleep 1.2; echo warm', []],
+  ['care/reminders', 'Send reminder mails', 'care', '0 0 9 ? * MON-FRI', 'echo mail', ['mail']],
+  ['care/birthdays', 'Birthday greetings', 'care', '0 30 8 * * ?', 'echo hi', ['mail']],
+]
+
+const centre = await startCentre()
+try {
+  const call = await api(centre)
+  for (const [app, title] of Object.entries(APPS)) {
+    await call('PUT', `/v1/apps/${app}`, { title })
+    const { token } = await call('POST', `/v1/apps/${app}/tokens`)
+    if (app === 'care') continue
+    await centre.agent(app, token)
+    if (app === 'orders') await centre.agent(app, token)
+  }
+  const ids = {}
+  for (const [key, name, app, expression, source, tags] of JOBS) {
+    const script = {
+      language: 'shell',
+      source: `#!/bin/bash\nset -euo pipefail\n\n${source.replaceAll('; ', '\n')}\n`,
+      remark: 'first version',
+    }
+    const job = await call('PUT', `/v1/jobs/${encodeURIComponent(key)}`, {
+      app,
+      name,
+      schedule: { kind: 'cron', expression, zone: app === 'billing' ? 'America/New_York' : undefined },
+      script,
+      tags,
+      author: 'Mei',
+      enabled: key !== 'care/birthdays',
+      route: 'ROUND',
+      timeout_ms: 600_000,
+      retry: { count: key === 'search/partners' ? 1 : 0 },
+    })
+    ids[key] = job.id
+  }
+  await call('PUT', `/v1/jobs/id:${ids['orders/sync']}/script`, {
+    language: 'shell',
+    source:
+      '#!/bin/bash\nset -euo pipefail\n\n# Posts what is new, half by half.\nbatch=${1:-240}\necho "read $batch orders"\nsleep $((RANDOM % 4))\necho "posted $((batch / 2)) of $batch"\nsleep $((RANDOM % 2))\necho "posted $batch of $batch"\n',
+    remark: 'the batch is a parameter',
+  })
+  await call('PUT', '/v1/users/meilin', {
+    password: 'a good password',
+    grants: [
+      { app: 'orders', rights: ['view', 'operate', 'edit', 'script'] },
+      { app: 'billing', rights: ['view', 'operate'] },
+    ],
+  })
+  await call('PUT', '/v1/users/jonas', { password: 'a good password', disabled: true })
+  await call('POST', '/v1/keys', { name: 'deploy pipeline', apps: ['orders'], rights: ['view', 'edit'] })
+  await sleep(BUSY_MS)
+  const { run: live } = await call('POST', `/v1/jobs/id:${ids['search/rebuild']}/trigger`, {})
+  await call('POST', `/v1/jobs/id:${ids['billing/export']}/trigger`, {})
+  await sleep(4_000)
+  const failed = (await call('GET', '/v1/runs?state=failed&limit=1')).items[0]
+
+  const pages = {
+    overview: '/',
+    jobs: '/jobs',
+    'job-new': '/jobs/new',
+    job: `/jobs/${ids['orders/sync']}`,
+    script: `/jobs/${ids['orders/sync']}/script`,
+    history: `/jobs/${ids['orders/sync']}/history`,
+    runs: '/runs',
+    'run-live': `/runs/${live}`,
+    'run-failed': `/runs/${failed?.id}`,
+    executors: '/executors',
+    people: '/people',
+    keys: '/keys',
+    audit: '/audit',
+    settings: '/settings',
+    about: '/about',
+  }
+  const modes = {
+    light: { colorScheme: 'light' },
+    dark: { colorScheme: 'dark' },
+    phone: { colorScheme: 'light', viewport: { width: 390, height: 844 } },
+    zh: { colorScheme: 'light', locale: 'zh-CN' },
+  }
+  mkdirSync(folder, { recursive: true })
+  const browser = await launch()
+  for (const [mode, options] of Object.entries(modes)) {
+    const { page, context, troubles } = await watchedPage(browser, { locale: 'en-GB', ...options })
+    await page.goto(`${centre.address}/sign-in`)
+    await page.locator('#password').waitFor()
+    await page.screenshot({ path: join(folder, `sign-in-${mode}.png`) })
+    await page.locator('input[name=username]').fill(centre.user)
+    await page.locator('#password').fill(centre.password)
+    await page.keyboard.press('Enter')
+    await page.getByRole('navigation').first().waitFor()
+    for (const [name, path] of Object.entries(pages)) {
+      await page.goto(centre.address + path)
+      if (name === 'overview') await zoomIn(page)
+      // Charts and logs draw a little after their page; nothing tells when the last of them has.
+      await sleep(1_200)
+      await page.screenshot({ path: join(folder, `${name}-${mode}.png`) })
+    }
+    if (troubles.length > 0) console.error(`${mode}:`, troubles)
+    await context.close()
+  }
+  await browser.close()
+} finally {
+  await centre.end()
+}
+
+/** Drags across the end of the chart, where something has happened. */
+async function zoomIn(page) {
+  await page.locator('.range label').first().click()
+  await sleep(800)
+  const box = await page.locator('.charts .u-over').first().boundingBox()
+  if (box === null) return
+  const y = box.y + box.height / 2
+  await page.mouse.move(box.x + box.width * (1 - (BUSY_MS + 30_000) / 3_600_000), y)
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width - 1, y, { steps: 5 })
+  await page.mouse.up()
+  await page.mouse.move(box.x, box.y - 60)
+}

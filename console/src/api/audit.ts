@@ -1,0 +1,11 @@
+import { get, query } from './call'
+import type { AuditView, Page } from './wire'
+
+export interface AuditFilter {
+  principal?: string
+  action?: string
+  object?: string
+}
+
+export const audit = (filter: AuditFilter, after?: string, signal?: AbortSignal) =>
+  get<Page<AuditView>>(`/v1/audit${query({ ...filter, after, limit: 100 })}`, signal)

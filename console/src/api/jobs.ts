@@ -1,0 +1,82 @@
+import { answer, asProblem, get, post, put, query, remove } from './call'
+import type { BulkAction, BulkResult, JobBody, JobChange, JobView, Miss, Page, Preview, Schedule, ScriptBody, ScriptVersion } from './wire'
+
+export interface JobFilter {
+  app?: string
+  enabled?: string
+  text?: string
+  tag?: string
+  handler?: string
+  author?: string
+  sort?: string
+}
+
+/** Rows of one page of a list; the largest that the centre gives. */
+export const PAGE = 200
+
+const path = (id: number) => `/v1/jobs/id:${id}`
+const byKey = (key: string) => `/v1/jobs/${encodeURIComponent(key)}`
+
+export const jobs = (filter: JobFilter, after?: string, signal?: AbortSignal, limit = PAGE) =>
+  get<Page<JobView>>(`/v1/jobs${query({ ...filter, after, limit })}`, signal)
+
+/** A job and the tag of this version of it. */
+export async function job(id: number): Promise<{ job: JobView; etag: string | null }> {
+  const { value, headers } = await answer('GET', path(id), {})
+  return { job: value as JobView, etag: headers.get('etag') }
+}
+
+/** Creates a job without a key. */
+export const create = (body: JobBody) => post<JobView>('/v1/jobs', body)
+
+/** Makes the job with that key be so, whether it is there or not. */
+export const apply = (body: JobBody, key: string) => put<JobView>(byKey(key), body)
+
+/** Whether a job with that key is there, as far as the reader may see. */
+export async function exists(key: string): Promise<boolean> {
+  try {
+    await get(byKey(key))
+    return true
+  } catch (error) {
+    if (asProblem(error).code === 'not_found') return false
+    throw error
+  }
+}
+
+export const edit = (id: number, body: JobBody, etag: string | null) =>
+  put<JobView>(path(id), body, etag === null ? undefined : { 'If-Match': etag })
+
+export const destroy = (id: number) => remove(path(id))
+export const start = (id: number) => post<JobView>(`${path(id)}/start`)
+export const stop = (id: number) => post<JobView>(`${path(id)}/stop`)
+export const trigger = (id: number, param?: string, address?: string) =>
+  post<{ run: number }>(`${path(id)}/trigger`, { param, address: address || undefined }, { 'Idempotency-Key': crypto.randomUUID() })
+
+export const fires = (id: number, count: number) => get<Preview>(`${path(id)}/fires${query({ count })}`)
+export const misses = (id: number, after?: string) => get<Page<Miss>>(`${path(id)}/misses${query({ after, limit: 20 })}`)
+export const changes = (id: number, after?: string) => get<Page<JobChange>>(`${path(id)}/changes${query({ after })}`)
+export const scripts = (id: number) => get<ScriptVersion[]>(`${path(id)}/script`)
+export const saveScript = (id: number, body: ScriptBody) => put<void>(`${path(id)}/script`, body)
+export const bulk = (ids: number[], action: BulkAction, app?: string) => post<BulkResult[]>('/v1/jobs/bulk', { jobs: ids, action, app })
+
+export const preview = (schedule: Schedule, count: number) => post<Preview>('/v1/schedules/preview', { schedule, count })
+
+/** What people wrote about a job, without what the centre says of it. */
+export function bodyOf(view: JobView): JobBody {
+  const {
+    id,
+    key,
+    schedule_english,
+    schedule_chinese,
+    next_fire_at,
+    last_fire_at,
+    created_at,
+    updated_at,
+    revision,
+    problem,
+    overridden,
+    rights,
+    ...body
+  } = view
+  return body
+}

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+
+import { List } from './list.svelte'
+import type { Page } from './wire'
+
+interface Row {
+  id: number
+}
+
+const rows = (from: number, until: number): Row[] => Array.from({ length: until - from }, (_, index) => ({ id: from + index }))
+
+/** A list of so many rows, in pages of 100. */
+const source =
+  (count: number) =>
+  async (after: string | undefined): Promise<Page<Row>> => {
+    const from = Number(after ?? 0)
+    const until = Math.min(from + 100, count)
+    return { items: rows(from, until), next: until < count ? String(until) : undefined, total: count }
+  }
+
+test('pages are read one after the other until there are no more', async () => {
+  const list = new List<Row>(source(250))
+  for (let turn = 0; turn < 5; turn++) await list.load()
+  expect(list.items.map((row) => row.id)).toEqual(rows(0, 250).map((row) => row.id))
+  expect([list.more, list.total, list.fresh]).toEqual([false, 250, false])
+})
+
+test('an empty page with a next one is not the end', async () => {
+  const list = new List<Row>(async (after) => (after === undefined ? { items: [], next: 'on' } : { items: rows(0, 1) }))
+  await list.load()
+  expect(list.items).toHaveLength(1)
+})
+
+test('a refresh shows what is new without forgetting what was scrolled to', async () => {
+  let count = 150
+  const list = new List<Row>(async (after) => source(count)(after))
+  await list.load()
+  await list.load()
+  count = 151
+  await list.refresh()
+  expect(list.items).toHaveLength(151)
+})
+
+test('what goes wrong is kept to be shown, and ends the reading', async () => {
+  const list = new List<Row>(async () => {
+    throw new Error('cut')
+  })
+  await list.load()
+  expect(list.problem?.code).toBe('unreachable')
+  expect(list.more).toBe(false)
+})

@@ -1,0 +1,22 @@
+import { get, post, query } from './call'
+import type { LogPage, Page, RunView } from './wire'
+
+export interface RunFilter {
+  app?: string
+  job?: string
+  state?: string
+  from?: string
+  until?: string
+}
+
+export const runs = (filter: RunFilter, after?: string, signal?: AbortSignal, limit = 100) =>
+  get<Page<RunView>>(`/v1/runs${query({ ...filter, after, limit })}`, signal)
+export const run = (id: number) => get<RunView>(`/v1/runs/${id}`)
+export const log = (id: number, from: number) => get<LogPage>(`/v1/runs/${id}/log${query({ from })}`)
+export const liveLogPath = (id: number, from: number) => `/v1/runs/${id}/log/live${query({ from })}`
+export const downloadPath = (id: number) => `/v1/runs/${id}/log/download`
+export const kill = (id: number) => post<void>(`/v1/runs/${id}/kill`)
+export const again = (id: number) => post<{ run: number }>(`/v1/runs/${id}/again`)
+
+/** How runs of a job are named in filters. */
+export const byJob = (id: number) => `id:${id}`

@@ -1,0 +1,99 @@
+// The code editor: CodeMirror in a shadow tree of its own. There its styles are constructed sheets, which the page's
+// content security policy allows, where a style element would be refused.
+
+import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands'
+import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, StreamLanguage, syntaxHighlighting } from '@codemirror/language'
+import { highlightSelectionMatches, searchKeymap } from '@codemirror/search'
+import { Compartment, EditorState, type Extension } from '@codemirror/state'
+import { drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers } from '@codemirror/view'
+import { tags } from '@lezer/highlight'
+
+import type { ScriptLanguage } from '../api/wire'
+
+/** Each language's rules are loaded when they are first needed. */
+const LOADERS: Record<ScriptLanguage, () => Promise<Extension>> = {
+  shell: async () => StreamLanguage.define((await import('@codemirror/legacy-modes/mode/shell')).shell),
+  python: async () => (await import('@codemirror/lang-python')).python(),
+  python2: async () => (await import('@codemirror/lang-python')).python(),
+  php: async () => (await import('@codemirror/lang-php')).php(),
+  node: async () => (await import('@codemirror/lang-javascript')).javascript(),
+  powershell: async () => StreamLanguage.define((await import('@codemirror/legacy-modes/mode/powershell')).powerShell),
+  groovy: async () => StreamLanguage.define((await import('@codemirror/legacy-modes/mode/groovy')).groovy),
+}
+
+const look = EditorView.theme({
+  '&': { height: '100%', fontSize: '13px', color: 'var(--ink)', backgroundColor: 'var(--surface)' },
+  '&.cm-focused': { outline: 'none' },
+  '.cm-scroller': { fontFamily: 'var(--mono)', fontVariantLigatures: 'none', lineHeight: '1.65' },
+  '.cm-content': { caretColor: 'var(--accent)', padding: '12px 0' },
+  '.cm-gutters': { backgroundColor: 'var(--surface)', color: 'var(--ink-3)', border: 'none', paddingLeft: '6px' },
+  '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'var(--hover)' },
+  '.cm-cursor': { borderLeftColor: 'var(--accent)', borderLeftWidth: '2px' },
+  '&.cm-focused .cm-selectionBackground, .cm-selectionBackground': {
+    background: 'color-mix(in srgb, var(--accent) 26%, transparent) !important',
+  },
+  '.cm-panels': { backgroundColor: 'var(--raised)', color: 'var(--ink)' },
+  '.cm-selectionMatch': { backgroundColor: 'var(--warn-soft)' },
+})
+
+const colors = HighlightStyle.define([
+  { tag: [tags.keyword, tags.controlKeyword, tags.definitionKeyword, tags.modifier], color: 'var(--accent)', fontWeight: '550' },
+  { tag: [tags.string, tags.special(tags.string), tags.regexp], color: 'var(--good)' },
+  { tag: [tags.number, tags.bool, tags.null, tags.atom], color: 'var(--warn)' },
+  { tag: [tags.comment, tags.meta], color: 'var(--ink-3)', fontStyle: 'italic' },
+  { tag: [tags.function(tags.variableName), tags.standard(tags.variableName), tags.definition(tags.variableName)], color: 'var(--busy)' },
+  { tag: [tags.typeName, tags.className, tags.tagName], color: 'var(--bad)' },
+])
+
+export interface Editor {
+  show(source: string): void
+  language(language: ScriptLanguage): void
+  destroy(): void
+}
+
+/** Puts an editor into a place. */
+export function openEditor(
+  place: HTMLElement,
+  source: string,
+  language: ScriptLanguage,
+  label: string,
+  readOnly: boolean,
+  onchange: (source: string) => void,
+): Editor {
+  const root = place.shadowRoot ?? place.attachShadow({ mode: 'open' })
+  const rules = new Compartment()
+  const view = new EditorView({
+    root,
+    parent: root,
+    state: EditorState.create({
+      doc: source,
+      extensions: [
+        lineNumbers(),
+        highlightActiveLine(),
+        highlightActiveLineGutter(),
+        history(),
+        drawSelection(),
+        indentOnInput(),
+        bracketMatching(),
+        highlightSelectionMatches(),
+        indentUnit.of('    '),
+        keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, indentWithTab]),
+        syntaxHighlighting(colors),
+        look,
+        rules.of([]),
+        EditorView.contentAttributes.of({ 'aria-label': label }),
+        EditorState.readOnly.of(readOnly),
+        EditorView.updateListener.of((update) => update.docChanged && onchange(update.state.doc.toString())),
+      ],
+    }),
+  })
+  // Long lines are scrolled by keyboard, too.
+  view.scrollDOM.tabIndex = 0
+  const use = (next: ScriptLanguage) => void LOADERS[next]().then((extension) => view.dispatch({ effects: rules.reconfigure(extension) }))
+  use(language)
+  return {
+    show: (next) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } }),
+    language: use,
+    destroy: () => view.destroy(),
+  }
+}

@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest'
+
+import { month } from './month'
+
+test('a month begins under its weekday and counts the fires of each day', () => {
+  const grid = month(['2026-06-21T10:00:00+02:00', '2026-06-21T11:00:00+02:00', '2026-06-22T10:00:00+02:00', '2026-07-01T10:00:00+02:00'])!
+  expect([grid.year, grid.month]).toEqual([2026, 6])
+  // The first of June 2026 is a Monday.
+  expect(grid.cells[0]).toEqual({ day: 1, fires: 0, first: false })
+  expect(grid.cells).toHaveLength(30)
+  expect(grid.cells[20]).toEqual({ day: 21, fires: 2, first: true })
+  expect(grid.cells[21]?.fires).toBe(1)
+})
+
+test('without fires there is no month to show', () => {
+  expect(month([])).toBeUndefined()
+})

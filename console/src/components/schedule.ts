@@ -1,0 +1,22 @@
+// Schedules as the console shows them.
+
+import type { JobView, Preview, Schedule } from '../api/wire'
+import { session } from '../session.svelte'
+import { text } from '../text/words.svelte'
+
+/** What somebody typed, for schedules that are typed. */
+export const expressionOf = (schedule: Schedule) => (schedule.kind === 'cron' ? schedule.expression : '')
+
+/** The zone whose clocks a job follows. */
+export const zoneOf = (job: JobView) => (job.schedule.kind === 'cron' ? job.schedule.zone : undefined) ?? session.me?.zone
+
+/** What a schedule means. Its zone stands at the end of the centre's words, and is left out where it goes without saying. */
+export function withoutZone(words: string, zone: string | undefined): string {
+  for (const end of [` (${zone})`, `（${zone}）`]) if (words.endsWith(end)) return words.slice(0, -end.length)
+  return words
+}
+
+export const inReadersWords = (job: JobView) =>
+  withoutZone(text.language === 'zh' ? job.schedule_chinese : job.schedule_english, session.me?.zone)
+/** For where the zone stands beside the words. */
+export const previewWords = (preview: Preview) => withoutZone(text.language === 'zh' ? preview.chinese : preview.english, preview.zone)

@@ -1,0 +1,80 @@
+// What components show, in a document.
+
+import { createRawSnippet, flushSync, mount, unmount, type Component } from 'svelte'
+import { afterEach, expect, test } from 'vitest'
+
+import type { RunState } from '../api/wire'
+import { en } from '../text/en'
+import { text } from '../text/words.svelte'
+import Diff from './Diff.svelte'
+import LogView from './LogView.svelte'
+import ProblemNote from './ProblemNote.svelte'
+import Rows from './Rows.svelte'
+import StateBadge from './StateBadge.svelte'
+
+const NASTY = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>'
+
+let mounted: object | undefined
+
+function show<P extends Record<string, unknown>>(component: Component<P>, props: P): HTMLElement {
+  text.use('en')
+  document.body.replaceChildren()
+  mounted = mount(component as Component<Record<string, unknown>>, { target: document.body, props })
+  flushSync()
+  return document.body
+}
+
+afterEach(async () => {
+  if (mounted) await unmount(mounted)
+  mounted = undefined
+})
+
+test('every state of a run has a word and a shape', () => {
+  const shapes = new Set<string>()
+  for (const state of Object.keys(en.states) as RunState[]) {
+    const body = show(StateBadge, { state })
+    expect(body.textContent).toContain(en.states[state])
+    shapes.add(body.querySelector('svg')!.innerHTML)
+  }
+  // Those that wait look alike, as do those in doubt and those being ended.
+  expect(shapes.size).toBeGreaterThanOrEqual(7)
+})
+
+test('of a hundred thousand rows only those in sight exist', () => {
+  const items = Array.from({ length: 100_000 }, (_, id) => ({ id }))
+  const head = createRawSnippet(() => ({ render: () => '<span>head</span>' }))
+  const row = createRawSnippet<[{ id: number }]>((item) => ({ render: () => `<div class="line">row ${item().id}</div>` }))
+  const body = show(Rows as unknown as Component<Record<string, unknown>>, {
+    items,
+    head,
+    row,
+    label: 'rows',
+    rowHeight: 50,
+    more: false,
+    loading: false,
+    onend: () => {},
+    columns: '1fr',
+  })
+  expect(body.querySelectorAll('.window .line').length).toBeLessThan(100)
+  expect(body.textContent).toContain('row 0')
+})
+
+test('markup in a log is text', () => {
+  const body = show(LogView, { lines: [NASTY, 'fine'], end: true, live: false, download: '/x' })
+  expect(body.textContent).toContain(NASTY)
+  expect(body.querySelector('img, script')).toBeNull()
+})
+
+test('markup in a difference is text', () => {
+  const body = show(Diff, { before: 'a', after: NASTY })
+  expect(body.textContent).toContain(NASTY)
+  expect(body.querySelector('img, script')).toBeNull()
+})
+
+test('a problem is told in the reader’s words, with what the centre said', () => {
+  const problem = { type: '', status: 409, title: '', code: 'app_offline' as const, detail: `no executor of ${NASTY}` }
+  const body = show(ProblemNote, { problem })
+  expect(body.textContent).toContain(en.problems.app_offline![0])
+  expect(body.textContent).toContain(NASTY)
+  expect(body.querySelector('img, script')).toBeNull()
+})

@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest'
+
+import { en } from './en'
+import { zh } from './zh'
+
+test('both languages hold the same keys, and none is empty', () => {
+  expect(keys(zh)).toEqual(keys(en))
+})
+
+test('every code of a problem has words', () => {
+  // The list in `crates/protocol/src/v1/problem.rs`, and the one for no answer at all.
+  const codes = [
+    'malformed_request',
+    'invalid_fields',
+    'not_signed_in',
+    'wrong_password',
+    'not_allowed',
+    'foreign_origin',
+    'no_such_path',
+    'not_found',
+    'wrong_method',
+    'conflict',
+    'outdated',
+    'too_large',
+    'too_many_requests',
+    'app_offline',
+    'executor_unreachable',
+    'database_unavailable',
+    'database_broken',
+    'unreachable',
+  ]
+  expect(Object.keys(en.problems).sort()).toEqual(codes.sort())
+})
+
+function keys(value: unknown, path = ''): string[] {
+  if (typeof value === 'string') {
+    expect(value, path).not.toBe('')
+    return [path]
+  }
+  if (typeof value === 'function') return [`${path}(${value.length})`]
+  return Object.entries(value as object)
+    .flatMap(([key, inner]) => keys(inner, `${path}.${key}`))
+    .sort()
+}

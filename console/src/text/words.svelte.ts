@@ -1,0 +1,41 @@
+// The reader's language, and its words.
+
+import { en, type Words } from './en'
+import { zh } from './zh'
+
+export type Language = 'en' | 'zh'
+
+const DICTIONARIES: Record<Language, Words> = { en, zh }
+const KEPT = 'tickwright.language'
+
+class Text {
+  language = $state<Language>(first())
+
+  get t(): Words {
+    return DICTIONARIES[this.language]
+  }
+
+  /** The language's name for `Intl` and for `lang`. */
+  get locale(): string {
+    return this.language === 'zh' ? 'zh-CN' : 'en-GB'
+  }
+
+  use(language: Language): void {
+    this.language = language
+    localStorage.setItem(KEPT, language)
+    document.documentElement.lang = this.locale
+  }
+}
+
+function first(): Language {
+  const kept = localStorage.getItem(KEPT)
+  if (kept === 'en' || kept === 'zh') return kept
+  return navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en'
+}
+
+export const text = new Text()
+
+/** A problem in the reader's words: what happened, and what to do. */
+export function inWords(code: string): [string, string] {
+  return text.t.problems[code] ?? text.t.problems.unreachable!
+}

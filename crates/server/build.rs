@@ -1,0 +1,139 @@
+//! Builds the web console, if npm is there, and writes down its files so that the server can carry them inside.
+//!
+//! `TICKWRIGHT_SKIP_CONSOLE=1` leaves it out. Without it, or without npm, the server shows a page that says how to build
+//! it: whoever works on something else needs no Node.js.
+
+use std::collections::hash_map::DefaultHasher;
+use std::env;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+/// What the bundle is made from, in `console/`.
+const SOURCES: [&str; 8] = [
+    "index.html",
+    "package-lock.json",
+    "package.json",
+    "public",
+    "src",
+    "svelte.config.js",
+    "tsconfig.json",
+    "vite.config.ts",
+];
+
+const SKIP: &str = "TICKWRIGHT_SKIP_CONSOLE";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let console = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../../console");
+    let bundle = console.join("dist");
+    println!("cargo::rerun-if-env-changed={SKIP}");
+    println!("cargo::rerun-if-changed=build.rs");
+    if console.is_dir() {
+        // Cargo looks at these every time, and a folder that is missing would count as changed every time.
+        fs::create_dir_all(&bundle)?;
+        for source in SOURCES.iter().map(|source| console.join(source)).chain([bundle.clone()]) {
+            println!("cargo::rerun-if-changed={}", source.display());
+        }
+    }
+    if env::var_os(SKIP).is_none() && console.is_dir() {
+        build(&console, &bundle)?;
+    }
+    let list =
+        if bundle.join("index.html").is_file() { list(&bundle.canonicalize()?)? } else { "&[]".into() };
+    fs::write(Path::new(&env::var("OUT_DIR")?).join("console_files.rs"), list)?;
+    Ok(())
+}
+
+/// Makes the bundle if it is absent or older than its sources. What goes wrong is told, and ends nothing: the server
+/// works without its console.
+fn build(console: &Path, bundle: &Path) -> io::Result<()> {
+    let mut newest = SystemTime::UNIX_EPOCH;
+    for source in SOURCES {
+        newest = newest.max(newest_in(&console.join(source))?);
+    }
+    if changed_at(&bundle.join("index.html")).is_some_and(|built| built >= newest) {
+        return Ok(());
+    }
+    let lock = changed_at(&console.join("package-lock.json"));
+    if changed_at(&console.join("node_modules/.package-lock.json")) < lock && !npm(console, &["ci"]) {
+        return Ok(());
+    }
+    npm(console, &["run", "build"]);
+    Ok(())
+}
+
+fn npm(console: &Path, arguments: &[&str]) -> bool {
+    let said = match Command::new("npm").args(arguments).current_dir(console).output() {
+        Ok(output) if output.status.success() => return true,
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(error) => error.to_string(),
+    };
+    let lines = said.lines().map(|line| line.trim_start_matches("npm error").trim());
+    let mut reasons =
+        lines.filter(|line| !line.is_empty() && !line.starts_with("npm warn") && !line.starts_with("code "));
+    let reason = reasons.next().unwrap_or("no reason given");
+    println!("cargo::warning=the console is left out: npm {}: {reason}", arguments.join(" "));
+    false
+}
+
+fn changed_at(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
+}
+
+fn newest_in(path: &Path) -> io::Result<SystemTime> {
+    let mut newest = changed_at(path).unwrap_or(SystemTime::UNIX_EPOCH);
+    if path.is_dir() {
+        for entry in fs::read_dir(path)? {
+            newest = newest.max(newest_in(&entry?.path())?);
+        }
+    }
+    Ok(newest)
+}
+
+/// The bundle's files as Rust: a table whose rows name the files to include.
+fn list(bundle: &Path) -> Result<String, Box<dyn Error>> {
+    let mut paths = Vec::new();
+    files_in(bundle, &mut paths)?;
+    paths.sort();
+    let mut code = String::from("&[\n");
+    for path in &paths {
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        if matches!(ending, "br" | "gz") {
+            continue;
+        }
+        let name = path.strip_prefix(bundle)?.to_str().ok_or("a file of the console has no readable name")?;
+        let mut hasher = DefaultHasher::new();
+        fs::read(path)?.hash(&mut hasher);
+        let packed = |ending: &str| {
+            let packed = PathBuf::from(format!("{}.{ending}", path.display()));
+            if paths.contains(&packed) { format!("Some(include_bytes!({packed:?}))") } else { "None".into() }
+        };
+        writeln!(
+            code,
+            "File {{ path: {:?}, plain: include_bytes!({path:?}), brotli: {}, gzip: {}, etag: {:?} }},",
+            format!("/{}", name.replace('\\', "/")),
+            packed("br"),
+            packed("gz"),
+            format!("\"{:016x}\"", hasher.finish()),
+        )?;
+    }
+    code.push(']');
+    Ok(code)
+}
+
+fn files_in(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files_in(&path, found)?;
+        } else {
+            found.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! The web console: files that were built into the program (`build.rs`), and one page for every address of it.
+//!
+//! The console finds its way by the address itself, so each of its addresses is answered with the same page. Files whose
+//! names hold a hash of their content never change and may be kept for ever; the page is asked for again each time, and
+//! mostly answered with "as you have it".
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use super::browser;
+use crate::centre::Inside;
+
+/// A file of the console.
+struct File {
+    path: &'static str,
+    plain: &'static [u8],
+    brotli: Option<&'static [u8]>,
+    gzip: Option<&'static [u8]>,
+    etag: &'static str,
+}
+
+/// All of them; none if the console was not built.
+const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/console_files.rs"));
+
+/// The console's addresses. They keep clear of XXL-JOB's (`/login`, `/jobinfo/…`, `/user/…`).
+const PAGES: [&str; 12] = [
+    "/",
+    "/sign-in",
+    "/jobs",
+    "/jobs/{*rest}",
+    "/runs",
+    "/runs/{*rest}",
+    "/executors",
+    "/people",
+    "/keys",
+    "/audit",
+    "/settings",
+    "/about",
+];
+
+/// Its paths.
+pub fn door() -> Router<Arc<Inside>> {
+    let page = FILES.iter().find(|file| file.path == "/index.html").unwrap_or(&NOTICE);
+    let router = PAGES.iter().fold(Router::new(), |router, path| {
+        router.route(path, get(move |headers: HeaderMap| async move { answer(page, &headers) }))
+    });
+    FILES.iter().fold(router, |router, file| {
+        router.route(file.path, get(move |headers: HeaderMap| async move { answer(file, &headers) }))
+    })
+}
+
+/// What is shown instead of a console that was not built.
+const NOTICE: File = File {
+    path: "/index.html",
+    plain: b"<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Tickwright</title>\
+             <h1>The scheduling centre is running</h1>\
+             <p>This program was built without its web console. To have it, install Node.js 20.19 or later and run \
+             <code>make console</code>, then build the program again.</p>\
+             <p>Everything can be done by the <a href=\"/v1/docs\">API</a>, too.</p>",
+    brotli: None,
+    gzip: None,
+    etag: "\"notice\"",
+};
+
+fn answer(file: &'static File, headers: &HeaderMap) -> Response {
+    let sent = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let known = sent.split(',').any(|tag| tag.trim().trim_start_matches("W/") == file.etag);
+    let mut response = if known { StatusCode::NOT_MODIFIED.into_response() } else { whole(file, headers) };
+    let keep =
+        if file.path.starts_with("/assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let fixed = [(header::ETAG, file.etag), (header::CACHE_CONTROL, keep), (header::VARY, "accept-encoding")];
+    for (name, value) in fixed {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    browser::protect(response)
+}
+
+fn whole(file: &'static File, headers: &HeaderMap) -> Response {
+    let packed = file.brotli.filter(|_| takes(headers, "br")).map(|body| (body, "br"));
+    let packed = packed.or_else(|| file.gzip.filter(|_| takes(headers, "gzip")).map(|body| (body, "gzip")));
+    let kind = [(header::CONTENT_TYPE, kind(file.path))];
+    match packed {
+        Some((body, encoding)) => (kind, [(header::CONTENT_ENCODING, encoding)], body).into_response(),
+        None => (kind, file.plain).into_response(),
+    }
+}
+
+/// Whether a client takes an encoding; one it names with a weight of nothing it does not.
+fn takes(headers: &HeaderMap, encoding: &str) -> bool {
+    let accepted =
+        headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accepted.split(',').any(|one| {
+        let (name, weight) = one.split_once(';').unwrap_or((one, ""));
+        let refused = weight.trim().strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0));
+        name.trim().eq_ignore_ascii_case(encoding) && !refused
+    })
+}
+
+fn kind(path: &str) -> &'static str {
+    match path.rsplit_once('.').map(|(_, ending)| ending) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("woff2") => "font/woff2",
+        Some("woff") => "font/woff",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCRIPT: File = File {
+        path: "/assets/index-abc.js",
+        plain: b"plain",
+        brotli: Some(b"brotli"),
+        gzip: Some(b"gzip"),
+        etag: "\"e1\"",
+    };
+
+    fn asked(headers: &[(header::HeaderName, &'static str)]) -> Response {
+        let pairs = headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value)));
+        answer(&SCRIPT, &pairs.collect())
+    }
+
+    fn encoding(response: &Response) -> Option<&str> {
+        response.headers().get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok())
+    }
+
+    #[test]
+    fn a_file_is_sent_as_small_as_the_client_takes_it() {
+        let check = |accepted, expected| {
+            assert_eq!(encoding(&asked(&[(header::ACCEPT_ENCODING, accepted)])), expected, "{accepted}");
+        };
+        check("gzip, deflate, br, zstd", Some("br"));
+        check("gzip", Some("gzip"));
+        check("br;q=0, gzip;q=0.5", Some("gzip"));
+        check("identity", None);
+        assert_eq!(encoding(&asked(&[])), None);
+    }
+
+    #[test]
+    fn who_has_the_file_already_gets_no_second_one() {
+        assert_eq!(asked(&[(header::IF_NONE_MATCH, "\"e0\", W/\"e1\"")]).status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(asked(&[(header::IF_NONE_MATCH, "\"e2\"")]).status(), StatusCode::OK);
+    }
+
+    #[test]
+    fn hashed_files_are_kept_for_ever_and_bring_no_foreign_script() {
+        let response = asked(&[]);
+        assert!(response.headers()[header::CACHE_CONTROL].to_str().unwrap().contains("immutable"));
+        let policy = response.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'"), "{policy}");
+    }
+
+    #[test]
+    fn the_console_has_a_page_for_each_of_its_addresses_even_if_it_was_not_built() {
+        let page = FILES.iter().find(|file| file.path == "/index.html").unwrap_or(&NOTICE);
+        assert!(page.plain.starts_with(b"<!doctype html>"));
+    }
+}
