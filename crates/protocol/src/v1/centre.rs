@@ -111,6 +111,8 @@ pub struct About {
     /// When this node was started.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub started_at: Instant,
+    /// Whether jobs may be scripts here.
+    pub scripts: bool,
     /// How far its clock is from the database's, in milliseconds, where that is known.
     pub clock_offset_ms: Option<f64>,
 }

@@ -72,4 +72,15 @@ mod tests {
         assert_eq!(turns.iter().filter(|turn| turn.is_none()).count(), 99);
         assert_eq!(rate.turn(now + Duration::from_secs(3)), Some(Duration::ZERO));
     }
+
+    #[test]
+    fn callers_do_not_take_each_others_turns() {
+        let rates = Rates::per_second(10);
+        let now = Duration::from_secs(1_000);
+        let refused = |caller: &str| (0..100).filter(|_| rates.turn(caller, now).is_none()).count();
+        assert!(refused("ann") > 70);
+        // Of a hundred others, hardly any has the same lane by chance.
+        let served = (0..100).filter(|other| rates.turn(format!("other {other}"), now).is_some()).count();
+        assert!(served > 90, "{served}");
+    }
 }

@@ -98,6 +98,7 @@ pub async fn about(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused>
         database: inside.origin.database,
         zone: inside.zone.name().into(),
         started_at: instant(inside.origin.started_at),
+        scripts: inside.scripts,
         clock_offset_ms: inside.engine.status().node.map(|_| inside.engine.status().skew.millis as f64),
     }))
 }
