@@ -27,6 +27,10 @@ embedded: toolchain ## Runs the embedded example: three processes on one databas
 test: toolchain ## Runs every check and every test, on SQLite, MariaDB and PostgreSQL.
 	@scripts/databases run -- scripts/test
 
+.PHONY: interop
+interop: toolchain ## Runs executors on other people's client libraries against the centre: Java, Python, Node.js, Rust.
+	@scripts/interop
+
 .PHONY: bench
 bench: bench-cron bench-timer bench-store bench-executor bench-outbound bench-centre ## Runs all benchmarks.
 

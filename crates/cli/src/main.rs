@@ -4,12 +4,14 @@ mod agent;
 mod api;
 mod app;
 mod cron;
+mod doctor;
 mod duration;
 mod export;
 mod import;
 mod job;
 mod log;
 mod login;
+mod migrate;
 mod routes;
 mod run;
 mod secret;
@@ -26,12 +28,18 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 
+/// Runs are taken apart on other threads than they are put together on, which the system's allocator is slow at.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
-        Command::Serve(options) => serve::run(*options),
-        Command::Agent(options) => agent::run(*options),
-        Command::Cron(command) => cron::run(command),
+        Command::Serve(options) => serve::run(*options).map(|()| true),
+        Command::Doctor(options) => doctor::run(*options),
+        Command::Migrate(options) => migrate::run(*options),
+        Command::Agent(options) => agent::run(*options).map(|()| true),
         Command::Login(options) => call(login::login(options)),
         Command::Logout(remote) => call(login::logout(remote)),
         Command::Job(options) => call(job::run(*options)),
@@ -39,11 +47,14 @@ fn main() -> ExitCode {
         Command::App(options) => call(app::run(options)),
         Command::Import(options) => call(import::run(options)),
         Command::Export(options) => call(export::run(options)),
-        Command::Completions { shell } => completions(shell),
-        Command::Routes => routes::run(),
+        Command::Cron(command) => cron::run(command).map(|()| true),
+        Command::Completions { shell } => completions(shell).map(|()| true),
+        Command::Routes => routes::run().map(|()| true),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        // What is wrong has been said.
+        Ok(false) => ExitCode::FAILURE,
         // Whoever reads has seen enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -55,9 +66,9 @@ fn main() -> ExitCode {
 }
 
 /// Runs what talks to a centre. It does one thing at a time, so one thread is enough.
-fn call(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+fn call(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start")?.block_on(work)
+    runtime.context("cannot start")?.block_on(work).map(|()| true)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -83,6 +94,9 @@ struct Cli {
 enum Command {
     /// Runs the scheduling centre.
     Serve(Box<serve::Options>),
+    /// Looks whether a centre with these options would be well, and says what to do.
+    Doctor(Box<serve::Options>),
+    Migrate(Box<migrate::Options>),
     Agent(Box<agent::Options>),
     /// Signs in to a centre; the other commands then talk to it.
     Login(login::Login),

@@ -1,12 +1,14 @@
-//! Alert: tell people of failed runs, at least once, never stuck.
+//! Alert: tell people of trouble, at least once, never stuck.
 //!
-//! An alert is a row, written with the end of its run. Whoever takes it has it for a while; if it dies meanwhile, the
-//! next one takes it (I13).
+//! An alert is a row, written with what it is about. Whoever takes it has it for a while; if it dies meanwhile, the next
+//! one takes it (I13). One that cannot be delivered is tried again, less and less often, for about a day.
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
+
 use crate::engine::Engine;
-use crate::ports::StoreError;
+use crate::ports::{Alert, StoreError};
 
 impl Engine {
     pub(crate) async fn alert_loop(&self) {
@@ -19,16 +21,36 @@ impl Engine {
     }
 
     async fn alert(&self) -> Result<(), StoreError> {
-        for alert in self.inner.store.take_alerts(self.now(), TAKEN_FOR, BATCH_MAX).await? {
-            match self.inner.alarms.raise(&alert).await {
-                Ok(()) => self.inner.store.forget_alerts(&[alert.id]).await?,
-                Err(error) => {
-                    tracing::warn!(run = %alert.run, error, "could not deliver an alert; trying again in {TAKEN_FOR:?}");
-                }
+        let alerts = self.inner.store.take_alerts(self.now(), TAKEN_FOR, BATCH_MAX).await?;
+        // All at once: one that takes long keeps no other waiting until somebody else takes it too.
+        let told = join_all(alerts.iter().map(|alert| self.tell(alert))).await;
+        told.into_iter().collect()
+    }
+
+    async fn tell(&self, alert: &Alert) -> Result<(), StoreError> {
+        let told = tokio::select! {
+            biased;
+            told = self.inner.alarms.raise(alert) => told,
+            () = self.inner.clock.sleep(TELL_MAX) => Err(format!("it took longer than {TELL_MAX:?}")),
+        };
+        match told {
+            Ok(()) => self.inner.store.forget_alerts(&[alert.id]).await,
+            Err(error) if alert.tries >= TRIES_MAX => {
+                tracing::error!(job = %alert.job, error, message = alert.trouble.message, "could not deliver an alert in {TRIES_MAX} tries; giving it up");
+                self.inner.store.forget_alerts(&[alert.id]).await
+            }
+            Err(error) => {
+                let wait = wait_after(alert.tries);
+                tracing::warn!(job = %alert.job, error, "could not deliver an alert; trying again in {wait:?}");
+                self.inner.store.delay_alert(alert.id, self.now() + wait).await
             }
         }
-        Ok(())
     }
+}
+
+/// How long to wait after so many tries: twice as long each time, since whoever is down is mostly back soon.
+fn wait_after(tries: u32) -> Duration {
+    WAIT_MIN.saturating_mul(1 << tries.saturating_sub(1).min(16)).min(WAIT_MAX)
 }
 
 const LOOK: Duration = Duration::from_secs(1);
@@ -36,4 +58,27 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How long one node has an alert to itself.
 const TAKEN_FOR: Duration = Duration::from_secs(30);
 
+/// How long telling may take. Less than the above: nobody else begins meanwhile.
+const TELL_MAX: Duration = Duration::from_secs(25);
+
 const BATCH_MAX: usize = 20;
+
+const WAIT_MIN: Duration = Duration::from_secs(2);
+const WAIT_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// Tries before an alert is given up: about a day.
+const TRIES_MAX: u32 = 300;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alert_is_tried_less_and_less_often_for_a_day() {
+        let waits: Vec<u64> = (1..=9).map(|tries| wait_after(tries).as_secs()).collect();
+        assert_eq!(waits, [2, 4, 8, 16, 32, 64, 128, 256, 300]);
+        assert_eq!(wait_after(u32::MAX), WAIT_MAX);
+        let all: u64 = (1..TRIES_MAX).map(|tries| wait_after(tries).as_secs()).sum();
+        assert!((20..30).contains(&(all / 3_600)), "{all}");
+    }
+}

@@ -70,12 +70,14 @@ impl Engine {
                 let tick = Tick::new(now, &*self.inner.router, self.inner.options.bugs);
                 let store = &self.inner.store;
                 let asked = self.inner.clock.monotonic();
+                let max = self.inner.paces.claims.size();
                 let claim = match what {
-                    Due::Jobs => store.claim_due(&node, now, slots, BATCH_MAX, &tick).await?,
-                    Due::Runs => store.claim_waiting(&node, now, slots, BATCH_MAX, &tick).await?,
+                    Due::Jobs => store.claim_due(&node, now, slots, max, &tick).await?,
+                    Due::Runs => store.claim_waiting(&node, now, slots, max, &tick).await?,
                 };
                 if !claim.orders.is_empty() {
                     let took = self.inner.clock.monotonic() - asked;
+                    self.inner.paces.claims.took(claim.orders.len(), took);
                     self.inner.observer.claimed(claim.orders.len(), took);
                 }
                 more |= claim.more;
@@ -122,9 +124,6 @@ enum Due {
     Jobs,
     Runs,
 }
-
-/// Rows per transaction: it commits in milliseconds, and the round trip is not the limit.
-const BATCH_MAX: usize = 500;
 
 /// Runs in hand, above which nothing more is claimed: they are rows, other nodes may have them.
 const HELD_MAX: usize = 50_000;

@@ -13,6 +13,7 @@ use crate::plan;
 use crate::ports::{Ender, Ending, FollowUps, StoreError, Verdict};
 use crate::run::{Outcome, Run, RunId};
 use crate::sabotage::{Bugs, Sabotage};
+use crate::trouble::{Trouble, TroubleKind};
 
 impl Engine {
     /// Takes an executor's report of how a run ended. When this returns the report is durable and may be acknowledged;
@@ -35,7 +36,7 @@ impl Engine {
 
     pub(crate) async fn complete_loop(&self) {
         loop {
-            let mut batch = self.inner.reports.take(BATCH_MAX).await;
+            let mut batch = self.inner.reports.take(self.inner.paces.endings.size()).await;
             if self.sabotaged(Sabotage::AckBeforeCommit) {
                 for reply in batch.iter_mut().filter_map(|report| report.reply.take()) {
                     let _ = reply.send(Ok(Verdict::Applied));
@@ -78,7 +79,9 @@ impl Engine {
             let asked = self.inner.clock.monotonic();
             let error = match self.inner.store.complete(now, endings, &ender).await {
                 Ok(verdicts) => {
-                    self.inner.observer.completed(endings.len(), self.inner.clock.monotonic() - asked);
+                    let took = self.inner.clock.monotonic() - asked;
+                    self.inner.paces.endings.took(endings.len(), took);
+                    self.inner.observer.completed(endings.len(), took);
                     return verdicts.into_iter().map(Ok).collect();
                 }
                 Err(error) => error,
@@ -113,19 +116,26 @@ impl Ender for After {
         match outcome {
             Outcome::Succeeded(_) if run.depth >= CHILD_DEPTH_MAX => {
                 let cut = !job.spec.children.is_empty();
-                follow.alert = cut.then(|| format!("its children do not run: they are {CHILD_DEPTH_MAX} deep already, which looks like a circle"));
+                let told = || {
+                    format!(
+                        "its children do not run: they are {CHILD_DEPTH_MAX} deep already, which looks like a circle"
+                    )
+                };
+                follow.trouble = cut.then(|| Trouble::new(TroubleKind::NotRun, told()));
             }
             Outcome::Succeeded(_) => {
                 follow.children =
                     job.spec.children.iter().copied().filter(|child| *child != job.id).collect();
             }
-            Outcome::Cancelled(_) | Outcome::Dropped(..) => {}
+            Outcome::Cancelled(_) | Outcome::Dropped(..) => {
+                follow.trouble = Trouble::of_end(job, outcome);
+            }
             failure => {
                 let attempt = run.attempt - u32::from(self.bugs.has(Sabotage::OneRetryTooMany));
                 let delay = if run.recalled { None } else { job.spec.retry.delay_after(attempt) };
                 follow.retry_at = delay.map(|delay| (self.now + delay).max(run.scheduled_at));
-                if follow.retry_at.is_none() && job.spec.alert {
-                    follow.alert = Some(failure.message().to_owned());
+                if follow.retry_at.is_none() {
+                    follow.trouble = Trouble::of_end(job, failure);
                 }
             }
         }
@@ -208,9 +218,6 @@ impl Reports {
     }
 }
 
-/// Rows per transaction.
-const BATCH_MAX: usize = 500;
-
 /// Reports waiting; above this, reporting waits.
 const REPORTS_MAX: usize = 10_000;
 
@@ -247,7 +254,7 @@ mod tests {
             let run = Run { attempt, ..run(1, RunState::Running, 40_000) };
             let follow = follow(job, &run, outcome.clone());
             assert_eq!(
-                (follow.retry_at, follow.alert.is_some()),
+                (follow.retry_at, follow.trouble.is_some()),
                 (retry_at.map(ms), alerted),
                 "{attempt} {outcome:?}"
             );
@@ -270,7 +277,7 @@ mod tests {
         let check = |depth, outcome, children: &[JobId], alerted| {
             let run = Run { depth, ..run(1, RunState::Running, 40_000) };
             let follow = follow(&job, &run, outcome);
-            assert_eq!((follow.children.as_slice(), follow.alert.is_some()), (children, alerted));
+            assert_eq!((follow.children.as_slice(), follow.trouble.is_some()), (children, alerted));
         };
         check(0, Outcome::Succeeded(String::new()), &[JobId(8), JobId(9)], false);
         check(CHILD_DEPTH_MAX, Outcome::Succeeded(String::new()), &[], true);

@@ -107,13 +107,27 @@ impl Engine {
     async fn control(&self, job: JobId, control: Control) -> Result<Controlled, StoreError> {
         let controlled = {
             let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
-            self.inner.store.control(job, &control, &tick).await?
+            self.inner.store.control(job, &control, &tick).await
+        };
+        let controlled = match controlled {
+            // Deleted, perhaps just now, by somebody who did not hear that it was done: for this caller, too, it is over
+            // only when nothing of it is sent any more.
+            Err(StoreError::NoSuchJob(_)) => {
+                self.confirm(job, self.inner.store.cancelling(job).await?).await?;
+                return Err(StoreError::NoSuchJob(job));
+            }
+            controlled => controlled?,
         };
         self.inner.claim_now.notify_one();
+        self.confirm(job, controlled.cancelling).await?;
+        Ok(controlled)
+    }
+
+    /// Waits until none of the job's runs, of which so many are being cancelled, can be sent any more.
+    async fn confirm(&self, job: JobId, mut left: u64) -> Result<(), StoreError> {
         if self.sabotaged(Sabotage::StopWithoutConfirm) {
-            return Ok(controlled);
+            return Ok(());
         }
-        let mut left = controlled.cancelling;
         let started = self.inner.clock.monotonic();
         while left > 0 {
             if self.inner.clock.monotonic() - started > CONFIRM_MAX {
@@ -127,7 +141,7 @@ impl Engine {
                 self.inner.clock.sleep(CONFIRM_LOOK).await;
             }
         }
-        Ok(controlled)
+        Ok(())
     }
 
     /// Looks for runs of this node that somebody, on any node, wants cancelled.

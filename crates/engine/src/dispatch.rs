@@ -15,7 +15,7 @@ use crate::job::JobId;
 use crate::lifeline::LIFELINE_LOOK;
 use crate::policy::Delivery;
 use crate::ports::{Ending, Moved, Receipt, To};
-use crate::run::{Order, Outcome};
+use crate::run::{Order, Outcome, Run, RunId};
 use crate::sabotage::Sabotage;
 use crate::watch;
 
@@ -28,8 +28,8 @@ impl Engine {
             }
             tokio::select! {
                 biased;
-                Some(job) = in_flight.next(), if !in_flight.is_empty() => {
-                    for order in self.outbox().answered(job) {
+                Some((job, fire)) = in_flight.next(), if !in_flight.is_empty() => {
+                    for order in self.outbox().answered(job, fire) {
                         in_flight.push(self.send(order));
                     }
                 }
@@ -53,9 +53,9 @@ impl Engine {
         self.outbox().next_at().map_or(LOOK_AGAIN, |at| at.duration_since(now)).clamp(SHORTEST, LOOK_AGAIN)
     }
 
-    /// Sends one run and sees to its receipt. Returns its job, whose next fire may now leave.
-    async fn send(&self, mut order: Order) -> JobId {
-        let job = order.run.job;
+    /// Sends one run and sees to its receipt. Returns its job, whose next fire may now leave, and its fire.
+    async fn send(&self, mut order: Order) -> (JobId, RunId) {
+        let turn = (order.run.job, order.run.fire);
         let mut known_at = self.inner.clock.monotonic();
         if self.inner.dispatch.marks_first() {
             let check_at = watch::first_check(&order.job, self.now());
@@ -63,7 +63,7 @@ impl Engine {
             {
                 Some(Moved::Done(version)) => order.run.version = version,
                 // Taken from us, cancelled, or our life is over: it is not ours to send.
-                _ => return job,
+                _ => return turn,
             }
         }
         // The last step before the network: is it still ours? A pause may have happened anywhere above.
@@ -72,7 +72,7 @@ impl Engine {
             if !self.may_leave() {
                 if !self.inner.dispatch.marks_first() {
                     self.outbox().put_back(order);
-                    return job;
+                    return turn;
                 }
                 // Marked as running here, so nobody else sends it while this life lasts. If it does not, this ends with it.
                 self.inner.clock.sleep(LOOK_AGAIN).await;
@@ -84,12 +84,11 @@ impl Engine {
             }
             (known_at, looks) = (now, looks + 1);
             if !self.is_still_wanted(&order).await {
-                return job;
+                return turn;
             }
         }
         let left = self.lease_left();
-        self.inner.observer.leaves(self.now().duration_since(order.run.due_at));
-        match self.while_held(self.inner.dispatch.send(&order, left)).await {
+        match self.while_held(&order.run, self.inner.dispatch.send(&order, left)).await {
             Receipt::Accepted { .. } if self.inner.dispatch.marks_first() => {
                 self.outbox().forget(order.run.id, order.run.version)
             }
@@ -100,7 +99,7 @@ impl Engine {
             Receipt::Refused { reason } => self.end_unsent(&order, Outcome::Refused(reason)).await,
             Receipt::Unknown { address, reason } => self.doubt(&order, address, reason).await,
         }
-        job
+        turn
     }
 
     fn may_leave(&self) -> bool {
@@ -108,12 +107,20 @@ impl Engine {
     }
 
     /// Goes on only while the lifeline holds: a request that is not polled does not leave.
-    async fn while_held<T>(&self, request: impl Future<Output = T>) -> T {
+    async fn while_held<T>(&self, run: &Run, request: impl Future<Output = T>) -> T {
         let mut request = std::pin::pin!(request);
+        let mut has_left = false;
         loop {
-            let step = std::future::poll_fn(|context| match self.lifeline_holds() {
-                true => request.as_mut().poll(context).map(Some),
-                false => Poll::Ready(None),
+            let step = std::future::poll_fn(|context| {
+                if !self.lifeline_holds() {
+                    return Poll::Ready(None);
+                }
+                if !std::mem::replace(&mut has_left, true) {
+                    let now = self.now();
+                    self.outbox().left(run, now);
+                    self.inner.observer.leaves(now.duration_since(run.due_at));
+                }
+                request.as_mut().poll(context).map(Some)
             });
             match step.await {
                 Some(answer) => return answer,

@@ -290,7 +290,7 @@ async fn out_of_time(clock: &dyn Clock, timeout: Option<Duration>) {
 #[async_trait]
 impl Alarms for Local {
     async fn raise(&self, alert: &Alert) -> Result<(), String> {
-        tracing::error!(job = %alert.job, run = %alert.run, "{}", alert.message);
+        tracing::error!(job = %alert.job, run = ?alert.run, "{}", alert.trouble.message);
         Ok(())
     }
 }

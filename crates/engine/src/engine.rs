@@ -19,6 +19,7 @@ use crate::complete::Reports;
 use crate::membership::{Beat, Membership, Skew};
 use crate::note::Notes;
 use crate::outbox::Outbox;
+use crate::pace::Pace;
 use crate::policy::Router;
 use crate::ports::{Alarms, Dispatch, Move, Observer, Peer, Store, StoreError, To};
 use crate::run::Node;
@@ -57,8 +58,12 @@ pub struct Options {
     pub drain: Duration,
     /// How long runs and their logs are kept.
     pub keep_runs: Duration,
+    /// How many runs and logs are kept, about; as many as there are, if nothing is said.
+    pub keep_runs_max: Option<u64>,
     /// How long the history of fires that were not sent is kept.
     pub keep_history: Duration,
+    /// People are told of a run that begins more than this after its instant, if its job says so.
+    pub late_after: Option<Duration>,
     /// Deliberate bugs, to show that the tests find them.
     pub bugs: Bugs,
 }
@@ -69,7 +74,9 @@ impl Default for Options {
         Options {
             drain: Duration::from_secs(4),
             keep_runs: 30 * DAY,
+            keep_runs_max: None,
             keep_history: 30 * DAY,
+            late_after: None,
             bugs: Bugs::default(),
         }
     }
@@ -89,6 +96,7 @@ pub(crate) struct Inner {
     outbox: Mutex<Outbox>,
     pub(crate) notes: Notes,
     pub(crate) reports: Reports,
+    pub(crate) paces: Paces,
     /// A claim may bring something.
     pub(crate) claim_now: Notify,
     /// The outbox or the lease changed.
@@ -99,7 +107,16 @@ pub(crate) struct Inner {
     pub(crate) beat_now: Notify,
     /// A run is in doubt.
     pub(crate) watch_now: Notify,
+    /// A node that was asking about runs is gone.
+    pub(crate) asker_gone: AtomicBool,
     stopping: AtomicBool,
+}
+
+/// How much is written at a time, of each kind.
+pub(crate) struct Paces {
+    pub(crate) claims: Pace,
+    pub(crate) notes: Pace,
+    pub(crate) endings: Pace,
 }
 
 impl Engine {
@@ -120,11 +137,13 @@ impl Engine {
                 outbox: Mutex::new(Outbox::new(now)),
                 notes: Notes::default(),
                 reports: Reports::new(),
+                paces: Paces { claims: Pace::new(), notes: Pace::new(), endings: Pace::new() },
                 claim_now: Notify::new(),
                 send_now: Notify::new(),
                 rescue_now: Notify::new(),
                 beat_now: Notify::new(),
                 watch_now: Notify::new(),
+                asker_gone: AtomicBool::new(false),
                 stopping: AtomicBool::new(false),
             }),
         }
@@ -227,6 +246,8 @@ impl Engine {
                     let life = Membership::new(joined.node, LEASE, &beat);
                     *self.outbox() = Outbox::new(life.now(beat.received));
                     *self.life() = Some(life);
+                    // An earlier life of the same name is over now, if there was one.
+                    self.look_early();
                     return;
                 }
                 Err(error) => {
@@ -308,7 +329,12 @@ impl Engine {
             .outbox()
             .take_all_back()
             .into_iter()
-            .map(|run| Move { run: run.id, version: run.version, to: To::Waiting { due_at: run.due_at } })
+            .map(|run| Move {
+                run: run.id,
+                version: run.version,
+                to: To::Waiting { due_at: run.due_at },
+                trouble: None,
+            })
             .collect();
         moves.sort_by_key(|back| back.run);
         if !moves.is_empty()
@@ -359,6 +385,12 @@ impl Engine {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.inner.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Has somebody look soon at what a node that is gone may have been asking about.
+    pub(crate) fn look_early(&self) {
+        self.inner.asker_gone.store(true, Ordering::Relaxed);
+        self.inner.watch_now.notify_one();
     }
 
     /// Whether this deliberate bug is switched on. Never, outside the tests that show they are found.

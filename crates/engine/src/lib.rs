@@ -21,6 +21,7 @@ mod lifeline;
 mod membership;
 mod note;
 mod outbox;
+mod pace;
 mod plan;
 pub mod policy;
 mod ports;
@@ -30,6 +31,7 @@ mod run;
 mod sabotage;
 #[cfg(test)]
 mod testing;
+mod trouble;
 pub mod watch;
 
 pub use complete::CHILD_DEPTH_MAX;
@@ -39,3 +41,4 @@ pub use membership::Skew;
 pub use ports::*;
 pub use run::*;
 pub use sabotage::{Bugs, Sabotage};
+pub use trouble::{Trouble, TroubleKind};

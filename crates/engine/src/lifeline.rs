@@ -59,6 +59,7 @@ impl Engine {
                 if let Some(life) = self.life().as_mut() {
                     life.peers.retain(|peer| !dead.contains(&peer.node));
                 }
+                self.look_early();
                 self.inner.rescue_now.notify_one();
                 self.inner.claim_now.notify_one();
             }

@@ -8,7 +8,8 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::engine::{Engine, RETRY};
 use crate::ports::{CancelAnswer, Move, Moved, StoreError, To};
-use crate::run::{Order, Run};
+use crate::run::{Order, RunId};
+use crate::trouble::Trouble;
 
 /// What is still to be written.
 #[derive(Default)]
@@ -18,8 +19,11 @@ pub(crate) struct Notes {
 }
 
 struct Note {
-    run: Run,
+    run: RunId,
+    /// The version in which it was sent.
+    version: i64,
     to: To,
+    trouble: Option<Trouble>,
     /// The sender waits for it: the run has not been sent yet.
     reply: Option<oneshot::Sender<Moved>>,
 }
@@ -35,7 +39,7 @@ impl Notes {
         let count = waiting.len().min(max);
         let mut notes: Vec<Note> = waiting.drain(..count).collect();
         // Always in the order of the ids: two writers that overlap must not lock each other out.
-        notes.sort_by_key(|note| note.run.id);
+        notes.sort_by_key(|note| note.run);
         notes
     }
 
@@ -56,14 +60,24 @@ impl Notes {
 impl Engine {
     /// Has it written soon.
     pub(crate) fn note(&self, order: &Order, to: To) {
-        self.inner.notes.push(Note { run: order.run.clone(), to, reply: None });
+        let trouble = self.late(order, &to);
+        let (run, version) = (order.run.id, order.run.version);
+        self.inner.notes.push(Note { run, version, to, trouble, reply: None });
     }
 
     /// Has it written, and waits until it is. `None` if this life ended meanwhile.
     pub(crate) async fn note_and_wait(&self, order: &Order, to: To) -> Option<Moved> {
         let (reply, written) = oneshot::channel();
-        self.inner.notes.push(Note { run: order.run.clone(), to, reply: Some(reply) });
+        let trouble = self.late(order, &to);
+        let (run, version) = (order.run.id, order.run.version);
+        self.inner.notes.push(Note { run, version, to, trouble, reply: Some(reply) });
         written.await.ok()
+    }
+
+    /// What is to be told of a run that begins too late.
+    fn late(&self, order: &Order, to: &To) -> Option<Trouble> {
+        let late_after = self.inner.options.late_after.filter(|_| matches!(to, To::Running { .. }))?;
+        Trouble::of_start(&order.job, &order.run, self.now(), late_after)
     }
 
     pub(crate) async fn note_loop(&self) {
@@ -71,15 +85,22 @@ impl Engine {
             if self.inner.notes.is_empty() {
                 self.inner.notes.added.notified().await;
             }
-            let notes = self.inner.notes.take(BATCH_MAX);
+            let notes = self.inner.notes.take(self.inner.paces.notes.size());
             let moves: Vec<Move> = notes
                 .iter()
-                .map(|note| Move { run: note.run.id, version: note.run.version, to: note.to.clone() })
+                .map(|note| Move {
+                    run: note.run,
+                    version: note.version,
+                    to: note.to.clone(),
+                    trouble: note.trouble.clone(),
+                })
                 .collect();
             if moves.is_empty() {
                 continue;
             }
+            let asked = self.inner.clock.monotonic();
             let moved = self.write(&moves).await;
+            self.inner.paces.notes.took(moves.len(), self.inner.clock.monotonic() - asked);
             self.settle(notes, moved).await;
             // Whoever waits for nothing can wait a little, so that one commit holds more.
             if self.inner.notes.len_waited_for() == 0 {
@@ -138,9 +159,9 @@ impl Engine {
             if moved == Moved::Cancelling {
                 // Not sent yet if the sender still waits; otherwise the cancellation came too late.
                 let sent = note.reply.is_none().then(|| note.to.clone());
-                answers.push(CancelAnswer { run: note.run.id, version: note.run.version, sent });
+                answers.push(CancelAnswer { run: note.run, version: note.version, sent });
             } else if !is_marked {
-                self.outbox().forget(note.run.id, note.run.version);
+                self.outbox().forget(note.run, note.version);
             }
             // What is marked stays in hand until the dispatch has it.
             if let Some(reply) = note.reply {
@@ -164,9 +185,6 @@ impl Notes {
         waiting.iter().filter(|note| note.reply.is_some()).count()
     }
 }
-
-/// Rows per transaction.
-const BATCH_MAX: usize = 500;
 
 /// Notes waiting, above which nothing more is sent.
 const NOTES_MAX: usize = 20_000;

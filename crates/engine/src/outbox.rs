@@ -1,9 +1,10 @@
 //! The runs this node has claimed: waiting for their time, being sent, or sent and not yet noted.
 //!
 //! Everything in here is also a row, so all of it may be lost. It keeps the order: the fires of one job leave one after
-//! the other, the next when the answer to the one before is in.
+//! the other, the next when the answer to the one before is in, or is so long in coming that the request must be there.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
 
 use cron::Timestamp;
 use timer::{Key, Wheel};
@@ -19,6 +20,9 @@ pub(crate) struct Outbox {
     /// about the time before is still on its way.
     places: HashMap<RunId, (Place, i64)>,
     queues: HashMap<JobId, JobQueue>,
+    /// When the next fire of a job may leave though the one before has no answer, for jobs that have one waiting. May be
+    /// too early, never too late.
+    turns: BTreeSet<(Timestamp, JobId)>,
     /// No longer ours, up to this version, since the claim under way began: its answer may still bring them.
     gone: HashMap<RunId, i64>,
 }
@@ -28,7 +32,7 @@ pub(crate) struct Outbox {
 enum Place {
     /// In the wheel.
     Waiting(Key),
-    /// Due, but an earlier fire of its job is still being sent.
+    /// Due, but it is an earlier fire's turn.
     Behind,
     /// Handed to the dispatch, until the row says what became of it.
     Sent,
@@ -37,9 +41,20 @@ enum Place {
 /// The due fires of one job.
 #[derive(Debug, Default)]
 struct JobQueue {
-    /// The fire being sent, and how many of its shards have no answer yet.
-    sending: Option<(RunId, usize)>,
+    sending: Option<Sending>,
     behind: VecDeque<Order>,
+}
+
+/// The fire whose turn it is.
+#[derive(Debug)]
+struct Sending {
+    fire: RunId,
+    /// Shards without an answer,
+    unanswered: usize,
+    /// shards whose request has not left yet,
+    unsent: usize,
+    /// and when the last one that has did.
+    left_at: Option<Timestamp>,
 }
 
 impl Outbox {
@@ -48,6 +63,7 @@ impl Outbox {
             wheel: Wheel::new(now),
             places: HashMap::new(),
             queues: HashMap::new(),
+            turns: BTreeSet::new(),
             gone: HashMap::new(),
         }
     }
@@ -88,37 +104,62 @@ impl Outbox {
         self.places.insert(id, (Place::Waiting(key), version));
     }
 
-    /// When the next run may be due.
+    /// When the next run may be due, or have its turn.
     pub(crate) fn next_at(&self) -> Option<Timestamp> {
-        self.wheel.next_at()
+        let turn = self.turns.first().map(|(at, _)| *at);
+        [self.wheel.next_at(), turn].into_iter().flatten().min()
     }
 
-    /// Takes out what is due and may be sent now, in order. The others wait for [`answered`](Outbox::answered).
+    /// Takes out what is due and may be sent now, in order. The others wait for [`answered`](Outbox::answered), or for
+    /// their turn.
     pub(crate) fn take_due(&mut self, now: Timestamp) -> Vec<Order> {
         let mut due = Vec::new();
         self.wheel.advance(now, &mut due);
         let mut ready = Vec::with_capacity(due.len());
         for (_, order) in due {
+            let job = order.run.job;
             self.places.insert(order.run.id, (Place::Behind, order.run.version));
-            let queue = self.queues.entry(order.run.job).or_default();
+            let queue = self.queues.entry(job).or_default();
             queue.line_up(order);
             queue.release(&mut ready);
+            self.turns.extend(queue.next_turn().map(|at| (at, job)));
+        }
+        while let Some((_, job)) = self.turns.first().copied().filter(|(at, _)| *at <= now) {
+            self.turns.pop_first();
+            let Some(queue) = self.queues.get_mut(&job) else { continue };
+            if queue.next_turn().is_some_and(|at| at <= now) {
+                queue.sending = None;
+                queue.release(&mut ready);
+            }
+            self.turns.extend(queue.next_turn().map(|at| (at, job)));
         }
         self.mark_sent(&ready);
         ready
     }
 
-    /// The answer to a run of the job is in, or will not come: takes out what may be sent now.
-    pub(crate) fn answered(&mut self, job: JobId) -> Vec<Order> {
+    /// The request of a run leaves.
+    pub(crate) fn left(&mut self, run: &Run, now: Timestamp) {
+        if let Some(queue) = self.queues.get_mut(&run.job) {
+            if let Some(sending) = queue.sending.as_mut().filter(|sending| sending.fire == run.fire) {
+                sending.unsent = sending.unsent.saturating_sub(1);
+                sending.left_at = Some(now);
+            }
+            self.turns.extend(queue.next_turn().map(|at| (at, run.job)));
+        }
+    }
+
+    /// The answer to a run of the fire is in, or will not come: takes out what may be sent now.
+    pub(crate) fn answered(&mut self, job: JobId, fire: RunId) -> Vec<Order> {
         let mut ready = Vec::new();
         if let Some(queue) = self.queues.get_mut(&job) {
-            if let Some((_, open)) = &mut queue.sending {
-                *open -= 1;
-                if *open == 0 {
+            if let Some(sending) = queue.sending.as_mut().filter(|sending| sending.fire == fire) {
+                sending.unanswered -= 1;
+                if sending.unanswered == 0 {
                     queue.sending = None;
                 }
             }
             queue.release(&mut ready);
+            self.turns.extend(queue.next_turn().map(|at| (at, job)));
             if queue.sending.is_none() {
                 self.queues.remove(&job);
             }
@@ -192,15 +233,29 @@ impl JobQueue {
     /// Takes out the shards of the fire whose turn it is.
     fn release(&mut self, ready: &mut Vec<Order>) {
         while let Some(order) = self.behind.front() {
+            let fire = order.run.fire;
             match &mut self.sending {
-                None => self.sending = Some((order.run.fire, 1)),
-                Some((fire, open)) if *fire == order.run.fire => *open += 1,
+                None => self.sending = Some(Sending { fire, unanswered: 1, unsent: 1, left_at: None }),
+                Some(sending) if sending.fire == fire => {
+                    sending.unanswered += 1;
+                    sending.unsent += 1;
+                }
                 Some(_) => return,
             }
             ready.extend(self.behind.pop_front());
         }
     }
+
+    /// When the first of those behind may leave without waiting for an answer any longer, if there is one.
+    fn next_turn(&self) -> Option<Timestamp> {
+        let sending = self.sending.as_ref().filter(|sending| sending.unsent == 0 && !self.behind.is_empty());
+        sending?.left_at.map(|at| at + TURN_MAX)
+    }
 }
+
+/// How long the next fire of a job waits for the answer to the one before. A request that left so long ago is there,
+/// whatever its executor does with it, or will not come.
+const TURN_MAX: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
@@ -228,9 +283,9 @@ mod tests {
         assert_eq!(ids(&outbox.take_due(ms(9))), []);
         assert_eq!(ids(&outbox.take_due(ms(25))), [1, 4]);
         assert_eq!(ids(&outbox.take_due(ms(40))), []);
-        assert_eq!(ids(&outbox.answered(JobId(7))), [2]);
-        assert_eq!(ids(&outbox.answered(JobId(8))), []);
-        assert_eq!(ids(&outbox.answered(JobId(7))), [3]);
+        assert_eq!(ids(&outbox.answered(JobId(7), RunId(1))), [2]);
+        assert_eq!(ids(&outbox.answered(JobId(8), RunId(4))), []);
+        assert_eq!(ids(&outbox.answered(JobId(7), RunId(2))), [3]);
     }
 
     #[test]
@@ -242,8 +297,8 @@ mod tests {
             outbox.add(shard);
         }
         assert_eq!(ids(&outbox.take_due(ms(20))), [1, 2]);
-        assert_eq!(ids(&outbox.answered(JobId(7))), []);
-        assert_eq!(ids(&outbox.answered(JobId(7))), [3]);
+        assert_eq!(ids(&outbox.answered(JobId(7), RunId(1))), []);
+        assert_eq!(ids(&outbox.answered(JobId(7), RunId(1))), [3]);
     }
 
     #[test]
@@ -267,7 +322,7 @@ mod tests {
         again.run.version = 4;
         outbox.add(again);
         outbox.forget(RunId(1), 1);
-        outbox.answered(JobId(7));
+        outbox.answered(JobId(7), RunId(1));
         assert_eq!(ids(&outbox.take_due(ms(20))), [1]);
     }
 
@@ -287,7 +342,7 @@ mod tests {
         assert!(!outbox.is_settled());
         outbox.forget(RunId(1), 1);
         assert!(outbox.is_settled());
-        assert_eq!((outbox.len(), outbox.answered(JobId(7)).len()), (0, 0));
+        assert_eq!((outbox.len(), outbox.answered(JobId(7), RunId(1)).len()), (0, 0));
     }
 
     #[test]
@@ -300,6 +355,10 @@ mod tests {
         let back: Vec<i64> = outbox.take_all_back().iter().map(|run| run.id.0).collect();
         assert_eq!(back, [3, 2]);
         outbox.add(order(3, 7, 99));
-        assert_eq!((outbox.len(), outbox.answered(JobId(7)).len()), (1, 0), "what is being sent stays");
+        assert_eq!(
+            (outbox.len(), outbox.answered(JobId(7), RunId(1)).len()),
+            (1, 0),
+            "what is being sent stays"
+        );
     }
 }

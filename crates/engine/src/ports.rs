@@ -14,6 +14,7 @@ use cron::Timestamp;
 use crate::job::{AppId, Job, JobId, JobSpec};
 use crate::policy::Target;
 use crate::run::{Disposition, Node, Order, Origin, Outcome, Run, RunId, RunState, Unsent};
+use crate::trouble::Trouble;
 
 /// The memory of the scheduling centre.
 ///
@@ -105,8 +106,8 @@ pub trait Store: Send + Sync {
     /// die with their node. Lowest id first, at most `max`.
     async fn abandoned(&self, running: bool, max: usize) -> Result<Vec<Abandoned>, StoreError>;
 
-    /// Running and unknown runs whose time to be looked at has come. Earliest first, at most `max`.
-    async fn overdue(&self, now: Timestamp, max: usize) -> Result<Vec<Watched>, StoreError>;
+    /// Running and unknown runs that are to be looked at by then. Earliest first, at most `max`.
+    async fn overdue(&self, by: Timestamp, max: usize) -> Result<Vec<Watched>, StoreError>;
 
     /// Brings what we keep beside a job in line with changes that others (a Java admin, a person) made to it in
     /// the database: `planner` says when each is next to be claimed. Returns how many jobs had changed.
@@ -122,6 +123,9 @@ pub trait Store: Send + Sync {
 
     /// Forgets delivered alerts.
     async fn forget_alerts(&self, ids: &[i64]) -> Result<(), StoreError>;
+
+    /// Gives back an alert that could not be delivered, to be taken again from then on.
+    async fn delay_alert(&self, id: i64, until: Timestamp) -> Result<(), StoreError>;
 
     /// Deletes at most `max` rows that are older than the retention says, by key. Returns how many.
     async fn prune(&self, retention: &Retention, max: usize) -> Result<usize, StoreError>;
@@ -360,6 +364,8 @@ pub struct Move {
     pub version: i64,
     /// Where it goes.
     pub to: To,
+    /// What people are to be told of it, if it does.
+    pub trouble: Option<Trouble>,
 }
 
 /// Where a run goes.
@@ -464,7 +470,7 @@ pub struct FollowUps {
     /// leaves out those that do not exist.
     pub children: Vec<JobId>,
     /// People are to be told.
-    pub alert: Option<String>,
+    pub trouble: Option<Trouble>,
     /// The job's next fire, for a fixed delay. Only written while the job is enabled and has none.
     pub rearm: Option<(Timestamp, Timestamp)>,
 }
@@ -489,17 +495,19 @@ pub struct Watched {
     pub job: Option<Arc<Job>>,
 }
 
-/// Somebody must be told that a run failed.
+/// Somebody must be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alert {
     /// Its row.
     pub id: i64,
-    /// The job.
+    /// The job it is about.
     pub job: JobId,
-    /// The run.
-    pub run: RunId,
+    /// The run, if there was one.
+    pub run: Option<RunId>,
     /// What to say.
-    pub message: String,
+    pub trouble: Trouble,
+    /// How often it was taken to be told, this time included.
+    pub tries: u32,
 }
 
 /// How long things are kept.
@@ -507,6 +515,8 @@ pub struct Alert {
 pub struct Retention {
     /// Runs that ended before this, and their logs.
     pub runs_before: Timestamp,
+    /// Runs beyond about so many, and their logs, the oldest first.
+    pub runs_max: Option<u64>,
     /// Entries of the history, idempotency keys, dead nodes.
     pub history_before: Timestamp,
 }

@@ -14,6 +14,7 @@ impl Engine {
                 let now = self.now();
                 let retention = Retention {
                     runs_before: now - self.inner.options.keep_runs,
+                    runs_max: self.inner.options.keep_runs_max,
                     history_before: now - self.inner.options.keep_history,
                 };
                 match self.inner.store.prune(&retention, PRUNE_MAX).await {

@@ -36,6 +36,7 @@ impl Engine {
         for peer in peers.into_iter().filter(|peer| peer.lease_until < now) {
             if self.inner.store.fence(&peer.node).await? {
                 tracing::warn!(node = %peer.node, "its lease has ended; taking over what it had");
+                self.look_early();
             }
         }
         loop {
@@ -65,7 +66,7 @@ impl Engine {
             let is_latest = latest.get(&left.run.job) == Some(&left.run.id);
             let (run, version) = (left.run.id, left.run.version);
             match fate(&left, unsent, is_latest, now) {
-                Fate::Move(to) => moves.push(Move { run, version, to }),
+                Fate::Move(to) => moves.push(Move { run, version, to, trouble: None }),
                 Fate::Answer(sent) => answers.push(CancelAnswer { run, version, sent }),
                 Fate::End(outcome) => self.conclude(Ending { run, outcome, version: Some(version) }).await,
             }

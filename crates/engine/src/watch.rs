@@ -1,5 +1,6 @@
 //! Watch: every open run that an executor has, or may have, is asked about until it is over (I9).
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cron::Timestamp;
@@ -21,9 +22,14 @@ impl Engine {
                 () = self.inner.watch_now.notified() => {}
                 () = self.inner.clock.sleep(wait) => {}
             }
-            wait = match self.watch().await {
+            // Whoever asks has a while for it. What the dead were asking about cannot wait for that to pass; that the living
+            // are then asking twice is harmless.
+            let early = self.inner.asker_gone.swap(false, Ordering::Relaxed);
+            let by = self.now() + if early { ASK_MAX } else { Duration::ZERO };
+            wait = match self.watch(by).await {
                 Ok(next) => next.map_or(LOOK, |at| at.duration_since(self.now()).min(LOOK)),
                 Err(error) => {
+                    self.inner.asker_gone.fetch_or(early, Ordering::Relaxed);
                     tracing::warn!(%error, "could not look after open runs; trying again in {LOOK:?}");
                     LOOK
                 }
@@ -31,9 +37,9 @@ impl Engine {
         }
     }
 
-    /// Looks after what is overdue; says when it wants to look again at one of them.
-    async fn watch(&self) -> Result<Option<Timestamp>, StoreError> {
-        let watched = self.inner.store.overdue(self.now(), BATCH_MAX).await?;
+    /// Looks after what is to be looked at by then; says when it wants to look again at one of them.
+    async fn watch(&self, by: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let watched = self.inner.store.overdue(by, BATCH_MAX).await?;
         let mut next: Option<Timestamp> = None;
         for part in watched.chunks(ASK_AT_ONCE) {
             // A node that was paused has perhaps been given up: it would keep the others from looking, and then end.
@@ -55,7 +61,7 @@ impl Engine {
             .map(|watched| {
                 let run = &watched.run;
                 let to = stay(run, now + ASK_MAX, run.doubt_since);
-                Move { run: run.id, version: run.version, to }
+                Move { run: run.id, version: run.version, to, trouble: None }
             })
             .collect();
         let moved = self.inner.store.move_runs(&moves).await?;
@@ -72,7 +78,9 @@ impl Engine {
         let mut moves = Vec::new();
         for (run, judgement) in judged {
             match judgement {
-                Judgement::Move(to) => moves.push(Move { run: run.id, version: run.version, to }),
+                Judgement::Move(to) => {
+                    moves.push(Move { run: run.id, version: run.version, to, trouble: None })
+                }
                 Judgement::End(outcome) => {
                     tracing::warn!(run = %run.id, job = %run.job, ?outcome, "closing a run that did not report");
                     self.conclude(Ending { run: run.id, outcome, version: Some(run.version) }).await;
@@ -171,10 +179,10 @@ fn judge_running(run: &Run, probe: &Probe, now: Timestamp) -> Judgement {
             lost("its executor has finished with it, but its result never came")
         }
         Probe::Finished => Judgement::Move(stay(run, now + ASK_AGAIN_RUNNING, Some(doubt_since))),
-        Probe::Denied if run.doubt_since.is_some() && in_doubt_for >= DENIAL_GAP => {
+        Probe::Denied if run.doubt_since.is_some() && in_doubt_for >= FORGOTTEN_GAP => {
             lost("its executor does not know it any more: it was restarted, or its result was lost")
         }
-        Probe::Denied => Judgement::Move(stay(run, now + DENIAL_GAP, Some(doubt_since))),
+        Probe::Denied => Judgement::Move(stay(run, now + FORGOTTEN_GAP, Some(doubt_since))),
         Probe::Silent if in_doubt_for >= SILENT_MAX => lost("its executor has not answered for a minute"),
         Probe::Silent => Judgement::Move(stay(run, now + ASK_AGAIN_RUNNING, Some(doubt_since))),
     }
@@ -207,8 +215,13 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How long after a request without an answer its executor is first asked.
 pub(crate) const FIRST_PROBE: Duration = Duration::from_millis(500);
 
-/// Two denials at least this far apart mean that a request never arrived: longer than one can be on its way.
-pub const DENIAL_GAP: Duration = Duration::from_secs(1);
+/// Two denials at least this far apart mean that a request never arrived. The first comes a while after it can have left
+/// ([`FIRST_PROBE`], or what it took to notice that its node was dead); together that is longer than one is on its way,
+/// even if it is lost on the wire twice and sent again. See ADR 7.
+pub const DENIAL_GAP: Duration = Duration::from_millis(500);
+
+/// Two denials at least this far apart mean that an executor has forgotten a run that it took.
+const FORGOTTEN_GAP: Duration = Duration::from_secs(1);
 
 /// How long an unanswered request is asked about before it is given up as ambiguous.
 pub const PROBE_WINDOW: Duration = Duration::from_secs(60);
@@ -274,9 +287,9 @@ mod tests {
         let due = NOW - 2_000;
         check(Delivery::Probe, Probe::Started, None, due, (RunState::Running, Some(30_000)));
         check(Delivery::Probe, Probe::Finished, None, due, (RunState::Running, Some(30_000)));
-        check(Delivery::Probe, Probe::Denied, None, due, (RunState::Unknown, Some(1_000)));
-        check(Delivery::Probe, Probe::Denied, Some(NOW - 400), due, (RunState::Unknown, Some(600)));
-        check(Delivery::Probe, Probe::Denied, Some(NOW - 1_000), due, (RunState::Waiting, Some(0)));
+        check(Delivery::Probe, Probe::Denied, None, due, (RunState::Unknown, Some(500)));
+        check(Delivery::Probe, Probe::Denied, Some(NOW - 400), due, (RunState::Unknown, Some(100)));
+        check(Delivery::Probe, Probe::Denied, Some(NOW - 500), due, (RunState::Waiting, Some(0)));
         check(Delivery::Probe, Probe::Silent, Some(NOW - 1_000), due, (RunState::Unknown, Some(2_000)));
         check(Delivery::Probe, Probe::Silent, None, NOW - 60_001, (RunState::Failed, None));
         check(Delivery::Probe, Probe::Dead, None, due, (RunState::Failed, None));

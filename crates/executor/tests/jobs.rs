@@ -97,9 +97,3 @@ async fn handlers_are_tested_without_an_executor() {
     .await;
     assert_eq!(stopped.error(), None);
 }
-
-#[test]
-fn mistakes_are_explained_where_they_stand() {
-    let cases = trybuild::TestCases::new();
-    cases.compile_fail("tests/ui/*.rs");
-}

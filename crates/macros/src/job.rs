@@ -91,3 +91,24 @@ fn check_signature(function: &ItemFn) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_are_explained() {
+        let check = |arguments: &str, function: &str, explained: &str| {
+            let expanded = expand(arguments.parse().unwrap(), function.parse().unwrap());
+            let error = expanded.expect_err(arguments).to_string();
+            assert!(error.ends_with(explained), "#[job({arguments})] {function}: {error}");
+        };
+        let name = "give the name the scheduling centre calls it by: `#[job(\"my-handler\")]`";
+        check("", "async fn f() {}", name);
+        check(r#""""#, "async fn f() {}", name);
+        check(r#""a", setup = connect"#, "async fn f() {}", "expected one of `init`, `destroy`, `crate`");
+        check(r#""a", init = connect, init = connect"#, "async fn f() {}", "`init` is given twice");
+        check(r#""a""#, "async fn f(_one: u8, _more: u8) {}", "a handler takes a `Context`, or nothing");
+        check(r#""a""#, "fn f<T>() {}", "a handler cannot be generic");
+    }
+}

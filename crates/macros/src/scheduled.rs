@@ -180,3 +180,57 @@ fn duration_tokens(length: Duration) -> TokenStream {
 fn checked<T, E: Display>(literal: &LitStr, parse: impl Fn(&str) -> std::result::Result<T, E>) -> Result<T> {
     parse(&literal.value()).map_err(|error| Error::new(literal.span(), error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_are_explained() {
+        let check = |arguments: &str, function: &str, explained: &str| {
+            let expanded = expand(arguments.parse().unwrap(), function.parse().unwrap());
+            let error = expanded.expect_err(arguments).to_string();
+            assert_eq!(error, explained, "#[scheduled({arguments})] {function}");
+        };
+        let one_way = "say when, in one way: `cron = \"0 30 2 * * ?\"`, `fixed_rate = \"5s\"` or `fixed_delay = \"5s\"`";
+        let known = "expected one of `cron`, `zone`, `fixed_rate`, `fixed_delay`, `initial_delay`, `catch_up`, `name`, `crate`";
+        let nothing = "async fn f() {}";
+        check(
+            r#"cron = "0 30 25 * * ?", zone = "Europe/London""#,
+            nothing,
+            "hour field, character 6: `25` is out of range; write 0-23 with `* , - /`, for example `9-17`",
+        );
+        check(
+            r#"cron = "0 30 2 * * ?", zone = "London""#,
+            nothing,
+            "unknown time zone `London`; did you mean `Europe/London`? write an IANA name such as `Asia/Shanghai`, \
+             `Europe/London` or `UTC`",
+        );
+        check(
+            r#"fixed_rate = "5 seconds""#,
+            nothing,
+            "`5 seconds` is not a duration; write for example `500ms`, `5s`, `2m`, `1h`, `1d` or `1h30m`",
+        );
+        check(
+            r#"fixed_delay = "0s""#,
+            nothing,
+            "a task without rest would never stop running; write at least `1ms`",
+        );
+        check("", nothing, one_way);
+        check(r#"cron = "0 30 2 * * ?", fixed_rate = "5s""#, nothing, one_way);
+        check(
+            r#"fixed_rate = "5s", zone = "UTC""#,
+            nothing,
+            "a zone goes with `cron`; rates and delays know no calendar",
+        );
+        check(
+            r#"fixed_delay = "5s", catch_up"#,
+            nothing,
+            "a fixed delay misses nothing, so there is nothing to catch up",
+        );
+        check(r#"every = "5s""#, nothing, known);
+        check(r#"fixed_rate = "5s", fixed_rate = "6s""#, nothing, "`fixed_rate` is given twice");
+        check(r#"fixed_rate = "5s""#, "async fn f(_what: u8) {}", "a scheduled function takes no arguments");
+        check(r#"fixed_rate = "5s""#, "fn f<T>() {}", "a scheduled function cannot be generic");
+    }
+}

@@ -15,9 +15,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::alerts::Alerts;
+use crate::audit::Audit;
 use crate::dispatch::HttpDispatch;
 use crate::executors::{self, Directory, Keeper, Tokens};
 use crate::hints::Hints;
+use crate::http::{Front, IdentityError, Proxies, Tls};
 use crate::jobs::{Rate, Rates};
 use crate::lateness::Lateness;
 use crate::metrics::Metrics;
@@ -32,6 +34,8 @@ pub struct Centre {
     inside: Arc<Inside>,
     ended: mpsc::Receiver<RunId>,
     listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    proxies: Arc<Proxies>,
     first_start: Option<FirstStart>,
     first_admin: Option<FirstAdmin>,
 }
@@ -47,11 +51,13 @@ pub struct Inside {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) people: People,
+    pub(crate) audit: Audit,
     /// Of jobs that name none, and of what people read.
     pub(crate) zone: Zone,
+    /// Whether jobs may be scripts.
+    pub(crate) scripts: bool,
     /// How often programs may manage jobs.
     pub(crate) job_calls: Rate,
-    pub(crate) counted: doors::Counted,
     /// How often each caller of our own API may ask.
     pub(crate) callers: Rates,
     /// What is new, for those who look on,
@@ -96,6 +102,9 @@ pub enum StartError {
     /// The database does not answer or cannot be used.
     #[error("{0}")]
     Database(#[from] StoreError),
+    /// There is no certificate to encrypt with.
+    #[error("{0}")]
+    Identity(#[from] IdentityError),
     /// Executors cannot be called this way.
     #[error("{0}")]
     Outbound(#[from] outbound::OptionsError),
@@ -104,6 +113,7 @@ pub enum StartError {
 impl Centre {
     /// Opens the database, prepares it where it is new, and listens.
     pub async fn open(settings: Settings) -> Result<Centre, StartError> {
+        let tls = settings.identity.clone().map(Tls::load).transpose()?.map(Arc::new);
         let listener = TcpListener::bind(settings.listen)
             .await
             .map_err(|error| StartError::Listen { address: settings.listen, error })?;
@@ -122,7 +132,8 @@ impl Centre {
             inside.engine.ensure(sample_job(first)).await?;
         }
         let first_admin = inside.people.first_admin().await?;
-        Ok(Centre { inside, ended, listener, first_start, first_admin })
+        let proxies = Arc::new(Proxies(settings.proxies));
+        Ok(Centre { inside, ended, listener, tls, proxies, first_start, first_admin })
     }
 
     /// Where it listens.
@@ -163,12 +174,20 @@ impl Centre {
     /// Schedules and serves until `stop`. Then it claims no more, hands back what it has, lets what is being sent finish,
     /// takes the results that still come in, and returns within about 5 s.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Centre { inside, ended, listener, .. } = self;
+        let Centre { inside, ended, listener, tls, proxies, .. } = self;
         let quiet = CancellationToken::new();
-        let serving = tokio::spawn(http::serve(listener, doors::all(inside.clone()), quiet.clone()));
+        let front = Front { doors: doors::all(inside.clone()), tls: tls.clone(), proxies };
+        let serving = tokio::spawn(http::serve(listener, front, quiet.clone()));
+        let following = tokio::spawn(async move {
+            if let Some(tls) = tls {
+                tls.follow().await;
+            }
+        });
         let keeper = inside.keeper.clone();
         let keeping = tokio::spawn(async move { keeper.run().await });
         let keeping_logs = tokio::spawn(inside.log_keeper().run(ended));
+        let counting = runs::count_loop(inside.clock.clone(), inside.database.clone(), inside.engine.clone());
+        let counting = tokio::spawn(counting);
         let (engine_stop, engine_done) = schedule_apart(inside.engine.clone());
         stop.await;
         let _ = engine_stop.send(());
@@ -176,8 +195,9 @@ impl Centre {
         inside.closing.cancel();
         quiet.cancel();
         let _ = serving.await;
-        keeping.abort();
-        keeping_logs.abort();
+        for side_loop in [keeping, keeping_logs, counting, following] {
+            side_loop.abort();
+        }
     }
 }
 
@@ -201,7 +221,7 @@ fn schedule_apart(engine: Engine) -> (oneshot::Sender<()>, oneshot::Receiver<()>
 }
 
 impl Inside {
-    fn new(
+    pub(crate) fn new(
         settings: &Settings,
         database: Arc<dyn Database>,
         address: SocketAddr,
@@ -239,6 +259,7 @@ impl Inside {
             keeper: keeper.clone(),
             outbound: outbound.clone(),
             metrics: metrics.clone(),
+            scripts: settings.scripts,
         };
         let engine = Engine::new(Parts {
             name: settings.node.clone(),
@@ -254,11 +275,16 @@ impl Inside {
                 lateness: lateness.clone(),
                 ended,
             }),
-            options: engine::Options { keep_runs: settings.keep_runs, ..Default::default() },
+            options: engine::Options {
+                keep_runs: settings.keep_runs,
+                keep_runs_max: settings.keep_runs_max,
+                late_after: Some(settings.late_after),
+                ..Default::default()
+            },
         });
         let people = People::new(clock.clone(), database.clone());
+        let audit = Audit::new(clock.clone(), database.clone());
         let (zone, job_calls) = (settings.zone.clone(), Rate::per_second(JOB_CALLS));
-        let counted = doors::Counted::default();
         let origin = Origin {
             node: settings.node.clone(),
             database: kind_of(&settings.database),
@@ -274,9 +300,10 @@ impl Inside {
             metrics,
             clock,
             people,
+            audit,
             zone,
+            scripts: settings.scripts,
             job_calls,
-            counted,
             callers: Rates::per_second(CALLS_EACH),
             hints,
             streams: doors::Streams::default(),

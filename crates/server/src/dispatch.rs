@@ -26,6 +26,8 @@ pub struct HttpDispatch {
     pub outbound: Outbound,
     /// Counts.
     pub metrics: Arc<Metrics>,
+    /// Whether scripts are sent.
+    pub scripts: bool,
 }
 
 #[async_trait]
@@ -63,6 +65,9 @@ impl Dispatch for HttpDispatch {
 impl HttpDispatch {
     /// Sends it to the executor that was chosen. While certainly nobody has it, it may go to another.
     async fn send_somewhere(&self, order: &Order, within: Duration) -> Receipt {
+        if order.job.spec.script.is_some() && !self.scripts {
+            return refused(SCRIPTS_OFF.into());
+        }
         let Some(to) = self.directory.destination(order.job.spec.app) else {
             return refused(format!(
                 "its app {} does not exist any more; move the job to another",
@@ -234,6 +239,9 @@ fn glue_of(language: Language) -> GlueType {
         Language::Groovy => GlueType::Groovy,
     }
 }
+
+/// Why no script is sent.
+pub const SCRIPTS_OFF: &str = "scripts (GLUE) are switched off; start the centre with --allow-scripts";
 
 /// Executors that a run is tried at, while none was reached.
 const TRIES: usize = 3;

@@ -6,8 +6,10 @@
 
 pub mod alerts;
 mod apps;
+mod audit;
 mod centre;
 mod dispatch;
+pub mod doctor;
 mod doors;
 pub mod executors;
 mod fault;
@@ -24,5 +26,6 @@ mod settings;
 
 pub use centre::{Centre, FirstStart, SAMPLE_APP, SAMPLE_HANDLER, StartError};
 pub use doors::{RouteLine, routes};
+pub use http::Identity;
 pub use people::FirstAdmin;
 pub use settings::Settings;

@@ -9,6 +9,7 @@ use cron::Zone;
 
 use crate::alerts::Channel;
 use crate::executors::Key;
+use crate::http::Identity;
 use crate::outbound::{Cidr, Secret, Trust};
 
 /// What may be set about a centre.
@@ -16,6 +17,10 @@ use crate::outbound::{Cidr, Secret, Trust};
 pub struct Settings {
     /// Where it listens.
     pub listen: SocketAddr,
+    /// With which certificate it encrypts; without one it does not.
+    pub identity: Option<Identity>,
+    /// Proxies in front of it, which say who really asks. If there are some, others may not come without encryption.
+    pub proxies: Vec<Cidr>,
     /// Where it remembers; may hold a password, so it is never shown.
     pub database: String,
     /// This node's name, different from every other node's on the same database.
@@ -32,14 +37,20 @@ pub struct Settings {
     pub allow_no_token: bool,
     /// Executors may be called only in these networks; everywhere a guard allows, if there are none.
     pub executor_networks: Vec<Cidr>,
+    /// Jobs may be scripts (GLUE), written here and run by executors.
+    pub scripts: bool,
     /// How long an executor may take to answer.
     pub call_timeout: Duration,
     /// Whose certificates are believed when an executor listens with https.
     pub trust: Trust,
     /// By which people are told of failures.
     pub channels: Vec<Arc<dyn Channel>>,
+    /// They are told of runs that begin more than this after their instants.
+    pub late_after: Duration,
     /// A new database gets a job that greets, for an executor with the handler [`SAMPLE_HANDLER`](crate::SAMPLE_HANDLER).
     pub sample_job: bool,
     /// How long runs and their logs are kept.
     pub keep_runs: Duration,
+    /// How many are kept, about; as many as there are, if nothing is said.
+    pub keep_runs_max: Option<u64>,
 }

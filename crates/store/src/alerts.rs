@@ -2,29 +2,32 @@
 
 use std::time::Duration;
 
-use engine::{Alert, JobId, RunId};
+use engine::{Alert, JobId, RunId, Trouble, TroubleKind};
 use timer::Timestamp;
 
 use crate::runs;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 
+/// Something to be told of a job, and of one of its runs if it is about one.
+pub type About = (JobId, Option<RunId>, Trouble);
+
 /// Adds alerts, to be delivered at once.
-pub async fn raise(
-    s: &mut dyn Session,
-    now: Timestamp,
-    alerts: Vec<(JobId, RunId, String)>,
-) -> Result<(), SessionError> {
+pub async fn raise(s: &mut dyn Session, now: Timestamp, alerts: Vec<About>) -> Result<(), SessionError> {
     if alerts.is_empty() {
         return Ok(());
     }
     let columns = ["kind", "job_id", "run_id", "message", "due_ms", "leased_until_ms", "tries"];
-    let row = |(job, run, message): (JobId, RunId, String)| -> Vec<Value> {
-        let message = runs::message_text(&message);
-        vec!["alert".into(), job.0.into(), run.0.into(), message.into(), now.into(), 0.into(), 0.into()]
+    let row = |(job, run, trouble): About| -> Vec<Value> {
+        let run = run.map_or(NO_RUN, |run| run.0);
+        let (kind, message) = (trouble.kind.word(), runs::message_text(&trouble.message));
+        vec![kind.into(), job.0.into(), run.into(), message.into(), now.into(), 0.into(), 0.into()]
     };
     let into = Columns { table: "tw_outbox", keys: &[], columns: &columns };
     s.insert(into, alerts.into_iter().map(row).collect()).await
 }
+
+/// The number in the row of an alert that is about no run.
+const NO_RUN: i64 = 0;
 
 pub async fn take_alerts(
     s: &mut dyn Session,
@@ -32,13 +35,18 @@ pub async fn take_alerts(
     lease: Duration,
     max: usize,
 ) -> Result<Vec<Alert>, SessionError> {
-    let sql = "SELECT id, job_id, run_id, message FROM tw_outbox \
+    let sql = "SELECT id, kind, job_id, run_id, message, tries FROM tw_outbox \
                WHERE due_ms <= ? AND leased_until_ms <= ? ORDER BY id LIMIT ?";
     let max = i64::try_from(max).unwrap_or(i64::MAX);
     let rows = s.query(sql, &[now.into(), now.into(), max.into()], Lock::Skip).await?;
     let read = |row: Row| -> Result<Alert, SessionError> {
         let mut row = row.read();
-        Ok(Alert { id: row.int()?, job: JobId(row.int()?), run: RunId(row.int()?), message: row.text()? })
+        let (id, kind) = (row.int()?, TroubleKind::from_word(&row.text()?));
+        let (job, run) = (JobId(row.int()?), row.int()?);
+        let run = (run != NO_RUN).then_some(RunId(run));
+        let trouble = Trouble { kind, message: row.text()? };
+        let tries = u32::try_from(row.int()? + 1).unwrap_or(u32::MAX);
+        Ok(Alert { id, job, run, trouble, tries })
     };
     let alerts = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     if !alerts.is_empty() {
@@ -53,5 +61,10 @@ pub async fn forget_alerts(s: &mut dyn Session, ids: &[i64]) -> Result<(), Sessi
     if !ids.is_empty() {
         s.delete("tw_outbox", "id", ids).await?;
     }
+    Ok(())
+}
+
+pub async fn delay_alert(s: &mut dyn Session, id: i64, until: Timestamp) -> Result<(), SessionError> {
+    s.execute("UPDATE tw_outbox SET leased_until_ms = ? WHERE id = ?", &[until.into(), id.into()]).await?;
     Ok(())
 }

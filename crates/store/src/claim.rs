@@ -9,10 +9,11 @@ use std::sync::Arc;
 use engine::policy::Target;
 use engine::{
     Assignment, Claim, Disposition, Fire, Job, JobId, LOOK_AHEAD, NextFire, Node, Order, Outcome, Plan,
-    Planner, Run, RunEvent, RunId, RunState, Shard, Slots, StoreError,
+    Planner, Run, RunEvent, RunId, RunState, Shard, Slots, StoreError, Trouble, Unsent,
 };
 use timer::Timestamp;
 
+use crate::alerts::{self, About};
 use crate::jobs::{self, Stored};
 use crate::runs::{self, Closing, Entry, Opening};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
@@ -54,7 +55,7 @@ pub async fn claim_due(
             };
         rows.add(stored, plan, node, waits, now);
     }
-    claim.orders = rows.write(s, tables, &due).await?;
+    claim.orders = rows.write(s, tables, now, &due).await?;
     if !claim.more {
         claim.next_at = next_claim(s, now).await?;
     }
@@ -211,6 +212,7 @@ struct Rows {
     runs: Vec<(usize, Run)>,
     /// What was not sent, each with the place among the runs of the one it went into.
     unsent: Vec<(Entry, Option<usize>)>,
+    troubles: Vec<About>,
     jobs: usize,
 }
 
@@ -228,6 +230,8 @@ impl Rows {
             self.runs.extend(runs.into_iter().map(|run| (self.jobs, run)));
         }
         for unsent in plan.unsent {
+            let trouble = Trouble::of_unsent(&stored.job, &unsent);
+            self.troubles.extend(trouble.map(|trouble| (job, None, trouble)));
             let into = if unsent.disposition == Disposition::Coalesced { last_fire } else { None };
             let entry = Entry { job, unsent, run: None, fire: None, at: now, superseded: runs::LOST };
             self.unsent.push((entry, into));
@@ -240,6 +244,7 @@ impl Rows {
         self,
         s: &mut dyn Session,
         tables: &Tables,
+        now: Timestamp,
         due: &[Stored],
     ) -> Result<Vec<Order>, SessionError> {
         let owners: Vec<usize> = self.runs.iter().map(|(job, _)| *job).collect();
@@ -248,6 +253,7 @@ impl Rows {
         let unsent =
             self.unsent.into_iter().map(|(entry, into)| Entry { run: into.map(|i| runs[i].id), ..entry });
         runs::record(s, unsent.collect()).await?;
+        alerts::raise(s, now, self.troubles).await?;
 
         let shared: Vec<Arc<Job>> = due.iter().map(|stored| Arc::new(stored.job.clone())).collect();
         let orders = runs.into_iter().zip(owners).filter(|(run, _)| run.state == RunState::Claimed);
@@ -386,6 +392,15 @@ pub async fn claim_waiting(
                 continue;
             }
             Assignment::Block(reason) => {
+                let unsent = Unsent {
+                    disposition: Disposition::Blocked,
+                    first: run.scheduled_at,
+                    last: run.scheduled_at,
+                    count: 1,
+                    reason: reason.clone(),
+                };
+                let trouble = Trouble::of_unsent(&stored.job, &unsent);
+                taken.troubles.extend(trouble.map(|trouble| (run.job, Some(run.id), trouble)));
                 taken.closed.push(Closing::last(run, Outcome::Dropped(Disposition::Blocked, reason)));
                 stored.job.waiting = stored.job.waiting.saturating_sub(1);
                 continue;
@@ -483,6 +498,7 @@ fn left(mut run: Run, until: Timestamp) -> Run {
 struct Taken {
     saved: Vec<Run>,
     closed: Vec<Closing>,
+    troubles: Vec<About>,
     opened: Vec<Run>,
     split: Vec<(RunId, Shard)>,
     /// Closed already, to make place.
@@ -538,6 +554,7 @@ impl Taken {
             s.update(set, rows.collect()).await?;
         }
         runs::close(s, tables, now, &self.closed).await?;
+        alerts::raise(s, now, self.troubles).await?;
         let ended = self.closed.iter().map(|closing| &closing.run).chain(&self.replaced);
         jobs::rearm_after(s, tables, now, ended).await?;
         let openings = self.opened.into_iter().map(|run| Opening { job: &found[&run.job.0].job, run });

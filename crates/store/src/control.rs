@@ -2,17 +2,17 @@
 
 use engine::{
     AppId, CancelAnswer, Control, Controlled, Disposition, Job, JobId, JobSpec, NextFire, Origin, Outcome,
-    Planner, Run, RunEvent, RunId, RunState, StoreError, To, Trigger, Unsent,
+    Planner, Run, RunEvent, RunId, RunState, StoreError, To, Trigger, Trouble, Unsent,
 };
 use timer::Timestamp;
 
 use crate::adopt::claim_of;
 use crate::claim::asked_to_cancel;
 use crate::jobs::{self, Stored};
-use crate::moves;
 use crate::runs::{self, Closing, Entry, Opening};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::sql_store::Tables;
+use crate::{alerts, moves};
 
 // ── Jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -236,6 +236,8 @@ async fn settle(
             }
         }
         runs::open(s, tables, openings).await?;
+        let told = |unsent: &Unsent| Some((job.id, None, Trouble::of_unsent(&job, unsent)?));
+        alerts::raise(s, at, entries.iter().filter_map(told).collect()).await?;
         let entry = |unsent| Entry { job: job.id, unsent, run: None, fire: None, at, superseded: runs::LOST };
         runs::record(s, entries.into_iter().map(entry).collect()).await?;
         job.next_fire_at = match plan.next {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{Move, Moved, Run, RunState, To};
 
-use crate::runs;
 use crate::session::{Session, SessionError};
+use crate::{alerts, runs};
 
 pub async fn move_runs(s: &mut dyn Session, moves: &[Move]) -> Result<Vec<Moved>, SessionError> {
     let mut ids: Vec<i64> = moves.iter().map(|wanted| wanted.run.0).collect();
@@ -13,11 +13,23 @@ pub async fn move_runs(s: &mut dyn Session, moves: &[Move]) -> Result<Vec<Moved>
     ids.dedup();
     let mut found = runs::lock(s, &ids).await?;
     let mut changed = BTreeSet::new();
-    let moved = moves.iter().map(|wanted| move_one(&mut found, &mut changed, wanted)).collect();
+    let (mut moved, mut raised) = (Vec::with_capacity(moves.len()), Vec::new());
+    for wanted in moves {
+        moved.push(move_one(&mut found, &mut changed, wanted));
+        if let (Some(Moved::Done(_)), Some(trouble)) = (moved.last(), &wanted.trouble)
+            && let Some(run) = found.get(&wanted.run.0)
+        {
+            raised.push((run.job, Some(run.id), trouble.clone()));
+        }
+    }
     let changed = changed.into_iter().filter_map(|id| found.remove(&id));
     let (given_back, sent): (Vec<Run>, Vec<Run>) = changed.partition(|run| run.state == RunState::Waiting);
     runs::save_sent(s, &sent).await?;
     runs::save(s, &given_back).await?;
+    if !raised.is_empty() {
+        let now = s.now().await?;
+        alerts::raise(s, now, raised).await?;
+    }
     Ok(moved)
 }
 

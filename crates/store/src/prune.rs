@@ -47,16 +47,56 @@ pub async fn prune(
     let mut pruned = 0;
     for (table, key, select, mut params) in old {
         params.push(left(max, pruned));
-        let rows = s.query(select, &params, Lock::None).await?;
-        let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
+        let ids = ids(s, select, &params).await?;
         if !ids.is_empty() {
             s.delete(table, key, &ids).await?;
         }
         pruned += ids.len();
     }
+    if let Some(keep) = retention.runs_max {
+        pruned += prune_beyond(s, keep, left(max, pruned)).await?;
+    }
     pruned += prune_triggers(s, &history_before, left(max, pruned)).await?;
     pruned += prune_nodes(s, &history_before, left(max, pruned)).await?;
     Ok(pruned)
+}
+
+/// Runs beyond so many, and their logs.
+async fn prune_beyond(s: &mut dyn Session, keep: u64, max: Value) -> Result<usize, SessionError> {
+    let Some(last) = last_beyond(s, keep).await? else { return Ok(0) };
+    let sql = "SELECT l.id FROM xxl_job_log l WHERE l.id <= ? \
+               AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.log_id = l.id) ORDER BY l.id LIMIT ?";
+    let ids = ids(s, sql, &[last.into(), max]).await?;
+    if !ids.is_empty() {
+        s.delete("xxl_job_log", "id", &ids).await?;
+        s.delete("tw_run_log", "log_id", &ids).await?;
+    }
+    Ok(ids.len())
+}
+
+/// The newest run that is one too many. Few are counted. To count millions each minute would disturb whoever fires, so the
+/// distance of that run is judged by how far apart the newest are: numbers of some databases have gaps.
+async fn last_beyond(s: &mut dyn Session, keep: u64) -> Result<Option<i64>, SessionError> {
+    let sql = "SELECT id FROM xxl_job_log ORDER BY id DESC LIMIT ?";
+    let newest = ids(s, sql, &[keep.saturating_add(1).min(COUNTED_MAX).cast_signed().into()]).await?;
+    let (Some(first), Some(last)) = (newest.first(), newest.last()) else { return Ok(None) };
+    let counted = newest.len() as u64;
+    Ok(match keep {
+        keep if counted <= keep && counted < COUNTED_MAX => None,
+        keep if keep < COUNTED_MAX => Some(*last),
+        keep => {
+            let distance = i128::from(first - last) * i128::from(keep) / i128::from(counted - 1);
+            Some(i64::try_from(i128::from(*first) - distance).unwrap_or(0))
+        }
+    })
+}
+
+/// Rows counted to find out which are too many.
+const COUNTED_MAX: u64 = 1_000;
+
+async fn ids(s: &mut dyn Session, sql: &str, params: &[Value]) -> Result<Vec<i64>, SessionError> {
+    let rows = s.query(sql, params, Lock::None).await?;
+    rows.into_iter().map(|row| row.read().int()).collect()
 }
 
 fn left(max: usize, pruned: usize) -> Value {

@@ -53,8 +53,12 @@ pub enum Fault {
     Server,
 }
 
-/// How long a call waits while the server is away, or all connections are in use.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a call waits while the server is away, or all connections are in use: so often,
+const ACQUIRE_TRIES: u32 = 3;
+
+/// so long. While the server is away the pool tries to connect ever more rarely, up to a fifth of this apart: a server
+/// that is back is used that soon.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long the next transaction waits for rollbacks, which take a millisecond each.
 const ROLLBACK_TIMEOUT: Duration = Duration::from_millis(100);
@@ -85,6 +89,16 @@ impl<DB: Server> Connections<DB> {
             .after_connect(move |connection, _| Box::pin(DB::run(connection, settings)))
             .connect_lazy_with(address);
         Connections { pool, ending: watch::Sender::new(0) }
+    }
+
+    async fn acquire(&self) -> Result<PoolConnection<DB>, sqlx::Error> {
+        for _ in 1..ACQUIRE_TRIES {
+            match self.pool.acquire().await {
+                Err(sqlx::Error::PoolTimedOut) => continue,
+                other => return other,
+            }
+        }
+        self.pool.acquire().await
     }
 }
 
@@ -119,7 +133,7 @@ impl<DB: Server> Transaction<DB> {
     }
 
     async fn begin_once(connections: &Connections<DB>, sql: &'static str) -> Result<Self, sqlx::Error> {
-        let connection = connections.pool.acquire().await?;
+        let connection = connections.acquire().await?;
         let mut transaction = Transaction {
             ending: connections.ending.clone(),
             connection: Some(connection),
@@ -219,7 +233,8 @@ pub fn surfaced<DB: Server>(error: &sqlx::Error) -> SessionError {
         },
         sqlx::Error::Configuration(_) => StoreError::Invalid(text),
         sqlx::Error::PoolTimedOut => {
-            StoreError::Unavailable(format!("no free connection within {} s", ACQUIRE_TIMEOUT.as_secs()))
+            let waited = ACQUIRE_TIMEOUT * ACQUIRE_TRIES;
+            StoreError::Unavailable(format!("no free connection within {} s", waited.as_secs()))
         }
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => StoreError::Schema(text),
         _ => StoreError::Unavailable(text),

@@ -267,6 +267,10 @@ impl<B: Backend> Store for SqlStore<B> {
         transaction!(self, s => alerts::forget_alerts(s, ids))
     }
 
+    async fn delay_alert(&self, id: i64, until: Timestamp) -> Result<(), StoreError> {
+        transaction!(self, s => alerts::delay_alert(s, id, until))
+    }
+
     async fn prune(&self, retention: &Retention, max: usize) -> Result<usize, StoreError> {
         transaction!(self, s => prune::prune(s, &self.tables, retention, max))
     }

@@ -429,7 +429,15 @@ async fn scripts_and_reports_are_written_as_java_admins_do(
     let report =
         "SELECT TIME(trigger_day), suc_count + fail_count + running_count > 0 FROM xxl_job_log_report";
     assert_eq!(line(xxl, report).await, ["00:00:00", "1"], "{}", generation.name);
-    assert_eq!(store.report(now, now).await.unwrap().len(), 1);
+    assert_eq!(store.report((now, now), None).await.unwrap().len(), 1);
+    let about = store.about().await.unwrap();
+    let expected = match generation.name {
+        "2.2" => "2.2",
+        "2.4" | "3.1" => "2.3 to 3.1",
+        "3.4" => "3.2 to 3.4",
+        _ => "3.5",
+    };
+    assert!(about.was_xxl_jobs && about.generation == expected, "{about:?} for {}", generation.name);
 
     let jobs = store.job_page(&JobFilter::default(), Page::first(100)).await.unwrap();
     assert!(jobs.rows.iter().any(|row| row.job.id == JobId(3) && row.written_schedule.1 == "0 0 25 * * ?"));

@@ -51,9 +51,3 @@ async fn marked_functions_run_without_a_list() {
     assert_eq!(runs, [1, 1, 0, 1]);
     assert!(tasks[3].next_at().is_some());
 }
-
-#[test]
-fn mistakes_are_explained_where_they_stand() {
-    let cases = trybuild::TestCases::new();
-    cases.compile_fail("tests/ui/*.rs");
-}

@@ -4,22 +4,21 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
 use super::http::Wire;
+use super::output::Output;
 use super::until;
 
 /// A running centre. Dropping it kills it.
 pub struct Centre {
     process: Child,
     address: SocketAddr,
-    output: Arc<Mutex<Vec<String>>>,
+    output: Output,
 }
 
 impl Centre {
@@ -40,7 +39,17 @@ impl Centre {
     /// Starts a node and waits for nothing.
     pub fn spawn(node: &str, address: SocketAddr, database_url: &str, key_file: &Path) -> Result<Centre> {
         let mut process = Command::new(binary()?)
-            .args(["serve", "--node", node, "--listen", &address.to_string(), "--zone", "UTC", "--key-file"])
+            .args([
+                "serve",
+                "--node",
+                node,
+                "--listen",
+                &address.to_string(),
+                "--zone",
+                "UTC",
+                "--allow-scripts",
+                "--key-file",
+            ])
             .arg(key_file)
             // Not by flag: a password does not belong into the list of processes.
             .env("TICKWRIGHT_DATABASE_URL", database_url)
@@ -52,22 +61,8 @@ impl Centre {
             .kill_on_drop(true)
             .spawn()
             .context("could not start the centre")?;
-        let output: Arc<Mutex<Vec<String>>> = Arc::default();
-        let stderr = process.stderr.take().context("its output was asked for")?;
-        let lines = output.clone();
-        let echo = std::env::var_os("TICKWRIGHT_TEST_ECHO").is_some().then(|| node.to_owned());
-        tokio::spawn(async move {
-            let mut reader = BufReader::new(stderr).lines();
-            while let Ok(Some(line)) = reader.next_line().await {
-                if let Some(node) = &echo {
-                    eprintln!("{node}| {line}");
-                }
-                let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-                if lines.len() < LINES_MAX {
-                    lines.push(line);
-                }
-            }
-        });
+        let output = Output::default();
+        output.follow(node, process.stderr.take().context("its output was asked for")?);
         Ok(Centre { process, address, output })
     }
 
@@ -92,14 +87,20 @@ impl Centre {
 
     /// What it has said so far.
     pub fn said(&self) -> String {
-        self.output.lock().unwrap_or_else(PoisonError::into_inner).join("\n")
+        self.output.text()
     }
 
     /// The token that it showed when it first started on a new database.
     pub fn first_token(&self) -> Option<String> {
-        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        let token = output.iter().find_map(|line| line.trim().strip_prefix("xxl.job.accessToken="));
-        token.map(str::to_owned)
+        self.output.find(|line| line.trim().strip_prefix("xxl.job.accessToken=").map(str::to_owned))
+    }
+
+    /// The administrator's password that it showed when it first started on a new database.
+    pub fn first_password(&self) -> Option<String> {
+        self.output.find(|line| {
+            let (_, shown) = line.split_once("as admin with ")?;
+            shown.split(' ').next().map(str::to_owned)
+        })
     }
 
     /// kill -9.
@@ -192,6 +193,3 @@ fn binary() -> Result<PathBuf> {
 const READY_MAX: Duration = Duration::from_secs(30);
 const STOP_MAX: Duration = Duration::from_secs(15);
 const ASK_MAX: Duration = Duration::from_secs(2);
-
-/// Enough to see what went wrong.
-const LINES_MAX: usize = 20_000;

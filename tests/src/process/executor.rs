@@ -34,7 +34,7 @@ pub enum Mood {
     Reset,
     /// Resets connections as soon as they are there; takes nothing.
     ResetUnread,
-    /// Takes it and answers what is no JSON.
+    /// Takes it and answers JSON that breaks off.
     WrongJson,
     /// Takes it and answers more than anybody wants to read.
     Huge,
@@ -187,7 +187,7 @@ impl Shared {
                 wire.stream.set_zero_linger()?;
                 return Ok(false);
             }
-            Mood::WrongJson => wire.answer("<html>it works!</html>").await?,
+            Mood::WrongJson => wire.answer(r#"{"code":200,"msg":"#).await?,
             Mood::Huge => {
                 wire.stream
                     .write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {HUGE}\r\n\r\n").as_bytes())

@@ -13,20 +13,25 @@ pub struct Wire {
 
 /// A request or an answer.
 pub struct Message {
-    /// `POST /run HTTP/1.1`, or `HTTP/1.1 200 OK`.
-    pub first_line: String,
+    /// `POST /run HTTP/1.1`, or `HTTP/1.1 200 OK`, and the headers.
+    head: String,
     pub body: Vec<u8>,
 }
 
 impl Message {
     /// Of a request: where it goes.
     pub fn path(&self) -> &str {
-        self.first_line.split(' ').nth(1).unwrap_or_default()
+        self.head.split(' ').nth(1).unwrap_or_default()
     }
 
     /// Of an answer: its code.
     pub fn status(&self) -> u16 {
         self.path().parse().unwrap_or(0)
+    }
+
+    /// The first header of this name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| value_of(line, name))
     }
 }
 
@@ -54,15 +59,16 @@ impl Wire {
             return Ok(None);
         };
         let head = std::str::from_utf8(&self.read[..head_end]).map_err(io::Error::other)?;
-        let length = head.lines().find_map(content_length).unwrap_or(0);
+        let length = head.lines().find_map(|line| value_of(line, "content-length"));
+        let length = length.and_then(|length| length.parse().ok()).unwrap_or(0);
         let end = head_end + 4 + length;
         if self.read.len() < end {
             return Ok(None);
         }
-        let first_line = head.lines().next().unwrap_or_default().to_owned();
+        let head = head.to_owned();
         let body = self.read[head_end + 4..end].to_vec();
         self.read.drain(..end);
-        Ok(Some(Message { first_line, body }))
+        Ok(Some(Message { head, body }))
     }
 
     /// Answers with a body of JSON.
@@ -76,6 +82,17 @@ impl Wire {
         let request = format!(
             "POST {path} HTTP/1.1\r\nHost: centre\r\nContent-Type: application/json;charset=UTF-8\r\n\
              XXL-JOB-ACCESS-TOKEN: {token}\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        self.stream.write_all(request.as_bytes()).await?;
+        self.receive().await?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// Posts a form, as a browser does.
+    pub async fn post_form(&mut self, path: &str, cookie: &str, form: &str) -> io::Result<Message> {
+        let length = form.len();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: centre\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+             Cookie: {cookie}\r\nContent-Length: {length}\r\n\r\n{form}"
         );
         self.stream.write_all(request.as_bytes()).await?;
         self.receive().await?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
@@ -96,7 +113,7 @@ pub fn answer(body: &str) -> String {
     )
 }
 
-fn content_length(line: &str) -> Option<usize> {
-    let (name, value) = line.split_once(':')?;
-    if name.eq_ignore_ascii_case("content-length") { value.trim().parse().ok() } else { None }
+fn value_of<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let (found, value) = line.split_once(':')?;
+    found.eq_ignore_ascii_case(name).then(|| value.trim())
 }

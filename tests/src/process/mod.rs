@@ -7,8 +7,9 @@ mod centre;
 mod checker;
 mod database_server;
 mod executor;
-mod http;
+pub(crate) mod http;
 mod journal;
+mod output;
 mod proxy;
 mod reporter;
 mod town;
@@ -19,8 +20,9 @@ pub use checker::{Check, Timing, percentile};
 pub use database_server::DatabaseServer;
 pub use executor::{JournalExecutor, Mood};
 pub use journal::{Entry, Journal, micros_now};
+pub use output::Output;
 pub use proxy::{Proxy, Weather};
-pub use town::{Nodes, Town};
+pub use town::{Nodes, Town, free_address};
 pub use workload::{Phases, Template, Workload};
 
 use std::time::Duration;
@@ -28,7 +30,17 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 /// Waits for something to be so, looking often; an error names what did not come.
-pub async fn until<T>(what: &str, within: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> Result<T> {
+pub async fn until<T>(what: &str, within: Duration, look: impl AsyncFnMut() -> Option<T>) -> Result<T> {
+    until_each(LOOK, what, within, look).await
+}
+
+/// The same, for what costs more to look at.
+pub async fn until_each<T>(
+    pause: Duration,
+    what: &str,
+    within: Duration,
+    mut look: impl AsyncFnMut() -> Option<T>,
+) -> Result<T> {
     let deadline = tokio::time::Instant::now() + within;
     loop {
         if let Some(found) = look().await {
@@ -37,7 +49,7 @@ pub async fn until<T>(what: &str, within: Duration, mut look: impl AsyncFnMut() 
         if tokio::time::Instant::now() >= deadline {
             bail!("waited {within:?} until {what}");
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(pause).await;
     }
 }
 

@@ -176,7 +176,8 @@ fn name(node: usize) -> String {
     format!("node-{node}")
 }
 
-fn free_address() -> Result<SocketAddr> {
+/// An address of this machine where nobody listens.
+pub fn free_address() -> Result<SocketAddr> {
     // Whoever takes it in the meantime makes the test fail with a clear word.
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

@@ -27,9 +27,11 @@ impl engine::Alarms for Alarms {
         if fails {
             return Err("simulated".into());
         }
-        self.world.note(|| format!("alert about run {}: {}", alert.run, alert.message));
+        self.world.note(|| format!("alert about run {:?}: {}", alert.run, alert.trouble.message));
         let at = self.world.now();
-        self.world.evidence().alarms.push((at, alert.run));
+        if let Some(run) = alert.run {
+            self.world.evidence().alarms.push((at, run));
+        }
         Ok(())
     }
 }

@@ -17,6 +17,7 @@ use engine::*;
 use super::clock::{Ms, SimClock};
 use super::dice::Dice;
 use super::evidence::{Beat, ClaimSeen, Ended, Evidence};
+use super::lifelines::Lifeline;
 use super::node::Gate;
 use super::world::World;
 
@@ -34,6 +35,8 @@ pub struct Faulty {
     pub clock: SimClock,
     /// What happens.
     pub dice: Mutex<Dice>,
+    /// The node's session lock, while it has one.
+    pub lifeline: Mutex<Option<Lifeline>>,
     /// What is wrong with it.
     pub bugs: Bugs,
 }
@@ -137,6 +140,15 @@ impl Faulty {
             before: Duration::from_millis(before as u64),
             kind,
             after: Duration::from_millis((total - before) as u64),
+        }
+    }
+
+    /// The node's connection for its session lock broke. The database may notice, or go on believing in it.
+    fn lose_lifeline(&self) {
+        let noticed = self.dice.lock().expect("no holder of this lock panics").chance(0.5);
+        let lost = self.lifeline.lock().expect("no holder of this lock panics").take();
+        if let Some(lost) = lost.filter(|_| noticed) {
+            self.world.locks.release(lost.id);
         }
     }
 
@@ -278,6 +290,15 @@ impl Ender for WatchedEnder<'_> {
     }
 }
 
+impl Drop for Faulty {
+    /// The process ends, and with it its connections: the database notices that at once.
+    fn drop(&mut self) {
+        if let Some(lifeline) = self.lifeline.get_mut().expect("no holder of this lock panics").take() {
+            self.world.locks.release(lifeline.id);
+        }
+    }
+}
+
 fn nothing<T>(_: &mut Evidence, _: Ms, _: &T) {}
 
 #[async_trait]
@@ -303,6 +324,32 @@ impl Store for Faulty {
             .await?;
         self.beat();
         Ok(beat)
+    }
+
+    async fn lifelines(&self) -> Result<Option<Lifelines>, StoreError> {
+        if !self.world.plan.lifelines {
+            return Ok(None);
+        }
+        let look = async {
+            let mut lifeline = self.lifeline.lock().expect("no holder of this lock panics");
+            let lifeline = lifeline.get_or_insert_with(|| Lifeline::new(&self.world.locks));
+            Ok(Some(lifeline.look(&self.world.locks, self.world.now())))
+        };
+        self.call("lifelines", Box::pin(look), nothing).await.inspect_err(|_| self.lose_lifeline())
+    }
+
+    async fn depend_on(&self, node: &Node, lifeline: Option<LifelineId>) -> Result<(), StoreError> {
+        self.call("depend_on", self.store.depend_on(node, lifeline), nothing).await
+    }
+
+    async fn fence_broken(&self, broken: &[LifelineId]) -> Result<Vec<Node>, StoreError> {
+        self.call("fence_broken", self.store.fence_broken(broken), |evidence, at, dead| {
+            for node in dead {
+                let until = evidence.leases.entry(node.clone()).or_insert(at);
+                *until = (*until).min(at);
+            }
+        })
+        .await
     }
 
     async fn fence(&self, node: &Node) -> Result<bool, StoreError> {
@@ -459,6 +506,10 @@ impl Store for Faulty {
 
     async fn forget_alerts(&self, ids: &[i64]) -> Result<(), StoreError> {
         self.call("forget_alerts", self.store.forget_alerts(ids), nothing).await
+    }
+
+    async fn delay_alert(&self, id: i64, until: Timestamp) -> Result<(), StoreError> {
+        self.call("delay_alert", self.store.delay_alert(id, until), nothing).await
     }
 
     async fn prune(&self, retention: &Retention, max: usize) -> Result<usize, StoreError> {

@@ -17,6 +17,7 @@ mod evidence;
 mod executor;
 mod farewell;
 mod faulty;
+mod lifelines;
 mod nemesis;
 mod network;
 mod node;

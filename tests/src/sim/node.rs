@@ -98,6 +98,7 @@ impl Host {
                 gate: self.gate.clone(),
                 clock: self.clock.clone(),
                 dice: dice("store"),
+                lifeline: Mutex::default(),
                 bugs: self.bugs,
             }),
             router: wire.clone(),

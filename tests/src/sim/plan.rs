@@ -22,6 +22,8 @@ pub struct Plan {
     pub executors: usize,
     /// Every node is its own executor: the handlers live in the same process, and die with it.
     pub embedded: bool,
+    /// The database has session locks, by which nodes know at once that one of them has died.
+    pub lifelines: bool,
     /// Until when things break (or, for [`Mode::Liveness`], when all but one of each breaks for good).
     pub faults_until: Ms,
     /// How often what breaks.
@@ -88,13 +90,14 @@ impl Plan {
         let mode = if dice.chance(0.2) { Mode::Liveness } else { Mode::Safety };
         let nodes = dice.pick(&[2, 2, 3, 3, 4]);
         let embedded = Dice::new(seed, "embedded", 0).chance(0.2);
+        let lifelines = Dice::new(seed, "lifelines", 0).chance(0.6);
         let executors = dice.number(2, 4) as usize;
         let executors = if embedded { nodes } else { executors };
         let faults_until = START + dice.number(25, 50) * 1000;
         let jobs = dice.number(8, 16) as usize;
         let levels = Levels::draw(&mut dice);
         let row_cost = Duration::ZERO;
-        Plan { seed, mode, nodes, executors, embedded, faults_until, levels, jobs, row_cost }
+        Plan { seed, mode, nodes, executors, embedded, lifelines, faults_until, levels, jobs, row_cost }
     }
 
     /// A cluster in which nothing breaks by chance, and jobs are as somebody else says.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::clock::{Ms, START, SimClock};
 use super::evidence::{Evidence, Trouble, Violation};
+use super::lifelines::Locks;
 use super::plan::{Levels, Plan};
 
 /// What everything shares.
@@ -14,6 +15,8 @@ pub struct World {
     pub plan: Plan,
     /// The true time, which is the database's.
     pub clock: SimClock,
+    /// Whose connections the database sees.
+    pub locks: Locks,
     evidence: Mutex<Evidence>,
     weather: Mutex<Weather>,
     /// Whose turn it is to write.
@@ -34,6 +37,7 @@ impl World {
         World {
             plan,
             clock: SimClock::new(),
+            locks: Locks::default(),
             evidence: Mutex::default(),
             weather: Mutex::default(),
             writing: tokio::sync::Mutex::default(),

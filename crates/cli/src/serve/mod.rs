@@ -31,7 +31,9 @@ pub fn run(options: Options) -> anyhow::Result<()> {
         let address = centre.address().context("the listener has no address")?;
         let (first, admin) = (centre.first_start(), centre.first_admin());
         let colour = std::io::stderr().is_terminal();
-        eprintln!("{}", welcome::text(address, first, admin, started.elapsed(), colour));
+        let scheme = if options.tls_cert.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{address}");
+        eprintln!("{}", welcome::text(&url, first, admin, started.elapsed(), colour));
         let sample = match options.has_sample() {
             true => sample::start(&centre, address, &options.data_dir()).await?,
             false => None,

@@ -12,10 +12,10 @@ use anyhow::{Context, bail};
 use clap::Args;
 use cron::Zone;
 use serde::Deserialize;
-use server::Settings;
 use server::alerts::{Channel, Mail, Webhook};
 use server::executors::is_well_known;
-use server::outbound::{Secret, Trust};
+use server::outbound::{Cidr, Secret, Trust};
+use server::{Identity, Settings};
 
 use super::files;
 use crate::{duration, secret};
@@ -71,6 +71,10 @@ pub struct Options {
     #[arg(long, env = "TICKWRIGHT_EXECUTOR_NETWORKS", value_name = "CIDR", value_delimiter = ',')]
     pub executor_networks: Option<Vec<String>>,
 
+    /// Lets jobs be scripts (GLUE): written here, run by executors that allow it
+    #[arg(long, env = "TICKWRIGHT_ALLOW_SCRIPTS", num_args = 0..=1, default_missing_value = "true")]
+    pub allow_scripts: Option<bool>,
+
     /// How long an executor may take to answer, 1s to 10s [default: 3s]
     #[arg(long, env = "TICKWRIGHT_CALL_TIMEOUT", value_name = "DURATION")]
     pub call_timeout: Option<String>,
@@ -105,14 +109,34 @@ pub struct Options {
     )]
     pub alert_webhook: Option<Vec<String>>,
 
+    /// Tells of runs that begin more than this after their instants [default: 1m]
+    #[arg(long, env = "TICKWRIGHT_ALERT_LATE_AFTER", value_name = "DURATION")]
+    pub alert_late_after: Option<String>,
+
     /// Runs an executor inside, with a handler that greets and, at the first start, a job that calls it [default: true on a
-    /// loopback address]
+    /// loopback address without TLS]
     #[arg(long, env = "TICKWRIGHT_SAMPLE", num_args = 0..=1, default_missing_value = "true")]
     pub sample: Option<bool>,
 
     /// How long runs and their logs are kept, such as 30d [default: 30d]
     #[arg(long, env = "TICKWRIGHT_KEEP_RUNS", value_name = "DURATION")]
     pub keep_runs: Option<String>,
+
+    /// How many runs and logs are kept, about; the oldest go first [default: no limit]
+    #[arg(long, env = "TICKWRIGHT_KEEP_RUNS_MAX", value_name = "COUNT")]
+    pub keep_runs_max: Option<u64>,
+
+    /// The certificate to listen with https, in PEM; read again when it changes
+    #[arg(long, env = "TICKWRIGHT_TLS_CERT", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// The private key of the certificate, in PEM
+    #[arg(long, env = "TICKWRIGHT_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Proxies with TLS in front of us, such as 10.0.0.0/8: they say who asks, and others may not come without TLS
+    #[arg(long, env = "TICKWRIGHT_BEHIND_PROXY", value_name = "CIDR", value_delimiter = ',')]
+    pub behind_proxy: Option<Vec<String>>,
 
     /// Listens off loopback without TLS: passwords and tokens can then be read on the network
     #[arg(long, env = "TICKWRIGHT_INSECURE_HTTP", num_args = 0..=1, default_missing_value = "true")]
@@ -136,17 +160,21 @@ impl Options {
             toml::from_str(&text).with_context(|| format!("{} is not a list of options", path.display()))?;
         Ok(
             first_of!(self, file: listen, database_url, data_dir, key_file, node, zone, token, allow_weak_token,
-            allow_no_token, executor_networks, call_timeout, executor_ca, executor_any_certificate, connections,
-            alert_mail, alert_from, alert_webhook, sample, keep_runs, insecure_http),
+            allow_no_token, executor_networks, allow_scripts, call_timeout, executor_ca, executor_any_certificate, connections,
+            alert_mail, alert_from, alert_webhook, alert_late_after, sample, keep_runs, keep_runs_max, tls_cert, tls_key, behind_proxy,
+            insecure_http),
         )
     }
 
     /// What they mean.
     pub fn settings(&self) -> anyhow::Result<Settings> {
         let listen = self.listen.unwrap_or(LISTEN);
-        if !listen.ip().is_loopback() && self.insecure_http != Some(true) {
+        let identity = self.identity()?;
+        let proxies = networks(&self.behind_proxy)?;
+        let is_safe = identity.is_some() || !proxies.is_empty() || listen.ip().is_loopback();
+        if !is_safe && self.insecure_http != Some(true) {
             bail!(
-                "{listen} can be reached from other machines, and passwords and tokens would travel in clear; listen on a loopback address behind a proxy with TLS, or add --insecure-http if the network is trusted"
+                "{listen} can be reached from other machines, and passwords and tokens would travel in clear; give --tls-cert and --tls-key, or --behind-proxy with the addresses of a proxy with TLS, or --insecure-http if the network is trusted"
             );
         }
         let data_dir = self.data_dir();
@@ -156,6 +184,8 @@ impl Options {
         };
         Ok(Settings {
             listen,
+            identity,
+            proxies,
             database: self.database(&data_dir)?,
             node: self.node.clone().unwrap_or_else(|| format!("{}:{}", files::host_name(), listen.port())),
             zone: self.zone()?,
@@ -163,18 +193,23 @@ impl Options {
             key: files::key(&self.key_file.clone().unwrap_or_else(|| data_dir.join("tickwright.key")))?,
             token: self.token()?,
             allow_no_token: self.allow_no_token == Some(true),
-            executor_networks: self.networks()?,
+            executor_networks: networks(&self.executor_networks)?,
+            scripts: self.allow_scripts == Some(true),
             call_timeout: self.call_timeout()?,
             trust,
             channels: self.channels()?,
+            late_after: duration("alert-late-after", self.alert_late_after.as_deref().unwrap_or("1m"))?,
             sample_job: self.has_sample(),
             keep_runs: duration("keep-runs", self.keep_runs.as_deref().unwrap_or("30d"))?,
+            keep_runs_max: self.keep_runs_max,
         })
     }
 
     /// Whether an executor with the sample's handler runs inside.
     pub fn has_sample(&self) -> bool {
-        self.sample.unwrap_or_else(|| self.listen.unwrap_or(LISTEN).ip().is_loopback())
+        // It would not believe a certificate that was made for other machines.
+        let is_plain = self.tls_cert.is_none() && self.behind_proxy.is_none();
+        self.sample.unwrap_or_else(|| is_plain && self.listen.unwrap_or(LISTEN).ip().is_loopback())
     }
 
     /// Where files are kept.
@@ -222,9 +257,13 @@ impl Options {
         Ok(Some(Secret::new(token)))
     }
 
-    fn networks(&self) -> anyhow::Result<Vec<server::outbound::Cidr>> {
-        let written = self.executor_networks.iter().flatten();
-        written.map(|cidr| cidr.trim().parse().map_err(anyhow::Error::from)).collect()
+    fn identity(&self) -> anyhow::Result<Option<Identity>> {
+        match (self.tls_cert.clone(), self.tls_key.clone()) {
+            (Some(certificate), Some(key)) => Ok(Some(Identity { certificate, key })),
+            (None, None) => Ok(None),
+            (Some(_), None) => bail!("--tls-cert needs the certificate's key: add --tls-key FILE"),
+            (None, Some(_)) => bail!("--tls-key needs its certificate: add --tls-cert FILE"),
+        }
     }
 
     fn channels(&self) -> anyhow::Result<Vec<Arc<dyn Channel>>> {
@@ -246,6 +285,11 @@ impl Options {
         }
         Ok(timeout)
     }
+}
+
+fn networks(written: &Option<Vec<String>>) -> anyhow::Result<Vec<Cidr>> {
+    let written = written.iter().flatten();
+    written.map(|cidr| cidr.trim().parse().map_err(anyhow::Error::from)).collect()
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
@@ -301,7 +345,7 @@ mod tests {
             (options.node.as_deref(), options.call_timeout.as_deref()),
             (Some("from-flag"), Some("5s"))
         );
-        assert_eq!(options.networks().unwrap().len(), 1);
+        assert_eq!(networks(&options.executor_networks).unwrap().len(), 1);
 
         std::fs::write(&path, "nod = 'x'").unwrap();
         let error = Options { config: Some(path), ..Options::default() }.with_file().unwrap_err();
@@ -319,6 +363,9 @@ mod tests {
             Options { listen: Some("0.0.0.0:0".parse().unwrap()), ..Options::default() },
             "--insecure-http",
         );
+        check(Options { tls_cert: Some("cert.pem".into()), ..Options::default() }, "add --tls-key");
+        check(Options { tls_key: Some("key.pem".into()), ..Options::default() }, "add --tls-cert");
+        check(Options { behind_proxy: Some(vec!["the proxy".into()]), ..Options::default() }, "the proxy");
         let key_file = std::env::temp_dir().join(format!("tickwright-key-{}", std::process::id()));
         let with_token = |token: &str| Options {
             token: Some(token.into()),

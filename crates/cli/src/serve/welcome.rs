@@ -1,14 +1,13 @@
 //! What a person reads when the centre has started: where it is, and what to paste into an executor.
 
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use server::{FirstAdmin, FirstStart};
 
 /// The lines. Secrets are in it only at the first start, and only for a terminal or whoever started us: never a log file.
 pub fn text(
-    address: SocketAddr,
+    url: &str,
     first: Option<&FirstStart>,
     admin: Option<&FirstAdmin>,
     took: Duration,
@@ -18,13 +17,13 @@ pub fn text(
     let mut page = String::new();
     let version = env!("CARGO_PKG_VERSION");
     let _ = writeln!(page, "\n  {} {version} is ready in {} ms", bold("Tickwright"), took.as_millis());
-    let _ = writeln!(page, "  listening   {}", bold(&format!("http://{address}")));
+    let _ = writeln!(page, "  listening   {}", bold(url));
     if let Some(FirstAdmin { name, password }) = admin {
         let _ = writeln!(page, "  sign in     as {} with {} (shown only now)", bold(name), bold(password));
     }
     if let Some(FirstStart { app, token, .. }) = first {
         let _ = writeln!(page, "\n  Paste into an executor's settings (the token is shown only now):");
-        let _ = writeln!(page, "    xxl.job.admin.addresses=http://{address}/xxl-job-admin");
+        let _ = writeln!(page, "    xxl.job.admin.addresses={url}/xxl-job-admin");
         let _ = writeln!(page, "    xxl.job.accessToken={token}");
         let _ = writeln!(page, "    xxl.job.executor.appname={app}");
     }

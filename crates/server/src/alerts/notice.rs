@@ -8,14 +8,16 @@ use store::{App, RunRow};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub struct Notice {
+    /// What happened: `failed`, `timed_out`, `lost`, `late` or `not_run`.
+    pub kind: &'static str,
     /// The job's number.
     pub job: i64,
     /// Its name; empty if it was deleted meanwhile.
     pub job_name: String,
     /// The app whose executors run it.
     pub app: String,
-    /// The run's number.
-    pub run: i64,
+    /// The run's number, if there was a run.
+    pub run: Option<i64>,
     /// When it was due, in milliseconds since 1970.
     pub scheduled_at_ms: Option<i64>,
     /// Where it ran, if it was sent.
@@ -32,13 +34,14 @@ impl Notice {
     pub fn new(alert: &Alert, job: Option<&Job>, app: Option<&App>, run: Option<&RunRow>) -> Notice {
         let mail_to = job.map_or("", |job| job.spec.alert_to.as_str());
         Notice {
+            kind: alert.trouble.kind.word(),
             job: alert.job.0,
             job_name: job.map(|job| job.spec.name.clone()).unwrap_or_default(),
             app: app.map(|app| app.spec.name.clone()).unwrap_or_default(),
-            run: alert.run.0,
+            run: alert.run.map(|run| run.0),
             scheduled_at_ms: run.and_then(|run| run.triggered_at).map(|at| at.as_millis()),
             executor: run.and_then(|run| run.address.clone()),
-            message: alert.message.clone(),
+            message: alert.trouble.message.clone(),
             mail_to: mail_to
                 .split(',')
                 .map(str::trim)
@@ -51,13 +54,21 @@ impl Notice {
     /// One line.
     pub fn title(&self) -> String {
         let name = if self.job_name.is_empty() { "a deleted job" } else { &self.job_name };
-        format!("Tickwright: {name} (job {}) failed", self.job)
+        let happened = match self.kind {
+            "timed_out" => "took too long",
+            "lost" => "was lost",
+            "late" => "began late",
+            "not_run" => "did not run",
+            _ => "failed",
+        };
+        format!("Tickwright: {name} (job {}) {happened}", self.job)
     }
 
     /// Plain text: the title, then what is known.
     pub fn text(&self) -> String {
         let mut lines = vec![self.title(), self.message.clone(), String::new()];
-        lines.push(format!("app {}, job {}, run {}", self.app, self.job, self.run));
+        let run = self.run.map(|run| format!(", run {run}")).unwrap_or_default();
+        lines.push(format!("app {}, job {}{run}", self.app, self.job));
         if let Some(at) = self.scheduled_at_ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()) {
             lines.push(format!("due {at}"));
         }

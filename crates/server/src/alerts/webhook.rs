@@ -129,10 +129,11 @@ mod tests {
 
     fn notice() -> Notice {
         Notice {
+            kind: "failed",
             job: 7,
             job_name: "nightly \"report\"".into(),
             app: "shop".into(),
-            run: 42,
+            run: Some(42),
             scheduled_at_ms: Some(1_794_767_956_742),
             executor: Some("http://10.0.0.7:9999/".into()),
             message: "no luck".into(),
@@ -150,7 +151,23 @@ mod tests {
         assert_eq!(body(Kind::Feishu, &notice()), json!({"msg_type": "text", "content": {"text": text}}));
         let plain = body(Kind::Json, &notice());
         assert_eq!((plain["job"].as_i64(), plain["message"].as_str()), (Some(7), Some("no luck")));
+        assert_eq!(plain["kind"], "failed");
         assert!(plain.get("mail_to").is_none());
+    }
+
+    #[test]
+    fn the_title_says_what_happened() {
+        let check = |kind, expected: &str| {
+            let title = Notice { kind, ..notice() }.title();
+            assert!(title.ends_with(expected), "{title}");
+        };
+        check("failed", "(job 7) failed");
+        check("timed_out", "(job 7) took too long");
+        check("lost", "(job 7) was lost");
+        check("late", "(job 7) began late");
+        check("not_run", "(job 7) did not run");
+        let text = Notice { run: None, executor: None, scheduled_at_ms: None, ..notice() }.text();
+        assert!(text.ends_with("app shop, job 7"), "{text}");
     }
 
     #[test]

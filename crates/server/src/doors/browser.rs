@@ -1,8 +1,5 @@
 //! Browsers: where their requests come from, and what our answers allow them.
 
-use std::net::{IpAddr, SocketAddr};
-
-use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
@@ -16,11 +13,6 @@ pub fn is_cross_site(head: &Parts) -> bool {
         site.is_none() || site != text("host")
     });
     fetched || foreign
-}
-
-/// Where it came from.
-pub fn peer(head: &Parts) -> Option<IpAddr> {
-    head.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
 }
 
 /// Whether a browser says that it sent it for a page of ours. One that says nothing is not believed.

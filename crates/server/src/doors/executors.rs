@@ -20,6 +20,7 @@ use protocol::xxl::{self, Answer, CallbackItem, Registry, texts};
 use store::Registration;
 
 use super::job_calls::is_job_call;
+use crate::audit;
 use crate::centre::Inside;
 use crate::executors::Scope;
 use crate::http;
@@ -53,6 +54,9 @@ async fn call(
     if body.is_empty() {
         return json(&Answer::fail(texts::NO_BODY));
     }
+    if http::is_too_deep(&body) {
+        return json(&Answer::fail("the body is nested too deeply"));
+    }
     json(&inside.answer(&name, &head, &body).await)
 }
 
@@ -64,7 +68,7 @@ impl Inside {
             "registryRemove" => self.unregister(said_app, head, body).await,
             "callback" => self.take_reports(said_app, head, body).await,
             name if is_job_call(name) => match self.admit(&head.headers, said_app) {
-                Some(scope) => return self.answer_job_call(name, scope, body).await,
+                Some(scope) => return self.answer_job_call(name, scope, http::caller(head).ip, body).await,
                 None => Err(wrong_token()),
             },
             unknown => match self.admit(&head.headers, said_app) {
@@ -72,6 +76,12 @@ impl Inside {
                 None => Err(wrong_token()),
             },
         };
+        if let Err(refusal) = &done
+            && refusal.0 == texts::WRONG_TOKEN
+        {
+            let (who, from) = (said_app.unwrap_or_default(), http::caller(head).ip);
+            self.audit.refused(audit::entry("executor", who, from, format!("/api/{name}"), &refusal.0)).await;
+        }
         done.map_or_else(|Refusal(why)| Answer::fail(why), |()| Answer::ok())
     }
 

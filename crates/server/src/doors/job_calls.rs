@@ -2,10 +2,13 @@
 //!
 //! A token manages the jobs of its own app only; the one for all apps, all jobs.
 
+use std::net::IpAddr;
+
 use engine::JobId;
 use protocol::xxl::{Answer, Fields, JobForm, texts};
 use serde_json::Value;
 
+use crate::audit;
 use crate::centre::Inside;
 use crate::executors::Scope;
 use crate::jobs::Jobs;
@@ -20,8 +23,14 @@ pub fn is_job_call(name: &str) -> bool {
 const CALLS: [&str; 6] = ["addJob", "updateJob", "removeJob", "startJob", "stopJob", "triggerJob"];
 
 impl Inside {
-    /// Answers one of these calls, when its turn has come.
-    pub(super) async fn answer_job_call(&self, name: &str, scope: Scope, body: &[u8]) -> Answer {
+    /// Answers one of these calls, when its turn has come, and puts on record what was done.
+    pub(super) async fn answer_job_call(
+        &self,
+        name: &str,
+        scope: Scope,
+        from: IpAddr,
+        body: &[u8],
+    ) -> Answer {
         match self.job_calls.turn(self.clock.monotonic()) {
             Some(wait) => self.clock.sleep(wait).await,
             None => {
@@ -38,7 +47,16 @@ impl Inside {
         };
         let who = Principal::token(scope);
         let jobs = Jobs { inside: self, who: &who };
-        manage(&jobs, name, &fields).await.unwrap_or_else(|refusal| Answer::fail(refusal.0))
+        let done = manage(&jobs, name, &fields).await;
+        let result = done.as_ref().err().map_or_else(|| "done".into(), Refusal::to_string);
+        let mut entry = audit::entry("api", &who.name, from, format!("/api/{name}"), result);
+        entry.object = match &done {
+            // A new job has its number only now.
+            Ok(Answer { payload: Value::String(id), .. }) => id.clone(),
+            _ => fields.get("id").unwrap_or_default().into(),
+        };
+        self.audit.record(entry).await;
+        done.unwrap_or_else(|refusal| Answer::fail(refusal.0))
     }
 }
 

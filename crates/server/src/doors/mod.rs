@@ -13,7 +13,6 @@ use axum::Router;
 
 use crate::centre::Inside;
 pub use v1::{Described as RouteLine, Streams, described as routes};
-pub use web::Counted;
 
 /// All doors of a centre.
 pub fn all(inside: Arc<Inside>) -> Router {

@@ -15,6 +15,7 @@ use protocol::v1::ProblemCode;
 use store::Rights;
 
 use crate::centre::Inside;
+use crate::dispatch::SCRIPTS_OFF;
 use crate::executors::{Candidates, Route};
 use crate::fault::Fault;
 use crate::people::Principal;
@@ -32,8 +33,8 @@ pub struct Jobs<'a> {
 impl Jobs<'_> {
     /// Adds a job to an app that the caller may edit, and starts it if asked to.
     pub async fn create(&self, spec: &JobSpec, start: bool) -> Result<JobId, Fault> {
-        if spec.script.is_some() && !self.who.may(Rights::SCRIPT, spec.app) {
-            return Err(no_scripts());
+        if spec.script.is_some() {
+            self.check_may_script(spec.app)?;
         }
         if start {
             self.check_may_start(&spec.schedule, spec.app, self.inside.engine.now())?;
@@ -53,8 +54,8 @@ impl Jobs<'_> {
             self.check_children(&spec.children, Some(job.id)).await?;
         }
         let moves = spec.app != job.spec.app;
-        if moves && spec.script.is_some() && !self.who.may(Rights::SCRIPT, spec.app) {
-            return Err(no_scripts());
+        if moves && spec.script.is_some() {
+            self.check_may_script(spec.app)?;
         }
         if job.enabled && !fires_again(&spec.schedule, self.inside.engine.now()) {
             let why = "this schedule has no instant after now; stop the job first";
@@ -126,9 +127,7 @@ impl Jobs<'_> {
         source: &str,
         remark: &str,
     ) -> Result<(), Fault> {
-        if !self.who.may(Rights::SCRIPT, job.spec.app) {
-            return Err(no_scripts());
-        }
+        self.check_may_script(job.spec.app)?;
         if source.trim().is_empty() {
             return Err(Fault::field("source", "enter the script"));
         }
@@ -136,6 +135,15 @@ impl Jobs<'_> {
         self.inside.database.save_script(job.id, language, &source, remark).await?;
         self.inside.hints.jobs();
         Ok(())
+    }
+
+    /// Scripts are commands on all executors of an app: a right of its own, where they are wanted at all.
+    fn check_may_script(&self, app: AppId) -> Result<(), Fault> {
+        match self.inside.scripts {
+            false => Err(Fault::field("script", SCRIPTS_OFF)),
+            true if !self.who.may(Rights::SCRIPT, app) => Err(no_scripts()),
+            true => Ok(()),
+        }
     }
 
     /// A job that the caller may do that with.

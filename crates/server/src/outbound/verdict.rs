@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use protocol::xxl::{Answer, AnswerError};
+use serde::de::IgnoredAny;
 
 use super::address::Address;
 use super::connection::{ReceiveError, SendError};
@@ -71,7 +72,10 @@ impl From<CallError> for Sent {
 pub(super) enum Heard {
     Answer(Answer),
     Status(u16),
+    /// Something else than an executor is there, or one that refuses in its own way.
     Foreign(AnswerError),
+    /// It begins like an executor's answer and cannot be read.
+    Garbled(AnswerError),
 }
 
 impl Heard {
@@ -83,7 +87,8 @@ impl Heard {
             let too_large = || ReplyError::TooLarge(ask.limit().bytes).into();
             return ask.read_cut(body).map(Heard::Answer).ok_or_else(too_large);
         }
-        Ok(Answer::read(body).map_or_else(Heard::Foreign, Heard::Answer))
+        let unreadable = if is_broken_object(body) { Heard::Garbled } else { Heard::Foreign };
+        Ok(Answer::read(body).map_or_else(unreadable, Heard::Answer))
     }
 
     pub(super) fn is_ok(&self) -> bool {
@@ -99,7 +104,7 @@ impl Heard {
                 let message = answer.message();
                 message.contains("uri-mapping(") && message.contains(&format!("{}) not found", path.as_str()))
             }
-            Heard::Answer(_) | Heard::Foreign(_) => false,
+            Heard::Answer(_) | Heard::Foreign(_) | Heard::Garbled(_) => false,
         }
     }
 
@@ -120,8 +125,14 @@ impl Heard {
             }
             Heard::Status(status) => Err(CallError::Refused { reason: advice(address, status) }),
             Heard::Foreign(error) => Err(CallError::Refused { reason: format!("{address}: {error}") }),
+            // It may have meant yes.
+            Heard::Garbled(error) => Err(CallError::Unknown { reason: format!("{address}: {error}") }),
         }
     }
+}
+
+fn is_broken_object(body: &[u8]) -> bool {
+    body.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(body).is_err()
 }
 
 fn advice(address: &Address, status: u16) -> String {

@@ -118,8 +118,7 @@ impl LogKeeper {
             }
             tail.add(&page);
             if pages == 0 && tail.bytes_seen > KEPT_MAX / 4 {
-                let end = source.page(PAST_THE_END).await?.to;
-                tail.skip_to(end);
+                tail.skip_to(source.last_line().await?.unwrap_or_default());
             }
         }
         Ok(Some(tail.into_log(false)))
@@ -232,9 +231,6 @@ const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), D
 
 /// Pages read of one log. With the lines in between passed over, even a log of gigabytes has fewer.
 const PAGES_MAX: usize = 16;
-
-/// A line that no log has: the answer tells which is the last.
-const PAST_THE_END: u32 = 1_000_000_000;
 
 /// Bytes of logs written in one transaction: it commits in milliseconds.
 const BATCH_BYTES: usize = 512 * 1024;

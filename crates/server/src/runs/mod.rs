@@ -1,6 +1,9 @@
-//! What there is to know about runs beyond their rows: their logs, read from executors and kept by us.
+//! What there is to know about runs beyond their rows: their logs, read from executors and kept
+//! by us, and how many there are of each day.
 
 mod keep;
 pub mod log;
+mod report;
 
 pub use keep::{Ended, LogKeeper, ended};
+pub use report::count_loop;

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cron::{Schedule, Timestamp};
+use engine::policy::Overlap;
+use executor::{Context, Job};
 use tickwright_server::alerts::{Mail, Webhook};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -34,7 +37,7 @@ async fn a_failure_is_told_by_mail_and_by_webhook_once_each_though_one_of_them_i
         "{told:?}"
     );
     assert!(
-        told.iter().all(|mail| mail.contains("Subject: Tickwright: nightly report (job 1) failed")),
+        told.iter().all(|mail| mail.contains("Subject: Tickwright: nightly report (job 1) did not run")),
         "{told:?}"
     );
     // The first post is refused with a 200, as chat rooms do; it comes again, and the mails do not.
@@ -43,6 +46,31 @@ async fn a_failure_is_told_by_mail_and_by_webhook_once_each_though_one_of_them_i
         assert!(post.starts_with("POST /robot") && post.contains("no executor of the app"), "{post}");
     }
     assert!(mails.try_recv().is_err(), "nobody is told twice because another was not");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn what_ran_too_long_began_late_or_was_in_the_way_is_told_by_its_name() {
+    let (hook, mut posts) = web_server().await;
+    let bench = Bench::start_with(|settings| {
+        settings.late_after = Duration::ZERO;
+        settings.channels = vec![Arc::new(format!("json=http://{hook}/").parse::<Webhook>().unwrap())];
+    })
+    .await;
+    let endless = Job::new("endless", |ctx: Context| async move { ctx.cancellation().cancelled().await });
+    let _executor = bench.executor(vec![endless]).await;
+    let job = bench.job("endless", |spec| {
+        spec.schedule = Schedule::fixed_rate(Timestamp::default(), Duration::from_secs(1)).unwrap();
+        spec.alert = true;
+        spec.overlap = Overlap::Skip;
+        spec.timeout = Some(Duration::from_secs(3));
+    });
+    bench.engine.start(job.await).await.unwrap();
+    let mut wanted = vec![r#""kind":"late""#, r#""kind":"not_run""#, r#""kind":"timed_out""#];
+    while !wanted.is_empty() {
+        let post = next(&mut posts).await;
+        wanted.retain(|kind| !post.contains(kind));
+    }
     bench.stop().await;
 }
 

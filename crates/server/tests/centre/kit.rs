@@ -27,6 +27,7 @@ pub struct Bench {
     pub app: String,
     pub admin: FirstAdmin,
     pub folder: PathBuf,
+    pub settings: Settings,
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<()>,
 }
@@ -41,6 +42,8 @@ impl Bench {
         std::fs::create_dir_all(&folder).unwrap();
         let mut settings = Settings {
             listen: "127.0.0.1:0".parse().unwrap(),
+            identity: None,
+            proxies: Vec::new(),
             database: format!("sqlite:{}", folder.join("centre.db").display()),
             node: "centre".into(),
             zone: Zone::utc(),
@@ -49,14 +52,17 @@ impl Bench {
             token: None,
             allow_no_token: false,
             executor_networks: Vec::new(),
+            scripts: true,
             call_timeout: Duration::from_secs(1),
             trust: Trust::default(),
             channels: Vec::new(),
+            late_after: Duration::from_secs(60),
             sample_job: false,
             keep_runs: Duration::from_secs(3_600),
+            keep_runs_max: None,
         };
         change(&mut settings);
-        let centre = Centre::open(settings).await.unwrap();
+        let centre = Centre::open(settings.clone()).await.unwrap();
         let first = centre.first_start().cloned().unwrap();
         let admin = centre.first_admin().cloned().unwrap();
         let (address, engine) = (centre.address().unwrap(), centre.engine());
@@ -74,6 +80,7 @@ impl Bench {
             app: first.app,
             admin,
             folder,
+            settings,
             stop: Some(stop),
             running,
         };

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alerts;
+mod bad_input;
+mod doctor;
 mod executors;
 mod health;
 mod job_calls;
@@ -9,5 +11,6 @@ mod kit;
 mod logs;
 mod people;
 mod script;
+mod tls;
 mod v1;
 mod web;

@@ -113,7 +113,8 @@ async fn guessing_is_slowed_down_and_the_right_password_goes_on_working() {
     bench.stop().await;
 }
 
-#[tokio::test]
+// With a second thread: a write of the test's own waits for whatever the centre is just writing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn passwords_of_xxl_job_go_on_working_and_stay_where_they_are() {
     let bench = Bench::start().await;
     let path = bench.folder.join("centre.db");
@@ -320,17 +321,40 @@ async fn what_was_done_and_what_was_refused_is_on_record() {
     user(&bench, "member", "1").await;
     let script = bench.script(OLD, "member", PASSWORD).await;
     script.refused("/user/add", &[("username", "another")]).await;
-    let records = bench.database.audit_page(&Default::default(), store::Page::first(10)).await.unwrap().rows;
+    script.refused("/user/pageList", &[]).await;
+    bench.sign_in(NEW, "member", "wrong password").await;
+    bench.request("POST", "/jobinfo/remove", "", &[("id", "1")]).await;
+    bench.request("POST", "/jobinfo/stop", "Origin: http://evil.example\r\n", &[("id", "1")]).await;
+    bench.post("/api/stopJob", Some("not the token"), r#"{"id":1}"#).await;
+    bench.post("/api/stopJob", Some(&bench.token), r#"{"id":4711}"#).await;
+    let records = bench.database.audit_page(&Default::default(), store::Page::first(20)).await.unwrap().rows;
     let told: Vec<_> = records
         .iter()
+        .rev()
         .map(|record| {
-            (record.entry.principal.as_str(), record.entry.action.as_str(), record.entry.result.as_str())
+            let entry = &record.entry;
+            [entry.plane.as_str(), &entry.principal, &entry.action, &entry.object, &entry.result].join("|")
         })
         .collect();
     assert_eq!(
         told,
-        [("member", "/user/add", "only administrators may do this"), ("admin", "/user/add", "done")]
+        [
+            "web|admin|/login||done",
+            "web|admin|/user/add||done",
+            "web|member|/login||done",
+            "web|member|/user/add||only administrators may do this",
+            "web|member|/user/pageList||only administrators may do this",
+            "web|member|/auth/doLogin||the user name or the password is wrong",
+            "web||/jobinfo/remove||not signed in",
+            "web||/jobinfo/stop||requests from other sites are not served here",
+            "executor||/api/stopJob||The access token is wrong.",
+            "api|token of app 1|/api/stopJob|4711|there is no job 4711",
+        ]
     );
-    assert!(!format!("{records:?}").contains(PASSWORD));
+    assert!(records.iter().all(|record| record.entry.ip == "127.0.0.1"));
+    let written = format!("{records:?}");
+    assert!(
+        !written.contains(PASSWORD) && !written.contains("wrong password") && !written.contains(&bench.token)
+    );
     bench.stop().await;
 }

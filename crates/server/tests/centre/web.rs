@@ -288,6 +288,9 @@ async fn a_run_is_killed_and_not_tried_again() {
     })
     .await;
     let run = running.id.to_string();
+    // Scripts tell by this that an executor has it.
+    let (rows, _) = script.page("/joblog/pageList", &[("jobId", &id)]).await;
+    assert_eq!((&rows[0]["triggerCode"], &rows[0]["handleCode"]), (&Value::from(200), &Value::from(0)));
     script.done("/joblog/logKill", &[("id", &run)]).await;
     let runs = bench.over(job).await;
     assert_eq!((runs.len(), runs[0].state), (1, RunState::Failed));
@@ -417,5 +420,45 @@ async fn scripts_are_saved_with_their_versions() {
         let bean = add(&script, &[]).await;
         script.refused("/jobcode/save", &[("id", &bean), ("glueSource", "x"), ("glueRemark", "first")]).await;
     }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn the_chart_counts_what_its_viewer_may_see() {
+    let bench = Bench::start().await;
+    let admin = bench.admin_script(NEW).await;
+    let form = [("appname", "other-app"), ("name", "Other"), ("addressType", "0"), ("addressList", "")];
+    admin.done("/jobgroup/insert", &form).await;
+    bench.run(bench.job("nobody", |_| {}).await, None).await;
+    for (name, groups) in [("insider", "1"), ("outsider", "2")] {
+        let form = [("username", name), ("password", "correct horse"), ("role", "0"), ("permission", groups)];
+        admin.done("/user/insert", &form).await;
+    }
+    bench.database.refresh_report(bench.engine.now()).await.unwrap();
+    let failed = async |script: &Script<'_>| {
+        script.done("/chartInfo", &[]).await["triggerCountFailTotal"].as_i64().unwrap()
+    };
+    assert_eq!(failed(&admin).await, 1);
+    assert_eq!(failed(&bench.script(NEW, "insider", "correct horse").await).await, 1);
+    assert_eq!(failed(&bench.script(NEW, "outsider", "correct horse").await).await, 0);
+    drop(admin);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn where_scripts_are_switched_off_nobody_writes_one_and_none_is_sent() {
+    let bench = Bench::start_with(|settings| settings.scripts = false).await;
+    let script = bench.admin_script(NEW).await;
+    let form = job_form(&[("glueType", "GLUE_SHELL"), ("glueSource", "date")]);
+    let why = script.refused("/jobinfo/insert", &form).await;
+    assert!(why.contains("--allow-scripts"), "{why}");
+    // One that was there before, as in a database of XXL-JOB.
+    let job = bench.job("date", |_| {}).await;
+    bench.database.save_script(job, engine::Language::Shell, "date", "as it was").await.unwrap();
+    let save = [("id", job.to_string()), ("glueSource", "id".into()), ("glueRemark", "a change".into())];
+    let save: Vec<_> = save.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    assert!(script.refused("/jobcode/save", &save).await.contains("--allow-scripts"));
+    let run = bench.run(job, None).await.remove(0);
+    assert!(run.message.unwrap().contains("--allow-scripts"));
     bench.stop().await;
 }

@@ -35,6 +35,7 @@ async fn a_run_is_accepted_refused_or_unknown_by_its_answer() {
         .await;
 
     unknown("HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\n\r\n", "a gateway answered HTTP 504").await;
+    unknown(&reply(r#"{"code":200,"msg":"#), "not of this protocol").await;
     unknown("SSH-2.0-OpenSSH_9.2\r\n", "not HTTP").await;
     unknown("HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\n\r\n", "more than 65536 bytes").await;
     unknown(&format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(100_000)), "more than 65536 bytes").await;
@@ -194,9 +195,21 @@ async fn a_kill_says_what_the_executor_said() {
 }
 
 #[tokio::test]
+async fn the_last_line_of_a_log_is_known_where_the_executor_tells() {
+    for (to, text, expected) in [(42, "", Some(42)), (0, "", None), (999_999_999, "", None), (42, "x", None)]
+    {
+        let body =
+            format!(r#"{{"code":200,"content":{{"fromLineNum":1,"toLineNum":{to},"logContent":"{text}"}}}}"#);
+        let executor = Scripted::answering(reply(&body)).await;
+        assert_eq!(outbound().last_line(&executor.callee(), 7, 0).await.unwrap(), expected, "{body}");
+    }
+}
+
+#[tokio::test]
 async fn a_page_of_a_log_is_read_in_every_dialect() {
     let page = LogPage { from_line_num: 4, to_line_num: 5, log_content: "a\nb\n".into(), is_end: false };
-    let nothing = LogPage { from_line_num: 4, ..LogPage::default() };
+    // The next line to ask for is the same one again, whatever the client says.
+    let nothing = LogPage { from_line_num: 4, to_line_num: 3, ..LogPage::default() };
     for (body, expected) in [
         (
             r#"{"code":200,"content":{"fromLineNum":4,"toLineNum":5,"logContent":"a\nb\n","isEnd":false}}"#,
@@ -212,6 +225,7 @@ async fn a_page_of_a_log_is_read_in_every_dialect() {
         ),
         (r#"{"code":200,"data":null,"content":null}"#, &nothing),
         (r#"{"code":200,"data":{"fromLineNum":4,"toLineNum":0,"logContent":null}}"#, &nothing),
+        (r#"{"code":200,"content":{"fromLineNum":4,"toLineNum":4,"logContent":""}}"#, &nothing),
         (r#"{"code":200}"#, &nothing),
     ] {
         let executor = Scripted::answering(reply(body)).await;

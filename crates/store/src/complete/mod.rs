@@ -124,8 +124,8 @@ async fn follow(
         if let Some(of) = parent_for_children(&stored.job, run, &closing.outcome, *end) {
             next.children.extend(follow.children.iter().map(|child| child_of(*child, of, run, now)));
         }
-        if let Some(message) = follow.alert {
-            raised.push((run.job, run.id, message));
+        if let Some(trouble) = follow.trouble {
+            raised.push((run.job, Some(run.id), trouble));
         }
         if let Some((fire_at, claim_at)) = follow.rearm.filter(|_| end.over) {
             jobs::rearm(s, run.job, fire_at, claim_at).await?;

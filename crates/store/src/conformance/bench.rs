@@ -8,7 +8,7 @@ use engine::policy::{Overlap, Target};
 use engine::{
     AppId, Assignment, Claim, Control, Disposition, Ender, Ending, Fire, FollowUps, Job, JobId, JobSpec,
     Move, Moved, NextFire, Node, Order, Origin, Outcome, Plan, Planner, Run, RunId, RunRecord, Slots, To,
-    Trigger, Unsent, Verdict,
+    Trigger, Trouble, TroubleKind, Unsent, Verdict,
 };
 use timer::Timestamp;
 
@@ -90,7 +90,8 @@ impl Ender for Simple {
         FollowUps {
             retry_at: delay.map(|delay| self.now + delay),
             children: if succeeded { job.spec.children.clone() } else { vec![] },
-            alert: (failed_for_good && job.spec.alert).then(|| outcome.message().to_owned()),
+            trouble: (failed_for_good && job.spec.alert)
+                .then(|| Trouble::new(TroubleKind::Failed, outcome.message())),
             rearm: job.spec.schedule.next_after_end(self.now).map(|at| (at, at)),
         }
     }
@@ -175,7 +176,7 @@ impl Bench {
 
     pub async fn accept(&self, run: &Run) -> Run {
         let to = To::Running { address: None, check_at: run.due_at + HOUR, doubt_since: None };
-        let wanted = Move { run: run.id, version: run.version, to };
+        let wanted = Move { run: run.id, version: run.version, to, trouble: None };
         let moved = self.store.move_runs(&[wanted]).await.unwrap();
         assert_eq!(moved, [Moved::Done(run.version + 1)]);
         self.open(run.id).await.unwrap()

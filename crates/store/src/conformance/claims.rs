@@ -222,7 +222,7 @@ pub async fn a_run_moves_only_from_the_version_that_was_seen(fresh: Fresh) {
         check_at: run.due_at + SECOND,
         doubt_since,
     };
-    let wanted = |version, to| Move { run: run.id, version, to };
+    let wanted = |version, to| Move { run: run.id, version, to, trouble: None };
     let running = To::Running { address: None, check_at: run.due_at + HOUR, doubt_since: None };
     let moves = [
         wanted(run.version + 1, running.clone()),
@@ -256,14 +256,15 @@ pub async fn a_run_handed_back_is_claimed_by_another_and_the_first_is_refused(fr
     let job = bench.start(&bench.hourly()).await;
     let run = bench.fire(job).await.remove(0).run;
     let other = bench.another("second").await;
-    let back = Move { run: run.id, version: run.version, to: To::Waiting { due_at: run.due_at } };
+    let back =
+        Move { run: run.id, version: run.version, to: To::Waiting { due_at: run.due_at }, trouble: None };
     assert_eq!(other.store.move_runs(&[back]).await.unwrap(), [Moved::Done(run.version + 1)]);
     let taken = other.claim_waiting_at(run.due_at).await.orders.remove(0).run;
     assert_eq!((taken.id, taken.scheduled_at, taken.attempt), (run.id, run.scheduled_at, 1));
     assert_eq!(taken.node.as_ref(), Some(&other.node));
 
     let to = To::Running { address: None, check_at: run.due_at, doubt_since: None };
-    let stale = Move { run: run.id, version: run.version, to };
+    let stale = Move { run: run.id, version: run.version, to, trouble: None };
     assert_eq!(bench.store.move_runs(&[stale]).await.unwrap(), [Moved::Stale]);
     assert!(bench.store.owned(&bench.node).await.unwrap().is_empty());
     assert_eq!(other.store.owned(&other.node).await.unwrap()[0].run, taken);

@@ -146,7 +146,7 @@ pub async fn a_stop_cancels_what_nobody_has_sent(fresh: Fresh) {
     assert_eq!(bench.dispositions(job).await, [Disposition::Cancelled]);
 
     let to = To::Running { address: None, check_at: claimed.due_at, doubt_since: None };
-    let wanted = Move { run: claimed.id, version: claimed.version, to };
+    let wanted = Move { run: claimed.id, version: claimed.version, to, trouble: None };
     assert_eq!(bench.store.move_runs(&[wanted]).await.unwrap(), [Moved::Cancelling]);
     let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap();
     assert_eq!(asked.iter().map(|run| run.id).collect::<Vec<_>>(), [claimed.id]);

@@ -123,6 +123,7 @@ pub async fn a_move_cut_anywhere_leaves_all_or_nothing(fresh: Fresh) {
             run: order.run.id,
             version: order.run.version,
             to: To::Running { address: None, check_at: bench.now, doubt_since: None },
+            trouble: None,
         })
         .collect();
     let moved = cut_everywhere(&bench, || bench.store.move_runs(&moves)).await;

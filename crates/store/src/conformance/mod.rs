@@ -92,6 +92,7 @@ macro_rules! conformance_tests {
             endings::a_fixed_delay_goes_on_after_a_run_that_was_never_sent
             endings::an_ending_of_a_run_whose_job_is_gone_is_recorded
             endings::alerts_are_leased_until_they_are_forgotten
+            endings::people_are_told_of_what_did_not_run_and_of_what_began_late
             places::runs_that_may_not_overlap_are_blocked
             places::runs_wait_for_the_one_place_and_the_oldest_goes_first
             places::a_later_fire_takes_the_place_of_a_running_one
@@ -113,6 +114,7 @@ macro_rules! conformance_tests {
             control::texts_come_back_as_they_were_or_are_refused
             records::jobs_and_runs_are_read_page_by_page
             records::what_is_old_is_pruned_and_what_is_open_stays
+            records::runs_beyond_so_many_are_pruned_and_what_is_open_stays
             records::nothing_to_adopt_changes_nothing
             apps::an_app_comes_back_as_it_was_written
             apps::a_name_belongs_to_one_app_and_has_to_fit

@@ -1,10 +1,11 @@
 //! Reading, pruning, adopting.
 
-use engine::{JobId, Retention, RunState, Slots};
+use engine::{JobId, Retention, RunId, RunState, Slots};
 use timer::Timestamp;
 
 use super::Fresh;
 use super::bench::{Bench, HOUR, Simple, lost, ok};
+use crate::RunLog;
 
 pub async fn jobs_and_runs_are_read_page_by_page(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
@@ -50,18 +51,24 @@ pub async fn what_is_old_is_pruned_and_what_is_open_stays(fresh: Fresh) {
     let old = bench.another("old").await;
     bench.another("old").await;
 
-    let nothing = Retention { runs_before: bench.now - HOUR, history_before: bench.now - HOUR };
+    let nothing =
+        Retention { runs_before: bench.now - HOUR, runs_max: None, history_before: bench.now - HOUR };
     assert_eq!(bench.store.prune(&nothing, 1_000).await, Ok(0));
 
     // The first two runs are over and old; the third is old and open; the fourth is over and not old.
-    let runs_before = Retention { runs_before: runs[3].scheduled_at, history_before: bench.now - HOUR };
+    let runs_before =
+        Retention { runs_before: runs[3].scheduled_at, runs_max: None, history_before: bench.now - HOUR };
     assert_eq!(bench.store.prune(&runs_before, 1).await, Ok(1));
     assert_eq!(bench.store.prune(&runs_before, 1_000).await, Ok(1));
     let left: Vec<_> = bench.records(job).await.iter().map(|record| record.id).collect();
     assert_eq!(left, [runs[2].id, runs[3].id, by_hand]);
 
     // The entry of the lost run, and the dead life with nothing open; the key of a trigger when its run is over.
-    let all = Retention { runs_before: bench.now - HOUR, history_before: bench.now + HOUR * 10_000 };
+    let all = Retention {
+        runs_before: bench.now - HOUR,
+        runs_max: None,
+        history_before: bench.now + HOUR * 10_000,
+    };
     assert_eq!(bench.store.prune(&all, 1_000).await, Ok(2));
     assert!(bench.dispositions(job).await.is_empty());
     assert_eq!(bench.trigger(job, 1).await, by_hand);
@@ -70,6 +77,34 @@ pub async fn what_is_old_is_pruned_and_what_is_open_stays(fresh: Fresh) {
     assert_ne!(bench.trigger(job, 1).await, by_hand);
     assert!(bench.store.fence(&old.node).await.unwrap());
     assert!(bench.store.heartbeat(&bench.node, HOUR).await.is_ok(), "the living stay");
+}
+
+pub async fn runs_beyond_so_many_are_pruned_and_what_is_open_stays(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&bench.hourly()).await;
+    let mut runs = Vec::new();
+    for _ in 0..6 {
+        runs.push(bench.run(job).await);
+    }
+    for run in &runs[1..] {
+        bench.end(run.id, ok()).await;
+    }
+    let log = RunLog { text: "line".into(), complete: true };
+    bench.store.keep_run_logs(&[(runs[1].id, log.clone()), (runs[5].id, log)]).await.unwrap();
+    let keep = |most| Retention {
+        runs_before: bench.now - HOUR,
+        runs_max: Some(most),
+        history_before: bench.now - HOUR,
+    };
+    let left = async || -> Vec<RunId> { bench.records(job).await.iter().map(|record| record.id).collect() };
+    assert_eq!(bench.store.prune(&keep(6), 1_000).await, Ok(0));
+    assert_eq!(bench.store.prune(&keep(1_000_000), 1_000).await, Ok(0));
+    assert_eq!(bench.store.prune(&keep(3), 1).await, Ok(1), "a little at a time");
+    assert_eq!(bench.store.prune(&keep(3), 1_000).await, Ok(1));
+    assert_eq!(left().await, [runs[0].id, runs[3].id, runs[4].id, runs[5].id], "the first is open");
+    assert_eq!(bench.store.kept_run_log(runs[1].id).await, Ok(None));
+    assert!(bench.store.kept_run_log(runs[5].id).await.unwrap().is_some());
+    assert_eq!(bench.store.prune(&keep(3), 1_000).await, Ok(0));
 }
 
 pub async fn nothing_to_adopt_changes_nothing(fresh: Fresh) {

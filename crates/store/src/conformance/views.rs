@@ -322,14 +322,19 @@ pub async fn a_report_counts_the_runs_of_each_day(fresh: Fresh) {
     assert!(store.refresh_report(first.scheduled_at).await.unwrap());
     assert!(store.refresh_report(second.scheduled_at).await.unwrap());
 
-    let days = store.report(bench.now, second.scheduled_at).await.unwrap();
+    let days = store.report((bench.now, second.scheduled_at), None).await.unwrap();
     let counts: Vec<_> = days.iter().map(|day| (day.running, day.succeeded, day.failed)).collect();
     assert_eq!(counts, [(1, 0, 0), (0, 1, 0), (0, 0, 1)]);
     assert!(
         days.is_sorted_by(|a, b| a.day < b.day) && days.iter().all(|day| day.day.len() == 10),
         "{days:?}"
     );
-    assert_eq!(store.report(first.scheduled_at, first.scheduled_at).await.unwrap(), days[1..2]);
+    let day = (first.scheduled_at, first.scheduled_at);
+    assert_eq!(store.report(day, None).await.unwrap(), days[1..2]);
+    let of = async |apps: &[AppId]| store.report((bench.now, second.scheduled_at), Some(apps)).await.unwrap();
+    assert_eq!(of(&[bench.app]).await, days);
+    assert_eq!(of(&[bench.app, AppId(4_711)]).await, days);
+    assert!(of(&[AppId(4_711)]).await.is_empty() && of(&[]).await.is_empty());
     assert!(bench.open(by_hand).await.is_some());
 }
 
@@ -343,7 +348,7 @@ pub async fn two_nodes_report_a_day_once(fresh: Fresh) {
     let (a, b, c) = tokio::join!(refresh(), refresh(), refresh());
     let written = [a.unwrap(), b.unwrap(), c.unwrap()];
     assert_eq!(written.iter().filter(|written| **written).count(), 1);
-    assert_eq!(bench.store.report(bench.now, bench.now).await.unwrap().len(), 1);
+    assert_eq!(bench.store.report((bench.now, bench.now), None).await.unwrap().len(), 1);
 }
 
 pub async fn a_script_is_kept_in_its_last_versions(fresh: Fresh) {
@@ -399,7 +404,7 @@ pub async fn the_log_of_a_run_is_kept_until_it_is_old(fresh: Fresh) {
     let huge = RunLog { text: "x".repeat(RunLog::MAX + 1), complete: true };
     assert!(matches!(keep(run, &huge).await, Err(StoreError::Invalid(_))));
 
-    let retention = |runs_before| Retention { runs_before, history_before: bench.now - HOUR };
+    let retention = |runs_before| Retention { runs_before, runs_max: None, history_before: bench.now - HOUR };
     store.prune(&retention(bench.now - HOUR), 100).await.unwrap();
     assert_eq!(store.kept_run_log(run).await, Ok(Some(short)));
     assert_eq!(store.prune(&retention(bench.now + HOUR), 100).await, Ok(2), "their runs are open and stay");

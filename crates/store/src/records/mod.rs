@@ -4,6 +4,7 @@
 //! As with [`engine::Store`], each method is one transaction, and its steps are written once over a `Session`. XXL-JOB's
 //! words for these things stop in the files of this folder.
 
+mod about;
 mod api_keys;
 mod apps;
 mod audit;
@@ -31,6 +32,7 @@ use async_trait::async_trait;
 use engine::{AppId, HistoryEntry, JobId, Language, RunId, Store, StoreError};
 use timer::Timestamp;
 
+pub use about::About;
 pub use api_keys::{ApiKey, NewApiKey};
 pub use apps::{Addresses, App, AppSpec};
 pub use audit::{AuditCheck, AuditEntry, AuditFilter, AuditHead, AuditRecord};
@@ -103,6 +105,9 @@ pub trait Records: Send + Sync {
     /// The apps that runs belong to; runs that never were are left out.
     async fn apps_of_runs(&self, runs: &[RunId]) -> Result<Vec<(RunId, AppId)>, StoreError>;
 
+    /// What database this is.
+    async fn about(&self) -> Result<About, StoreError>;
+
     // ── Tokens and settings ─────────────────────────────────────────────────────────────────────────────────────
 
     /// All tokens, also those that have expired.
@@ -172,8 +177,13 @@ pub trait Records: Send + Sync {
     /// says whether the counts are other than before.
     async fn refresh_report(&self, within: Timestamp) -> Result<bool, StoreError>;
 
-    /// The counts of the days from the one of that instant to that of the other, where there are any.
-    async fn report(&self, from: Timestamp, to: Timestamp) -> Result<Vec<DayReport>, StoreError>;
+    /// The counts of the days from the one of that instant to that of the other, where there are any: of all runs, or of
+    /// those of some apps, for days that were counted here.
+    async fn report(
+        &self,
+        days: (Timestamp, Timestamp),
+        apps: Option<&[AppId]>,
+    ) -> Result<Vec<DayReport>, StoreError>;
 
     /// The earlier scripts of a job and the one it has, the newest first.
     async fn script_versions(&self, job: JobId) -> Result<Vec<ScriptVersion>, StoreError>;
@@ -337,6 +347,10 @@ impl<B: Backend> Records for SqlStore<B> {
         transaction!(self, s => apps::apps_of_runs(s, runs))
     }
 
+    async fn about(&self) -> Result<About, StoreError> {
+        transaction!(self, s => about::about(s, &self.tables))
+    }
+
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
         transaction!(self, s => tokens::tokens(s))
     }
@@ -420,8 +434,12 @@ impl<B: Backend> Records for SqlStore<B> {
         transaction!(self, s => reports::refresh_report(s, &self.tables, within))
     }
 
-    async fn report(&self, from: Timestamp, to: Timestamp) -> Result<Vec<DayReport>, StoreError> {
-        transaction!(self, s => reports::report(s, &self.tables, from, to))
+    async fn report(
+        &self,
+        days: (Timestamp, Timestamp),
+        apps: Option<&[AppId]>,
+    ) -> Result<Vec<DayReport>, StoreError> {
+        transaction!(self, s => reports::report(s, &self.tables, days, apps))
     }
 
     async fn script_versions(&self, job: JobId) -> Result<Vec<ScriptVersion>, StoreError> {

@@ -1,5 +1,7 @@
-//! How many runs of each day succeeded, failed or are going on: rows of `xxl_job_log_report`.
+//! How many runs of each day succeeded, failed or are going on: rows of `xxl_job_log_report` for all apps together, which
+//! Java admins read and write too, and of `tw_report` for each app.
 
+use engine::AppId;
 use timer::Timestamp;
 
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
@@ -25,12 +27,15 @@ pub async fn refresh_report(
     tables: &Tables,
     within: Timestamp,
 ) -> Result<bool, SessionError> {
-    let (_, start, end) = tables.wall.day(within);
+    let (day, start, end) = tables.wall.day(within);
     let stored = stored(s, tables, &start).await?;
     if stored.as_ref().is_some_and(|stored| stored.is_final(&end)) {
         return Ok(false);
     }
-    let counts = count(s, &start, &end).await?;
+    let apps = count(s, &start, &end).await?;
+    let counts = apps.iter().fold([0; 3], |sum: [i64; 3], (_, counts)| {
+        std::array::from_fn(|column| sum[column] + counts[column])
+    });
     let now = tables.wall.time(s.now().await?);
     let mut columns = vec!["running_count", "suc_count", "fail_count"];
     let mut values: Vec<Value> = counts.map(Value::from).into();
@@ -51,7 +56,22 @@ pub async fn refresh_report(
             s.insert(into, vec![values]).await?;
         }
     }
+    // Whoever holds the day's row above is the only one to write these.
+    write_apps(s, &day, apps).await?;
     Ok(stored.is_none_or(|stored| stored.counts != counts))
+}
+
+async fn write_apps(s: &mut dyn Session, day: &str, apps: Vec<(i64, [i64; 3])>) -> Result<(), SessionError> {
+    s.execute("DELETE FROM tw_report WHERE day = ?", &[day.into()]).await?;
+    let row = |(app, [running, succeeded, failed]): (i64, [i64; 3])| -> Vec<Value> {
+        vec![day.into(), app.into(), running.into(), succeeded.into(), failed.into()]
+    };
+    let columns = ["day", "app_id", "running", "succeeded", "failed"];
+    let rows: Vec<_> = apps.into_iter().map(row).collect();
+    if !rows.is_empty() {
+        s.insert(Columns { table: "tw_report", keys: &[], columns: &columns }, rows).await?;
+    }
+    Ok(())
 }
 
 /// A day's row.
@@ -86,16 +106,22 @@ async fn stored(s: &mut dyn Session, tables: &Tables, day: &Value) -> Result<Opt
     rows.into_iter().next().map(read).transpose()
 }
 
-/// Follows the index on `trigger_time`.
-async fn count(s: &mut dyn Session, start: &Value, end: &Value) -> Result<[i64; 3], SessionError> {
-    let sql = "SELECT SUM(CASE WHEN handle_code = 0 AND trigger_code IN (0, 200) THEN 1 ELSE 0 END), \
+/// Running, succeeded and failed runs of each app. Follows the index on `trigger_time`.
+async fn count(
+    s: &mut dyn Session,
+    start: &Value,
+    end: &Value,
+) -> Result<Vec<(i64, [i64; 3])>, SessionError> {
+    let sql = "SELECT job_group, SUM(CASE WHEN handle_code = 0 AND trigger_code IN (0, 200) THEN 1 ELSE 0 END), \
                SUM(CASE WHEN handle_code = 200 THEN 1 ELSE 0 END), COUNT(*) \
-               FROM xxl_job_log WHERE trigger_time >= ? AND trigger_time < ?";
+               FROM xxl_job_log WHERE trigger_time >= ? AND trigger_time < ? GROUP BY job_group ORDER BY job_group";
+    let read = |row: Row| -> Result<(i64, [i64; 3]), SessionError> {
+        let mut row = row.read();
+        let (app, running, succeeded) = (row.int()?, row.int()?, row.int()?);
+        Ok((app, [running, succeeded, row.int()? - running - succeeded]))
+    };
     let rows = s.query(sql, &[start.clone(), end.clone()], Lock::None).await?;
-    let Some(row) = rows.into_iter().next() else { return Ok([0; 3]) };
-    let mut row = row.read();
-    let (running, succeeded) = (row.maybe_int()?.unwrap_or(0), row.maybe_int()?.unwrap_or(0));
-    Ok([running, succeeded, row.int()? - running - succeeded])
+    rows.into_iter().map(read).collect()
 }
 
 // ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -103,12 +129,24 @@ async fn count(s: &mut dyn Session, start: &Value, end: &Value) -> Result<[i64; 
 pub async fn report(
     s: &mut dyn Session,
     tables: &Tables,
-    from: Timestamp,
-    to: Timestamp,
+    (from, to): (Timestamp, Timestamp),
+    apps: Option<&[AppId]>,
 ) -> Result<Vec<DayReport>, SessionError> {
-    let ((_, first, _), (_, last, _)) = (tables.wall.day(from), tables.wall.day(to));
-    let sql = "SELECT trigger_day, running_count, suc_count, fail_count FROM xxl_job_log_report \
-               WHERE trigger_day >= ? AND trigger_day <= ? ORDER BY trigger_day";
+    let ((first_day, first, _), (last_day, last, _)) = (tables.wall.day(from), tables.wall.day(to));
+    let rows = match apps {
+        None => {
+            let sql = "SELECT trigger_day, running_count, suc_count, fail_count FROM xxl_job_log_report \
+                       WHERE trigger_day >= ? AND trigger_day <= ? ORDER BY trigger_day";
+            s.query(sql, &[first, last], Lock::None).await?
+        }
+        Some([]) => Vec::new(),
+        Some(apps) => {
+            let sql = "SELECT day, SUM(running), SUM(succeeded), SUM(failed) \
+                       FROM tw_report WHERE day >= ? AND day <= ? AND app_id IN ? GROUP BY day ORDER BY day";
+            let apps = Value::Ids(apps.iter().map(|app| app.0).collect());
+            s.query(sql, &[first_day.into(), last_day.into(), apps], Lock::None).await?
+        }
+    };
     let read = |row: Row| -> Result<DayReport, SessionError> {
         let mut row = row.read();
         let mut day = row.text()?;
@@ -116,5 +154,5 @@ pub async fn report(
         let mut count = || row.int().map(|count| count.max(0).unsigned_abs());
         Ok(DayReport { day, running: count()?, succeeded: count()?, failed: count()? })
     };
-    s.query(sql, &[first, last], Lock::None).await?.into_iter().map(read).collect()
+    rows.into_iter().map(read).collect()
 }

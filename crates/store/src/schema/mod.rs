@@ -76,6 +76,16 @@ impl Schema {
         self.was_xxl_jobs
     }
 
+    /// The releases of XXL-JOB whose tables look like these.
+    pub fn generation(&self) -> &'static str {
+        match () {
+            () if !self.has_schedule_type() => "2.2",
+            () if self.has("xxl_job_info", "name") => "3.5",
+            () if self.user_has_token() => "3.2 to 3.4",
+            () => "2.3 to 3.1",
+        }
+    }
+
     /// Whether a column exists.
     pub fn has(&self, table: &str, column: &str) -> bool {
         self.found.columns.get(table).is_some_and(|columns| columns.contains_key(column))
@@ -311,26 +321,30 @@ struct Migration {
 }
 
 fn migrations(dialect: Dialect) -> Vec<Migration> {
-    let [runs, centre, tags] = match dialect {
+    let [runs, centre, reports, tags] = match dialect {
         Dialect::Sqlite => [
             include_str!("sqlite/1_runs.sql"),
             include_str!("sqlite/2_centre.sql"),
+            include_str!("sqlite/3_reports.sql"),
             include_str!("sqlite/4_tags.sql"),
         ],
         Dialect::MySql => [
             include_str!("mysql/1_runs.sql"),
             include_str!("mysql/2_centre.sql"),
+            include_str!("mysql/3_reports.sql"),
             include_str!("mysql/4_tags.sql"),
         ],
         Dialect::Postgres => [
             include_str!("postgres/1_runs.sql"),
             include_str!("postgres/2_centre.sql"),
+            include_str!("postgres/3_reports.sql"),
             include_str!("postgres/4_tags.sql"),
         ],
     };
     vec![
         Migration { version: 1, name: "runs", script: runs },
         Migration { version: 2, name: "centre", script: centre },
+        Migration { version: 3, name: "reports", script: reports },
         Migration { version: 4, name: "tags", script: tags },
     ]
 }

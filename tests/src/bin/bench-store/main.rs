@@ -126,7 +126,7 @@ async fn work(store: Arc<dyn Store>, node: Node, count: Arc<AtomicU64>, stop: Ar
 
 fn accepted(order: &Order, now: Timestamp) -> Move {
     let to = To::Running { address: None, check_at: now + Duration::from_secs(60), doubt_since: None };
-    Move { run: order.run.id, version: order.run.version, to }
+    Move { run: order.run.id, version: order.run.version, to, trouble: None }
 }
 
 fn succeeded(order: &Order) -> Ending {

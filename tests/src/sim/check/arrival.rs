@@ -22,10 +22,6 @@ const IN_TIME: Ms = 1_000;
 /// How late, if its node was lost between the claim and the request (R).
 const RECOVERY: Ms = 5_000;
 
-/// What a fire that had to be taken over may take beyond that: its executor is asked twice whether it came, and other
-/// requests of its job may stand unanswered before it. Seldom needed; docs/testing.md says how often.
-const IN_DOUBT: Ms = 2_500;
-
 pub(super) fn check(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
     let mut found = Vec::new();
     let (mut recovered, mut in_time, mut worst) = (0, 0, 0);
@@ -46,12 +42,10 @@ pub(super) fn check(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>)
             }
             let due = instant + spec.jitter.as_millis() as Ms;
             let Some(expected) = Expected::new(case, spec, fate, instant, due) else { continue };
-            let free = free(case, job, fate, due);
-            let excused = expected.excused(case, fate, free - due);
+            let excused = expected.excused(case, fate);
             match arrived(case, fate) {
                 Some(at) => {
-                    let late = at - free;
-                    let most = expected.until - due + if expected.in_time { 0 } else { IN_DOUBT };
+                    let (late, most) = (at - due, expected.until - due);
                     if expected.in_time {
                         in_time += 1;
                     } else {
@@ -116,12 +110,12 @@ impl Expected {
         Some(Expected { in_time, due, until, at_most_once })
     }
 
-    /// Whether the network kept it from arriving (in time), having let it wait for so long behind others of its job.
-    fn excused(&self, case: &Case<'_>, fate: &Fate, behind: Ms) -> bool {
+    /// Whether the network kept it from arriving (in time).
+    fn excused(&self, case: &Case<'_>, fate: &Fate) -> bool {
         let shards = fate.opened().flat_map(|fire| case.shards(fire));
         let mut requests = shards.clone().flat_map(|facts| case.attempts(facts.id));
         let kept = requests.any(|attempt| {
-            attempt.at <= self.until + behind && matches!(attempt.passage, Passage::Lost | Passage::Nobody)
+            attempt.at <= self.until && matches!(attempt.passage, Passage::Lost | Passage::Nobody)
         });
         // In doubt when its node was lost: the job wants no second try, or whoever could tell did not answer.
         let given_up = || {
@@ -184,23 +178,6 @@ fn is_spoilt(case: &Case<'_>, fate: &Fate) -> bool {
     let mut shards = fate.opened().flat_map(|fire| case.shards(fire));
     shards.any(|facts| case.evidence.spoilt.contains(&facts.id))
 }
-
-/// When the fire's turn came: the fires of one job leave one after the other, each when the one before is answered.
-fn free(case: &Case<'_>, job: JobId, fate: &Fate, due: Ms) -> Ms {
-    let mut free = due;
-    for attempt in case.evidence.attempts.iter().filter(|attempt| attempt.run.job == job) {
-        if attempt.at > free + AT_ONCE {
-            break;
-        }
-        if !fate.fires.contains(&attempt.run.fire) {
-            free = free.max(attempt.answered.unwrap_or_default());
-        }
-    }
-    free
-}
-
-/// How soon after an answer the next fire of the job leaves.
-const AT_ONCE: Ms = 5;
 
 /// Whether no other run of the job was open, or about to be, when this one was due.
 fn is_idle(case: &Case<'_>, job: JobId, instant: Ms, fate: &Fate) -> bool {

@@ -1,6 +1,5 @@
 //! A call, read strictly: what is not known is refused, so that a misspelt word is never silently ignored.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -13,6 +12,7 @@ use timer::Timestamp;
 use super::caller::Caller;
 use super::problem::{self, Refused};
 use crate::centre::Inside;
+use crate::http::{self, Caller as Origin};
 use crate::jobs::Jobs;
 
 /// One call of somebody.
@@ -30,7 +30,7 @@ pub struct Call {
     /// The body.
     pub body: Bytes,
     /// From where.
-    pub from: IpAddr,
+    pub origin: Origin,
 }
 
 impl Call {
@@ -46,8 +46,8 @@ impl Call {
         if !kind.eq_ignore_ascii_case("application/json") {
             return Err(problem::malformed("send JSON, with `Content-Type: application/json`"));
         }
-        if depth(&self.body) > DEPTH_MAX {
-            return Err(problem::malformed(format!("JSON is nested at most {DEPTH_MAX} deep here")));
+        if http::is_too_deep(&self.body) {
+            return Err(problem::malformed("JSON is nested too deeply"));
         }
         serde_json::from_slice(&self.body)
             .map_err(|error| problem::malformed(format!("the body cannot be read: {error}")))
@@ -68,29 +68,6 @@ impl Call {
         self.head.headers.get(name).and_then(|value| value.to_str().ok())
     }
 }
-
-/// How deep brackets are nested, those in texts left out.
-fn depth(json: &[u8]) -> usize {
-    let (mut depth, mut most) = (0_usize, 0);
-    let (mut in_text, mut escaped) = (false, false);
-    for byte in json {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_text => escaped = true,
-            b'"' => in_text = !in_text,
-            b'{' | b'[' if !in_text => {
-                depth += 1;
-                most = most.max(depth);
-            }
-            b'}' | b']' if !in_text => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    most
-}
-
-/// More than any definition needs, and few enough for any parser.
-const DEPTH_MAX: usize = 32;
 
 /// The parameters of a query.
 #[derive(Debug, Default)]
@@ -184,16 +161,6 @@ pub fn instant(at: Timestamp) -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn depth_counts_brackets_outside_of_texts() {
-        let check = |json: &str, expected| assert_eq!(depth(json.as_bytes()), expected, "{json}");
-        check("1", 0);
-        check(r#"{"a":[1,{}],"b":[]}"#, 3);
-        check(r#"{"a":"[[[[\"[[["}"#, 1);
-        check(r#"["\\",[]]"#, 2);
-        check("]]]]", 0);
-    }
 
     #[test]
     fn a_query_has_each_known_parameter_once() {

@@ -120,11 +120,14 @@ fn bearer(head: &Parts) -> Result<Option<&str>, Refused> {
 fn cookies(head: &Parts) -> impl Iterator<Item = &str> {
     let lines = head.headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(|(name, _)| *name == COOKIE).map(|(_, value)| value).take(COOKIES_MAX)
+    pairs.filter(|(name, _)| [COOKIE, SECURE_COOKIE].contains(name)).map(|(_, value)| value).take(COOKIES_MAX)
 }
 
-/// The cookie of a session.
+/// The cookie of a session,
 pub const COOKIE: &str = "tickwright_session";
+
+/// and of one that was opened on an encrypted connection.
+pub const SECURE_COOKIE: &str = "__Host-tickwright_session";
 
 /// What API keys begin with, so that people and scanners recognise one.
 pub const KEY_PREFIX: &str = "tw_";

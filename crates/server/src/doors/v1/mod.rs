@@ -27,7 +27,6 @@ mod timeline;
 mod users;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use axum::Router;
@@ -37,13 +36,12 @@ use axum::http::request::Parts;
 use axum::http::{Request, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{MethodRouter, any, on};
-use engine::StoreError;
 use protocol::v1::{Problem, ProblemCode};
 use store::AuditEntry;
 
 use super::browser;
 use crate::centre::Inside;
-use crate::http;
+use crate::http::{self, Caller as Origin};
 use call::{Call, Query};
 use caller::Caller;
 use problem::Refused;
@@ -87,30 +85,39 @@ async fn serve(
     request: Request<Body>,
 ) -> Response {
     let (head, body) = request.into_parts();
-    let from = browser::peer(&head).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let origin = http::caller(&head);
     let who = match route.plane {
         // Who signs in may still carry what does not count any more.
         Plane::Open => Ok(Caller::nobody()),
         Plane::Api | Plane::Person => Caller::recognise(&inside, &head).await,
     };
-    let who = match who {
-        Ok(who) => who,
-        Err(refused) => return answered(Err(refused)),
-    };
     let object = path.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join("/");
-    let name = who.principal.name.clone();
-    let known = who.user.is_some();
-    let served = match admit(&inside, &route, &who, &head, from).await {
-        Ok(()) => match read(&inside, &route, who, head, path, body, from).await {
+    let (who, unknown) = match who {
+        Ok(who) => (who, None),
+        Err(refused) => (Caller::nobody(), Some(refused)),
+    };
+    let (name, known) = (who.principal.name.clone(), who.user.is_some());
+    let admitted = match unknown {
+        Some(refused) => Err(refused),
+        None => admit(&inside, &route, &who, &head, origin).await,
+    };
+    let served = match admitted {
+        Ok(()) => match read(&inside, &route, who, head, path, body, origin).await {
             Ok(call) => (route.serve)(call).await,
             Err(refused) => Served { object, result: Err(refused) },
         },
         Err(refused) => Served { object, result: Err(refused) },
     };
     // Bodies cannot be shared, so what is to be kept is written before anything is waited for.
-    let entries = Record { principal: name, known, from, route: &route, served: &served }.entries();
-    if let Err(error) = keep(&inside, &entries).await {
-        tracing::error!(%error, path = route.path, "could not put on record what was done");
+    let entries = Record { principal: name, origin, route: &route, served: &served }.entries();
+    match known {
+        true => inside.audit.record_all(&entries).await,
+        // Of strangers only so much is kept.
+        false => {
+            for entry in entries {
+                inside.audit.refused(entry).await;
+            }
+        }
     }
     answered(served.result)
 }
@@ -121,13 +128,13 @@ async fn admit(
     route: &Route,
     who: &Caller,
     head: &Parts,
-    from: IpAddr,
+    origin: Origin,
 ) -> Result<(), Refused> {
     let now = inside.clock.monotonic();
     let turn = if who.user.is_some() {
         inside.callers.turn(&who.principal.name, now)
     } else {
-        inside.callers.turn(from, now)
+        inside.callers.turn(origin.ip, now)
     };
     match turn {
         Some(wait) => inside.clock.sleep(wait).await,
@@ -160,7 +167,7 @@ async fn read(
     head: Parts,
     path: Vec<(String, String)>,
     body: Body,
-    from: IpAddr,
+    origin: Origin,
 ) -> Result<Call, Refused> {
     let query = Query::read(head.uri.query().unwrap_or_default(), route.query)?;
     let body = http::body(body, route.body_max()).await.map_err(|code| match code {
@@ -169,7 +176,7 @@ async fn read(
         }
         _ => problem::new(ProblemCode::MalformedRequest, "the body did not come whole"),
     })?;
-    Ok(Call { inside: inside.clone(), who, head, path, query, body, from })
+    Ok(Call { inside: inside.clone(), who, head, path, query, body, origin })
 }
 
 fn answered(result: Result<Reply, Refused>) -> Response {
@@ -182,16 +189,10 @@ fn answered(result: Result<Reply, Refused>) -> Response {
     browser::protect(response)
 }
 
-async fn keep(inside: &Inside, entries: &[AuditEntry]) -> Result<(), StoreError> {
-    if entries.is_empty() { Ok(()) } else { inside.database.append_audit(entries).await.map(drop) }
-}
-
 /// What is put on record of a request.
 struct Record<'a> {
     principal: String,
-    /// Somebody was recognised. What nobody in particular was refused is not kept, or anybody could fill the table.
-    known: bool,
-    from: IpAddr,
+    origin: Origin,
     route: &'a Route,
     served: &'a Served,
 }
@@ -201,9 +202,8 @@ impl Record<'_> {
     fn is_kept(&self) -> bool {
         let code = self.served.result.as_ref().err().map(|refused| refused.problem.code);
         match self.route.action {
-            Some(_) if self.known => true,
-            Some(_) => self.route.plane == Plane::Open && code != Some(ProblemCode::TooManyRequests),
-            None => self.known && code == Some(ProblemCode::NotAllowed),
+            Some(_) => code != Some(ProblemCode::TooManyRequests),
+            None => code == Some(ProblemCode::NotAllowed),
         }
     }
 
@@ -231,7 +231,7 @@ impl Record<'_> {
         let mut entry = AuditEntry {
             principal: self.principal.clone(),
             plane: "api".into(),
-            ip: self.from.to_string(),
+            ip: self.origin.ip.to_string(),
             action: self.route.action.unwrap_or(self.route.path).into(),
             object: self.served.object.clone(),
             ..AuditEntry::default()

@@ -6,7 +6,7 @@ use store::{Rights, UserSession};
 
 use super::authorise::{Authorised, Nothing, session_name};
 use super::call::{Call, instant};
-use super::caller::COOKIE;
+use super::caller::{COOKIE, SECURE_COOKIE};
 use super::problem::{self, Refused};
 use super::reply::Reply;
 use crate::doors::browser;
@@ -18,7 +18,7 @@ pub async fn open(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> 
     let people = &call.inside.people;
     let agent = browser::agent(&call.head);
     let about = format!("user:{}", user.trim());
-    let secret = people.sign_in(&user, &password, call.from, agent).await;
+    let secret = people.sign_in(&user, &password, call.origin.ip, agent).await;
     let secret = secret.map_err(|fault| Refused::from(fault).about(&about))?;
     let over = || problem::new(ProblemCode::NotSignedIn, "the session ended as it was opened; sign in again");
     let signed_in = people.session(&secret).await?.ok_or_else(over)?;
@@ -29,16 +29,20 @@ pub async fn open(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> 
     Ok(if is_program {
         reply.header(HeaderName::from_static(SESSION), plain(secret))
     } else {
-        let cookie = format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict");
-        reply.header(header::SET_COOKIE, plain(cookie))
+        reply.header(header::SET_COOKIE, cookie(&call, &secret, ""))
     })
 }
 
 /// Ends the session; the browser forgets its cookie.
 pub async fn close(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
     call.inside.people.sign_out(signed_in(&call)?).await?;
-    let cookie = format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0");
-    Ok(Reply::done().header(header::SET_COOKIE, plain(cookie)))
+    Ok(Reply::done().header(header::SET_COOKIE, cookie(&call, "", "; Max-Age=0")))
+}
+
+/// What a browser keeps. One that came encrypted never sends it otherwise, nor lets other hosts of the domain set it.
+fn cookie(call: &Call, secret: &str, more: &str) -> HeaderValue {
+    let (name, secure) = if call.origin.secure { (SECURE_COOKIE, "; Secure") } else { (COOKIE, "") };
+    plain(format!("{name}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{more}"))
 }
 
 fn plain(value: String) -> HeaderValue {
@@ -92,7 +96,7 @@ const RIGHTS: [(Right, Rights); 4] = [
 /// Another password; all other sessions of the same person end.
 pub async fn change_password(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
     let PasswordChange { old, new } = call.json()?;
-    call.inside.people.change_password(signed_in(&call)?, &old, &new, call.from).await?;
+    call.inside.people.change_password(signed_in(&call)?, &old, &new, call.origin.ip).await?;
     Ok(Reply::done().about(format!("user:{}", call.who.principal.name)))
 }
 

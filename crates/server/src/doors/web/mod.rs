@@ -15,7 +15,7 @@ mod sign_in;
 mod time;
 mod users;
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -30,6 +30,7 @@ use serde_json::Value;
 use store::AuditEntry;
 
 use super::browser;
+use crate::audit;
 use crate::centre::Inside;
 use crate::http;
 use crate::people::{Principal, SignedIn};
@@ -37,8 +38,6 @@ use crate::refusal::Refusal;
 use dialect::Dialect;
 use request::Cookie;
 use routes::{Call, Needs, ROUTES, Route};
-
-pub use chart::Counted;
 
 /// Its paths.
 pub fn door() -> Router<Arc<Inside>> {
@@ -52,8 +51,11 @@ pub fn door() -> Router<Arc<Inside>> {
 
 async fn serve(inside: Arc<Inside>, route: Route, request: Request<Body>) -> Response {
     let (head, body) = request.into_parts();
+    let caller = http::caller(&head);
     if browser::is_cross_site(&head) {
-        return (StatusCode::FORBIDDEN, "requests from other sites are not served here").into_response();
+        let why = "requests from other sites are not served here";
+        inside.audit.refused(entry("", caller.ip, route, why)).await;
+        return (StatusCode::FORBIDDEN, why).into_response();
     }
     let body = match http::body(body, xxl::BODY_MAX).await {
         Ok(body) => body,
@@ -65,26 +67,35 @@ async fn serve(inside: Arc<Inside>, route: Route, request: Request<Body>) -> Res
     if route.call == Call::SignInPage {
         return sign_in::page();
     }
-    let from = browser::peer(&head).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     if route.call == Call::SignIn {
-        return sign_in::sign_in(&inside, dialect, &head, &fields, from).await;
+        return sign_in::sign_in(&inside, route, dialect, &head, &fields).await;
     }
     let visit = match who(&inside, &cookies).await {
         Ok(Some(signed_in)) => {
             let who = Principal::person(&signed_in.user);
-            Visit { inside: &inside, signed_in, who, fields, dialect, from }
+            Visit { inside: &inside, signed_in, who, fields, dialect, from: caller.ip }
         }
-        Ok(None) => return dialect.not_signed_in(&head),
+        Ok(None) => {
+            if route.call.changes() {
+                inside.audit.refused(entry("", caller.ip, route, "not signed in")).await;
+            }
+            return dialect.not_signed_in(&head);
+        }
         Err(error) => return dialect.refused(&Refusal::from(error)),
     };
     let result = visit.answer(route).await;
     visit.remember(route, &result).await;
     match result {
-        Ok(_) if route.call == Call::SignOut => sign_in::signed_out(dialect),
+        Ok(_) if route.call == Call::SignOut => sign_in::signed_out(dialect, caller.secure),
         Ok(Reply::Done(payload)) => dialect.done(payload),
         Ok(Reply::Page(rows, total)) => dialect.page(rows, total),
         Err(refusal) => dialect.refused(&refusal),
     }
+}
+
+/// What is put on record of a request.
+fn entry(who: &str, from: IpAddr, route: Route, result: impl Into<String>) -> AuditEntry {
+    audit::entry("web", who, from, route.path, result)
 }
 
 /// Whose session one of the cookies is. There may be others of the same name, left by a Java admin.
@@ -152,21 +163,14 @@ impl Visit<'_> {
 
     /// Puts on record what was changed, and what was refused.
     async fn remember(&self, route: Route, result: &Result<Reply, Refusal>) {
-        if !route.call.changes() {
+        let is_refused = route.call.needs() == Needs::Admin && !self.who.is_admin();
+        if !route.call.changes() && !is_refused {
             return;
         }
-        let entry = AuditEntry {
-            principal: self.who.name.clone(),
-            plane: "web".into(),
-            ip: self.from.to_string(),
-            action: route.path.into(),
-            object: self.fields.get("id").or(self.fields.get("ids[]")).unwrap_or_default().into(),
-            result: result.as_ref().err().map_or_else(|| "done".into(), Refusal::to_string),
-            ..AuditEntry::default()
-        };
-        if let Err(error) = self.inside.database.append_audit(&[entry]).await {
-            tracing::error!(%error, who = self.who.name, action = route.path, "could not put on record what was done");
-        }
+        let result = result.as_ref().err().map_or_else(|| "done".into(), Refusal::to_string);
+        let object = self.fields.get("id").or(self.fields.get("ids[]")).unwrap_or_default().into();
+        let entry = AuditEntry { object, ..entry(&self.who.name, self.from, route, result) };
+        self.inside.audit.record(entry).await;
     }
 
     /// The one id that a request is about: `id`, or the only one of `ids[]`.

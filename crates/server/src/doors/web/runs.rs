@@ -1,7 +1,7 @@
 //! `/joblog`: runs, their logs, and the end of both.
 
 use engine::{JobId, RunId, RunState};
-use protocol::xxl::{LogView, RunView};
+use protocol::xxl::{CODE_OK, LogView, RunView};
 use serde_json::Value;
 use store::{Clearing, Keep, Rights, RunFilter, RunRow, RunStatus};
 use timer::Timestamp;
@@ -133,8 +133,12 @@ impl Visit<'_> {
 
     fn run_view(&self, run: RunRow) -> Value {
         let time = |at| self.dialect.time(at, &self.inside.zone);
-        // XXL-JOB's log knows no other words for it: what is not sent yet has no code.
-        let waits = matches!(run.state, RunState::Waiting | RunState::Claimed);
+        // The log is written when a run is over. Until then its state says whether an executor has it.
+        let trigger_code = match run.state {
+            RunState::Running => i64::from(CODE_OK),
+            state if state.is_over() => run.trigger_code,
+            _ => 0,
+        };
         value(RunView {
             id: run.id.0,
             job_group: run.app.0,
@@ -145,7 +149,7 @@ impl Visit<'_> {
             executor_sharding_param: run.shard,
             executor_fail_retry_count: run.retries_left,
             trigger_time: time(run.triggered_at),
-            trigger_code: if waits { 0 } else { run.trigger_code },
+            trigger_code,
             trigger_msg: run.trigger_message,
             handle_time: time(run.ended_at),
             handle_code: run.result_code,

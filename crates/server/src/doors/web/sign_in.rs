@@ -1,6 +1,6 @@
 //! Signing in and out, and another password.
 
-use std::net::IpAddr;
+use std::time::Duration;
 
 use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
@@ -10,9 +10,11 @@ use protocol::xxl::Fields;
 use serde_json::Value;
 
 use super::dialect::Dialect;
-use super::{Reply, Visit};
+use super::routes::Route;
+use super::{Reply, Visit, entry};
 use crate::centre::Inside;
 use crate::doors::browser::agent;
+use crate::http;
 use crate::people::SESSION_MAX;
 use crate::refusal::Refusal;
 
@@ -26,34 +28,46 @@ pub fn page() -> Response {
 /// Opens a session. Whatever session the caller had is not taken over.
 pub async fn sign_in(
     inside: &Inside,
+    route: Route,
     dialect: Dialect,
     head: &Parts,
     fields: &Fields,
-    from: IpAddr,
 ) -> Response {
     let (name, password) = (fields.trimmed("userName"), fields.get("password").unwrap_or_default());
     if name.is_empty() || password.is_empty() {
         return dialect.refused(&Refusal::new("userName and password: enter both"));
     }
-    match inside.people.sign_in(name, password, from, agent(head)).await {
+    let caller = http::caller(head);
+    match inside.people.sign_in(name, password, caller.ip, agent(head)).await {
         Ok(secret) => {
+            inside.audit.record(entry(name, caller.ip, route, "done")).await;
             let remember = fields.trimmed("ifRemember") == "on";
-            let age = if remember { format!("; Max-Age={}", SESSION_MAX.as_secs()) } else { String::new() };
-            with_cookie(dialect, &format!("{secret}; Path=/; HttpOnly; SameSite=Strict{age}"))
+            let age = remember.then_some(SESSION_MAX);
+            with_cookie(dialect, &secret, age, caller.secure)
         }
-        Err(fault) => dialect.refused(&fault.into()),
+        Err(fault) => {
+            let refusal = Refusal::from(fault);
+            // Whether there is somebody of that name is not known to whoever asks, so it is a stranger's.
+            inside.audit.refused(entry(name, caller.ip, route, refusal.to_string())).await;
+            dialect.refused(&refusal)
+        }
     }
 }
 
 /// The session is over; the client forgets its cookie.
-pub fn signed_out(dialect: Dialect) -> Response {
-    with_cookie(dialect, "; Path=/; HttpOnly; SameSite=Strict; Max-Age=0")
+pub fn signed_out(dialect: Dialect, secure: bool) -> Response {
+    with_cookie(dialect, "", Some(Duration::ZERO), secure)
 }
 
-fn with_cookie(dialect: Dialect, value: &str) -> Response {
+/// The cookie keeps XXL-JOB's name, by which scripts find it, so it has no `__Host-` before it.
+fn with_cookie(dialect: Dialect, secret: &str, age: Option<Duration>, secure: bool) -> Response {
+    let name = dialect.login().cookie();
+    let age = age.map(|age| format!("; Max-Age={}", age.as_secs())).unwrap_or_default();
+    let secure = if secure { "; Secure" } else { "" };
+    let cookie = format!("{name}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{age}");
     let mut response = dialect.done(Value::Null);
-    let cookie: Result<HeaderValue, _> = format!("{}={value}", dialect.login().cookie()).try_into();
-    response.headers_mut().insert(SET_COOKIE, cookie.expect("it is made of plain letters"));
+    let cookie = HeaderValue::try_from(cookie).expect("it is made of plain letters");
+    response.headers_mut().insert(SET_COOKIE, cookie);
     response
 }
 

@@ -1,0 +1,38 @@
+//! `tickwright doctor`: looks whether a centre with these options would be well, and says what to do.
+
+use std::io::IsTerminal;
+
+use anyhow::Context;
+use server::doctor::{Finding, Health, examine};
+
+use crate::serve::Options;
+
+/// Prints what was found, a line for each; true if nothing is wrong.
+pub fn run(options: Options) -> anyhow::Result<bool> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .context("could not start the threads that look")?;
+    let findings = match options.with_file().and_then(|options| options.settings()) {
+        Ok(settings) => runtime.block_on(examine(&settings)),
+        Err(error) => vec![Finding::bad(format!("{error:#}"), "correct the option; --help names them all")],
+    };
+    let colour = std::io::stdout().is_terminal();
+    for finding in &findings {
+        println!("{}", line(finding, colour));
+    }
+    Ok(findings.iter().all(|finding| finding.health != Health::Bad))
+}
+
+/// One finding: how it is, what was seen, and below it what to do.
+fn line(finding: &Finding, colour: bool) -> String {
+    let (word, code) = match finding.health {
+        Health::Good => ("ok   ", 32),
+        Health::Weak => ("weak ", 33),
+        Health::Bad => ("wrong", 31),
+    };
+    let word = if colour { format!("\x1b[{code}m{word}\x1b[0m") } else { word.to_owned() };
+    let advice = finding.advice.iter().map(|advice| format!("\n       -> {advice}")).collect::<String>();
+    format!("{word}  {}{advice}", finding.what)
+}

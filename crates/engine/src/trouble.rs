@@ -1,0 +1,178 @@
+//! What people want to be told of, and in which words. Pure; that it is written down with what happened is the store's
+//! part, that it is told is `alert`'s.
+
+use std::time::Duration;
+
+use cron::Timestamp;
+
+use crate::job::Job;
+use crate::run::{Disposition, Outcome, Run, Unsent};
+
+/// Something that people are to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// What happened, in one word.
+    pub kind: TroubleKind,
+    /// What there is to say about it.
+    pub message: String,
+}
+
+/// What happened, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TroubleKind {
+    /// A run failed, and is not tried again.
+    Failed,
+    /// It took longer than its job allows.
+    TimedOut,
+    /// Nobody knows what became of it.
+    Lost,
+    /// It began long after its instant.
+    Late,
+    /// An instant came and nothing ran: too late, no executor, or another run in the way.
+    NotRun,
+}
+
+impl TroubleKind {
+    /// A word for rows and programs.
+    pub fn word(self) -> &'static str {
+        match self {
+            TroubleKind::Failed => "failed",
+            TroubleKind::TimedOut => "timed_out",
+            TroubleKind::Lost => "lost",
+            TroubleKind::Late => "late",
+            TroubleKind::NotRun => "not_run",
+        }
+    }
+
+    /// The reverse of [`word`](TroubleKind::word). Rows from before there were kinds are of failures.
+    pub fn from_word(word: &str) -> TroubleKind {
+        use TroubleKind::*;
+        [TimedOut, Lost, Late, NotRun].into_iter().find(|kind| kind.word() == word).unwrap_or(Failed)
+    }
+}
+
+impl Trouble {
+    /// Something to be told.
+    pub fn new(kind: TroubleKind, message: impl Into<String>) -> Trouble {
+        Trouble { kind, message: message.into() }
+    }
+
+    /// What is to be told of a run that ended like this, with no other attempt to follow.
+    pub(crate) fn of_end(job: &Job, outcome: &Outcome) -> Option<Trouble> {
+        let kind = match outcome {
+            Outcome::Succeeded(_) | Outcome::Cancelled(_) => return None,
+            Outcome::Dropped(disposition, _) if !is_missed(*disposition) => return None,
+            Outcome::Failed(_) => TroubleKind::Failed,
+            Outcome::TimedOut(_) => TroubleKind::TimedOut,
+            Outcome::Lost(_) | Outcome::Ambiguous(_) => TroubleKind::Lost,
+            Outcome::Refused(_) | Outcome::Dropped(..) => TroubleKind::NotRun,
+        };
+        job.spec.alert.then(|| Trouble::new(kind, outcome.message()))
+    }
+
+    /// What is to be told of instants that were not sent.
+    pub fn of_unsent(job: &Job, unsent: &Unsent) -> Option<Trouble> {
+        if !job.spec.alert || !is_missed(unsent.disposition) {
+            return None;
+        }
+        let Unsent { first, last, count, reason, .. } = unsent;
+        let when = match count {
+            0 | 1 => format!("the run of {first} did not take place"),
+            more => format!("{more} runs from {first} to {last} did not take place"),
+        };
+        Some(Trouble::new(TroubleKind::NotRun, format!("{when}: {reason}")))
+    }
+
+    /// What is to be told of a run that begins now, if that is too late. Other attempts and what somebody asked for by
+    /// hand have no instant to keep.
+    pub(crate) fn of_start(job: &Job, run: &Run, now: Timestamp, late_after: Duration) -> Option<Trouble> {
+        let late = now.duration_since(run.scheduled_at).saturating_sub(job.spec.jitter);
+        let is_late = job.spec.alert && run.attempt == 1 && run.origin.is_scheduled() && late > late_after;
+        is_late.then(|| {
+            let (seconds, due) = (late.as_secs(), run.scheduled_at);
+            Trouble::new(TroubleKind::Late, format!("it began {seconds} s late; it was due at {due}"))
+        })
+    }
+}
+
+fn is_missed(disposition: Disposition) -> bool {
+    matches!(disposition, Disposition::MisfireSkipped | Disposition::Blocked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Origin, RunState};
+    use crate::testing::{each_second, ms, run};
+
+    fn watched() -> Job {
+        let mut job = each_second(60_000);
+        job.spec.alert = true;
+        job
+    }
+
+    #[test]
+    fn every_end_but_a_good_one_has_its_word() {
+        let check = |outcome: Outcome, expected: Option<&str>| {
+            let found = Trouble::of_end(&watched(), &outcome);
+            assert_eq!(found.map(|trouble| trouble.kind.word()), expected, "{outcome:?}");
+            assert_eq!(Trouble::of_end(&each_second(60_000), &outcome), None, "nobody asked to be told");
+        };
+        let text = String::new;
+        check(Outcome::Succeeded(text()), None);
+        check(Outcome::Cancelled(text()), None);
+        check(Outcome::Failed(text()), Some("failed"));
+        check(Outcome::TimedOut(text()), Some("timed_out"));
+        check(Outcome::Lost(text()), Some("lost"));
+        check(Outcome::Ambiguous(text()), Some("lost"));
+        check(Outcome::Refused(text()), Some("not_run"));
+        check(Outcome::Dropped(Disposition::MisfireSkipped, text()), Some("not_run"));
+        check(Outcome::Dropped(Disposition::Blocked, text()), Some("not_run"));
+        check(Outcome::Dropped(Disposition::Cancelled, text()), None);
+    }
+
+    #[test]
+    fn instants_that_nobody_sent_are_told_with_their_number() {
+        let check = |disposition, count, expected: Option<&str>| {
+            let unsent =
+                Unsent { disposition, first: ms(1_000), last: ms(9_000), count, reason: "no luck".into() };
+            let found = Trouble::of_unsent(&watched(), &unsent);
+            assert_eq!(found.as_ref().map(|trouble| trouble.message.as_str()), expected);
+            assert_eq!(Trouble::of_unsent(&each_second(60_000), &unsent), None);
+        };
+        let one = "the run of 1970-01-01T00:00:01Z did not take place: no luck";
+        let nine = "9 runs from 1970-01-01T00:00:01Z to 1970-01-01T00:00:09Z did not take place: no luck";
+        check(Disposition::Blocked, 1, Some(one));
+        check(Disposition::MisfireSkipped, 9, Some(nine));
+        check(Disposition::Coalesced, 9, None);
+        check(Disposition::Cancelled, 1, None);
+    }
+
+    #[test]
+    fn a_run_is_late_only_by_its_schedule() {
+        let minute = Duration::from_secs(60);
+        let check = |job: &Job, run: &Run, now, late| {
+            assert_eq!(Trouble::of_start(job, run, ms(now), minute).is_some(), late, "{run:?} at {now}");
+        };
+        let scheduled = run(1, RunState::Claimed, 100_000);
+        check(&watched(), &scheduled, 160_000, false);
+        check(&watched(), &scheduled, 160_001, true);
+        check(&watched(), &scheduled, 90_000, false);
+        check(&each_second(60_000), &scheduled, 900_000, false);
+        check(&watched(), &Run { attempt: 2, ..scheduled.clone() }, 900_000, false);
+        check(&watched(), &Run { origin: Origin::Manual { key: 1 }, ..scheduled.clone() }, 900_000, false);
+        let mut spread = watched();
+        spread.spec.jitter = minute;
+        check(&spread, &scheduled, 220_000, false);
+        check(&spread, &scheduled, 220_001, true);
+    }
+
+    #[test]
+    fn words_are_read_back() {
+        use TroubleKind::*;
+        for kind in [Failed, TimedOut, Lost, Late, NotRun] {
+            assert_eq!(TroubleKind::from_word(kind.word()), kind);
+        }
+        assert_eq!(TroubleKind::from_word("alert"), Failed);
+    }
+}

@@ -1,0 +1,231 @@
+//! Looks whether a centre with these settings would be well: its database, its clock, its settings, its executors.
+
+mod weak;
+
+use std::path::Path;
+use std::time::Duration;
+
+use engine::{Skew, StoreError};
+use futures_util::{StreamExt, stream};
+use store::{About, Database, JobFilter, Page};
+use timer::{Clock, SystemClock};
+
+use crate::centre::Inside;
+use crate::http::Tls;
+use crate::outbound::{Address, Callee};
+use crate::runs;
+use crate::settings::Settings;
+
+/// Something that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How it is.
+    pub health: Health,
+    /// What was seen.
+    pub what: String,
+    /// What to do about it.
+    pub advice: Option<String>,
+}
+
+/// How something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// As it should be.
+    Good,
+    /// It works, and could be safer.
+    Weak,
+    /// It does not work.
+    Bad,
+}
+
+impl Finding {
+    fn good(what: impl Into<String>) -> Finding {
+        Finding { health: Health::Good, what: what.into(), advice: None }
+    }
+
+    fn weak(what: impl Into<String>, advice: impl Into<String>) -> Finding {
+        Finding { health: Health::Weak, what: what.into(), advice: Some(advice.into()) }
+    }
+
+    /// Something that does not work.
+    pub fn bad(what: impl Into<String>, advice: impl Into<String>) -> Finding {
+        Finding { health: Health::Bad, what: what.into(), advice: Some(advice.into()) }
+    }
+}
+
+/// Looks at everything. Tables of ours that are missing are added, as at a start; nothing else is changed.
+pub async fn examine(settings: &Settings) -> Vec<Finding> {
+    let mut findings = weak::settings(settings);
+    if let Some(identity) = settings.identity.clone() {
+        findings.push(match Tls::load(identity) {
+            Ok(_) => Finding::good("the certificate and its key fit together"),
+            Err(error) => Finding::bad(error.to_string(), "correct --tls-cert and --tls-key"),
+        });
+    }
+    if let Some(path) = missing_file(&settings.database) {
+        findings.push(Finding::good(format!("no database yet: {path} is made at the first start")));
+        return findings;
+    }
+    let options = store::Options {
+        zone: settings.zone.clone(),
+        connections: settings.connections,
+        ..store::Options::default()
+    };
+    let opened = tokio::time::timeout(PATIENCE, store::open(&settings.database, options));
+    match opened.await {
+        Ok(Ok(database)) => look_inside(settings, database, &mut findings).await,
+        Ok(Err(error)) => findings.push(not_opened(&error)),
+        Err(_) => findings.push(Finding::bad(
+            format!("the database does not answer within {PATIENCE:?}"),
+            "look whether it runs, and whether its address and port can be reached from here",
+        )),
+    }
+    findings
+}
+
+/// The SQLite file that is not there yet.
+fn missing_file(url: &str) -> Option<&str> {
+    let path = url.strip_prefix("sqlite:")?.split('?').next()?;
+    (path != ":memory:" && !Path::new(path).exists()).then_some(path)
+}
+
+fn not_opened(error: &StoreError) -> Finding {
+    let what = format!("the database cannot be used: {error}");
+    match error {
+        StoreError::Conflict(_) => Finding::weak(
+            "a centre is running on this database, so its tables and executors are not looked at from here",
+            "ask it: /readyz says whether it works, /metrics counts its executors",
+        ),
+        StoreError::Schema(_) => Finding::bad(what, "restore the tables, or name an empty database"),
+        _ => Finding::bad(what, "look whether it runs, and at user, password and name in --database-url"),
+    }
+}
+
+async fn look_inside(
+    settings: &Settings,
+    database: std::sync::Arc<dyn Database>,
+    findings: &mut Vec<Finding>,
+) {
+    match database.about().await {
+        Ok(about) => {
+            findings.push(Finding::good(format!("the database answers: {}", described(&about))));
+            findings.push(clock(&about));
+        }
+        Err(error) => return findings.push(not_opened(&error)),
+    }
+    let (ended, _) = runs::ended();
+    let inside = match Inside::new(settings, database, settings.listen, ended) {
+        Ok(inside) => inside,
+        Err(error) => return findings.push(Finding::bad(error.to_string(), "correct the option it names")),
+    };
+    let looked = async {
+        inside.keeper.load().await?;
+        scripts(&inside, settings, findings).await?;
+        executors(&inside, findings).await
+    };
+    if let Err(error) = looked.await {
+        findings.push(not_opened(&error));
+    }
+}
+
+fn described(about: &About) -> String {
+    match about.was_xxl_jobs {
+        true => format!("{}, with the tables of XXL-JOB {}", about.kind, about.generation),
+        false => format!("{}, with tables of our own making", about.kind),
+    }
+}
+
+fn clock(about: &About) -> Finding {
+    let apart = SystemClock::new().now().as_millis() - about.now.as_millis();
+    match apart.abs() <= Skew::MAX_MILLIS {
+        true => Finding::good(format!("the clock is {apart} ms from the database's")),
+        false => Finding::bad(
+            format!(
+                "the clock is {apart} ms from the database's; beyond {} ms nothing is claimed",
+                Skew::MAX_MILLIS
+            ),
+            "let both machines follow the same time servers (chrony, systemd-timesyncd)",
+        ),
+    }
+}
+
+/// Jobs that would not run.
+async fn scripts(
+    inside: &Inside,
+    settings: &Settings,
+    findings: &mut Vec<Finding>,
+) -> Result<(), StoreError> {
+    if settings.scripts {
+        return Ok(());
+    }
+    let (mut count, mut page) = (0, Page::first(Page::MAX));
+    loop {
+        let found = inside.database.job_page(&JobFilter::default(), page).await?;
+        let jobs = found.rows.iter().map(|row| &row.job);
+        count += jobs.filter(|job| job.enabled && job.spec.script.is_some()).count();
+        match found.next {
+            Some(after) => page = Page::After { after: Some(after), limit: Page::MAX },
+            None => break,
+        }
+    }
+    if count > 0 {
+        findings.push(Finding::bad(
+            format!("{count} started jobs are scripts, and scripts are switched off: their runs are refused"),
+            "add --allow-scripts, or make them call handlers",
+        ));
+    }
+    Ok(())
+}
+
+async fn executors(inside: &Inside, findings: &mut Vec<Finding>) -> Result<(), StoreError> {
+    let mut calls = Vec::new();
+    for app in inside.database.apps().await? {
+        let addresses = inside.directory.sightings(app.id).into_iter().map(|seen| seen.address);
+        let addresses: Vec<String> = addresses.collect();
+        if addresses.is_empty() {
+            findings.push(Finding::weak(
+                format!("the app `{}` has no executor", app.spec.name),
+                "start one that registers, or enter its address",
+            ));
+        }
+        let token = inside.tokens.outgoing(app.id);
+        let callee = |address| (address, app.spec.name.clone(), token.clone());
+        calls.extend(addresses.into_iter().map(callee));
+    }
+    let left_out = calls.len().saturating_sub(CALLS_MAX);
+    calls.truncate(CALLS_MAX);
+    let answers = stream::iter(calls).map(|(address, app, token)| async move {
+        let why = match Address::parse(&address) {
+            Ok(parsed) => inside
+                .outbound
+                .beat(&Callee { address: parsed, app: app.clone(), token })
+                .await
+                .err()?
+                .to_string(),
+            Err(error) => error.to_string(),
+        };
+        Some(Finding::bad(
+            format!("the executor {address} of the app `{app}` does not answer: {why}"),
+            "start it, open the way to it, or take it from the list",
+        ))
+    });
+    let answers: Vec<Option<Finding>> = answers.buffered(AT_ONCE).collect().await;
+    let well = answers.iter().filter(|answer| answer.is_none()).count();
+    findings.extend(answers.into_iter().flatten());
+    if well > 0 {
+        findings.push(Finding::good(format!("{well} executors answer")));
+    }
+    if left_out > 0 {
+        findings.push(Finding::weak(format!("{left_out} more executors were not asked"), "look at /metrics"));
+    }
+    Ok(())
+}
+
+/// How long a database may take to be opened.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Executors asked, at most,
+const CALLS_MAX: usize = 500;
+
+/// and at the same time.
+const AT_ONCE: usize = 16;

@@ -1,0 +1,120 @@
+//! Encryption on our own listener: a certificate and its key from files, read again when they change.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, SystemTime};
+use std::{fs, io};
+
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// Where a certificate is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificate and those between it and an authority, in PEM.
+    pub certificate: PathBuf,
+    /// Its private key, in PEM.
+    pub key: PathBuf,
+}
+
+/// A certificate cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{} cannot be used as {role}: {why}", path.display())]
+pub struct IdentityError {
+    path: PathBuf,
+    role: &'static str,
+    why: String,
+}
+
+/// What encrypts connections.
+pub struct Tls {
+    identity: Identity,
+    current: RwLock<Loaded>,
+}
+
+struct Loaded {
+    acceptor: TlsAcceptor,
+    written: Written,
+}
+
+/// When the files were last written: a certificate that was renewed is newer.
+type Written = [Option<SystemTime>; 2];
+
+impl Tls {
+    /// Reads the files.
+    pub fn load(identity: Identity) -> Result<Tls, IdentityError> {
+        let current = RwLock::new(identity.load()?);
+        Ok(Tls { identity, current })
+    }
+
+    /// What takes the next connection.
+    pub fn acceptor(&self) -> TlsAcceptor {
+        self.current.read().expect("no holder of this lock panics").acceptor.clone()
+    }
+
+    /// Reads the files again whenever they have changed, for ever. Connections that are open keep what they have.
+    pub async fn follow(&self) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            self.refresh();
+        }
+    }
+
+    /// Files of a few kilobytes, so this blocks nobody for long.
+    fn refresh(&self) {
+        let known = self.current.read().expect("no holder of this lock panics").written;
+        if self.identity.written() == known {
+            return;
+        }
+        match self.identity.load() {
+            Ok(loaded) => {
+                *self.current.write().expect("no holder of this lock panics") = loaded;
+                tracing::info!("the certificate has changed; new connections use it");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the certificate has changed and cannot be used; going on with the old one, looking again in {LOOK:?}");
+            }
+        }
+    }
+}
+
+impl Identity {
+    fn written(&self) -> Written {
+        let written = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+        [written(&self.certificate), written(&self.key)]
+    }
+
+    fn load(&self) -> Result<Loaded, IdentityError> {
+        // Before reading: what is written meanwhile is then read again.
+        let written = self.written();
+        let fail = |path: &Path, role, why: String| IdentityError { path: path.into(), role, why };
+        let certificate_fails = |why| fail(&self.certificate, "a certificate", why);
+        let key_fails = |why| fail(&self.key, "its key", why);
+        let pem = read(&self.certificate).map_err(certificate_fails)?;
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(&pem)
+            .collect::<Result<_, _>>()
+            .map_err(|error| certificate_fails(error.to_string()))?;
+        if chain.is_empty() {
+            return Err(certificate_fails("it has no `-----BEGIN CERTIFICATE-----`".into()));
+        }
+        let pem = read(&self.key).map_err(key_fails)?;
+        let key = PrivateKeyDer::from_pem_slice(&pem)
+            .map_err(|_| key_fails("it has no private key in PEM, `-----BEGIN PRIVATE KEY-----`".into()))?;
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
+            .map_err(|error| key_fails(error.to_string()))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Loaded { acceptor: TlsAcceptor::from(Arc::new(config)), written })
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error: io::Error| error.to_string())
+}
+
+/// How often it is looked whether the files have changed.
+const LOOK: Duration = Duration::from_secs(5);

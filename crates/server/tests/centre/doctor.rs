@@ -1,0 +1,43 @@
+//! What is wrong with a database and its executors is found before a centre starts.
+
+use store::{Addresses, AppSpec};
+use tickwright_server::Settings;
+use tickwright_server::doctor::{Health, examine};
+
+use crate::kit::Bench;
+
+#[tokio::test]
+async fn executors_that_do_not_answer_and_scripts_that_would_not_run_are_found() {
+    let bench = Bench::start_with(|settings| settings.database.push_str("?shared=true")).await;
+    let addresses = Addresses::Manual(vec!["http://127.0.0.1:1".into()]);
+    let spec = AppSpec { name: "far-away".into(), title: "Far".into(), addresses };
+    let app = bench.database.create_app(&spec).await.unwrap();
+    let script = engine::Script {
+        language: engine::Language::Shell,
+        source: "date".into(),
+        edited_at: bench.engine.now(),
+    };
+    let job = bench
+        .job("a script", |spec| {
+            spec.app = app;
+            spec.schedule = cron::Schedule::once(bench.engine.now() + std::time::Duration::from_secs(3_600));
+            spec.script = Some(script);
+        })
+        .await;
+    bench.engine.start(job).await.unwrap();
+
+    let settings = Settings { scripts: false, ..bench.settings.clone() };
+    let findings = examine(&settings).await;
+    let has = |health, part: &str| {
+        let found = findings.iter().find(|finding| finding.what.contains(part));
+        assert_eq!(found.map(|finding| finding.health), Some(health), "{part}: {findings:#?}");
+        assert_eq!(found.and_then(|finding| finding.advice.as_ref()).is_some(), health != Health::Good);
+    };
+    has(Health::Good, "the database answers: SQLite, with tables of our own making");
+    has(Health::Good, "ms from the database's");
+    has(Health::Weak, "nobody is told of failed runs");
+    has(Health::Weak, "the app `tickwright-sample` has no executor");
+    has(Health::Bad, "1 started jobs are scripts");
+    has(Health::Bad, "the executor http://127.0.0.1:1 of the app `far-away` does not answer");
+    bench.stop().await;
+}

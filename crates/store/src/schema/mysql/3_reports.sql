@@ -1,0 +1,9 @@
+-- Runs of a day by app: XXL-JOB's report has only sums over all.
+CREATE TABLE IF NOT EXISTS tw_report (
+    day VARCHAR(10) NOT NULL,
+    app_id BIGINT NOT NULL,
+    running BIGINT NOT NULL,
+    succeeded BIGINT NOT NULL,
+    failed BIGINT NOT NULL,
+    PRIMARY KEY (day, app_id)
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;

@@ -1,0 +1,36 @@
+//! Clients of other people against a real centre: executors on their libraries, and scripts that manage jobs.
+//!
+//! Their programs are in `tests/interop`; `scripts/interop` installs them. A centre is driven through XXL-JOB's web API
+//! only, as its users drive it.
+
+mod client;
+mod program;
+mod script;
+mod stage;
+
+pub use client::Client;
+pub use program::Program;
+pub use script::{JobForm, Log, Run, Script};
+pub use stage::Stage;
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::process::until_each;
+
+/// Waits for something that a centre is asked about, or a program says.
+pub async fn patiently<T>(what: &str, look: impl AsyncFnMut() -> Option<T>) -> Result<T> {
+    within(PATIENCE, what, look).await
+}
+
+/// The same, for what takes its time.
+pub async fn within<T>(limit: Duration, what: &str, look: impl AsyncFnMut() -> Option<T>) -> Result<T> {
+    until_each(LOOK, what, limit, look).await
+}
+
+/// Each look is a request to a centre that shares two cores with the clients.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A client that keeps results tries again each 30 s, and machines are busy.
+const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,0 +1,80 @@
+//! A program of `tests/interop` as a process.
+
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tokio::process::{Child, Command};
+
+use super::patiently;
+use crate::process::{Output, signal};
+
+/// A running program. Dropping it kills it.
+pub struct Program {
+    process: Child,
+    output: Output,
+}
+
+impl Program {
+    /// Starts the program of a client in a folder of its own, with settings in the environment.
+    pub fn start(client: &str, folder: &Path, settings: &[(&str, String)]) -> Result<Program> {
+        std::fs::create_dir_all(folder)?;
+        let start = installed()?.join(client).join("start");
+        ensure!(start.is_file(), "{} is not there; run: make interop", start.display());
+        let mut process = Command::new(start)
+            .current_dir(folder)
+            .envs(settings.iter().map(|(name, value)| (name, value)))
+            // Some clients ask the environment for a proxy, and none leads here.
+            .env("NO_PROXY", "127.0.0.1")
+            .env("no_proxy", "127.0.0.1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("could not start the program of {client}"))?;
+        let output = Output::default();
+        output.follow(client, process.stdout.take().context("its output was asked for")?);
+        output.follow(client, process.stderr.take().context("its output was asked for")?);
+        Ok(Program { process, output })
+    }
+
+    /// What it has said so far.
+    pub fn said(&self) -> String {
+        self.output.text()
+    }
+
+    /// Waits until it has said something so many times.
+    pub async fn says(&self, text: &str, times: usize) -> Result<()> {
+        let found = async || (self.said().matches(text).count() >= times).then_some(());
+        patiently(&format!("it has said `{text}` {times} times"), found).await
+    }
+
+    /// kill -9.
+    pub async fn kill(&mut self) -> Result<()> {
+        self.process.kill().await.context("could not kill it")
+    }
+
+    /// SIGTERM.
+    pub async fn stop(&mut self) -> Result<ExitStatus> {
+        signal(self.process.id().context("it has ended already")?, "TERM").await?;
+        self.ended().await
+    }
+
+    /// Waits until it ends.
+    pub async fn ended(&mut self) -> Result<ExitStatus> {
+        let ended = tokio::time::timeout(END_MAX, self.process.wait()).await;
+        Ok(ended.with_context(|| format!("it does not end; it said:\n{}", self.said()))??)
+    }
+}
+
+/// Where `scripts/interop` has put them.
+fn installed() -> Result<PathBuf> {
+    let folder =
+        std::env::var_os("TICKWRIGHT_INTEROP").context("the clients are not installed; run: make interop")?;
+    Ok(folder.into())
+}
+
+/// The slowest takes 10 s to stop in good order.
+const END_MAX: Duration = Duration::from_secs(60);

@@ -1,0 +1,309 @@
+//! Executors on other people's client libraries, unchanged, through everything that XXL-JOB's users know: they register,
+//! run, fail, are timed out, killed, restarted and stopped; and so is the centre. Which client can do what stands in
+//! [`Client`].
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tickwright_tests::interop::{Client, JobForm, Program, Run, Stage, patiently};
+use tickwright_tests::process::{Journal, JournalExecutor, free_address};
+use tokio::net::TcpStream;
+
+#[tokio::test]
+async fn java_executors_are_served() {
+    play(Client::JAVA).await;
+}
+
+#[tokio::test]
+async fn python_executors_are_served() {
+    play(Client::PYTHON).await;
+}
+
+#[tokio::test]
+async fn node_executors_are_served() {
+    play(Client::NODE).await;
+}
+
+#[tokio::test]
+async fn rust_executors_are_served() {
+    play(Client::RUST).await;
+}
+
+#[tokio::test]
+async fn a_tool_manages_jobs_through_the_web_api() {
+    let told = async {
+        let stage = Stage::open("admin-sh").await?;
+        let (app, token) = stage.app();
+        let executor = JournalExecutor::start(app, token, &[stage.address()], Journal::default()).await?;
+        executor.register().await?;
+        let mut tool = stage.program("admin-sh", 0)?;
+        let status = tool.ended().await?;
+        ensure!(status.success(), "it ended with {status}; it said:\n{}", tool.said());
+        stage.close().await
+    };
+    told.await.unwrap_or_else(|error: anyhow::Error| panic!("{error:#}"));
+}
+
+async fn play(client: Client) {
+    let mut story = Story::begin(client).await.unwrap_or_else(|error| panic!("{}: {error:#}", client.name));
+    if let Err(error) = story.tell().await {
+        let (executor, centre) = (story.executor.said(), story.stage.said());
+        panic!(
+            "{}: {error:#}\n── the executor said ──\n{executor}\n── the centre said ──\n{centre}",
+            client.name
+        );
+    }
+    story.stage.close().await.unwrap_or_else(|error| panic!("{}: {error:#}", client.name));
+}
+
+/// One client, its executor, and a centre.
+struct Story {
+    client: Client,
+    stage: Stage,
+    executor: Program,
+    port: u16,
+}
+
+impl Story {
+    async fn begin(client: Client) -> Result<Story> {
+        let stage = Stage::open(client.name).await?;
+        let port = free_address()?.port();
+        let executor = stage.program(client.name, port)?;
+        Ok(Story { client, stage, executor, port })
+    }
+
+    async fn tell(&mut self) -> Result<()> {
+        self.stage.has_registered(1).await.context("it registers")?;
+        self.succeeds().await.context("a run succeeds")?;
+        self.fails().await.context("a run fails")?;
+        self.fires().await.context("a job fires by itself")?;
+        if self.client.runs_scripts {
+            self.runs_scripts().await.context("scripts run")?;
+        }
+        self.takes_too_long().await.context("a run takes too long")?;
+        self.is_watched_and_killed().await.context("a run is watched and killed")?;
+        let orphan = self.executor_restarts().await.context("the executor is restarted")?;
+        self.centre_restarts().await.context("the centre is restarted")?;
+        let second = self.shares().await.context("two share a broadcast")?;
+        self.are_asked_first().await.context("executors are asked whether they can take a run")?;
+        self.is_found_lost(orphan).await.context("a run is lost with its executor")?;
+        self.stops(second).await.context("the executors stop")
+    }
+
+    fn job<'a>(&self, handler: &'a str) -> JobForm<'a> {
+        JobForm::of(self.stage.group, handler)
+    }
+
+    async fn succeeds(&self) -> Result<()> {
+        let run = self.stage.script.run(&self.job("ok"), "wrenches & 螺丝刀").await?;
+        ensure!((run.sent, run.code) == (200, 200), "{run:?}");
+        for line in ["ok line 1", "ok line 2", "ok line 3"] {
+            self.logs(&run, line, line).await?;
+        }
+        self.logs(&run, "ok with wrenches &amp; 螺丝刀", "ok with wrenches & 螺丝刀").await
+    }
+
+    /// A line is in the log as the centre shows it, or, where the client shows none, in the executor's output.
+    async fn logs(&self, run: &Run, shown: &str, said: &str) -> Result<()> {
+        if !self.client.shows_logs {
+            return self.executor.says(said, 1).await;
+        }
+        let whole = async || self.whole_log(run.id).await.ok().filter(|text| text.contains(shown));
+        patiently(&format!("`{shown}` is in the log"), whole).await.map(drop)
+    }
+
+    /// All of a log, read as a page reads it: to the end.
+    async fn whole_log(&self, run: i64) -> Result<String> {
+        let (mut text, mut from) = (String::new(), 1);
+        let whole = patiently("the log ends", async || {
+            let log = self.stage.script.log(run, from).await.ok()?;
+            text.push_str(&log.text);
+            from = log.next;
+            log.end.then_some(())
+        });
+        whole.await?;
+        Ok(text)
+    }
+
+    async fn fails(&self) -> Result<()> {
+        let run = self.stage.script.run(&self.job("fail"), "").await?;
+        ensure!((run.sent, run.code) == (200, 500), "{run:?}");
+        ensure!(run.message.contains("deliberate failure"), "{run:?}");
+        Ok(())
+    }
+
+    async fn fires(&self) -> Result<()> {
+        let script = &self.stage.script;
+        let job = script.add_job(&JobForm { each_seconds: Some(1), ..self.job("ok") }).await?;
+        script.start(job).await?;
+        patiently("it has fired twice, with success", async || {
+            let runs = script.runs(job).await.ok()?;
+            (runs.iter().filter(|run| run.code == 200).count() >= 2).then_some(())
+        })
+        .await?;
+        script.stop(job).await?;
+        script.ended(job).await.map(drop)
+    }
+
+    async fn runs_scripts(&self) -> Result<()> {
+        let script = &self.stage.script;
+        let shell = JobForm { script: Some(("GLUE_SHELL", "echo \"shell has $1\"\n")), ..self.job("") };
+        let job = script.add_job(&shell).await?;
+        script.trigger(job, "wrenches").await?;
+        let run = script.ended(job).await?;
+        ensure!(run.code == 200, "{run:?}");
+        self.logs(&run, "shell has wrenches", "").await?;
+
+        script.save_script(job, "echo another\nexit 3\n").await?;
+        script.trigger(job, "").await?;
+        let run = script.ended(job).await?;
+        ensure!(run.code == 500 && run.message.contains('3'), "{run:?}");
+        self.logs(&run, "another", "").await?;
+
+        let groovy = JobForm { script: Some(("GLUE_GROOVY", GROOVY)), ..self.job("") };
+        let run = script.run(&groovy, "wrenches").await?;
+        ensure!(run.code == 200, "{run:?}");
+        self.logs(&run, "groovy has wrenches", "").await
+    }
+
+    async fn takes_too_long(&self) -> Result<()> {
+        let run = self.stage.script.run(&JobForm { timeout: 1, ..self.job("slow") }, "300").await?;
+        let code = self.client.ends_late_runs_with.unwrap_or(ENDED_BY_THE_CENTRE);
+        ensure!((run.sent, run.code) == (200, code), "{run:?}");
+        if self.client.obeys_kills {
+            self.executor.says("slow was interrupted", 1).await?;
+        }
+        Ok(())
+    }
+
+    async fn is_watched_and_killed(&self) -> Result<()> {
+        let script = &self.stage.script;
+        let job = script.add_job(&self.job("slow")).await?;
+        script.trigger(job, "300").await?;
+        let run = script.taken(job).await?;
+        if self.client.shows_logs {
+            self.grows(run.id).await?;
+        }
+        script.kill(run.id).await?;
+        let killed = script.ended(job).await?;
+        ensure!(killed.code == 500 && killed.message.contains("killed by admin"), "{killed:?}");
+        if self.client.obeys_kills {
+            self.executor.says("slow was interrupted", 2).await?;
+        }
+        // What the executor says of it afterwards changes nothing.
+        let next = script.run(&self.job("ok"), "").await?;
+        ensure!(next.code == 200, "{next:?}");
+        let still = script.ended(job).await?;
+        ensure!(still.message == killed.message, "{still:?}");
+        Ok(())
+    }
+
+    /// The log of a run that goes on has a line, then more, and no end.
+    async fn grows(&self, run: i64) -> Result<()> {
+        let mut from = 1;
+        for second in ["slow second 1", "slow second 2"] {
+            patiently(&format!("`{second}` is in the log"), async || {
+                let log = self.stage.script.log(run, from).await.ok()?;
+                from = log.next;
+                (log.text.contains(second) && !log.end).then_some(())
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// The executor dies with a run, and is back at the same address. Returns the run.
+    async fn executor_restarts(&mut self) -> Result<(i64, i64)> {
+        let script = &self.stage.script;
+        let orphaned = script.add_job(&self.job("slow")).await?;
+        script.trigger(orphaned, "300").await?;
+        let orphan = script.taken(orphaned).await?;
+
+        self.executor.kill().await?;
+        self.executor = self.stage.program(self.client.name, self.port)?;
+        let listens = async || TcpStream::connect(("127.0.0.1", self.port)).await.ok();
+        patiently("it listens again", listens).await?;
+        let run = script.run(&self.job("ok"), "").await?;
+        ensure!(run.code == 200, "{run:?}");
+        Ok((orphaned, orphan.id))
+    }
+
+    /// The centre dies while a run goes on, and is back; its result arrives.
+    async fn centre_restarts(&mut self) -> Result<()> {
+        let job = self.stage.script.add_job(&self.job("slow")).await?;
+        self.stage.script.trigger(job, "3").await?;
+        self.stage.script.taken(job).await?;
+        self.stage.kill_centre().await?;
+        if self.client.keeps_results {
+            self.executor.says("slow is done", 1).await?;
+        }
+        self.stage.start_centre().await?;
+        let run = self.stage.script.ended(job).await?;
+        ensure!((run.sent, run.code) == (200, 200), "{run:?}");
+        Ok(())
+    }
+
+    /// A broadcast goes to both of two executors. Returns the second.
+    async fn shares(&self) -> Result<Program> {
+        let second = self.stage.program(self.client.name, free_address()?.port())?;
+        self.stage.has_registered(2).await?;
+        let script = &self.stage.script;
+        let job = script.add_job(&JobForm { route: "SHARDING_BROADCAST", ..self.job("shard") }).await?;
+        script.trigger(job, "").await?;
+        let mut runs = patiently("both shards are over", async || {
+            let runs = script.runs(job).await.ok()?;
+            (runs.len() == 2 && runs.iter().all(Run::is_over)).then_some(runs)
+        })
+        .await?;
+        runs.sort_by(|one, other| one.shard.cmp(&other.shard));
+        for (run, shard) in runs.iter().zip(["0/2", "1/2"]) {
+            ensure!((run.code, run.shard.as_str()) == (200, shard), "{run:?}");
+            if self.client.shows_logs {
+                self.logs(run, &format!("shard {shard}"), "").await?;
+            }
+        }
+        Ok(second)
+    }
+
+    /// Two routes ask executors before they choose one: whether they are there, and whether they are idle.
+    async fn are_asked_first(&self) -> Result<()> {
+        for route in ["FAILOVER", "BUSYOVER"] {
+            let run = self.stage.script.run(&JobForm { route, ..self.job("ok") }, "").await?;
+            ensure!(run.code == 200, "{route}: {run:?}");
+        }
+        Ok(())
+    }
+
+    async fn is_found_lost(&self, (job, run): (i64, i64)) -> Result<()> {
+        let run = self.stage.script.ended_within(LOST_MAX, job, run).await?;
+        ensure!(run.code == 500, "{run:?}");
+        Ok(())
+    }
+
+    async fn stops(&mut self, mut second: Program) -> Result<()> {
+        self.executor.stop().await?;
+        second.stop().await?;
+        if self.client.says_goodbye {
+            self.stage.has_registered(0).await?;
+        }
+        // Registered or not, nobody is there to take a run, and its row says so.
+        let run = self.stage.script.run(&self.job("ok"), "").await?;
+        ensure!(run.sent == 500 && !run.sent_message.is_empty(), "{run:?}");
+        Ok(())
+    }
+}
+
+/// XXL-JOB's code for a run that took too long.
+const ENDED_BY_THE_CENTRE: i64 = 502;
+
+/// Asked about after 30 s, it may be silent or without a result for a minute.
+const LOST_MAX: Duration = Duration::from_secs(120);
+
+const GROOVY: &str = r#"
+import com.xxl.job.core.context.XxlJobHelper
+import com.xxl.job.core.handler.IJobHandler
+
+class Groovy extends IJobHandler {
+    void execute() { XxlJobHelper.log("groovy has " + XxlJobHelper.getJobParam()) }
+}
+"#;
