@@ -73,8 +73,11 @@ fn npm(console: &Path, arguments: &[&str]) -> bool {
         Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
         Err(error) => error.to_string(),
     };
-    let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no reason given");
-    println!("cargo::warning=the console is left out: npm {}: {last}", arguments.join(" "));
+    let lines = said.lines().map(|line| line.trim_start_matches("npm error").trim());
+    let mut reasons =
+        lines.filter(|line| !line.is_empty() && !line.starts_with("npm warn") && !line.starts_with("code "));
+    let reason = reasons.next().unwrap_or("no reason given");
+    println!("cargo::warning=the console is left out: npm {}: {reason}", arguments.join(" "));
     false
 }
 

@@ -10,6 +10,7 @@ use executor::handlers::{Commands, Http};
 use executor::{Executor, Language, Scripts};
 
 use crate::secret;
+use crate::terminal::Paint;
 
 /// Runs scripts, calls URLs and starts programs for a scheduling centre, Tickwright's or XXL-JOB's.
 ///
@@ -123,7 +124,7 @@ async fn serve(options: Options) -> Result<()> {
     }
     let executor = builder.start().await?;
 
-    let paint = Paint { is_on: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() };
+    let paint = Paint::stdout();
     say(&paint.bold(&format!("tickwright agent `{}`", options.app)));
     say(&format!("  listens on    {}", paint.green(&executor.local_address().to_string())));
     say(&format!("  registers at  {} as {}", options.admins.join(", "), executor.address()));
@@ -178,29 +179,6 @@ impl Abilities {
 
     fn rows(&self) -> [(&'static str, &[String]); 3] {
         [("runs scripts", &self.scripts), ("calls URLs", &self.urls), ("starts", &self.programs)]
-    }
-}
-
-/// Colours, on a terminal.
-struct Paint {
-    is_on: bool,
-}
-
-impl Paint {
-    fn bold(&self, text: &str) -> String {
-        self.with("1", text)
-    }
-
-    fn green(&self, text: &str) -> String {
-        self.with("32", text)
-    }
-
-    fn dim(&self, text: &str) -> String {
-        self.with("2", text)
-    }
-
-    fn with(&self, code: &str, text: &str) -> String {
-        if self.is_on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Values that nobody else should see.
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -19,6 +20,31 @@ pub fn read(written: &str) -> Result<String> {
 pub fn is_typed(written: &str, variable: &str) -> bool {
     let is_itself = !written.is_empty() && !written.starts_with("file:");
     is_itself && std::env::var(variable).as_deref() != Ok(written)
+}
+
+/// Writes a value to a file that only its owner can read. It is written beside an older one and put in its place, so that
+/// it is never half there.
+pub fn write(path: &Path, value: &str) -> Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let beside = path.with_file_name(name);
+    let written = create(&beside).and_then(|mut file| file.write_all(value.as_bytes()));
+    let written = written.and_then(|()| fs::rename(&beside, path));
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn create(path: &Path) -> io::Result<fs::File> {
+    match fs::remove_file(path) {
+        // A process of this number may have died in the middle of this.
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 fn refuse_open_file(path: &Path) -> Result<()> {

@@ -18,7 +18,7 @@ use server::outbound::{Cidr, Secret, Trust};
 use server::{Identity, Settings};
 
 use super::files;
-use crate::secret;
+use crate::{duration, secret};
 
 /// What may be written about a centre.
 #[derive(Args, Clone, Debug, Default, Deserialize)]
@@ -296,26 +296,8 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("could not read {}", path.display()))
 }
 
-/// A number and a unit: `500ms`, `3s`, `5m`, `12h`, `30d`.
 fn duration(name: &str, written: &str) -> anyhow::Result<Duration> {
-    let text = written.trim();
-    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let millis_per_unit = match unit.trim() {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => 0,
-    };
-    let millis = number.parse::<u64>().ok().and_then(|number| number.checked_mul(millis_per_unit));
-    match millis {
-        Some(millis) if millis > 0 => Ok(Duration::from_millis(millis)),
-        _ => bail!(
-            "`{written}` is not a duration for {name}; write a number and a unit: 500ms, 3s, 5m, 12h, 30d"
-        ),
-    }
+    duration::parse(written).with_context(|| format!("the option {name}"))
 }
 
 /// On this machine only, until somebody says otherwise.
@@ -333,19 +315,6 @@ const TOKEN_MIN: usize = 32;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_are_numbers_with_a_unit() {
-        let check = |written: &str, millis: Option<u64>| {
-            assert_eq!(duration("x", written).ok(), millis.map(Duration::from_millis), "{written}");
-        };
-        check("500ms", Some(500));
-        check(" 3s ", Some(3_000));
-        check("30d", Some(2_592_000_000));
-        for wrong in ["", "3", "s", "3 weeks", "-1s", "0s", "1.5s", "99999999999999999999d"] {
-            check(wrong, None);
-        }
-    }
 
     #[test]
     fn the_page_about_options_has_them_all() {

@@ -50,11 +50,12 @@ impl Inside {
         let done = manage(&jobs, name, &fields).await;
         let result = done.as_ref().err().map_or_else(|| "done".into(), Refusal::to_string);
         let mut entry = audit::entry("api", &who.name, from, format!("/api/{name}"), result);
-        entry.object = match &done {
+        let id = match &done {
             // A new job has its number only now.
-            Ok(Answer { payload: Value::String(id), .. }) => id.clone(),
-            _ => fields.get("id").unwrap_or_default().into(),
+            Ok(Answer { payload: Value::String(id), .. }) => id,
+            _ => fields.get("id").unwrap_or_default(),
         };
+        entry.object = format!("job:{id}");
         self.audit.record(entry).await;
         done.unwrap_or_else(|refusal| Answer::fail(refusal.0))
     }

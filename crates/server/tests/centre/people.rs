@@ -348,7 +348,7 @@ async fn what_was_done_and_what_was_refused_is_on_record() {
             "web||/jobinfo/remove||not signed in",
             "web||/jobinfo/stop||requests from other sites are not served here",
             "executor||/api/stopJob||The access token is wrong.",
-            "api|token of app 1|/api/stopJob|4711|there is no job 4711",
+            "api|token of app 1|/api/stopJob|job:4711|there is no job 4711",
         ]
     );
     assert!(records.iter().all(|record| record.entry.ip == "127.0.0.1"));

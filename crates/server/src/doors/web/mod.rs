@@ -168,7 +168,8 @@ impl Visit<'_> {
             return;
         }
         let result = result.as_ref().err().map_or_else(|| "done".into(), Refusal::to_string);
-        let object = self.fields.get("id").or(self.fields.get("ids[]")).unwrap_or_default().into();
+        let id = self.fields.get("id").or(self.fields.get("ids[]")).unwrap_or_default();
+        let object = if id.is_empty() { String::new() } else { format!("{}{id}", route.call.kind()) };
         let entry = AuditEntry { object, ..entry(&self.who.name, self.from, route, result) };
         self.inside.audit.record(entry).await;
     }

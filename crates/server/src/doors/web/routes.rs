@@ -91,6 +91,16 @@ impl Call {
         )
     }
 
+    /// What the audit calls what its id names: as our own API does, so that the history of a job is one.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Call::UpdateJob | Call::RemoveJob | Call::StartJob | Call::StopJob | Call::TriggerJob => "job:",
+            Call::SaveScript => "job:",
+            Call::KillRun => "run:",
+            _ => "",
+        }
+    }
+
     /// Whether only POST will do, as with XXL-JOB.
     pub fn posts(self) -> bool {
         matches!(self, Call::SignIn | Call::SignOut)

@@ -65,6 +65,10 @@ async fn an_edit_of_what_somebody_else_has_changed_is_refused() {
     assert_eq!(changes.len(), 2, "what was refused is no change");
     assert_eq!((&changes[0]["before"]["name"], &changes[0]["after"]["name"]), (&json!("One"), &json!("Two")));
     assert_eq!((&changes[1]["before"], &changes[1]["by"]), (&Value::Null, &json!("admin")));
+    let script = bench.admin_script(crate::script::OLD).await;
+    script.done("/jobinfo/stop", &[("id", "1")]).await;
+    let changes = admin.get("/v1/jobs/one/changes?limit=1").await;
+    assert_eq!(changes["items"][0]["action"], "/jobinfo/stop", "whatever it was changed through");
     bench.stop().await;
 }
 

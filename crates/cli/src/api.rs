@@ -1,0 +1,367 @@
+//! Calls of a centre's `/v1`: one at a time, each with a deadline.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as Http;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use protocol::v1::{Page, Problem, ProblemCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::session::{Credential, Sessions};
+use crate::trouble::Trouble;
+
+/// Which centre, and how to print what it says.
+#[derive(Args, Clone)]
+pub struct Remote {
+    /// The centre's address [default: where you last signed in, or http://127.0.0.1:8080]
+    #[arg(long, env = "TICKWRIGHT_URL", value_name = "URL", global = true)]
+    pub url: Option<String>,
+
+    /// How to print the answer
+    #[arg(long, short, value_enum, default_value_t, global = true)]
+    pub output: Output,
+}
+
+/// For whom the answer is printed.
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people
+    #[default]
+    Table,
+    /// For programs: what the API answered
+    Json,
+}
+
+/// How much of a long list to show.
+#[derive(Args, Clone, Copy)]
+pub struct Most {
+    /// How many at most
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// All there are
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+}
+
+impl Most {
+    /// So many rows.
+    pub fn rows(self) -> usize {
+        if self.all { usize::MAX } else { usize::try_from(self.limit).unwrap_or(usize::MAX) }
+    }
+
+    /// Tells people that there are more.
+    pub fn hint(self, more: bool) {
+        if more {
+            eprintln!("there are more; add --all, or --limit and a number above {}", self.limit);
+        }
+    }
+}
+
+/// Where a centre is when nobody says so.
+pub const LOCAL: &str = "http://127.0.0.1:8080";
+
+/// A centre that can be called.
+pub struct Client {
+    http: Http<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    /// Its address, without a slash at the end.
+    base: String,
+    credential: Option<Credential>,
+}
+
+impl Client {
+    /// The centre that was named, or else the one where somebody last signed in, with what opens it.
+    pub fn of(remote: &Remote) -> anyhow::Result<Client> {
+        let sessions = Sessions::load()?;
+        let base = remote.url.as_deref().or(sessions.current()).unwrap_or(LOCAL);
+        let credential = Credential::for_centre(&trimmed(base), &sessions);
+        Client::new(base, credential)
+    }
+
+    /// The centre at that address.
+    pub fn new(base: &str, credential: Option<Credential>) -> anyhow::Result<Client> {
+        let base = trimmed(base);
+        if !base.starts_with("http://") && !base.starts_with("https://") {
+            anyhow::bail!("`{base}` is not the address of a centre; write one like {LOCAL}");
+        }
+        Ok(Client { http: Http::builder(TokioExecutor::new()).build(connector(&base)), base, credential })
+    }
+
+    /// Its address.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Calls, and reads what is answered.
+    pub async fn fetch<T: DeserializeOwned>(&self, call: Call) -> Result<T, Trouble> {
+        self.send(call).await?.read()
+    }
+
+    /// Calls, and waits for the whole answer. Whoever asks too often waits as long as the centre says.
+    pub async fn send(&self, call: Call) -> Result<Answer, Trouble> {
+        for _ in 0..TURNS_MAX {
+            match self.once(&call).await {
+                Err(Trouble::Refused { problem, wait: Some(wait), .. })
+                    if problem.code == ProblemCode::TooManyRequests && wait <= WAIT_MAX =>
+                {
+                    tokio::time::sleep(wait).await;
+                }
+                answer => return answer,
+            }
+        }
+        self.once(&call).await
+    }
+
+    async fn once(&self, call: &Call) -> Result<Answer, Trouble> {
+        let whole = async {
+            let response = self.begin(call).await?;
+            let headers = response.headers().clone();
+            let body = response.into_body().collect().await.map_err(|error| self.lost(&error))?.to_bytes();
+            Ok(Answer { base: self.base.clone(), headers, body })
+        };
+        tokio::time::timeout(PATIENCE, whole).await.unwrap_or_else(|_| Err(self.silent()))
+    }
+
+    /// Calls, and reads the answer as it comes.
+    pub async fn open(&self, call: Call) -> Result<Incoming, Trouble> {
+        let begun = tokio::time::timeout(PATIENCE, self.begin(&call)).await;
+        Ok(begun.unwrap_or_else(|_| Err(self.silent()))?.into_body())
+    }
+
+    /// The head of the answer; a refusal is read whole and is an error.
+    async fn begin(&self, call: &Call) -> Result<Response<Incoming>, Trouble> {
+        let request = call.request(&self.base, self.credential.as_ref())?;
+        let response = self.http.request(request).await.map_err(|error| self.lost(&error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let (status, wait) = (response.status(), retry_after(response.headers()));
+        let body = response.into_body().collect().await.map_err(|error| self.lost(&error))?.to_bytes();
+        Err(self.refused(status, &body, wait))
+    }
+
+    fn refused(&self, status: StatusCode, body: &[u8], wait: Option<Duration>) -> Trouble {
+        let base = self.base.clone();
+        match serde_json::from_slice::<Box<Problem>>(body) {
+            Ok(problem) => Trouble::Refused { base, problem, wait, by_key: self.has_key() },
+            Err(_) => Trouble::Strange { base, said: format!("status {status}") },
+        }
+    }
+
+    fn has_key(&self) -> bool {
+        matches!(self.credential, Some(Credential::Key(_)))
+    }
+
+    fn lost(&self, error: &(dyn std::error::Error + 'static)) -> Trouble {
+        // The last cause is the one that people know: connection refused, no such host.
+        let cause =
+            std::iter::successors(Some(error), |error| error.source()).last().map(ToString::to_string);
+        Trouble::Unreachable { base: self.base.clone(), cause: cause.unwrap_or_default() }
+    }
+
+    fn silent(&self) -> Trouble {
+        let cause = format!("no answer within {} s", PATIENCE.as_secs());
+        Trouble::Unreachable { base: self.base.clone(), cause }
+    }
+
+    /// The rows of a list, page by page, until there are so many or no more; and whether there are more.
+    pub async fn list<T: DeserializeOwned>(
+        &self,
+        call: Call,
+        most: usize,
+    ) -> Result<(Vec<T>, bool), Trouble> {
+        let mut rows = Vec::new();
+        let mut after = None;
+        loop {
+            let limit = (most - rows.len()).min(PAGE_MAX);
+            let page = call.clone().query("limit", Some(limit)).query("after", after);
+            let page: Page<T> = self.fetch(page).await?;
+            rows.extend(page.items);
+            match page.next {
+                Some(_) if rows.len() >= most => return Ok((rows, true)),
+                Some(next) => after = Some(next),
+                None => return Ok((rows, false)),
+            }
+        }
+    }
+}
+
+/// How long a call may take. An edit waits for every node of the centre to know.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often, and how long each time, we wait because we ask too often.
+const TURNS_MAX: usize = 5;
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Rows of a page: as many as the API gives.
+const PAGE_MAX: usize = 200;
+
+fn trimmed(base: &str) -> String {
+    base.trim().trim_end_matches('/').to_owned()
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+fn connector(base: &str) -> HttpsConnector<HttpConnector> {
+    let mut roots = rustls::RootCertStore::empty();
+    // Reading them takes longer than most calls.
+    if base.starts_with("https://") {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    let config =
+        rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("the provider has all versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+    let mut http = HttpConnector::new();
+    http.set_nodelay(true);
+    http.set_connect_timeout(Some(CONNECT));
+    // Or it would refuse `https` before the encryption is wrapped around it.
+    http.enforce_http(false);
+    HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1().wrap_connector(http)
+}
+
+/// A centre that is there takes the connection at once.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// What to ask of a centre.
+#[derive(Clone)]
+pub struct Call {
+    method: Method,
+    path: String,
+    query: Vec<(&'static str, String)>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: Option<Bytes>,
+}
+
+impl Call {
+    /// Shows something.
+    pub fn get(path: impl Into<String>) -> Call {
+        Call::new(Method::GET, path)
+    }
+
+    /// Deletes something.
+    pub fn delete(path: impl Into<String>) -> Call {
+        Call::new(Method::DELETE, path)
+    }
+
+    /// Does something.
+    pub fn post(path: impl Into<String>) -> Call {
+        Call::new(Method::POST, path)
+    }
+
+    /// Makes something be so.
+    pub fn put(path: impl Into<String>) -> Call {
+        Call::new(Method::PUT, path)
+    }
+
+    fn new(method: Method, path: impl Into<String>) -> Call {
+        Call { method, path: path.into(), query: Vec::new(), headers: Vec::new(), body: None }
+    }
+
+    /// With this in the query, if there is something to say.
+    pub fn query(mut self, name: &'static str, value: Option<impl ToString>) -> Call {
+        self.query.extend(value.map(|value| (name, value.to_string())));
+        self
+    }
+
+    /// With this in a header.
+    pub fn header(mut self, name: &str, value: &str) -> Call {
+        let (name, value) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value));
+        self.headers.extend(name.ok().zip(value.ok()));
+        self
+    }
+
+    /// With this as the body.
+    pub fn json(mut self, body: &impl Serialize) -> Call {
+        let json = serde_json::to_vec(body).expect("the API's words have texts for keys");
+        self.body = Some(Bytes::from(json));
+        self
+    }
+
+    fn request(&self, base: &str, credential: Option<&Credential>) -> Result<Request<Full<Bytes>>, Trouble> {
+        let mut uri = format!("{base}{}", self.path);
+        if !self.query.is_empty() {
+            let pairs = form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.query).finish();
+            uri = format!("{uri}?{pairs}");
+        }
+        let mut request = Request::builder().method(self.method.clone()).uri(uri);
+        request = request.header(header::USER_AGENT, AGENT);
+        if let Some(credential) = credential {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", credential.secret()));
+        }
+        if self.body.is_some() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let body = Full::new(self.body.clone().unwrap_or_default());
+        let unusable =
+            |error: hyper::http::Error| Trouble::Unreachable { base: base.into(), cause: error.to_string() };
+        request.body(body).map_err(unusable)
+    }
+}
+
+/// How we are shown among somebody's sessions.
+const AGENT: &str = concat!("tickwright-cli/", env!("CARGO_PKG_VERSION"));
+
+/// What a centre answered.
+pub struct Answer {
+    base: String,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Answer {
+    /// A header of it.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// What it says.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Trouble> {
+        let strange =
+            |error: serde_json::Error| Trouble::Strange { base: self.base.clone(), said: error.to_string() };
+        serde_json::from_slice(&self.body).map_err(strange)
+    }
+}
+
+/// A path with a name in it that may hold anything, slashes too.
+pub fn path(before: &str, name: &str, after: &str) -> String {
+    let mut path = before.to_owned();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => {
+                path.push(byte.into())
+            }
+            _ => path.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    path + after
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_paths_may_hold_anything() {
+        let check = |name: &str, expected: &str| assert_eq!(path("/v1/jobs/", name, "/stop"), expected);
+        check("orders/sync", "/v1/jobs/orders%2Fsync/stop");
+        check("id:42", "/v1/jobs/id:42/stop");
+        check("日 ?", "/v1/jobs/%E6%97%A5%20%3F/stop");
+    }
+}

@@ -1,0 +1,117 @@
+//! `tickwright app`: who is there to run jobs.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use protocol::v1::{Addressing, AppBody, AppView, ExecutorState, ExecutorView, NewToken, ProblemCode};
+
+use crate::api::{Call, Client, Output, Remote, path};
+use crate::secret;
+use crate::terminal::{self, Mood, Paint};
+
+/// Apps.
+#[derive(Args)]
+pub struct App {
+    #[command(flatten)]
+    remote: Remote,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Lists apps, with their executors
+    List,
+    /// Adds an app, for executors to register under its name
+    Add {
+        /// Its name
+        name: String,
+        /// What people call it [default: its name]
+        #[arg(long)]
+        title: Option<String>,
+    },
+    /// Makes a token for an app's executors; older ones go on working
+    Token {
+        /// The app
+        app: String,
+        /// The file to write it to, which nobody else can read; standard output if left out
+        #[arg(long, value_name = "FILE")]
+        to: Option<PathBuf>,
+    },
+}
+
+/// Does it.
+pub async fn run(App { remote, command }: App) -> Result<()> {
+    let client = Client::of(&remote)?;
+    match command {
+        Command::List => list(&client, remote.output).await,
+        Command::Add { name, title } => add(&client, &name, title, remote.output).await,
+        Command::Token { app, to } => token(&client, &app, to.as_deref(), remote.output).await,
+    }
+}
+
+async fn add(client: &Client, name: &str, title: Option<String>, output: Output) -> Result<()> {
+    let place = path("/v1/apps/", name, "");
+    match client.send(Call::get(&place)).await {
+        Ok(_) => bail!("there is an app `{name}` already"),
+        Err(trouble) if trouble.is(ProblemCode::NotFound) => {}
+        Err(trouble) => return Err(trouble.into()),
+    }
+    let body = AppBody { title: title.unwrap_or_else(|| name.to_owned()), addressing: Addressing::default() };
+    let app: AppView = client.fetch(Call::put(place).json(&body)).await?;
+    match output {
+        Output::Json => terminal::say_json(&app),
+        Output::Table => terminal::say(&format!(
+            "{name} added; make a token for its executors with: tickwright app token {name}"
+        )),
+    }
+}
+
+async fn token(client: &Client, app: &str, to: Option<&Path>, output: Output) -> Result<()> {
+    let made = client.fetch(Call::post(path("/v1/apps/", app, "/tokens"))).await;
+    let made: NewToken = made.with_context(|| format!("app `{app}`"))?;
+    if let Some(file) = to {
+        return secret::write(file, &format!("{}\n", made.token));
+    }
+    match output {
+        Output::Json => terminal::say_json(&made),
+        Output::Table => terminal::say(&made.token),
+    }
+}
+
+async fn list(client: &Client, output: Output) -> Result<()> {
+    let apps: Vec<AppView> = client.fetch(Call::get("/v1/apps")).await?;
+    if output == Output::Json {
+        return terminal::say_json(&apps);
+    }
+    let paint = Paint::stdout();
+    let row = |app: &AppView| {
+        let (executors, mood) = executors(&app.executors);
+        vec![
+            paint.cell(&app.name, Mood::Plain),
+            paint.cell(&app.body.title, Mood::Plain),
+            paint.cell(app.jobs, Mood::Plain),
+            paint.cell(executors, mood),
+        ]
+    };
+    terminal::say(&terminal::table(&["APP", "TITLE", "JOBS", "EXECUTORS"], apps.iter().map(row)))
+}
+
+/// The executors in one cell, and how they are together.
+fn executors(executors: &[ExecutorView]) -> (String, Mood) {
+    let describe = |executor: &ExecutorView| match executor.state {
+        ExecutorState::Alive => executor.address.clone(),
+        ExecutorState::Suspect => {
+            let trouble = executor.trouble.as_deref().unwrap_or("cannot be reached");
+            format!("{} ({trouble})", executor.address)
+        }
+    };
+    let alive = executors.iter().filter(|executor| executor.state == ExecutorState::Alive).count();
+    let mood = match (executors.len(), alive) {
+        (0, _) => return ("none".into(), Mood::Quiet),
+        (all, alive) if all == alive => Mood::Good,
+        _ => Mood::Bad,
+    };
+    (executors.iter().map(describe).collect::<Vec<_>>().join(", "), mood)
+}

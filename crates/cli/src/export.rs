@@ -1,0 +1,55 @@
+//! `tickwright export`: jobs as a file that can be read, kept under version control, and imported elsewhere.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use protocol::v1::JobView;
+
+use crate::api::{Call, Client, Remote, path};
+use crate::terminal;
+use crate::yaml::Jobs;
+
+/// Which jobs, and where to.
+#[derive(Args)]
+pub struct Export {
+    /// The file to write; standard output if left out
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Only jobs of this app
+    #[arg(long)]
+    app: Option<String>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Writes them.
+pub async fn run(options: Export) -> Result<()> {
+    let client = Client::of(&options.remote)?;
+    let call = Call::get("/v1/jobs").query("app", options.app).query("sort", Some("id"));
+    let (views, _) = client.list::<JobView>(call, usize::MAX).await?;
+    let (mut jobs, mut without_key) = (Jobs::default(), 0);
+    let bar = terminal::progress("reading", views.len());
+    for mut view in views {
+        bar.inc(1);
+        let Some(key) = view.key.take() else {
+            without_key += 1;
+            continue;
+        };
+        if view.body.script.is_some() {
+            // Lists come without the sources of scripts.
+            view = client.fetch(Call::get(path("/v1/jobs/", &key, ""))).await.with_context(|| key.clone())?;
+        }
+        jobs.jobs.insert(key, view.body);
+    }
+    bar.finish_and_clear();
+    if without_key > 0 {
+        eprintln!("{without_key} jobs have no key, by which a file names its jobs, and were left out");
+    }
+    let text = jobs.write()?;
+    match options.file {
+        None => terminal::write(&text),
+        Some(file) => fs::write(&file, text).with_context(|| format!("cannot write {}", file.display())),
+    }
+}

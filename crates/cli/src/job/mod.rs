@@ -1,0 +1,364 @@
+//! `tickwright job`: jobs, from the list to a run right now.
+
+mod definition;
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use protocol::v1::{IDEMPOTENCY_KEY, JobBody, JobView, Preview, ProblemCode, Trigger, Triggered};
+
+use crate::api::{Call, Client, Most, Output, Remote, path};
+use crate::duration;
+use crate::log::{self, Ending};
+use crate::terminal::{self, Mood, Paint};
+
+use definition::Definition;
+
+/// Jobs.
+#[derive(Args)]
+pub struct Job {
+    #[command(flatten)]
+    remote: Remote,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Lists jobs
+    List(List),
+    /// Shows a job
+    Show {
+        /// Its key, or id: and its number
+        job: String,
+    },
+    /// Adds a job
+    Add {
+        /// The key by which it is named from now on, such as orders/sync
+        key: String,
+        #[command(flatten)]
+        definition: Box<Definition>,
+        /// Starts its schedule at once
+        #[arg(long)]
+        start: bool,
+    },
+    /// Changes what is said of a job, and leaves the rest
+    Edit {
+        /// Its key, or id: and its number
+        job: String,
+        #[command(flatten)]
+        definition: Box<Definition>,
+    },
+    /// Deletes jobs
+    Rm {
+        /// Their keys, or id: and their numbers
+        #[arg(required = true)]
+        jobs: Vec<String>,
+        /// Does not ask whether you are sure
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Starts the schedules of jobs
+    Start {
+        /// Their keys, or id: and their numbers
+        #[arg(required = true)]
+        jobs: Vec<String>,
+    },
+    /// Stops the schedules of jobs; what is running goes on
+    Stop {
+        /// Their keys, or id: and their numbers
+        #[arg(required = true)]
+        jobs: Vec<String>,
+    },
+    /// Runs a job now
+    Trigger {
+        /// Its key, or id: and its number
+        job: String,
+        /// Given to the handler instead of the job's own
+        #[arg(long, allow_hyphen_values = true)]
+        param: Option<String>,
+        /// On this executor
+        #[arg(long, value_name = "URL")]
+        address: Option<String>,
+        /// Shows the log as it is written, and fails if the run does
+        #[arg(long, short)]
+        follow: bool,
+    },
+    /// Says when a job fires next
+    Next {
+        /// Its key, or id: and its number
+        job: String,
+        /// How many fires to list
+        #[arg(short = 'n', long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+        count: u16,
+    },
+}
+
+#[derive(Args)]
+struct List {
+    /// Only of this app
+    #[arg(long)]
+    app: Option<String>,
+    /// Only those whose schedule fires
+    #[arg(long, conflicts_with = "stopped")]
+    started: bool,
+    /// Only those whose schedule does not fire
+    #[arg(long)]
+    stopped: bool,
+    /// Only those with this in their name or key
+    #[arg(long)]
+    text: Option<String>,
+    /// Only those with this tag
+    #[arg(long)]
+    tag: Option<String>,
+    /// Only those that call this handler
+    #[arg(long)]
+    handler: Option<String>,
+    #[command(flatten)]
+    most: Most,
+}
+
+/// Does it.
+pub async fn run(Job { remote, command }: Job) -> Result<()> {
+    let client = Client::of(&remote)?;
+    let jobs = Jobs { client, output: remote.output };
+    match command {
+        Command::List(list) => jobs.list(list).await,
+        Command::Show { job } => jobs.show(&job).await,
+        Command::Add { key, definition, start } => jobs.add(&key, &definition, start).await,
+        Command::Edit { job, definition } => jobs.edit(&job, &definition).await,
+        Command::Rm { jobs: names, yes } => jobs.remove(&names, yes).await,
+        Command::Start { jobs: names } => jobs.switch(&names, "/start", "started").await,
+        Command::Stop { jobs: names } => jobs.switch(&names, "/stop", "stopped").await,
+        Command::Trigger { job, param, address, follow } => {
+            jobs.trigger(&job, Trigger { param, address }, follow).await
+        }
+        Command::Next { job, count } => jobs.next(&job, count).await,
+    }
+}
+
+struct Jobs {
+    client: Client,
+    output: Output,
+}
+
+impl Jobs {
+    async fn list(&self, list: List) -> Result<()> {
+        let enabled = if list.started { Some(true) } else { list.stopped.then_some(false) };
+        let call = Call::get("/v1/jobs")
+            .query("app", list.app)
+            .query("enabled", enabled)
+            .query("text", list.text)
+            .query("tag", list.tag)
+            .query("handler", list.handler);
+        let (jobs, more) = self.client.list::<JobView>(call, list.most.rows()).await?;
+        if self.output == Output::Json {
+            return terminal::say_json(&jobs);
+        }
+        let paint = Paint::stdout();
+        let row = |job: &JobView| {
+            let (state, mood) = state(job);
+            vec![
+                paint.cell(name(job), Mood::Plain),
+                paint.cell(&job.body.app, Mood::Plain),
+                paint.cell(&job.body.name, Mood::Plain),
+                paint.cell(&job.schedule_english, Mood::Quiet),
+                paint.cell(state, mood),
+                paint.cell(terminal::local_or_dash(job.next_fire_at), Mood::Plain),
+            ]
+        };
+        let heads = ["JOB", "APP", "NAME", "SCHEDULE", "STATE", "NEXT FIRE"];
+        terminal::say(&terminal::table(&heads, jobs.iter().map(row)))?;
+        list.most.hint(more);
+        Ok(())
+    }
+
+    async fn show(&self, job: &str) -> Result<()> {
+        let view = self.view(job).await?.0;
+        match self.output {
+            Output::Json => terminal::say_json(&view),
+            Output::Table => terminal::say(&facts(&view)),
+        }
+    }
+
+    /// A job, and its revision.
+    async fn view(&self, job: &str) -> Result<(JobView, String)> {
+        let answer = self.client.send(Call::get(path("/v1/jobs/", job, ""))).await;
+        let answer = answer.with_context(|| about(job))?;
+        let revision = answer.header("etag").unwrap_or_default().to_owned();
+        Ok((answer.read()?, revision))
+    }
+
+    async fn add(&self, key: &str, definition: &Definition, start: bool) -> Result<()> {
+        let body = JobBody { enabled: Some(start), ..definition.body(key)? };
+        match self.client.send(Call::get(path("/v1/jobs/", key, ""))).await {
+            Ok(_) => bail!(
+                "there is a job `{key}` already; change it with `tickwright job edit`, or choose another key"
+            ),
+            Err(trouble) if trouble.is(ProblemCode::NotFound) => {}
+            Err(trouble) => return Err(trouble.into()),
+        }
+        let call = Call::put(path("/v1/jobs/", key, "")).json(&body);
+        let view: JobView = self.client.fetch(call).await.with_context(|| about(key))?;
+        let hint = if start {
+            String::new()
+        } else {
+            format!("; start its schedule with: tickwright job start {key}")
+        };
+        self.done(&view, &format!("added{hint}"))
+    }
+
+    async fn edit(&self, job: &str, definition: &Definition) -> Result<()> {
+        if definition.is_empty() {
+            bail!(
+                "say what to change, such as --cron '0 0/5 * * * ?'; `tickwright job edit --help` lists all"
+            );
+        }
+        let (view, revision) = self.view(job).await?;
+        let mut body = view.body.clone();
+        if !definition.change(&mut body)? {
+            return self.done(&view, "is so already");
+        }
+        let call = Call::put(path("/v1/jobs/", job, "")).header("if-match", &revision).json(&body);
+        let view: JobView = self.client.fetch(call).await.with_context(|| about(job))?;
+        self.done(&view, "changed")
+    }
+
+    async fn remove(&self, jobs: &[String], yes: bool) -> Result<()> {
+        if !yes && !is_sure(&format!("delete {}?", jobs.join(", ")))? {
+            bail!("nothing was deleted");
+        }
+        for job in jobs {
+            let deleted = self.client.send(Call::delete(path("/v1/jobs/", job, ""))).await;
+            deleted.with_context(|| about(job))?;
+            if self.output == Output::Table {
+                terminal::say(&format!("{job} deleted"))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn switch(&self, jobs: &[String], verb: &str, done: &str) -> Result<()> {
+        for job in jobs {
+            let switched = self.client.fetch(Call::post(path("/v1/jobs/", job, verb))).await;
+            let view: JobView = switched.with_context(|| about(job))?;
+            self.done(&view, done)?;
+        }
+        Ok(())
+    }
+
+    async fn trigger(&self, job: &str, trigger: Trigger, follow: bool) -> Result<()> {
+        // Should the answer be lost on its way, whoever repeats this request gets the same run.
+        let key = format!("{:016x}", fastrand::u64(..));
+        let call = Call::post(path("/v1/jobs/", job, "/trigger")).json(&trigger);
+        let call = call.header(IDEMPOTENCY_KEY, &key);
+        let triggered: Triggered = self.client.fetch(call).await.with_context(|| about(job))?;
+        if follow {
+            return match log::follow(&self.client, triggered.run, 1).await? {
+                Ending::Succeeded => Ok(()),
+                Ending::Failed => bail!("run {} did not succeed", triggered.run),
+            };
+        }
+        match self.output {
+            Output::Json => terminal::say_json(&triggered),
+            Output::Table => terminal::say(&format!(
+                "{job} runs as {run}; see its log with: tickwright run logs -f {run}",
+                run = triggered.run
+            )),
+        }
+    }
+
+    async fn next(&self, job: &str, count: u16) -> Result<()> {
+        let call = Call::get(path("/v1/jobs/", job, "/fires")).query("count", Some(count));
+        let preview: Preview = self.client.fetch(call).await.with_context(|| about(job))?;
+        if self.output == Output::Json {
+            return terminal::say_json(&preview);
+        }
+        terminal::say(&format!("{}, in {}", preview.english, preview.zone))?;
+        for fire in &preview.fires {
+            let changed = if fire.clock_changed { "  (the clocks changed before)" } else { "" };
+            terminal::say(&format!("  {}{changed}", fire.local))?;
+        }
+        if preview.fires.is_empty() {
+            terminal::say("  never by itself")?;
+        }
+        Ok(())
+    }
+
+    fn done(&self, view: &JobView, what: &str) -> Result<()> {
+        match self.output {
+            Output::Json => terminal::say_json(view),
+            Output::Table => terminal::say(&format!("{} {what}", name(view))),
+        }
+    }
+}
+
+/// What an error is about.
+fn about(job: &str) -> String {
+    format!("job `{job}`")
+}
+
+/// How a job is named in commands.
+pub fn name(job: &JobView) -> String {
+    job.key.clone().unwrap_or_else(|| format!("id:{}", job.id))
+}
+
+fn state(job: &JobView) -> (&'static str, Mood) {
+    match (&job.problem, job.body.enabled) {
+        (Some(_), _) => ("broken", Mood::Bad),
+        (None, Some(true)) => ("started", Mood::Good),
+        (None, _) => ("stopped", Mood::Quiet),
+    }
+}
+
+fn facts(job: &JobView) -> String {
+    let JobBody { retry, timeout_ms, jitter_ms, .. } = job.body;
+    let body = &job.body;
+    let millis = |millis: u64| duration::in_words(i64::try_from(millis).unwrap_or(i64::MAX));
+    let instant = |at: Option<_>| at.map(terminal::local).unwrap_or_default();
+    let script = body.script.as_ref();
+    let retries = if retry.count == 0 { String::new() } else { retry.count.to_string() };
+    terminal::facts([
+        ("job", name(job)),
+        ("number", job.id.to_string()),
+        ("app", body.app.clone()),
+        ("name", body.name.clone()),
+        ("state", state(job).0.into()),
+        ("problem", job.problem.clone().unwrap_or_default()),
+        ("schedule", job.schedule_english.clone()),
+        ("next fire", instant(job.next_fire_at)),
+        ("last fire", instant(job.last_fire_at)),
+        ("valid from", instant(body.valid_from)),
+        ("valid until", instant(body.valid_until)),
+        ("handler", body.handler.clone()),
+        ("param", body.param.clone()),
+        ("language", script.map(|script| terminal::word(&script.language)).unwrap_or_default()),
+        ("script", script.map(|script| script.source.clone()).unwrap_or_default()),
+        ("route", body.route.clone()),
+        ("block", body.block.clone()),
+        ("overlap", terminal::word(&body.overlap)),
+        ("delivery", terminal::word(&body.delivery)),
+        ("retries", retries),
+        ("timeout", timeout_ms.map(millis).unwrap_or_default()),
+        ("jitter", if jitter_ms == 0 { String::new() } else { millis(jitter_ms) }),
+        ("children", body.children.join(", ")),
+        ("alert", if body.alert { "yes".into() } else { String::new() }),
+        ("alert to", body.alert_to.join(", ")),
+        ("author", body.author.clone()),
+        ("tags", body.tags.join(", ")),
+        ("overridden", job.overridden.join(", ")),
+        ("changed", instant(job.updated_at)),
+    ])
+}
+
+fn is_sure(question: &str) -> Result<bool> {
+    if !io::stdin().is_terminal() {
+        bail!("add --yes if you are sure");
+    }
+    eprint!("{question} [y/N] ");
+    io::stderr().flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
+}

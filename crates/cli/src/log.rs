@@ -1,0 +1,189 @@
+//! A run's log on the screen: what there is, or line by line as it is written.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use protocol::v1::{LogPage, Page, RunState, RunView};
+
+use crate::api::{Call, Client};
+use crate::duration;
+use crate::run;
+use crate::terminal;
+
+/// How a run that was followed ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Well.
+    Succeeded,
+    /// Not so.
+    Failed,
+}
+
+/// Prints what there is of a log, from a line on.
+pub async fn print(client: &Client, run: i64, mut from: u64) -> Result<()> {
+    loop {
+        let call = Call::get(format!("/v1/runs/{run}/log")).query("from", Some(from));
+        let page: LogPage = client.fetch(call).await.with_context(|| format!("run {run}"))?;
+        if let Some(problem) = page.problem {
+            bail!("there is no log of run {run}: {}", problem.detail);
+        }
+        show(&page.text)?;
+        // Of a run that goes on, this is all there is so far.
+        if page.end || page.next <= from {
+            return Ok(());
+        }
+        from = page.next;
+    }
+}
+
+/// Prints a log as it is written, until the run is over; then says how it went.
+pub async fn follow(client: &Client, run: i64, from: u64) -> Result<Ending> {
+    let mut tail = Tail { next: from, is_over: false, told: None };
+    let live = |next| Call::get(format!("/v1/runs/{run}/log/live")).query("from", Some(next));
+    let first = client.open(live(from)).await.with_context(|| format!("run {run}"))?;
+    tail.read(first).await?;
+    let mut in_vain = 0;
+    while !tail.is_over {
+        if in_vain == RECONNECTS {
+            bail!(
+                "the log of run {run} broke off; go on with: tickwright run logs -f {run} --from {}",
+                tail.next
+            );
+        }
+        tokio::time::sleep(RECONNECT_AFTER).await;
+        in_vain = match client.open(live(tail.next)).await {
+            Ok(more) => {
+                tail.read(more).await?;
+                0
+            }
+            Err(_) => in_vain + 1,
+        };
+    }
+    let view = over(client, run).await?;
+    let took = view.took_ms.map(|took| format!(" after {}", duration::in_words(took))).unwrap_or_default();
+    let message = view.result_message.lines().next().unwrap_or_default();
+    let message = if message.is_empty() { String::new() } else { format!(": {message}") };
+    eprintln!("run {run} {}{took}{message}", terminal::word(&view.state).replace('_', " "));
+    Ok(if view.state == RunState::Succeeded { Ending::Succeeded } else { Ending::Failed })
+}
+
+/// A centre that restarts is back within these tries.
+const RECONNECTS: u32 = 10;
+const RECONNECT_AFTER: Duration = Duration::from_secs(1);
+
+/// How far a log was read.
+struct Tail {
+    next: u64,
+    is_over: bool,
+    /// The last trouble that was told, so that it is told once.
+    told: Option<String>,
+}
+
+impl Tail {
+    /// Reads server-sent pages until there are no more, or the connection breaks.
+    async fn read(&mut self, mut body: Incoming) -> Result<()> {
+        let mut rest = Vec::new();
+        while let Ok(Some(Ok(frame))) = tokio::time::timeout(SILENCE, body.frame()).await {
+            let Ok(data) = frame.into_data() else { continue };
+            rest.extend_from_slice(&data);
+            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = rest.drain(..=end).collect();
+                self.line(&line)?;
+            }
+            if rest.len() > LINE_MAX {
+                bail!("the centre sends a line of a log that is too long to read");
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<()> {
+        let Some(json) = line.strip_prefix(b"data:") else { return Ok(()) };
+        let page: LogPage =
+            serde_json::from_slice(json).context("the centre sends a log that cannot be read")?;
+        show(&page.text)?;
+        self.next = self.next.max(page.next);
+        self.is_over = page.end;
+        let problem = page.problem.map(|problem| problem.detail);
+        if let Some(problem) = problem.as_ref().filter(|problem| self.told.as_ref() != Some(*problem)) {
+            eprintln!("no lines: {problem}");
+        }
+        self.told = problem.or(self.told.take());
+        Ok(())
+    }
+}
+
+/// The centre says that it is still there more often than this.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// More than a page of a log has.
+const LINE_MAX: usize = 64 * 1024 * 1024;
+
+/// Prints lines, the last of which may lack its end.
+fn show(text: &str) -> Result<()> {
+    match text {
+        "" => Ok(()),
+        text if text.ends_with('\n') => terminal::write(text),
+        text => terminal::say(text),
+    }
+}
+
+/// A run, once its end is recorded, which is a moment after its log's.
+async fn over(client: &Client, run: i64) -> Result<RunView> {
+    for _ in 0..RECORD_LOOKS {
+        let view = run::fetch(client, run).await?;
+        if view.ended_at.is_some() || is_over(view.state) {
+            return Ok(view);
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    run::fetch(client, run).await
+}
+
+fn is_over(state: RunState) -> bool {
+    use RunState::{Cancelled, Failed, Lost, Succeeded, TimedOut};
+    matches!(state, Succeeded | Failed | TimedOut | Lost | Cancelled)
+}
+
+/// An executor that cannot reach the centre reports later than we wait.
+const RECORD_LOOKS: u32 = 40;
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// The newest run of a job; waits for the first one as long as nobody interrupts it.
+pub async fn newest(client: &Client, job: &str) -> Result<i64> {
+    let mut told = false;
+    loop {
+        if let Some(run) = latest(client, job).await?.first() {
+            return Ok(run.id);
+        }
+        if !told {
+            eprintln!("job `{job}` has not run yet; waiting for its first run");
+            told = true;
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// The newest run of a job that has begun, if one has.
+pub async fn newest_begun(client: &Client, job: &str) -> Result<Option<i64>> {
+    let runs = latest(client, job).await?;
+    let is_ahead = |run: &&RunView| matches!(run.state, RunState::Waiting | RunState::Claimed);
+    Ok(runs.iter().find(|run| !is_ahead(run)).map(|run| run.id))
+}
+
+/// The last few runs of a job, newest first.
+async fn latest(client: &Client, job: &str) -> Result<Vec<RunView>> {
+    let call = Call::get("/v1/runs").query("job", Some(job)).query("limit", Some(LATEST));
+    let page: Page<RunView> = client.fetch(call).await?;
+    if page.items.is_empty() {
+        // That there are no runs may mean that there is no such job.
+        let call = Call::get(crate::api::path("/v1/jobs/", job, ""));
+        client.send(call).await.with_context(|| format!("job `{job}`"))?;
+    }
+    Ok(page.items)
+}
+
+/// More than are taken ahead of their instants, even of a job that fires ten times a second.
+const LATEST: usize = 50;

@@ -1,0 +1,98 @@
+//! `tickwright login` and `logout`: a session for the commands that talk to a centre.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use protocol::v1::{Me, ProblemCode, SignIn};
+
+use crate::api::{Call, Client, LOCAL, Output, Remote};
+use crate::session::{self, Sessions};
+use crate::terminal;
+use crate::trouble::Trouble;
+
+/// Where to sign in, and as whom.
+#[derive(Args)]
+pub struct Login {
+    /// The centre's address
+    #[arg(env = "TICKWRIGHT_URL", value_name = "URL", default_value = LOCAL)]
+    url: String,
+
+    /// Your name there; asked for if left out
+    #[arg(long, short)]
+    user: Option<String>,
+}
+
+/// Signs in: the password is asked for, or read from the first line of standard input where that is no terminal.
+pub async fn login(login: Login) -> Result<()> {
+    let client = Client::new(&login.url, None)?;
+    if client.base().starts_with("http://") && !is_this_machine(client.base()) {
+        eprintln!("warning: without https everybody on the way to {} can read the password", client.base());
+    }
+    let user = match login.user {
+        Some(user) => user,
+        None => ask("user: ")?,
+    };
+    let password = password()?;
+    let call = Call::post("/v1/session").header("tickwright-client", "cli").json(&SignIn { user, password });
+    let answer = client.send(call).await?;
+    let me: Me = answer.read()?;
+    let said = || Trouble::Strange { base: client.base().into(), said: "it gave no session".into() };
+    let session = answer.header("tickwright-session").ok_or_else(said)?;
+    Sessions::load()?.keep(client.base(), &me.user, session)?;
+    terminal::say(&format!("signed in to {} as {}", client.base(), me.user))?;
+    eprintln!("the session is kept in {}", session::path()?.display());
+    Ok(())
+}
+
+/// Ends the session, here and there.
+pub async fn logout(remote: Remote) -> Result<()> {
+    let mut sessions = Sessions::load()?;
+    let client = Client::of(&remote)?;
+    if sessions.of(client.base()).is_none() {
+        bail!("nobody is signed in to {}", client.base());
+    }
+    let ended = client.send(Call::delete("/v1/session")).await;
+    // What the centre does not know any more is to be forgotten here, too.
+    sessions.forget(client.base())?;
+    match ended {
+        Err(trouble) if !trouble.is(ProblemCode::NotSignedIn) => {
+            Err(trouble).context("the session is forgotten here, but the centre could not be told to end it")
+        }
+        _ if remote.output == Output::Json => Ok(()),
+        _ => terminal::say(&format!("signed out of {}", client.base())),
+    }
+}
+
+fn is_this_machine(base: &str) -> bool {
+    let host =
+        base.parse::<hyper::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned)).unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+fn password() -> Result<String> {
+    if io::stdin().is_terminal() {
+        return rpassword::prompt_password("password: ").context("cannot ask for the password");
+    }
+    let password = line().context("cannot read the password")?;
+    if password.is_empty() {
+        bail!("no password came; write it to standard input, or run this on a terminal to be asked");
+    }
+    Ok(password)
+}
+
+fn ask(question: &str) -> Result<String> {
+    if !io::stdin().is_terminal() {
+        bail!("say who you are with --user");
+    }
+    eprint!("{question}");
+    io::stderr().flush()?;
+    line()
+}
+
+fn line() -> Result<String> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}

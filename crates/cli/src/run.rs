@@ -1,0 +1,210 @@
+//! `tickwright run`: what ran, how it went, what it wrote.
+
+use anyhow::{Context, Result, bail};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use protocol::v1::{Instant, Moment, Origin, RunState, RunView};
+
+use crate::api::{Call, Client, Most, Output, Remote};
+use crate::terminal::{self, Mood, Paint};
+use crate::{duration, log};
+
+/// Runs.
+#[derive(Args)]
+pub struct Run {
+    #[command(flatten)]
+    remote: Remote,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Lists runs, newest first
+    List(List),
+    /// Shows a run, and what happened to it
+    Show {
+        /// Its number
+        run: i64,
+    },
+    /// Prints a run's log
+    Logs {
+        /// Its number, or a job: then its newest run
+        #[arg(value_name = "RUN|JOB")]
+        run: String,
+        /// Goes on as it is written, until the run is over; waits for the job's first run if there is none
+        #[arg(long, short)]
+        follow: bool,
+        /// From this line on
+        #[arg(long, value_name = "LINE", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+        from: u64,
+    },
+    /// Ends a run
+    Kill {
+        /// Its number
+        run: i64,
+    },
+}
+
+#[derive(Args)]
+struct List {
+    /// Only of this app
+    #[arg(long)]
+    app: Option<String>,
+    /// Only of this job, by its key, or id: and its number
+    #[arg(long)]
+    job: Option<String>,
+    /// Only those that stand so
+    #[arg(long, value_parser = PossibleValuesParser::new(["running", "succeeded", "failed"]))]
+    state: Option<String>,
+    /// Only for instants from then on,
+    #[arg(long, value_name = "INSTANT")]
+    from: Option<Instant>,
+    /// and before then
+    #[arg(long, value_name = "INSTANT")]
+    until: Option<Instant>,
+    #[command(flatten)]
+    most: Most,
+}
+
+/// Does it.
+pub async fn run(Run { remote, command }: Run) -> Result<()> {
+    let client = Client::of(&remote)?;
+    match command {
+        Command::List(options) => list(&client, options, remote.output).await,
+        Command::Show { run } => show(&client, run, remote.output).await,
+        Command::Logs { run, follow, from } => logs(&client, &run, follow, from).await,
+        Command::Kill { run } => kill(&client, run, remote.output).await,
+    }
+}
+
+async fn list(client: &Client, options: List, output: Output) -> Result<()> {
+    let call = Call::get("/v1/runs")
+        .query("app", options.app)
+        .query("job", options.job)
+        .query("state", options.state)
+        .query("from", options.from)
+        .query("until", options.until);
+    let (runs, more) = client.list::<RunView>(call, options.most.rows()).await?;
+    if output == Output::Json {
+        return terminal::say_json(&runs);
+    }
+    let paint = Paint::stdout();
+    let row = |run: &RunView| {
+        vec![
+            paint.cell(run.id, Mood::Plain),
+            paint.cell(job(run), Mood::Plain),
+            paint.cell(terminal::word(&run.state), mood(run.state)),
+            paint.cell(terminal::local_or_dash(run.scheduled_at), Mood::Plain),
+            paint.cell(run.took_ms.map_or_else(|| "-".into(), duration::in_words), Mood::Plain),
+            paint.cell(run.address.as_deref().unwrap_or("-"), Mood::Quiet),
+            paint.cell(message(run).lines().next().unwrap_or_default(), Mood::Quiet),
+        ]
+    };
+    let heads = ["RUN", "JOB", "STATE", "FOR", "TOOK", "EXECUTOR", "MESSAGE"];
+    terminal::say(&terminal::table(&heads, runs.iter().map(row)))?;
+    options.most.hint(more);
+    Ok(())
+}
+
+async fn show(client: &Client, run: i64, output: Output) -> Result<()> {
+    let view: RunView = fetch(client, run).await?;
+    match output {
+        Output::Json => terminal::say_json(&view),
+        Output::Table => terminal::say(&facts(&view)),
+    }
+}
+
+/// A run.
+pub async fn fetch(client: &Client, run: i64) -> Result<RunView> {
+    let view = client.fetch(Call::get(format!("/v1/runs/{run}"))).await;
+    view.with_context(|| format!("run {run}"))
+}
+
+async fn logs(client: &Client, run: &str, follow: bool, from: u64) -> Result<()> {
+    let run = match run.parse() {
+        Ok(run) => run,
+        Err(_) if follow => log::newest(client, run).await?,
+        Err(_) => match log::newest_begun(client, run).await? {
+            Some(run) => run,
+            None => bail!("job `{run}` has not run yet; add -f to wait for its first run"),
+        },
+    };
+    match follow {
+        true => log::follow(client, run, from).await.map(drop),
+        false => log::print(client, run, from).await,
+    }
+}
+
+async fn kill(client: &Client, run: i64, output: Output) -> Result<()> {
+    let killed = client.send(Call::post(format!("/v1/runs/{run}/kill"))).await;
+    killed.with_context(|| format!("run {run}"))?;
+    match output {
+        Output::Json => Ok(()),
+        Output::Table => terminal::say(&format!("run {run} is being ended")),
+    }
+}
+
+/// How a run's job is named in commands.
+fn job(run: &RunView) -> String {
+    run.job_key.clone().unwrap_or_else(|| format!("id:{}", run.job))
+}
+
+/// What there is to say about a run: its result, or why it got nowhere.
+fn message(run: &RunView) -> &str {
+    match run.result_message.as_str() {
+        "" if is_bad(run.state) => &run.dispatch_message,
+        result => result,
+    }
+}
+
+fn is_bad(state: RunState) -> bool {
+    mood(state) == Mood::Bad
+}
+
+fn mood(state: RunState) -> Mood {
+    match state {
+        RunState::Succeeded => Mood::Good,
+        RunState::Failed | RunState::TimedOut | RunState::Lost => Mood::Bad,
+        RunState::Running | RunState::Unknown => Mood::Busy,
+        RunState::Waiting | RunState::Claimed | RunState::Cancelling | RunState::Cancelled => Mood::Quiet,
+    }
+}
+
+fn facts(run: &RunView) -> String {
+    let origin = run.origin.map(|origin| match origin {
+        Origin::Schedule => "its schedule".into(),
+        Origin::Misfire => "fires that were missed".into(),
+        Origin::Manual => "somebody triggered it".into(),
+        Origin::Child { of } => format!("run {of} succeeded"),
+        Origin::Retry { of } => format!("run {of} failed"),
+    });
+    let shard = match run.shard_total {
+        0 | 1 => String::new(),
+        total => format!("{} of {total}", run.shard_index + 1),
+    };
+    let moment = |moment: &Moment| {
+        let at = terminal::local_or_dash(moment.at);
+        format!("{at}  {}  {}", terminal::word(&moment.kind), moment.detail.replace('\n', " "))
+            .trim_end()
+            .to_owned()
+    };
+    terminal::facts([
+        ("run", run.id.to_string()),
+        ("job", job(run)),
+        ("name", run.job_name.clone().unwrap_or_default()),
+        ("app", run.app.clone()),
+        ("state", terminal::word(&run.state)),
+        ("because", origin.unwrap_or_default()),
+        ("for", run.scheduled_at.map(terminal::local).unwrap_or_default()),
+        ("ended", run.ended_at.map(terminal::local).unwrap_or_default()),
+        ("took", run.took_ms.map(duration::in_words).unwrap_or_default()),
+        ("executor", run.address.clone().unwrap_or_default()),
+        ("handler", run.handler.clone()),
+        ("param", run.param.clone()),
+        ("shard", shard),
+        ("attempt", run.attempt.map(|attempt| attempt.to_string()).unwrap_or_default()),
+        ("message", message(run).to_owned()),
+        ("timeline", run.timeline.iter().map(moment).collect::<Vec<_>>().join("\n")),
+    ])
+}

@@ -1,0 +1,109 @@
+//! Who we are to which centre: sessions in a file of the user's own, or an API key in the environment.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::secret;
+
+/// What opens a centre.
+pub enum Credential {
+    /// A program's, from the environment.
+    Key(String),
+    /// A person's.
+    Session(String),
+}
+
+impl Credential {
+    /// What there is for a centre. A session goes to no other centre than the one that gave it.
+    pub fn for_centre(base: &str, sessions: &Sessions) -> Option<Credential> {
+        match std::env::var("TICKWRIGHT_API_KEY") {
+            Ok(key) if !key.trim().is_empty() => Some(Credential::Key(key.trim().to_owned())),
+            _ => sessions.of(base).map(|session| Credential::Session(session.to_owned())),
+        }
+    }
+
+    /// What is sent.
+    pub fn secret(&self) -> &str {
+        match self {
+            Credential::Key(secret) | Credential::Session(secret) => secret,
+        }
+    }
+}
+
+/// The sessions of this user, by centre.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Sessions {
+    /// Where somebody last signed in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    current: Option<String>,
+    #[serde(default)]
+    centres: BTreeMap<String, Session>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Session {
+    user: String,
+    session: String,
+}
+
+impl Sessions {
+    /// What the file holds; nothing if there is none.
+    pub fn load() -> Result<Sessions> {
+        let path = path()?;
+        match path.try_exists() {
+            Ok(false) => return Ok(Sessions::default()),
+            Ok(true) => {}
+            Err(error) => return Err(error).with_context(|| format!("cannot look for {}", path.display())),
+        }
+        let text = secret::read(&format!("file:{}", path.display()))?;
+        let unreadable = || format!("{} holds no sessions; delete it, and sign in again", path.display());
+        toml::from_str(&text).with_context(unreadable)
+    }
+
+    /// Where somebody last signed in.
+    pub fn current(&self) -> Option<&str> {
+        self.current.as_deref()
+    }
+
+    /// The session at a centre.
+    pub fn of(&self, base: &str) -> Option<&str> {
+        self.centres.get(base).map(|session| session.session.as_str())
+    }
+
+    /// Keeps a session. Commands then talk to its centre unless they are told otherwise.
+    pub fn keep(&mut self, base: &str, user: &str, session: &str) -> Result<()> {
+        let kept = Session { user: user.to_owned(), session: session.to_owned() };
+        self.centres.insert(base.to_owned(), kept);
+        self.current = Some(base.to_owned());
+        self.save()
+    }
+
+    /// Forgets the session at a centre.
+    pub fn forget(&mut self, base: &str) -> Result<()> {
+        self.centres.remove(base);
+        self.current = self.current.take().filter(|current| current != base);
+        self.save()
+    }
+
+    fn save(&self) -> Result<()> {
+        let path = path()?;
+        if let Some(folder) = path.parent() {
+            let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            created.with_context(|| format!("cannot create the folder {}", folder.display()))?;
+        }
+        secret::write(&path, &toml::to_string(self).context("a session cannot be written")?)
+    }
+}
+
+/// The file, in the user's folder for settings.
+pub fn path() -> Result<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
+    let folder = folder.context("no folder for settings is known; set HOME or XDG_CONFIG_HOME")?;
+    Ok(folder.join("tickwright").join("sessions.toml"))
+}

@@ -1,0 +1,158 @@
+//! What is printed, and how: tables and colours for people, JSON for programs.
+
+use std::io::{self, IsTerminal, Write};
+
+use anyhow::{Context, Result};
+use comfy_table::{Cell, Color, Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
+use jiff::tz::TimeZone;
+use protocol::v1::Instant;
+use serde::Serialize;
+
+/// Colours, where a person looks and has not said no.
+#[derive(Clone, Copy)]
+pub struct Paint {
+    is_on: bool,
+}
+
+impl Paint {
+    /// For what goes to standard output.
+    pub fn stdout() -> Paint {
+        Paint {
+            is_on: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty()),
+        }
+    }
+
+    /// Something important.
+    pub fn bold(self, text: &str) -> String {
+        self.with("1", text)
+    }
+
+    /// Something that is well.
+    pub fn green(self, text: &str) -> String {
+        self.with("32", text)
+    }
+
+    /// Something that need not be read.
+    pub fn dim(self, text: &str) -> String {
+        self.with("2", text)
+    }
+
+    fn with(self, code: &str, text: &str) -> String {
+        if self.is_on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    /// A cell of a table.
+    pub fn cell(self, text: impl ToString, mood: Mood) -> Cell {
+        let cell = Cell::new(text);
+        match mood {
+            _ if !self.is_on => cell,
+            Mood::Plain => cell,
+            Mood::Good => cell.fg(Color::Green),
+            Mood::Bad => cell.fg(Color::Red),
+            Mood::Busy => cell.fg(Color::Cyan),
+            Mood::Quiet => cell.fg(Color::DarkGrey),
+        }
+    }
+}
+
+/// What a cell's colour says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mood {
+    /// Nothing.
+    Plain,
+    /// All is well.
+    Good,
+    /// Somebody should look.
+    Bad,
+    /// It goes on.
+    Busy,
+    /// It need not be read.
+    Quiet,
+}
+
+/// A table without lines, which people read and `grep` does, too.
+pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(heads.to_vec());
+    table.add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+/// What there is to say about one thing, each on a line; what is empty is left out.
+pub fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let paint = Paint::stdout();
+    let facts: Vec<_> = facts.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+    let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    // What has several lines goes on under its first.
+    let indent = format!("\n{:1$}", "", width + 2);
+    let line = |(name, value): (&str, String)| {
+        format!("{}  {}", paint.dim(&format!("{name:<width$}")), value.trim_end().replace('\n', &indent))
+    };
+    facts.into_iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Prints a line on standard output.
+pub fn say(text: &str) -> Result<()> {
+    write(&format!("{text}\n"))
+}
+
+/// Prints a text as it is.
+pub fn write(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write the answer")
+}
+
+/// Prints something for programs.
+pub fn say_json(value: &impl Serialize) -> Result<()> {
+    say(&serde_json::to_string_pretty(value).context("cannot write the answer as JSON")?)
+}
+
+/// Work that takes long, for whoever looks on at a terminal.
+pub fn progress(what: &'static str, length: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} {eta}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(u64::try_from(length).unwrap_or(u64::MAX)).with_style(style).with_message(what)
+}
+
+/// An instant on this machine's clocks.
+pub fn local(at: Instant) -> String {
+    let at = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// The same where there may be none.
+pub fn local_or_dash(at: Option<Instant>) -> String {
+    at.map_or_else(|| "-".into(), local)
+}
+
+/// The word that stands for a value on the wire.
+pub fn word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_aligned_and_have_no_blanks_at_the_end() {
+        let row = |a: &str, b: &str| vec![Cell::new(a), Cell::new(b)];
+        let text = table(&["JOB", "APP"], [row("orders/sync", "o"), row("x", "orders")]);
+        assert_eq!(text, "JOB          APP\norders/sync  o\nx            orders");
+    }
+
+    #[test]
+    fn facts_leave_out_what_is_empty_and_indent_what_is_long() {
+        let text = facts([("job", "x".into()), ("param", String::new()), ("script", "a\nb\n".into())]);
+        assert_eq!(text, "job     x\nscript  a\n        b");
+    }
+}

@@ -1,0 +1,131 @@
+//! Why a centre did not do what it was asked: one sentence with a way out, and an exit code for programs.
+
+use std::time::Duration;
+
+use protocol::v1::{Problem, ProblemCode};
+
+/// What came of a call instead of an answer.
+#[derive(Debug)]
+pub enum Trouble {
+    /// Nobody answered.
+    Unreachable {
+        /// Where.
+        base: String,
+        /// What the system says.
+        cause: String,
+    },
+    /// The centre said no.
+    Refused {
+        /// Which centre.
+        base: String,
+        /// Why.
+        problem: Box<Problem>,
+        /// When to ask again, if it said so.
+        wait: Option<Duration>,
+        /// We came with an API key.
+        by_key: bool,
+    },
+    /// Somebody answered, but not as a centre does.
+    Strange {
+        /// Where.
+        base: String,
+        /// What was said.
+        said: String,
+    },
+}
+
+impl Trouble {
+    /// What the command exits with; docs/guides/command-line.md lists them.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Trouble::Refused { problem, .. } => match problem.code {
+                ProblemCode::NotSignedIn
+                | ProblemCode::WrongPassword
+                | ProblemCode::NotAllowed
+                | ProblemCode::ForeignOrigin => 3,
+                ProblemCode::NotFound => 4,
+                ProblemCode::DatabaseUnavailable => 5,
+                _ => 1,
+            },
+            Trouble::Unreachable { .. } | Trouble::Strange { .. } => 5,
+        }
+    }
+
+    /// Whether the centre said this.
+    pub fn is(&self, code: ProblemCode) -> bool {
+        matches!(self, Trouble::Refused { problem, .. } if problem.code == code)
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Trouble::Unreachable { base, cause } => write!(
+                f,
+                "cannot reach a centre at {base}: {cause}; start one with `tickwright serve`, or say where it is with \
+                 --url or TICKWRIGHT_URL"
+            ),
+            Trouble::Strange { base, said } => write!(
+                f,
+                "{base} does not answer as a centre of this version does ({said}); look at the address, and for a newer \
+                 `tickwright`"
+            ),
+            Trouble::Refused { base, problem, by_key, .. } => match problem.code {
+                ProblemCode::NotSignedIn if *by_key => {
+                    write!(
+                        f,
+                        "the key in TICKWRIGHT_API_KEY does not open {base}; make a new one, or unset it"
+                    )
+                }
+                ProblemCode::NotSignedIn => write!(f, "not signed in; run: tickwright login {base}"),
+                ProblemCode::WrongPassword => write!(f, "the user name or the password is wrong at {base}"),
+                ProblemCode::NoSuchPath | ProblemCode::WrongMethod => {
+                    write!(
+                        f,
+                        "the centre at {base} is older than this `tickwright` and cannot do that; update it"
+                    )
+                }
+                ProblemCode::Outdated => {
+                    write!(f, "somebody changed it at the same time; look at it, and run the command again")
+                }
+                ProblemCode::DatabaseUnavailable => {
+                    write!(f, "the centre's database does not answer; run the command again in a moment")
+                }
+                ProblemCode::DatabaseBroken => {
+                    write!(f, "the centre cannot use its database; its log says why")
+                }
+                _ => write!(f, "{}", detail(problem)),
+            },
+        }
+    }
+}
+
+/// What was wrong this time; of each field, if several were.
+fn detail(problem: &Problem) -> String {
+    match problem.fields.as_slice() {
+        [] if problem.detail.is_empty() => problem.title.clone(),
+        [] => problem.detail.clone(),
+        fields => {
+            let said = fields.iter().map(|field| format!("{}: {}", field.field, field.detail));
+            said.collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_problem_becomes_one_sentence_without_codes() {
+        for code in ProblemCode::ALL {
+            let problem = Box::new(Problem::new(code, "what was wrong"));
+            let trouble = Trouble::Refused { base: "http://x".into(), problem, wait: None, by_key: false };
+            let said = trouble.to_string();
+            assert!(!said.is_empty() && !said.contains(code.word()) && !said.ends_with('.'), "{said}");
+            assert!((1..=5).contains(&trouble.exit_code()));
+        }
+    }
+}

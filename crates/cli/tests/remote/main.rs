@@ -1,0 +1,10 @@
+//! The commands that talk to a centre, as typed in a shell: the real binary against a real centre.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod errors;
+mod files;
+mod guides;
+mod jobs;
+mod kit;
+mod runs;
+mod sessions;
