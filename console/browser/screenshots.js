@@ -60,8 +60,18 @@ const JOBS = [
   ['care/birthdays', 'Birthday greetings', 'care', '0 30 8 * * ?', 'echo hi', ['mail']],
 ]
 
+const MODES = {
+  light: { colorScheme: 'light' },
+  dark: { colorScheme: 'dark' },
+  phone: { colorScheme: 'light', viewport: { width: 390, height: 844 } },
+  zh: { colorScheme: 'light', locale: 'zh-CN' },
+}
+
 const centre = await startCentre()
+const browser = await launch()
 try {
+  mkdirSync(folder, { recursive: true })
+  await picture({ welcome: '/' })
   const call = await api(centre)
   for (const [app, title] of Object.entries(APPS)) {
     await call('PUT', `/v1/apps/${app}`, { title })
@@ -129,15 +139,15 @@ try {
     settings: '/settings',
     about: '/about',
   }
-  const modes = {
-    light: { colorScheme: 'light' },
-    dark: { colorScheme: 'dark' },
-    phone: { colorScheme: 'light', viewport: { width: 390, height: 844 } },
-    zh: { colorScheme: 'light', locale: 'zh-CN' },
-  }
-  mkdirSync(folder, { recursive: true })
-  const browser = await launch()
-  for (const [mode, options] of Object.entries(modes)) {
+  await picture(pages)
+} finally {
+  await browser.close()
+  await centre.end()
+}
+
+/** Signs in and takes each of these pages, in every mode. */
+async function picture(pages) {
+  for (const [mode, options] of Object.entries(MODES)) {
     const { page, context, troubles } = await watchedPage(browser, { locale: 'en-GB', ...options })
     await page.goto(`${centre.address}/sign-in`)
     await page.locator('#password').waitFor()
@@ -156,9 +166,6 @@ try {
     if (troubles.length > 0) console.error(`${mode}:`, troubles)
     await context.close()
   }
-  await browser.close()
-} finally {
-  await centre.end()
 }
 
 /** Drags across the end of the chart, where something has happened. */

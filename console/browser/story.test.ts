@@ -181,6 +181,20 @@ describe.each([
     await fine()
   })
 
+  test('jobs are found, and many are started at once', async () => {
+    await to(t.nav.jobs)
+    await page.getByRole('searchbox', { name: t.jobs.search }).fill('Fail')
+    await page.waitForURL(/text=Fail/)
+    await link(`Live ${NASTY}`).waitFor({ state: 'detached' })
+    await page.getByLabel(t.jobs.selectAll).check()
+    await page.getByText(t.common.selected(1)).waitFor()
+    await fine()
+    await button(t.jobs.start).click()
+    await page.getByText(t.jobs.bulkDone(1)).waitFor()
+    await page.getByRole('row').filter({ hasText: 'Failing' }).getByText(t.jobs.on, { exact: true }).waitFor()
+    await fine()
+  })
+
   test('the other pages are there, without faults', async () => {
     for (const [name, title] of [
       [t.nav.people, t.people.title],

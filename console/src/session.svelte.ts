@@ -51,5 +51,9 @@ export const session = new Session()
 /** Whether somebody may do that with a job or an app. */
 export const may = (thing: { rights: Right[] } | undefined, right: Right) => thing?.rights.includes(right) ?? false
 
+/** The same, where only the app's name is known. */
+export const mayIn = (app: string, right: Right) =>
+  session.me?.admin || session.me?.grants.some((grant) => grant.app === app && grant.rights.includes(right)) || false
+
 /** The apps in which somebody may do that. */
 export const where = (apps: AppView[], right: Right) => apps.filter((app) => may(app, right))

@@ -66,23 +66,26 @@ export class List<T extends { id: number }> {
     const abort = (this.#abort = new AbortController())
     try {
       const items: T[] = []
+      let total: number | undefined
       let after: string | undefined
       let page: Page<T>
       do {
         page = await this.#read(after, abort.signal)
         if (abort.signal.aborted) return
         items.push(...page.items)
+        // Said with the first page only.
+        total ??= page.total
         after = page.next
       } while (after !== undefined && items.length < shown)
       if (this.items.length > REFRESH_MAX && this.items.length > items.length) {
         // What lies further down stays; rows that moved up are not shown twice.
         const seen = new Set(items.map((item) => item.id))
         this.items = [...items, ...this.items.slice(items.length).filter((item) => !seen.has(item.id))]
-        this.total = page.total
       } else {
         this.items = items
         this.#take(page)
       }
+      this.total = total ?? this.total
       this.problem = undefined
     } catch (error) {
       if (!abort.signal.aborted) this.problem = asProblem(error)

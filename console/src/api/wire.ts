@@ -363,6 +363,8 @@ export interface About {
   zone: string
   started_at: Instant
   clock_offset_ms: number | null
+  /** Whether jobs may be scripts here. */
+  scripts: boolean
 }
 
 export interface AuditView {

@@ -155,8 +155,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 pub async fn newest(client: &Client, job: &str) -> Result<i64> {
     let mut told = false;
     loop {
-        if let Some(run) = newest_so_far(client, job).await? {
-            return Ok(run);
+        if let Some(run) = latest(client, job).await?.first() {
+            return Ok(run.id);
         }
         if !told {
             eprintln!("job `{job}` has not run yet; waiting for its first run");
@@ -166,15 +166,24 @@ pub async fn newest(client: &Client, job: &str) -> Result<i64> {
     }
 }
 
-/// The newest run of a job, if it has run.
-pub async fn newest_so_far(client: &Client, job: &str) -> Result<Option<i64>> {
-    let call = Call::get("/v1/runs").query("job", Some(job)).query("limit", Some(1));
-    let page: Page<RunView> = client.fetch(call).await?;
-    if let Some(run) = page.items.first() {
-        return Ok(Some(run.id));
-    }
-    // That there are no runs may mean that there is no such job.
-    let call = Call::get(crate::api::path("/v1/jobs/", job, ""));
-    client.send(call).await.with_context(|| format!("job `{job}`"))?;
-    Ok(None)
+/// The newest run of a job that has begun, if one has.
+pub async fn newest_begun(client: &Client, job: &str) -> Result<Option<i64>> {
+    let runs = latest(client, job).await?;
+    let is_ahead = |run: &&RunView| matches!(run.state, RunState::Waiting | RunState::Claimed);
+    Ok(runs.iter().find(|run| !is_ahead(run)).map(|run| run.id))
 }
+
+/// The last few runs of a job, newest first.
+async fn latest(client: &Client, job: &str) -> Result<Vec<RunView>> {
+    let call = Call::get("/v1/runs").query("job", Some(job)).query("limit", Some(LATEST));
+    let page: Page<RunView> = client.fetch(call).await?;
+    if page.items.is_empty() {
+        // That there are no runs may mean that there is no such job.
+        let call = Call::get(crate::api::path("/v1/jobs/", job, ""));
+        client.send(call).await.with_context(|| format!("job `{job}`"))?;
+    }
+    Ok(page.items)
+}
+
+/// More than are taken ahead of their instants, even of a job that fires ten times a second.
+const LATEST: usize = 50;

@@ -36,20 +36,20 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
-        Command::Serve(options) => well(serve::run(*options)),
+        Command::Serve(options) => serve::run(*options).map(|()| true),
         Command::Doctor(options) => doctor::run(*options),
         Command::Migrate(options) => migrate::run(*options),
-        Command::Agent(options) => well(agent::run(*options)),
-        Command::Cron(command) => well(cron::run(command)),
-        Command::Login(options) => well(call(login::login(options))),
-        Command::Logout(remote) => well(call(login::logout(remote))),
-        Command::Job(options) => well(call(job::run(*options))),
-        Command::Run(options) => well(call(run::run(options))),
-        Command::App(options) => well(call(app::run(options))),
-        Command::Import(options) => well(call(import::run(options))),
-        Command::Export(options) => well(call(export::run(options))),
-        Command::Completions { shell } => well(completions(shell)),
-        Command::Routes => well(routes::run()),
+        Command::Agent(options) => agent::run(*options).map(|()| true),
+        Command::Login(options) => call(login::login(options)),
+        Command::Logout(remote) => call(login::logout(remote)),
+        Command::Job(options) => call(job::run(*options)),
+        Command::Run(options) => call(run::run(options)),
+        Command::App(options) => call(app::run(options)),
+        Command::Import(options) => call(import::run(options)),
+        Command::Export(options) => call(export::run(options)),
+        Command::Cron(command) => cron::run(command).map(|()| true),
+        Command::Completions { shell } => completions(shell).map(|()| true),
+        Command::Routes => routes::run().map(|()| true),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -65,15 +65,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// What ends without an error has ended well.
-fn well(done: anyhow::Result<()>) -> anyhow::Result<bool> {
-    done.map(|()| true)
-}
-
 /// Runs what talks to a centre. It does one thing at a time, so one thread is enough.
-fn call(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+fn call(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start")?.block_on(work)
+    runtime.context("cannot start")?.block_on(work).map(|()| true)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

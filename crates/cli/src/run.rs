@@ -125,7 +125,7 @@ async fn logs(client: &Client, run: &str, follow: bool, from: u64) -> Result<()>
     let run = match run.parse() {
         Ok(run) => run,
         Err(_) if follow => log::newest(client, run).await?,
-        Err(_) => match log::newest_so_far(client, run).await? {
+        Err(_) => match log::newest_begun(client, run).await? {
             Some(run) => run,
             None => bail!("job `{run}` has not run yet; add -f to wait for its first run"),
         },

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use protocol::v1::JobBody;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,18 @@ pub struct Jobs {
 impl Jobs {
     /// Reads a file's text.
     pub fn read(text: &str) -> Result<Jobs> {
-        serde_saphyr::from_str(text).context("the file is not a list of jobs by their keys")
+        let unreadable = |error: serde_saphyr::Error| {
+            anyhow!("the file is not a list of jobs by their keys: {}", error.without_snippet())
+        };
+        // What expands or nests stays bounded; of plain jobs there may be as many as a centre has.
+        let options = serde_saphyr::options! {
+            budget: serde_saphyr::budget! {
+                max_nodes: NODES_MAX,
+                max_events: 4 * NODES_MAX,
+                max_total_scalar_bytes: TEXT_MAX,
+            },
+        };
+        serde_saphyr::from_str_with_options(text, options).map_err(unreadable)
     }
 
     /// The text of a file.
@@ -50,6 +61,12 @@ impl Jobs {
         }
     }
 }
+
+/// Keys and values in a file: a job has about fifty, so this is enough for a hundred thousand jobs,
+const NODES_MAX: usize = 10_000_000;
+
+/// and the letters in them, scripts included.
+const TEXT_MAX: usize = 1024 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -124,10 +141,19 @@ jobs:
     }
 
     #[test]
+    fn a_file_may_have_as_many_jobs_as_a_centre() {
+        let few = Jobs::read(FILE).unwrap();
+        let many = (0..10_000).map(|n| (format!("orders/{n}"), few.jobs["orders/sync"].clone()));
+        let many = Jobs { jobs: many.collect() };
+        assert_eq!(Jobs::read(&many.write().unwrap()).unwrap(), many);
+    }
+
+    #[test]
     fn what_is_misspelt_is_refused_and_named() {
         let check = |from: &str, to: &str, expected: &str| {
             let error = format!("{:#}", Jobs::read(&FILE.replace(from, to)).unwrap_err());
-            assert!(error.contains(expected), "{error}");
+            assert!(error.contains(expected) && error.contains("line "), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
         };
         check("handler:", "hander:", "hander");
         check("kind: cron", "kind: corn", "corn");

@@ -216,7 +216,7 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(crate) const FIRST_PROBE: Duration = Duration::from_millis(500);
 
 /// Two denials at least this far apart mean that a request never arrived. The first comes a while after it can have left
-/// ([`FIRST_PROBE`], or what it took to notice that its node was dead); together that is longer than one is on its way,
+/// (`FIRST_PROBE`, or what it took to notice that its node was dead); together that is longer than one is on its way,
 /// even if it is lost on the wire twice and sent again. See ADR 7.
 pub const DENIAL_GAP: Duration = Duration::from_millis(500);
 

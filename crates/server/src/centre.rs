@@ -101,13 +101,13 @@ pub enum StartError {
         error: io::Error,
     },
     /// The database does not answer or cannot be used.
-    #[error("{0}")]
+    #[error(transparent)]
     Database(#[from] StoreError),
     /// There is no certificate to encrypt with.
-    #[error("{0}")]
+    #[error(transparent)]
     Identity(#[from] IdentityError),
     /// Executors cannot be called this way.
-    #[error("{0}")]
+    #[error(transparent)]
     Outbound(#[from] outbound::OptionsError),
 }
 

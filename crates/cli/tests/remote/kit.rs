@@ -33,17 +33,8 @@ impl Centre {
     pub fn start() -> Centre {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(TICKWRIGHT);
-        command.args([
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--sample",
-            "false",
-            "--zone",
-            "UTC",
-            "--data-dir",
-        ]);
-        command.arg(folder.path().join("data"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--zone", "UTC", "--allow-scripts"]);
+        command.args(["--sample", "false", "--data-dir"]).arg(folder.path().join("data"));
         let process = Process::start(command);
         let url = process.wait_for("listening   ").trim().to_owned();
         let sign_in = process.wait_for("sign in     as admin with ");
