@@ -154,6 +154,9 @@ pub async fn put(call: Call, place: Authorised<Place<Job>>) -> Result<Reply, Ref
             let app = admit_app(&call, &body.app, EDIT).await?;
             add(&call, &body, app.id, Some(key)).await
         }
+        Place::Taken(_) if call.header("if-none-match") == Some("*") => {
+            Err(outdated("there is such a job already"))
+        }
         Place::Taken(job) => {
             let is_current = wanted.is_none_or(|tag| tag == "*" || tag == job.revision.to_string());
             if !is_current {
@@ -175,6 +178,11 @@ async fn add(call: &Call, body: &JobBody, app: AppId, key: Option<String>) -> Re
     let spec = reading(call, None).spec(body, app, children).map_err(problem::fields)?;
     let spec = engine::JobSpec { key, ..spec };
     let id = call.jobs().create(&spec, body.enabled == Some(true)).await?;
+    if let (Some(script), Some(written)) = (&spec.script, &body.script) {
+        // Its first version, which later ones are compared with.
+        let (language, source) = (script.language, &script.source);
+        call.inside.database.save_script(id, language, source, &written.remark).await?;
+    }
     call.inside.database.set_job_tags(id, &body.tags).await?;
     let after = written(call, id).await?;
     let view = view(call, id).await?;

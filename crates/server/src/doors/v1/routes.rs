@@ -69,7 +69,7 @@ pub fn table() -> Vec<Route> {
         route(Post, "/v1/jobs", Api, EDIT, jobs::create).noted_as("job.create").says("Adds a job without a key").takes::<JobBody>().gives::<JobView>(201).large(),
         route(Post, "/v1/jobs/bulk", Api, NOTHING, jobs::bulk).noted_as("job.bulk").says("Does the same with many jobs, each with the right it needs").takes::<Bulk>().gives::<Vec<BulkResult>>(200),
         route(Get, "/v1/jobs/{job}", Api, VIEW, jobs::show).says("One job").gives::<JobView>(200),
-        route(Put, "/v1/jobs/{job}", Api, EDIT, jobs::put).noted_as("job.put").says("Makes a job be so; 201 if the key is new. If-Match names the revision").takes::<JobBody>().gives::<JobView>(200).large(),
+        route(Put, "/v1/jobs/{job}", Api, EDIT, jobs::put).noted_as("job.put").says("Makes a job be so; 201 if the key is new. If-Match names the revision, If-None-Match: * wants it new").takes::<JobBody>().gives::<JobView>(200).large(),
         route(Delete, "/v1/jobs/{job}", Api, EDIT, jobs::delete).noted_as("job.delete").says("Deletes a job").answers(204),
         route(Post, "/v1/jobs/{job}/start", Api, OPERATE, jobs::start).noted_as("job.start").says("Its schedule fires").gives::<JobView>(200),
         route(Post, "/v1/jobs/{job}/stop", Api, OPERATE, jobs::stop).noted_as("job.stop").says("Its schedule fires no more").gives::<JobView>(200),

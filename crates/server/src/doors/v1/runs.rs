@@ -55,8 +55,9 @@ async fn seen_job(call: &Call, name: &str) -> Result<Option<JobId>, Refused> {
 
 pub async fn show(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
     let timeline = timeline::of(&call, &run);
-    let view = views(&call, vec![run.into_inner()]).await?.pop();
-    Ok(Reply::json(&view.map(|view| RunView { timeline, ..view })))
+    let gone = || problem::new(ProblemCode::NotFound, "there is no such run");
+    let view = views(&call, vec![run.into_inner()]).await?.pop().ok_or_else(gone)?;
+    Ok(Reply::json(&RunView { timeline, ..view }))
 }
 
 /// Runs, with what their jobs are called.

@@ -59,6 +59,7 @@ async fn an_edit_of_what_somebody_else_has_changed_is_refused() {
     let reply = edit.send("PUT", "/v1/jobs/one", &job).await;
     assert_eq!((reply.status, problem(&reply).as_str()), (412, "outdated"));
     assert_eq!(edit.refused("PUT", "/v1/jobs/another", &job).await, "outdated");
+    assert_eq!(admin.with("If-None-Match: *").refused("PUT", "/v1/jobs/one", &job).await, "outdated");
     assert_eq!(admin.get("/v1/jobs/one").await["name"], "Two");
     let changes = admin.get("/v1/jobs/one/changes").await;
     let changes = changes["items"].as_array().unwrap();
@@ -237,6 +238,11 @@ async fn scripts_need_their_own_right_and_keep_their_versions() {
     job["script"] = script("echo 1\r\n");
     assert_eq!(editor.refused("PUT", "/v1/jobs/one", &job).await, "not_allowed");
     writer.done("PUT", "/v1/jobs/one", &job).await;
+    let versions = writer.get("/v1/jobs/one/script").await;
+    assert_eq!(
+        (versions[0]["source"].as_str(), versions[0]["remark"].as_str()),
+        (Some("echo 1\n"), Some("first"))
+    );
     assert_eq!(editor.refused("PUT", "/v1/jobs/one/script", &script("echo 2")).await, "not_allowed");
     writer.done("PUT", "/v1/jobs/one/script", &script("echo 2")).await;
     let versions = writer.get("/v1/jobs/one/script").await;
