@@ -181,17 +181,17 @@ describe.each([
     await fine()
   })
 
-  test('jobs are found, and many are started at once', async () => {
+  test('jobs are found, and many are stopped at once', async () => {
     await to(t.nav.jobs)
-    await page.getByRole('searchbox', { name: t.jobs.search }).fill('Fail')
-    await page.waitForURL(/text=Fail/)
-    await link(`Live ${NASTY}`).waitFor({ state: 'detached' })
+    await page.getByRole('searchbox', { name: t.jobs.search }).fill('Live')
+    await page.waitForURL(/text=Live/)
+    await link('Failing').waitFor({ state: 'detached' })
     await page.getByLabel(t.jobs.selectAll).check()
     await page.getByText(t.common.selected(1)).waitFor()
     await fine()
-    await button(t.jobs.start).click()
+    await button(t.jobs.stop).click()
     await page.getByText(t.jobs.bulkDone(1)).waitFor()
-    await page.getByRole('row').filter({ hasText: 'Failing' }).getByText(t.jobs.on, { exact: true }).waitFor()
+    await page.getByRole('row').filter({ hasText: 'Live' }).getByText(t.jobs.off, { exact: true }).waitFor()
     await fine()
   })
 

@@ -38,4 +38,15 @@ export function timeAxis(): uPlot.Axis {
 /** Dates of uPlot on the reader's clocks, so that ticks fall on whole hours there. */
 export const tzDate = (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), clock.zone)
 
+/** A drag narrower than this is a click. */
+const DRAG_MIN = 8
+
+/** Calls with the span that somebody dragged across, in milliseconds, and takes the mark away. */
+export const onDragged = (zoom: (from: number, until: number) => void) => (chart: uPlot) => {
+  const { left, width } = chart.select
+  if (width < DRAG_MIN) return
+  zoom(chart.posToVal(left, 'x') * 1_000, chart.posToVal(left + width, 'x') * 1_000)
+  chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+}
+
 export { uPlot }
