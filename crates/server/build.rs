@@ -40,11 +40,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("cargo::rerun-if-changed={}", source.display());
         }
     }
-    if env::var_os(SKIP).is_none() && console.is_dir() {
+    let wanted = env::var_os(SKIP).is_none() && console.is_dir();
+    if wanted {
         build(&console, &bundle)?;
     }
-    let list =
-        if bundle.join("index.html").is_file() { list(&bundle.canonicalize()?)? } else { "&[]".into() };
+    let list = if wanted && bundle.join("index.html").is_file() {
+        list(&bundle.canonicalize()?)?
+    } else {
+        "&[]".into()
+    };
     fs::write(Path::new(&env::var("OUT_DIR")?).join("console_files.rs"), list)?;
     Ok(())
 }
