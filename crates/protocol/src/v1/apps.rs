@@ -67,7 +67,7 @@ pub struct ExecutorView {
     /// What was wrong when it was last called, in the centre's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
-    /// The handlers that runs sent to it called, as far as is remembered.
+    /// The handlers that it says it has, and those that runs sent to it called, as far as is remembered.
     pub handlers: Vec<String>,
 }
 

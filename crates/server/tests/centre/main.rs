@@ -3,6 +3,7 @@
 
 mod alerts;
 mod bad_input;
+mod declared;
 mod doctor;
 mod executors;
 mod health;

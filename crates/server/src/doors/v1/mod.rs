@@ -11,7 +11,7 @@ mod call;
 mod caller;
 mod centre;
 mod events;
-mod job_words;
+pub(super) mod job_words;
 mod jobs;
 mod keys;
 mod openapi;
