@@ -1,7 +1,7 @@
 //! Our own API, as programs and pages use it.
 
 mod apps;
-mod client;
+pub mod client;
 mod events;
 mod jobs;
 mod rights;
