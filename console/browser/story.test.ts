@@ -156,8 +156,6 @@ describe.each([
     const write = async (source: string, remark: string) => {
       await page.getByRole('textbox', { name: t.form.source }).click()
       await page.keyboard.press('ControlOrMeta+a')
-      // Typing over several lines lets the browser itself put styles into the text for a moment, which the policy refuses.
-      await page.keyboard.press('Delete')
       await page.keyboard.type(source)
       await page.getByText(t.script.unsaved).waitFor()
       await page.getByLabel(t.script.remark).fill(remark)

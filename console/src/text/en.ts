@@ -147,6 +147,8 @@ export const en = {
     } as Record<string, string>,
     columns: { job: 'Job', schedule: 'Schedule', app: 'App', next: 'Next fire', last: 'Last fire' },
     selectAll: 'Select all loaded jobs',
+    selectEvery: (n: number) => `Select all ${n.toLocaleString('en')}`,
+    working: 'Working…',
     select: (name: string) => `Select ${name}`,
     tag: 'Tag',
     tagged: (tag: string) => `Tag: ${tag}`,

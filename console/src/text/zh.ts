@@ -146,6 +146,8 @@ export const zh: Words = {
     },
     columns: { job: '任务', schedule: '调度', app: '应用', next: '下次触发', last: '上次触发' },
     selectAll: '选中已加载的全部任务',
+    selectEvery: (count: number) => `选中全部 ${n(count)} 个`,
+    working: '处理中…',
     select: (name) => `选中 ${name}`,
     tag: '标签',
     tagged: (tag) => `标签：${tag}`,
