@@ -20,7 +20,7 @@ export function program() {
 }
 
 /** A port that is free now. */
-function freePort() {
+export function freePort() {
   return new Promise((resolve, reject) => {
     const server = createServer()
     server.once('error', reject)
@@ -58,8 +58,9 @@ function stop(child) {
   })
 }
 
-/** Starts a centre without jobs. Gives its address, the administrator's password, agents for the asking, and an end. */
-export async function startCentre() {
+/** Starts a centre without jobs, with further options if wanted. Gives its address, the administrator's password, its database,
+ * agents for the asking, and an end. */
+export async function startCentre(options = []) {
   const folder = mkdtempSync(join(tmpdir(), 'tickwright-browser-'))
   const port = await freePort()
   const address = `http://127.0.0.1:${port}`
@@ -74,6 +75,7 @@ export async function startCentre() {
       '--allow-scripts=true',
       '--zone',
       'Asia/Shanghai',
+      ...options,
     ],
     folder,
     /sign in\s+as (\S+) with (.+?) \(shown only now\)/,
@@ -84,6 +86,7 @@ export async function startCentre() {
     address,
     user,
     password,
+    database: join(folder, 'centre/tickwright.db'),
     /** Starts an executor that runs shell scripts for an app. */
     async agent(app, token) {
       const listen = `127.0.0.1:${await freePort()}`

@@ -5,7 +5,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { browserPath, launch, watchedPage } from './browser.js'
+import { browserPath, launch, signIn, watchedPage } from './browser.js'
 import { api, program, startCentre } from './centre.js'
 
 /** So long the centre works before its picture is taken. */
@@ -152,10 +152,7 @@ async function picture(pages) {
     await page.goto(`${centre.address}/sign-in`)
     await page.locator('#password').waitFor()
     await page.screenshot({ path: join(folder, `sign-in-${mode}.png`) })
-    await page.locator('input[name=username]').fill(centre.user)
-    await page.locator('#password').fill(centre.password)
-    await page.keyboard.press('Enter')
-    await page.getByRole('navigation').first().waitFor()
+    await signIn(page, centre)
     for (const [name, path] of Object.entries(pages)) {
       await page.goto(centre.address + path)
       if (name === 'overview') await zoomIn(page)
