@@ -34,6 +34,8 @@ export function freePort() {
 /** Starts a process and waits until its output matches. */
 function start(arguments_, folder, ready) {
   const child = spawn(program(), arguments_, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
+  // Also when a test gives up on its way.
+  process.once('exit', () => child.kill())
   return new Promise((resolve, reject) => {
     let said = ''
     const late = setTimeout(() => reject(new Error(`not ready in ${READY_MS} ms: ${said}`)), READY_MS)
@@ -46,6 +48,7 @@ function start(arguments_, folder, ready) {
     }
     child.stdout.on('data', hear)
     child.stderr.on('data', hear)
+    child.once('error', reject)
     child.once('exit', (code) => reject(new Error(`ended with ${code}: ${said}`)))
   })
 }

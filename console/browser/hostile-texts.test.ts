@@ -12,13 +12,13 @@ import { startExecutor } from './executor.js'
 /** Short, since some fields are. */
 const TEXTS = [
   `<img src=/pwned onerror=pwned=1>'"&lt;`,
-  '<svg onload=pwned=1><animate onbegin=pwned=1 attributeName=x>',
+  '<svg onload=pwned=1><animate onbegin=pwned=1>',
   '<details open ontoggle=pwned=1>x</details>',
-  '</textarea></title></style><script>pwned=1</script>',
-  '"><a href=javascript:pwned=1 autofocus onfocus=pwned=1>x</a>',
-  '${7*7} #{7*7} {{7*7}} <%=7*7%> <#assign x=7*7>${x}',
-  '\u202Egnp.exe\u202C \u001b[31mred \u001b]8;;//pwned\u0007link',
-  'first\r\nSet-Cookie: pwned=1\r\n\r\n<script>pwned=1</script>',
+  '</textarea></title><script>pwned=1</script>',
+  '"><a href=javascript:pwned=1 onfocus=pwned=1>',
+  '${7*7} #{7*7} {{7*7}} <%=7*7%> <#assign x=7*7>',
+  '\u202Egnp.exe\u202C \u001b[31mred \u001b]8;;//pwned\u0007',
+  'first\r\nSet-Cookie: pwned=1\r\n\r\n<script>x()</script>',
 ]
 /** All of them, where there is room. */
 const ALL = TEXTS.join('\n')
@@ -141,7 +141,8 @@ describe.each(['en-GB', 'zh-CN'])('in %s', (locale) => {
   beforeAll(async () => {
     ;({ page, troubles } = await watchedPage(browser, { locale }))
     page.on('request', (request) => {
-      if (!request.url().startsWith(`${centre.address}/`) || request.url().includes('pwned')) foreign.push(request.url())
+      const url = new URL(request.url())
+      if (url.origin !== centre.address || url.pathname === '/pwned') foreign.push(request.url())
     })
     await signIn(page, centre)
   })
@@ -149,12 +150,9 @@ describe.each(['en-GB', 'zh-CN'])('in %s', (locale) => {
     await page.context().close()
   })
 
-  /** Goes there as the console itself does, and waits until everything has been read. */
+  /** Goes there, and waits until everything has been read. */
   async function visit(path: string) {
-    await page.evaluate((to) => {
-      history.pushState(null, '', to)
-      dispatchEvent(new PopStateEvent('popstate'))
-    }, path)
+    await page.goto(centre.address + path)
     await settled()
   }
 
@@ -174,7 +172,9 @@ describe.each(['en-GB', 'zh-CN'])('in %s', (locale) => {
     const found = await page.evaluate(() => ({
       ran: 'pwned' in window,
       refused: window.violations,
-      elements: document.querySelectorAll('main :is(img, iframe, object, embed, animate, details, script, [onerror], [onload])').length,
+      elements: document.querySelectorAll(
+        'main :is(img, iframe, object, embed, animate, script, [onerror], [onload], [onfocus], [ontoggle])',
+      ).length,
       title: document.title,
       cookie: document.cookie,
     }))
@@ -191,10 +191,10 @@ describe.each(['en-GB', 'zh-CN'])('in %s', (locale) => {
   })
 
   test('so do jobs, their forms, scripts and histories', async () => {
-    for (const [index, id] of [...handlers, ...scripts].entries()) {
-      const text = TEXTS[index % TEXTS.length]!
-      for (const tab of ['', '/edit', '/history', ...(scripts.includes(id) ? ['/script'] : [])]) {
-        await visit(`/jobs/${id}${tab}`)
+    for (const [index, text] of TEXTS.entries()) {
+      const [script, handler] = [`/jobs/${scripts[index]}`, `/jobs/${handlers[index]}`]
+      for (const path of [handler, script, `${script}/edit`, `${script}/script`, `${script}/history`]) {
+        await visit(path)
         await shows(text)
         await harmless()
       }
@@ -214,8 +214,8 @@ describe.each(['en-GB', 'zh-CN'])('in %s', (locale) => {
       await visit(`/jobs?tag=${encodeURIComponent(text)}&text=${encodeURIComponent(text)}`)
       await shows(text)
       await page.keyboard.press('/')
-      await page.getByRole('combobox').fill(text)
-      await page.getByRole('option').filter({ hasText: text }).first().waitFor()
+      await page.getByRole('dialog').getByRole('combobox').fill(text)
+      await page.getByRole('dialog').getByRole('option').filter({ hasText: text }).first().waitFor()
       await harmless()
       await page.keyboard.press('Escape')
     }
@@ -231,21 +231,17 @@ describe.each(['en-GB', 'zh-CN'])('in %s', (locale) => {
     await page.keyboard.press('Escape')
   })
 
-  test('an address leads to no script', async () => {
-    for (const next of ['javascript:pwned=1', '//pwned.example/', '/\\pwned.example/', TEXTS[3]!]) {
-      await page.goto(`${centre.address}/sign-in?next=${encodeURIComponent(next)}`)
-      await settled()
-      expect(new URL(page.url()).origin).toBe(centre.address)
+  // Words play no part in this.
+  test.runIf(locale === 'en-GB')('an address leads to no script', async () => {
+    const nexts = ['javascript:pwned=1', '//pwned.example/', '/\\pwned.example/', ...TEXTS].map(
+      (next) => `/sign-in?next=${encodeURIComponent(next)}`,
+    )
+    const filters = TEXTS.map(encodeURIComponent).map((text) => `/runs?job=${text}&from=${text}&state=${text}`)
+    const missing = TEXTS.map(encodeURIComponent).map((text) => `/jobs/${text}`)
+    for (const path of [...nexts, ...filters, ...missing, '/jobs/%E0%A4%A']) {
+      await visit(path)
+      expect(await page.evaluate(() => ['pwned' in window, window.violations, location.origin])).toEqual([false, [], centre.address])
     }
-    for (const text of TEXTS) {
-      await page.goto(
-        `${centre.address}/runs?job=${encodeURIComponent(text)}&from=${encodeURIComponent(text)}&state=${encodeURIComponent(text)}`,
-      )
-      await settled()
-      await page.goto(`${centre.address}/jobs/${encodeURIComponent(text)}`)
-      await settled()
-    }
-    expect(await page.evaluate(() => ['pwned' in window, window.violations])).toEqual([false, []])
     expect(foreign).toEqual([])
   })
 })
