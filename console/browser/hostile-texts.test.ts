@@ -183,7 +183,7 @@ describe.each(['en-GB', 'zh-CN'])('in %s', (locale) => {
   }
 
   test('lists show them as they were written', async () => {
-    for (const path of ['/', '/jobs', '/runs', '/executors', '/people', '/keys', '/audit', '/settings', '/about']) {
+    for (const path of ['/', '/jobs', '/runs', '/alerts', '/executors', '/people', '/keys', '/audit', '/settings', '/about']) {
       await visit(path)
       if (['/jobs', '/people', '/keys', '/executors'].includes(path)) await shows(...TEXTS)
       await harmless()
@@ -224,11 +224,13 @@ describe.each(['en-GB', 'zh-CN'])('in %s', (locale) => {
     await page.getByRole('dialog').waitFor()
     await harmless()
     await page.keyboard.press('Escape')
-    await visit('/audit')
-    await page.getByRole('table').getByRole('button').first().click()
-    await page.getByRole('dialog').waitFor()
-    await harmless()
-    await page.keyboard.press('Escape')
+    for (const path of ['/alerts', '/audit']) {
+      await visit(path)
+      await page.getByRole('table').getByRole('button').first().click()
+      await page.getByRole('dialog').waitFor()
+      await harmless()
+      await page.keyboard.press('Escape')
+    }
   })
 
   // Words play no part in this.

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { browserPath, launch, signIn, watchedPage } from './browser.js'
 import { api, program, startCentre } from './centre.js'
+import { openRoom } from './room.js'
 
 /** So long the centre works before its picture is taken. */
 const BUSY_MS = Number(process.env.BUSY_SECONDS ?? 150) * 1_000
@@ -67,7 +68,8 @@ const MODES = {
   zh: { colorScheme: 'light', locale: 'zh-CN' },
 }
 
-const centre = await startCentre()
+const room = await openRoom()
+const centre = await startCentre(['--alert-webhook', `json=${room.address}`])
 const browser = await launch()
 try {
   mkdirSync(folder, { recursive: true })
@@ -96,6 +98,7 @@ try {
       author: 'Mei',
       enabled: key !== 'care/birthdays',
       route: 'ROUND',
+      alert: app !== 'care',
       timeout_ms: 600_000,
       retry: { count: key === 'search/partners' ? 1 : 0 },
     })
@@ -132,6 +135,7 @@ try {
     runs: '/runs',
     'run-live': `/runs/${live}`,
     'run-failed': `/runs/${failed?.id}`,
+    alerts: '/alerts',
     executors: '/executors',
     people: '/people',
     keys: '/keys',
@@ -143,6 +147,7 @@ try {
 } finally {
   await browser.close()
   await centre.end()
+  await room.end()
 }
 
 /** Signs in and takes each of these pages, in every mode. */
