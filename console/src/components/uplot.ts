@@ -18,10 +18,14 @@ function axis(values?: (value: number) => string): uPlot.Axis {
     grid: { stroke: color('line'), width: 1 },
     ticks: { show: false },
     gap: 6,
-    size: values ? 52 : 28,
+    size: values ? (_, shown) => widest(shown ?? []) : 28,
     values: values && ((_, splits) => splits.map((split) => values(split))),
   }
 }
+
+/** Letters of our font are about so wide; the gap and a little air come on top. */
+const LETTER = 6.6
+const widest = (shown: string[]) => Math.max(2, ...shown.map((text) => text.length)) * LETTER + 14
 
 const DAY_S = 86_400
 const MINUTE_S = 60
@@ -47,7 +51,7 @@ export function overTime(values: (value: number) => string, atLeast: number): Om
     padding: [10, 22, 0, 0],
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     scales: { y: { range: (_, __, max) => [0, Math.max(max * 1.15, atLeast)] } },
-    axes: [timeAxis(), { ...axis(values), size: 62 }],
+    axes: [timeAxis(), axis(values)],
   }
 }
 

@@ -477,6 +477,7 @@ export const en = {
     ofJobs: (n: number) => `of ${n.toLocaleString('en')}`,
     suspect: (n: number) => `${n.toLocaleString('en')} cannot be reached`,
     allReached: 'all can be reached',
+    noExecutors: 'none yet',
     outcomes: 'Runs by outcome',
     lateness: 'How late runs were sent',
     half: 'Median',

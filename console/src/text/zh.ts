@@ -472,6 +472,7 @@ export const zh: Words = {
     ofJobs: (count) => `共 ${n(count)}`,
     suspect: (count) => `${n(count)} 个无法连接`,
     allReached: '全部可连接',
+    noExecutors: '暂无',
     outcomes: '执行结果',
     lateness: '发送延迟',
     half: '中位数',
