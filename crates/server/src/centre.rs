@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cron::{Schedule, Timestamp, Zone};
+use engine::policy::Repeats;
 use engine::{AppId, Engine, JobSpec, Observer, Outcome, Parts, RunId, StoreError};
 use store::{Addresses, AppSpec, Database, NewToken};
 use timer::{Clock, SystemClock};
@@ -124,6 +125,7 @@ impl Centre {
         let options = store::Options {
             zone: settings.zone.clone(),
             connections: settings.connections,
+            repeats: Some(Repeats::USUAL),
             ..Default::default()
         };
         let database = store::open(&settings.database, options).await?;
@@ -272,7 +274,12 @@ impl Inside {
             store: database.clone(),
             router: directory.clone(),
             dispatch: Arc::new(dispatch),
-            alarms: Arc::new(Alerts::new(database.clone(), settings.channels.clone())),
+            alarms: Arc::new(Alerts::new(
+                clock.clone(),
+                database.clone(),
+                settings.channels.clone(),
+                hints.clone(),
+            )),
             observer: Arc::new(Watching {
                 clock: clock.clone(),
                 metrics: metrics.clone(),

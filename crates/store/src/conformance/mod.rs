@@ -4,6 +4,7 @@
 //! all. Nothing sleeps: time is what the tests say it is, except the database's own clock, which is only compared with
 //! itself.
 
+pub mod alerts;
 pub mod apps;
 mod bench;
 pub mod claims;
@@ -94,6 +95,9 @@ macro_rules! conformance_tests {
             endings::an_ending_of_a_run_whose_job_is_gone_is_recorded
             endings::alerts_are_leased_until_they_are_forgotten
             endings::people_are_told_of_what_did_not_run_and_of_what_began_late
+            alerts::an_alert_is_seen_from_its_beginning_until_it_is_old
+            alerts::what_goes_on_joins_the_alert_and_is_told_less_and_less_often
+            alerts::alerts_are_found_by_app_job_kind_state_and_time
             places::runs_that_may_not_overlap_are_blocked
             places::runs_wait_for_the_one_place_and_the_oldest_goes_first
             places::a_later_fire_takes_the_place_of_a_running_one
@@ -137,7 +141,7 @@ macro_rules! conformance_tests {
             views::jobs_are_listed_in_every_order_from_where_a_page_ended
             views::a_job_is_found_by_its_tags_while_it_is_there
             views::what_was_not_sent_is_looked_through_from_the_newest
-            views::runs_are_marked_with_what_came_of_them
+            views::runs_are_counted_by_what_came_of_them
             views::runs_are_found_by_app_job_status_and_time
             views::runs_are_turned_page_by_page_in_every_order
             views::a_run_shows_all_that_is_known_of_it
@@ -191,6 +195,7 @@ macro_rules! conformance_tests {
 /// The text of all tests, by which the list above is checked.
 #[doc(hidden)]
 pub const FUNCTIONS: &str = concat!(
+    include_str!("alerts.rs"),
     include_str!("apps.rs"),
     include_str!("claims.rs"),
     include_str!("control.rs"),
