@@ -11,7 +11,7 @@ use cron::Schedule;
 use crate::engine::{Engine, RETRY};
 use crate::job::{JobId, JobSpec};
 use crate::plan::Tick;
-use crate::ports::{CancelAnswer, Control, Controlled, StoreError, Trigger};
+use crate::ports::{CancelAnswer, Control, Controlled, NewJob, StoreError, Trigger};
 use crate::run::RunId;
 use crate::sabotage::Sabotage;
 
@@ -19,6 +19,14 @@ impl Engine {
     /// Adds a job, stopped.
     pub async fn create(&self, spec: &JobSpec) -> Result<JobId, StoreError> {
         self.inner.store.create_job(spec).await
+    }
+
+    /// Adds a job with all that belongs to it, in one go.
+    pub async fn add(&self, job: &NewJob) -> Result<JobId, StoreError> {
+        let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
+        let id = self.inner.store.add_job(job, &tick).await?;
+        self.inner.claim_now.notify_one();
+        Ok(id)
     }
 
     /// Makes sure that a job with this key exists with this definition, and is started. Any number of processes may say
@@ -76,6 +84,19 @@ impl Engine {
         revision: Option<i64>,
     ) -> Result<Controlled, StoreError> {
         self.control(job, Control::Edit { spec: Box::new(spec), revision }).await
+    }
+
+    /// Gives the job a new definition and all that belongs to it, in one go: `enabled` starts or stops it, `tags` take the
+    /// place of those it has.
+    pub async fn put(
+        &self,
+        job: JobId,
+        spec: JobSpec,
+        revision: Option<i64>,
+        enabled: Option<bool>,
+        tags: Vec<String>,
+    ) -> Result<Controlled, StoreError> {
+        self.control(job, Control::Put { spec: Box::new(spec), revision, enabled, tags }).await
     }
 
     /// Deletes the job. When this returns, nothing of it is sent any more.

@@ -139,6 +139,9 @@ pub trait Store: Send + Sync {
     /// Adds a job, stopped. A key that exists already is a [`StoreError::Conflict`].
     async fn create_job(&self, spec: &JobSpec) -> Result<JobId, StoreError>;
 
+    /// Adds a job with all that belongs to it. A key that exists already is a [`StoreError::Conflict`].
+    async fn add_job(&self, job: &NewJob, planner: &dyn Planner) -> Result<JobId, StoreError>;
+
     /// Starts, stops, edits or deletes a job, effective at the database's now, and cancels what is claimed or
     /// waiting and no longer wanted: what nobody has claimed at once, what a node has by asking it
     /// (`Cancelling`, under the version the node knows). Runs that an executor has, or may have, are marked
@@ -547,8 +550,30 @@ pub enum Control {
         /// Only if this is still its revision.
         revision: Option<i64>,
     },
+    /// A new definition, and all that belongs to it: all of it or nothing.
+    Put {
+        /// The new definition. One that is the job's already changes nothing.
+        spec: Box<JobSpec>,
+        /// Only if this is still its revision.
+        revision: Option<i64>,
+        /// Whether its schedule fires from now on; as before where nothing is said.
+        enabled: Option<bool>,
+        /// The words by which people find it, in place of those it has.
+        tags: Vec<String>,
+    },
     /// It is gone; all its unsent runs are cancelled.
     Delete,
+}
+
+/// A job to be added, with all that belongs to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewJob {
+    /// Its definition.
+    pub spec: JobSpec,
+    /// Whether its schedule fires from now on.
+    pub enabled: bool,
+    /// The words by which people find it.
+    pub tags: Vec<String>,
 }
 
 /// What a [`Control`] did.

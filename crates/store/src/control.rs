@@ -1,14 +1,15 @@
 //! People and programs change jobs, effective at the database's now.
 
 use engine::{
-    AppId, CancelAnswer, Control, Controlled, Disposition, Job, JobId, JobSpec, NextFire, Origin, Outcome,
-    Planner, Run, RunEvent, RunId, RunState, StoreError, To, Trigger, Trouble, Unsent,
+    AppId, CancelAnswer, Control, Controlled, Disposition, Job, JobId, JobSpec, NewJob, NextFire, Origin,
+    Outcome, Planner, Run, RunEvent, RunId, RunState, StoreError, To, Trigger, Trouble, Unsent,
 };
 use timer::Timestamp;
 
 use crate::adopt::claim_of;
 use crate::claim::asked_to_cancel;
 use crate::jobs::{self, Stored};
+use crate::records::job_tags;
 use crate::runs::{self, Closing, Entry, Opening};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::sql_store::Tables;
@@ -45,6 +46,21 @@ pub async fn create_job(s: &mut dyn Session, tables: &Tables, spec: &JobSpec) ->
     let now = s.now().await?;
     let id = jobs::insert(s, tables, &[spec], now).await?[0];
     jobs::insert_own(s, tables, &[(&jobs::new(id, spec.clone()), None)]).await?;
+    Ok(id)
+}
+
+pub async fn add_job(
+    s: &mut dyn Session,
+    tables: &Tables,
+    new: &NewJob,
+    planner: &dyn Planner,
+) -> Result<JobId, SessionError> {
+    let id = create_job(s, tables, &new.spec).await?;
+    job_tags::set_job_tags(s, tables, id, &new.tags).await?;
+    if new.enabled {
+        let at = s.now().await?;
+        start(s, jobs::new(id, new.spec.clone()), at, planner).await?;
+    }
     Ok(id)
 }
 
@@ -99,13 +115,13 @@ pub async fn control(
             start(s, job, at, planner).await?;
             cancelling(s, id).await?
         }
-        Control::Stop => {
-            settle(s, tables, &job, at, Unclaimed::Cancelled, planner).await?;
-            jobs::set_next(s, id, NextFire::Never).await?;
-            recall(s, id, true).await?;
-            cancel(s, tables, id, at, |run| run.origin.is_scheduled()).await?
-        }
+        Control::Stop => stop(s, tables, &job, at, planner).await?,
         Control::Edit { spec, revision } => edit(s, tables, job, at, spec, *revision, planner).await?,
+        Control::Put { spec, revision, enabled, tags } => {
+            put(s, tables, job, at, (spec, *revision, *enabled), planner).await?;
+            job_tags::set_job_tags(s, tables, id, tags).await?;
+            cancelling(s, id).await?
+        }
         Control::Delete => {
             settle(s, tables, &job, at, Unclaimed::Cancelled, planner).await?;
             recall(s, id, false).await?;
@@ -159,6 +175,56 @@ pub async fn start(
     }
 }
 
+/// Gives the number of runs whose nodes are asked to take them back.
+async fn stop(
+    s: &mut dyn Session,
+    tables: &Tables,
+    job: &Job,
+    at: Timestamp,
+    planner: &dyn Planner,
+) -> Result<u64, SessionError> {
+    settle(s, tables, job, at, Unclaimed::Cancelled, planner).await?;
+    jobs::set_next(s, job.id, NextFire::Never).await?;
+    recall(s, job.id, true).await?;
+    cancel(s, tables, job.id, at, |run| run.origin.is_scheduled()).await
+}
+
+/// An edit of a job that is also started or stopped.
+async fn put(
+    s: &mut dyn Session,
+    tables: &Tables,
+    mut job: Job,
+    at: Timestamp,
+    (spec, revision, enabled): (&JobSpec, Option<i64>, Option<bool>),
+    planner: &dyn Planner,
+) -> Result<(), SessionError> {
+    check_revision(&job, revision)?;
+    if enabled == Some(false) && job.enabled {
+        stop(s, tables, &job, at, planner).await?;
+        (job.enabled, job.next_fire_at) = (false, None);
+    }
+    let starts = enabled == Some(true) && !job.enabled;
+    if *spec != job.spec {
+        edit(s, tables, job.clone(), at, spec, None, planner).await?;
+        job = Job { spec: spec.clone(), problem: None, ..job };
+    }
+    if starts {
+        start(s, job, at, planner).await?;
+    }
+    Ok(())
+}
+
+fn check_revision(job: &Job, revision: Option<i64>) -> Result<(), SessionError> {
+    match revision {
+        Some(revision) if revision != job.revision => Err(StoreError::Conflict(format!(
+            "job {} is at revision {} and not {revision} any more; read it again",
+            job.id, job.revision
+        ))
+        .into()),
+        _ => Ok(()),
+    }
+}
+
 pub async fn edit(
     s: &mut dyn Session,
     tables: &Tables,
@@ -168,13 +234,7 @@ pub async fn edit(
     revision: Option<i64>,
     planner: &dyn Planner,
 ) -> Result<u64, SessionError> {
-    if let Some(revision) = revision.filter(|revision| *revision != job.revision) {
-        return Err(StoreError::Conflict(format!(
-            "job {} is at revision {} and not {revision} any more; read it again",
-            job.id, job.revision
-        ))
-        .into());
-    }
+    check_revision(&job, revision)?;
     jobs::check(tables, spec)?;
     check_key(s, spec, Some(job.id)).await?;
     let asked = cancel(s, tables, job.id, at, |run| {

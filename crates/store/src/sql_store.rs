@@ -9,8 +9,8 @@ use engine::policy::Repeats;
 use engine::{
     Abandoned, Alert, AppId, CancelAnswer, Claim, Control, Controlled, Declaration, Declared, Ender, Ending,
     Heartbeat, HistoryEntry, Job, JobId, JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines, Move, Moved,
-    Node, Order, Planner, Retention, Run, RunId, RunRecord, Slots, Store, StoreError, Trigger, Verdict,
-    Watched,
+    NewJob, Node, Order, Planner, Retention, Run, RunId, RunRecord, Slots, Store, StoreError, Trigger,
+    Verdict, Watched,
 };
 use timer::Timestamp;
 
@@ -287,6 +287,10 @@ impl<B: Backend> Store for SqlStore<B> {
 
     async fn create_job(&self, spec: &JobSpec) -> Result<JobId, StoreError> {
         transaction!(self, s => control::create_job(s, &self.tables, spec))
+    }
+
+    async fn add_job(&self, job: &NewJob, planner: &dyn Planner) -> Result<JobId, StoreError> {
+        transaction!(self, s => control::add_job(s, &self.tables, job, planner))
     }
 
     async fn control(

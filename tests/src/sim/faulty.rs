@@ -524,6 +524,10 @@ impl Store for Faulty {
         self.call("create_job", self.store.create_job(spec), nothing).await
     }
 
+    async fn add_job(&self, job: &NewJob, planner: &dyn Planner) -> Result<JobId, StoreError> {
+        self.call("add_job", self.store.add_job(job, planner), nothing).await
+    }
+
     async fn control(
         &self,
         job: JobId,
@@ -608,7 +612,7 @@ fn name_of(control: &Control) -> &'static str {
     match control {
         Control::Start => "start",
         Control::Stop => "stop",
-        Control::Edit { .. } => "edit",
+        Control::Edit { .. } | Control::Put { .. } => "edit",
         Control::Delete => "delete",
     }
 }

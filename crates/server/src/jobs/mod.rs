@@ -11,7 +11,7 @@ mod rate;
 mod xxl;
 
 use cron::{Schedule, Timestamp};
-use engine::{AppId, Job, JobId, JobSpec, RunId, StoreError, Trigger};
+use engine::{AppId, Job, JobId, JobSpec, NewJob, RunId, StoreError, Trigger};
 use protocol::v1::ProblemCode;
 use store::Rights;
 
@@ -33,24 +33,42 @@ pub struct Jobs<'a> {
 
 impl Jobs<'_> {
     /// Adds a job to an app that the caller may edit, and starts it if asked to.
-    pub async fn create(&self, spec: &JobSpec, start: bool) -> Result<JobId, Fault> {
+    pub async fn create(&self, spec: JobSpec, enabled: bool, tags: Vec<String>) -> Result<JobId, Fault> {
         if spec.script.is_some() {
             self.check_may_script(spec.app)?;
         }
-        if start {
+        if enabled {
             self.check_may_start(&spec.schedule, spec.app, self.inside.engine.now())?;
         }
         self.check_children(&spec.children, None).await?;
-        let job = self.inside.engine.create(spec).await?;
-        if start {
-            self.inside.engine.start(job).await?;
-        }
+        let job = self.inside.engine.add(&NewJob { spec, enabled, tags }).await?;
         self.inside.hints.jobs();
         Ok(job)
     }
 
     /// Gives a job that the caller may edit another definition, if nobody else has meanwhile. Its script stays.
     pub async fn edit(&self, job: &Job, spec: JobSpec) -> Result<(), Fault> {
+        self.check_edit(job, &spec, None).await?;
+        self.inside.engine.edit(job.id, spec, Some(job.revision)).await?;
+        self.inside.hints.jobs();
+        Ok(())
+    }
+
+    /// The same, with all that belongs to the job, in one go: see [`check_edit`](Jobs::check_edit) first.
+    pub async fn put(
+        &self,
+        job: &Job,
+        spec: JobSpec,
+        enabled: Option<bool>,
+        tags: Vec<String>,
+    ) -> Result<(), Fault> {
+        self.inside.engine.put(job.id, spec, Some(job.revision), enabled, tags).await?;
+        self.inside.hints.jobs();
+        Ok(())
+    }
+
+    /// Whether the caller, who may edit the job, may give it that definition, and start or stop it with that.
+    pub async fn check_edit(&self, job: &Job, spec: &JobSpec, enabled: Option<bool>) -> Result<(), Fault> {
         if spec.children != job.spec.children {
             self.check_children(&spec.children, Some(job.id)).await?;
         }
@@ -58,13 +76,14 @@ impl Jobs<'_> {
         if moves && spec.script.is_some() {
             self.check_may_script(spec.app)?;
         }
-        if job.enabled && !fires_again(&spec.schedule, self.inside.engine.now()) {
-            let why = "this schedule has no instant after now; stop the job first";
-            return Err(Fault::field("schedule", why));
+        let now = self.inside.engine.now();
+        match enabled {
+            Some(true) if !job.enabled => self.check_may_start(&spec.schedule, spec.app, now),
+            enabled if enabled.unwrap_or(true) && job.enabled && !fires_again(&spec.schedule, now) => {
+                Err(Fault::field("schedule", "this schedule has no instant after now; stop the job first"))
+            }
+            _ => Ok(()),
         }
-        self.inside.engine.edit(job.id, spec, Some(job.revision)).await?;
-        self.inside.hints.jobs();
-        Ok(())
     }
 
     /// Deletes a job. One that is gone meanwhile is as good as deleted.

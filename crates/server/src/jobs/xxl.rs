@@ -14,7 +14,7 @@ impl Jobs<'_> {
         let app = self.group(form).await?.ok_or_else(none)?;
         let spec = form::new_spec(form, app, &self.inside.zone, self.inside.engine.now())?;
         let children = children::read(form.children.as_deref().unwrap_or_default())?;
-        Ok(self.create(&JobSpec { children, ..spec }, form.started).await?)
+        Ok(self.create(JobSpec { children, ..spec }, form.started, Vec::new()).await?)
     }
 
     /// Changes a job. What XXL-JOB's form cannot say stays as it is.

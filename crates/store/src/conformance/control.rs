@@ -5,7 +5,7 @@ use std::time::Duration;
 use cron::{Cron, Dialect, DstRule, Schedule, Zone};
 use engine::policy::{Backoff, Delivery, Misfire, Overlap, Retry};
 use engine::{
-    CancelAnswer, ChildrenMode, Control, Disposition, JobId, JobSpec, Language, Move, Moved, Outcome,
+    CancelAnswer, ChildrenMode, Control, Disposition, JobId, JobSpec, Language, Move, Moved, NewJob, Outcome,
     RunState, Script, StoreError, To, Trigger, Verdict,
 };
 use timer::Timestamp;
@@ -361,4 +361,48 @@ pub async fn texts_come_back_as_they_were_or_are_refused(fresh: Fresh) {
     bench.end(run.id, Outcome::Failed("名".repeat(100_000))).await;
     let message = bench.records(job).await.pop().unwrap().message.unwrap();
     assert!(message.ends_with("… (cut)") && message.chars().count() < 15_010);
+}
+
+pub async fn a_job_is_put_with_all_that_belongs_to_it_or_not_at_all(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let planner = Simple { now: bench.now };
+    let tags = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let new = NewJob { spec: bench.hourly(), enabled: true, tags: tags(&["b", "a"]) };
+    let id = bench.store.add_job(&new, &planner).await.unwrap();
+    let look = async || bench.store.job_rows(&[id]).await.unwrap().pop().unwrap();
+    let row = look().await;
+    assert_eq!((row.job.enabled, row.tags, row.job.next_fire_at.is_some()), (true, tags(&["a", "b"]), true));
+
+    let put = async |spec: &JobSpec, revision, enabled, words: &[&str]| {
+        let control = Control::Put { spec: Box::new(spec.clone()), revision, enabled, tags: tags(words) };
+        bench.store.control(id, &control, &planner).await
+    };
+    let other = JobSpec { name: "other".into(), ..bench.hourly() };
+    put(&other, Some(0), Some(false), &["c"]).await.unwrap();
+    let row = look().await;
+    assert_eq!((row.job.enabled, row.tags, row.job.spec.name.as_str()), (false, tags(&["c"]), "other"));
+    let revision = row.job.revision;
+    put(&other, Some(revision), None, &["d"]).await.unwrap();
+    let row = look().await;
+    assert_eq!(
+        (row.job.enabled, row.tags, row.job.revision),
+        (false, tags(&["d"]), revision),
+        "no new definition"
+    );
+
+    // What cannot be done in part is not done in part.
+    let before = look().await;
+    let outdated = put(&bench.hourly(), Some(revision + 7), Some(true), &["e"]).await;
+    assert!(matches!(outdated, Err(StoreError::Conflict(_))), "{outdated:?}");
+    let over = JobSpec { schedule: Schedule::Never, ..bench.hourly() };
+    assert!(matches!(put(&over, None, Some(true), &["e"]).await, Err(StoreError::Invalid(_))));
+    assert!(matches!(put(&bench.hourly(), None, Some(true), &["e\0"]).await, Err(StoreError::Invalid(_))));
+    assert_eq!(look().await, before);
+    let jobs = bench.store.jobs(None, 10).await.unwrap().len();
+    let unstartable = NewJob { spec: over, enabled: true, tags: vec![] };
+    assert!(bench.store.add_job(&unstartable, &planner).await.is_err());
+    assert_eq!(bench.store.jobs(None, 10).await.unwrap().len(), jobs, "it is not added, stopped");
+    put(&bench.hourly(), None, Some(true), &[]).await.unwrap();
+    let row = look().await;
+    assert_eq!((row.job.enabled, row.tags, row.job.next_fire_at.is_some()), (true, vec![], true));
 }

@@ -5,7 +5,7 @@ use engine::{AppId, Control, JobId, JobSpec, Language, Retention, RunId, RunStat
 use timer::Timestamp;
 
 use super::Fresh;
-use super::bench::{Bench, HOUR, SECOND, failed, ok};
+use super::bench::{Bench, HOUR, SECOND, Simple, failed, ok};
 use crate::{
     Clearing, JobFilter, JobKey, JobName, JobOrder, Keep, Page, RunFilter, RunLog, RunRow, RunStatus,
     SCRIPT_VERSIONS, Total,
@@ -115,8 +115,13 @@ pub async fn a_job_is_found_by_its_tags_while_it_is_there(fresh: Fresh) {
     let store = &bench.store;
     let (one, two) = (bench.create(|_| {}).await, bench.create(|_| {}).await);
     let tags = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    store.set_job_tags(one, &tags(&["月结", "nightly", "nightly"])).await.unwrap();
-    store.set_job_tags(two, &tags(&["Nightly"])).await.unwrap();
+    let tag = async |job, words: &[&str]| {
+        let spec = Box::new(store.job(job).await.unwrap().unwrap().spec);
+        let put = Control::Put { spec, revision: None, enabled: None, tags: tags(words) };
+        store.control(job, &put, &Simple { now: bench.now }).await
+    };
+    tag(one, &["月结", "nightly", "nightly"]).await.unwrap();
+    tag(two, &["Nightly"]).await.unwrap();
     let found = async |tag: &str| -> Vec<JobId> {
         let filter = JobFilter { tag: tag.into(), ..JobFilter::default() };
         let page = store.job_page(&filter, Page::first(10)).await.unwrap();
@@ -126,9 +131,9 @@ pub async fn a_job_is_found_by_its_tags_while_it_is_there(fresh: Fresh) {
     assert_eq!(found("月结").await, [one]);
     assert_eq!(found("night").await, []);
     assert_eq!(store.job_rows(&[one]).await.unwrap()[0].tags, ["nightly", "月结"]);
-    let long = store.set_job_tags(one, &tags(&["x".repeat(65).as_str()])).await;
+    let long = tag(one, &["x".repeat(65).as_str()]).await;
     assert!(matches!(long, Err(StoreError::Invalid(_))), "{long:?}");
-    store.set_job_tags(two, &[]).await.unwrap();
+    tag(two, &[]).await.unwrap();
     assert_eq!(found("Nightly").await, []);
     bench.control(one, Control::Delete).await;
     assert_eq!(found("nightly").await, []);

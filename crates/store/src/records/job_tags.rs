@@ -8,6 +8,7 @@ use crate::jobs::{self, check_text};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
+/// Gives a job these tags, in place of those it had.
 pub async fn set_job_tags(
     s: &mut dyn Session,
     tables: &Tables,

@@ -14,7 +14,7 @@ mod flight_rows;
 mod handlers;
 mod job_list;
 mod job_rows;
-mod job_tags;
+pub(crate) mod job_tags;
 mod misses;
 mod page;
 mod registry;
@@ -164,9 +164,6 @@ pub trait Records: Send + Sync {
 
     /// How many jobs each app has; apps without any are left out.
     async fn jobs_by_app(&self) -> Result<BTreeMap<AppId, u64>, StoreError>;
-
-    /// Gives a job these tags, in place of those it had.
-    async fn set_job_tags(&self, job: JobId, tags: &[String]) -> Result<(), StoreError>;
 
     /// Instants of a job that were not sent, the newest first.
     async fn misses(&self, job: JobId, page: Page) -> Result<Paged<HistoryEntry>, StoreError>;
@@ -443,10 +440,6 @@ impl<B: Backend> Records for SqlStore<B> {
 
     async fn jobs_by_app(&self) -> Result<BTreeMap<AppId, u64>, StoreError> {
         transaction!(self, s => job_list::jobs_by_app(s))
-    }
-
-    async fn set_job_tags(&self, job: JobId, tags: &[String]) -> Result<(), StoreError> {
-        transaction!(self, s => job_tags::set_job_tags(s, &self.tables, job, tags))
     }
 
     async fn misses(&self, job: JobId, page: Page) -> Result<Paged<HistoryEntry>, StoreError> {

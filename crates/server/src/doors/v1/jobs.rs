@@ -1,7 +1,7 @@
 //! `/v1/jobs`: jobs, from their definitions to what became of their instants.
 
 use axum::http::StatusCode;
-use engine::{AppId, Job, JobId};
+use engine::{AppId, Job, JobId, StoreError};
 use protocol::v1::{
     Bulk, BulkAction, BulkResult, IDEMPOTENCY_KEY, JobBody, JobChange, JobView, Miss, MissReason, Page,
     Problem, ProblemCode, ScriptBody, ScriptVersion, Trigger, Triggered,
@@ -18,6 +18,7 @@ use super::reply::{Noted, Reply};
 use super::route::Needs;
 use super::schedules;
 use super::session::rights_view;
+use crate::centre::Inside;
 
 const EDIT: Needs = Needs::Right(Rights::EDIT);
 
@@ -154,9 +155,7 @@ pub async fn put(call: Call, place: Authorised<Place<Job>>) -> Result<Reply, Ref
             let app = admit_app(&call, &body.app, EDIT).await?;
             add(&call, &body, app.id, Some(key)).await
         }
-        Place::Taken(_) if call.header("if-none-match") == Some("*") => {
-            Err(outdated("there is such a job already"))
-        }
+        Place::Taken(_) if wants_new(&call) => Err(outdated(THERE_ALREADY)),
         Place::Taken(job) => {
             let is_current = wanted.is_none_or(|tag| tag == "*" || tag == job.revision.to_string());
             if !is_current {
@@ -167,6 +166,13 @@ pub async fn put(call: Call, place: Authorised<Place<Job>>) -> Result<Reply, Ref
     }
 }
 
+/// Whether a job is only to be made, not changed.
+fn wants_new(call: &Call) -> bool {
+    call.header("if-none-match").is_some_and(|tag| tag.trim() == "*")
+}
+
+const THERE_ALREADY: &str = "there is such a job already";
+
 const OVERTAKEN: &str = "somebody has changed the job since; read it again";
 
 fn outdated(why: &str) -> Refused {
@@ -176,14 +182,19 @@ fn outdated(why: &str) -> Refused {
 async fn add(call: &Call, body: &JobBody, app: AppId, key: Option<String>) -> Result<Reply, Refused> {
     let children = children(call, body).await?;
     let spec = reading(call, None).spec(body, app, children).map_err(problem::fields)?;
+    let (script, is_named) = (spec.script.clone(), key.is_some());
     let spec = engine::JobSpec { key, ..spec };
-    let id = call.jobs().create(&spec, body.enabled == Some(true)).await?;
-    if let (Some(script), Some(written)) = (&spec.script, &body.script) {
+    let added = call.jobs().create(spec, body.enabled == Some(true), body.tags.clone()).await;
+    let id = added.map_err(|fault| match fault.code {
+        // Somebody else has just added one of the same key.
+        ProblemCode::Conflict if is_named && wants_new(call) => outdated(THERE_ALREADY),
+        _ => fault.into(),
+    })?;
+    if let (Some(script), Some(written)) = (script, &body.script) {
         // Its first version, which later ones are compared with.
-        let (language, source) = (script.language, &script.source);
-        call.inside.database.save_script(id, language, source, &written.remark).await?;
+        let remark = &written.remark;
+        call.inside.database.save_script(id, script.language, &script.source, remark).await?;
     }
-    call.inside.database.set_job_tags(id, &body.tags).await?;
     let after = written(call, id).await?;
     let view = view(call, id).await?;
     let reply = Reply::json(&view).status(StatusCode::CREATED).revision(view.revision);
@@ -196,28 +207,17 @@ async fn edit(call: &Call, body: &JobBody, job: Job) -> Result<Reply, Refused> {
     let spec = reading(call, Some(&job)).spec(body, app.id, children).map_err(problem::fields)?;
     let before = written(call, job.id).await?;
     let jobs = call.jobs();
-    let stops = body.enabled == Some(false) && job.enabled;
-    if stops {
-        jobs.stop(&job).await?;
-    }
-    let job = Job { enabled: job.enabled && !stops, ..job };
+    jobs.check_edit(&job, &spec, body.enabled).await?;
     if let Some(script) = body.script.as_ref().filter(|script| is_new_script(&job, script)) {
         jobs.save_script(&job, language(script.language), &script.source, &script.remark).await?;
     }
     // Saving a script has raised the revision.
     let job = call.inside.database.job(job.id).await?.ok_or_else(gone)?;
     let spec = engine::JobSpec { script: job.spec.script.clone(), ..spec };
-    if spec != job.spec
-        && let Err(fault) = jobs.edit(&job, spec).await
-    {
+    if let Err(fault) = jobs.put(&job, spec, body.enabled, body.tags.clone()).await {
         let now = call.inside.database.job(job.id).await?;
         let was_faster = now.is_none_or(|now| now.revision != job.revision);
         return Err(if was_faster { outdated(OVERTAKEN) } else { fault.into() });
-    }
-    call.inside.database.set_job_tags(job.id, &body.tags).await?;
-    if body.enabled == Some(true) && !job.enabled {
-        let edited = call.inside.database.job(job.id).await?.ok_or_else(gone)?;
-        jobs.start(&edited).await?;
     }
     let after = written(call, job.id).await?;
     let view = view(call, job.id).await?;
@@ -256,11 +256,20 @@ async fn children(call: &Call, body: &JobBody) -> Result<Vec<JobId>, Refused> {
 /// Each is looked up; what their column holds is less.
 const CHILDREN_READ: usize = 100;
 
-/// A job as the audit keeps it: without the source of its script, whose versions are kept anyway.
 async fn written(call: &Call, job: JobId) -> Result<Option<serde_json::Value>, Refused> {
-    let rows = call.inside.database.job_rows(&[job]).await?;
-    let view = views(call, rows, false).await?.pop();
-    Ok(view.map(|view| serde_json::to_value(view.body).expect("bodies have texts for keys")))
+    Ok(on_record(&call.inside, job).await?)
+}
+
+/// A job as the audit keeps it, whatever door it is changed through: without the source of its script, whose versions are
+/// kept anyway.
+pub async fn on_record(inside: &Inside, job: JobId) -> Result<Option<serde_json::Value>, StoreError> {
+    let Some(row) = inside.database.job_rows(&[job]).await?.pop() else { return Ok(None) };
+    let children = inside.database.job_names(&row.job.spec.children).await?;
+    let apps = inside.directory.names();
+    let app = apps.into_iter().find(|(id, _)| *id == row.job.spec.app).map(|(_, name)| name);
+    let (zone, app, rights) = (&inside.zone, app.unwrap_or_default(), Vec::new());
+    let body = Showing { zone, app, rights, children: &children, with_source: false }.body(&row);
+    Ok(Some(serde_json::to_value(body).expect("bodies have texts for keys")))
 }
 
 pub async fn delete(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {

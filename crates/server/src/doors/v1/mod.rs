@@ -51,6 +51,7 @@ use reply::Reply;
 use route::{Plane, Route, Served};
 
 pub use events::Streams;
+pub use jobs::on_record;
 pub use routes::{Described, described};
 
 /// Its paths.

@@ -25,7 +25,7 @@ use axum::extract::State;
 use axum::http::{Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, post};
-use engine::StoreError;
+use engine::{JobId, StoreError};
 use protocol::xxl::{self, Fields};
 use serde_json::Value;
 use store::AuditEntry;
@@ -90,8 +90,9 @@ async fn serve(inside: Arc<Inside>, route: Route, request: Request<Body>) -> Res
         }
         Err(error) => return dialect.refused(&Refusal::from(error)),
     };
+    let before = visit.job_on_record(visit.named()).await;
     let result = visit.answer().await;
-    visit.remember(&result).await;
+    visit.remember(&result, before).await;
     match result {
         Ok(_) if route.call == Call::SignOut => sign_in::signed_out(dialect, caller.secure),
         Ok(Reply::Done(payload)) => dialect.done(payload),
@@ -169,16 +170,39 @@ impl Visit<'_> {
         }
     }
 
-    /// Puts on record what was changed, and what was refused.
-    async fn remember(&self, result: &Result<Reply, Refusal>) {
+    /// Puts on record what was changed, with how the job was before, and what was refused.
+    async fn remember(&self, result: &Result<Reply, Refusal>, before: Option<String>) {
         let call = self.route.call;
         let is_refused = call.needs() == Needs::Admin && !self.who.is_admin();
-        if call.changes() || is_refused {
-            let result = result.as_ref().err().map_or_else(|| "done".into(), Refusal::to_string);
-            let id = self.fields.get("id").or(self.fields.get("ids[]")).unwrap_or_default();
-            let object = if id.is_empty() { String::new() } else { format!("{}{id}", call.kind()) };
-            self.put_on_record(object, result).await;
+        if !call.changes() && !is_refused {
+            return;
         }
+        let id = match (call, result) {
+            // A new job has its number only now.
+            (Call::AddJob, Ok(Reply::Done(Value::String(id)))) => id,
+            _ => self.named().unwrap_or_default(),
+        };
+        let object = if id.is_empty() { String::new() } else { format!("{}{id}", call.kind()) };
+        let (result, change) = match result {
+            Ok(_) => ("done".into(), (before, self.job_on_record(Some(id)).await)),
+            Err(refusal) => (refusal.to_string(), (None, None)),
+        };
+        let entry = entry(&self.who.name, self.from, self.route, result);
+        let (before, after) = change;
+        self.inside.audit.record(AuditEntry { object, before, after, ..entry }).await;
+    }
+
+    /// What a request is about, as it says.
+    fn named(&self) -> Option<&str> {
+        self.fields.get("id").or(self.fields.get("ids[]"))
+    }
+
+    /// The job of that number as the audit keeps it, for calls that give it another definition. That it cannot be read
+    /// keeps nobody from changing it.
+    async fn job_on_record(&self, id: Option<&str>) -> Option<String> {
+        let id = id.filter(|_| self.route.call.defines_job())?.trim().parse().ok()?;
+        let job = super::v1::on_record(self.inside, JobId(id)).await.ok().flatten()?;
+        Some(job.to_string())
     }
 
     async fn put_on_record(&self, object: String, result: String) {

@@ -6,6 +6,7 @@ use store::Rights;
 
 use super::client::{body, problem};
 use crate::kit::{Bench, echo};
+use crate::script::{NEW, OLD, job_form};
 
 #[tokio::test]
 async fn a_job_is_put_by_its_key_again_and_again() {
@@ -59,7 +60,13 @@ async fn an_edit_of_what_somebody_else_has_changed_is_refused() {
     let reply = edit.send("PUT", "/v1/jobs/one", &job).await;
     assert_eq!((reply.status, problem(&reply).as_str()), (412, "outdated"));
     assert_eq!(edit.refused("PUT", "/v1/jobs/another", &job).await, "outdated");
-    assert_eq!(admin.with("If-None-Match: *").refused("PUT", "/v1/jobs/one", &job).await, "outdated");
+    let only_new = admin.with("If-None-Match: *");
+    let number = bench.database.job_by_key("one").await.unwrap().unwrap().id;
+    for path in ["/v1/jobs/one".to_owned(), format!("/v1/jobs/id:{number}")] {
+        let reply = only_new.send("PUT", &path, &job).await;
+        assert_eq!((reply.status, problem(&reply).as_str()), (412, "outdated"), "{path}");
+    }
+    assert_eq!(only_new.refused("PUT", "/v1/jobs/id:999999", &job).await, "not_found", "numbers are given");
     assert_eq!(admin.get("/v1/jobs/one").await["name"], "Two");
     let changes = admin.get("/v1/jobs/one/changes").await;
     let changes = changes["items"].as_array().unwrap();
@@ -253,5 +260,54 @@ async fn scripts_need_their_own_right_and_keep_their_versions() {
     assert_eq!((edited["name"].as_str(), edited["script"]["source"].as_str()), (Some("y"), Some("echo 2")));
     let listed = editor.get("/v1/jobs").await;
     assert_eq!(listed["items"][0]["script"]["source"], "", "lists are without sources");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_change_through_xxl_jobs_pages_has_its_before_and_after() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    for login in [OLD, NEW] {
+        let script = bench.admin_script(login).await;
+        let added = script.done(&script.path("/jobinfo/add", "/jobinfo/insert"), &job_form(&[])).await;
+        let id = added.as_str().unwrap();
+        let edit = job_form(&[("id", id), ("executorParam", "other")]);
+        script.done("/jobinfo/update", &edit).await;
+        let changes = admin.get(&format!("/v1/jobs/id:{id}/changes")).await;
+        let [edited, added] = &changes["items"].as_array().unwrap()[..] else { panic!("two: {changes}") };
+        assert_eq!((&added["before"], &added["after"]["handler"]), (&Value::Null, &json!("echo")));
+        assert_eq!(edited["after"]["param"], "other");
+        assert_eq!(edited["before"], added["after"]);
+        let remove = script.path("/jobinfo/remove", "/jobinfo/delete");
+        script.done(&remove, &[(script.id_field(), id)]).await;
+        let noted = admin.get(&format!("/v1/audit?object=job:{id}&limit=1")).await;
+        let entry = &noted["items"][0];
+        assert!(entry["before"].as_str().is_some_and(|job| job.contains("other")), "{entry}");
+        assert!(entry["after"].is_null(), "{entry}");
+    }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_put_is_done_with_its_tags_and_its_start_or_not_at_all() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let mut job = body(&bench.app, "One");
+    (job["tags"], job["enabled"]) = (json!(["nightly"]), json!(true));
+    assert_eq!(admin.refused("PUT", "/v1/jobs/one", &job).await, "invalid_fields", "it has no schedule");
+    assert_eq!(admin.refused("GET", "/v1/jobs/one", &Value::Null).await, "not_found");
+    job["schedule"] = json!({ "kind": "cron", "expression": "0 0 3 * * ?" });
+    let view = admin.done("PUT", "/v1/jobs/one", &job).await;
+    assert_eq!((&view["tags"], &view["enabled"]), (&json!(["nightly"]), &json!(true)));
+    let revision = view["revision"].clone();
+    let view = admin.done("PUT", "/v1/jobs/one", &job).await;
+    assert_eq!(view["revision"], revision, "what is so already changes nothing");
+    (job["tags"], job["enabled"], job["name"]) = (json!([]), json!(false), json!("Two"));
+    let view = admin.done("PUT", "/v1/jobs/one", &job).await;
+    assert_eq!(
+        (&view["name"], &view["enabled"], &view["next_fire_at"]),
+        (&json!("Two"), &json!(false), &Value::Null)
+    );
+    assert!(view.get("tags").is_none(), "{view}");
     bench.stop().await;
 }
