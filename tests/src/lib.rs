@@ -3,6 +3,7 @@
 
 pub mod chaos;
 pub mod database;
+pub mod hostile;
 pub mod interop;
 pub mod process;
 pub mod sim;
