@@ -5,8 +5,9 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { browserPath, launch, watchedPage } from './browser.js'
+import { browserPath, launch, signIn, watchedPage } from './browser.js'
 import { api, program, startCentre } from './centre.js'
+import { openRoom } from './room.js'
 
 /** So long the centre works before its picture is taken. */
 const BUSY_MS = Number(process.env.BUSY_SECONDS ?? 150) * 1_000
@@ -67,7 +68,8 @@ const MODES = {
   zh: { colorScheme: 'light', locale: 'zh-CN' },
 }
 
-const centre = await startCentre()
+const room = await openRoom()
+const centre = await startCentre(['--alert-webhook', `json=${room.address}`])
 const browser = await launch()
 try {
   mkdirSync(folder, { recursive: true })
@@ -96,6 +98,7 @@ try {
       author: 'Mei',
       enabled: key !== 'care/birthdays',
       route: 'ROUND',
+      alert: app !== 'care',
       timeout_ms: 600_000,
       retry: { count: key === 'search/partners' ? 1 : 0 },
     })
@@ -132,6 +135,7 @@ try {
     runs: '/runs',
     'run-live': `/runs/${live}`,
     'run-failed': `/runs/${failed?.id}`,
+    alerts: '/alerts',
     executors: '/executors',
     people: '/people',
     keys: '/keys',
@@ -143,6 +147,7 @@ try {
 } finally {
   await browser.close()
   await centre.end()
+  await room.end()
 }
 
 /** Signs in and takes each of these pages, in every mode. */
@@ -152,10 +157,7 @@ async function picture(pages) {
     await page.goto(`${centre.address}/sign-in`)
     await page.locator('#password').waitFor()
     await page.screenshot({ path: join(folder, `sign-in-${mode}.png`) })
-    await page.locator('input[name=username]').fill(centre.user)
-    await page.locator('#password').fill(centre.password)
-    await page.keyboard.press('Enter')
-    await page.getByRole('navigation').first().waitFor()
+    await signIn(page, centre)
     for (const [name, path] of Object.entries(pages)) {
       await page.goto(centre.address + path)
       if (name === 'overview') await zoomIn(page)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cron::{Schedule, Timestamp, Zone};
+use engine::policy::Repeats;
 use engine::{AppId, Engine, JobSpec, Observer, Outcome, Parts, RunId, StoreError};
 use store::{Addresses, AppSpec, Database, NewToken};
 use timer::{Clock, SystemClock};
@@ -26,7 +27,7 @@ use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
 use crate::people::{FirstAdmin, People};
 use crate::runs::{self, Ended, Flights, LogKeeper};
-use crate::settings::Settings;
+use crate::settings::{DeclaredJobs, Settings};
 use crate::{doors, http};
 
 /// A scheduling centre that listens and is ready to run.
@@ -56,6 +57,8 @@ pub struct Inside {
     pub(crate) zone: Zone,
     /// Whether jobs may be scripts.
     pub(crate) scripts: bool,
+    /// Whose programs may declare jobs.
+    pub(crate) declared_jobs: DeclaredJobs,
     /// How often programs may manage jobs.
     pub(crate) job_calls: Rate,
     /// How often each caller of our own API may ask.
@@ -122,6 +125,7 @@ impl Centre {
         let options = store::Options {
             zone: settings.zone.clone(),
             connections: settings.connections,
+            repeats: Some(Repeats::USUAL),
             ..Default::default()
         };
         let database = store::open(&settings.database, options).await?;
@@ -270,7 +274,12 @@ impl Inside {
             store: database.clone(),
             router: directory.clone(),
             dispatch: Arc::new(dispatch),
-            alarms: Arc::new(Alerts::new(database.clone(), settings.channels.clone())),
+            alarms: Arc::new(Alerts::new(
+                clock.clone(),
+                database.clone(),
+                settings.channels.clone(),
+                hints.clone(),
+            )),
             observer: Arc::new(Watching {
                 clock: clock.clone(),
                 metrics: metrics.clone(),
@@ -307,6 +316,7 @@ impl Inside {
             audit,
             zone,
             scripts: settings.scripts,
+            declared_jobs: settings.declared_jobs,
             job_calls,
             callers: Rates::per_second(CALLS_EACH),
             hints,

@@ -28,4 +28,4 @@ pub use centre::{Centre, FirstStart, SAMPLE_APP, SAMPLE_HANDLER, StartError};
 pub use doors::{RouteLine, WebRouteLine, routes, web_routes};
 pub use http::Identity;
 pub use people::FirstAdmin;
-pub use settings::Settings;
+pub use settings::{DeclaredJobs, Settings};

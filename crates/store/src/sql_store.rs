@@ -5,17 +5,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cron::Zone;
+use engine::policy::Repeats;
 use engine::{
-    Abandoned, Alert, AppId, CancelAnswer, Claim, Control, Controlled, Ender, Ending, Heartbeat,
-    HistoryEntry, Job, JobId, JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines, Move, Moved, Node,
-    Order, Planner, Retention, Run, RunId, RunRecord, Slots, Store, StoreError, Trigger, Verdict, Watched,
+    Abandoned, Alert, AppId, CancelAnswer, Claim, Control, Controlled, Declaration, Declared, Ender, Ending,
+    Heartbeat, HistoryEntry, Job, JobId, JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines, Move, Moved,
+    Node, Order, Planner, Retention, Run, RunId, RunRecord, Slots, Store, StoreError, Trigger, Verdict,
+    Watched,
 };
 use timer::Timestamp;
 
 use crate::schema::Schema;
 use crate::session::{Backend, Session, SessionError};
 use crate::wall::Wall;
-use crate::{JavaAdmins, Options, adopt, alerts, claim, complete, control, moves, nodes, prune, read};
+use crate::{
+    JavaAdmins, Options, adopt, alerts, claim, complete, control, declare, moves, nodes, prune, read,
+};
 
 /// A store in a SQL database.
 pub struct SqlStore<B> {
@@ -33,6 +37,8 @@ pub struct Tables {
     pub zone: Zone,
     /// Java admins may be working with the same tables.
     pub beside_java: bool,
+    /// For how long trouble that goes on joins an alert.
+    pub repeats: Option<Repeats>,
 }
 
 /// Runs the steps, an expression of the session `$s`, in a transaction; repeats it all after a collision. A macro,
@@ -66,8 +72,8 @@ impl<B: Backend> SqlStore<B> {
             JavaAdmins::Beside => true,
             JavaAdmins::None => false,
         };
-        let tables =
-            Tables { schema, beside_java, wall: Wall::new(&options.zone), zone: options.zone.clone() };
+        let (wall, zone, repeats) = (Wall::new(&options.zone), options.zone.clone(), options.repeats);
+        let tables = Tables { schema, wall, zone, beside_java, repeats };
         SqlStore {
             backend,
             tables,
@@ -230,7 +236,7 @@ impl<B: Backend> Store for SqlStore<B> {
     }
 
     async fn move_runs(&self, moves: &[Move]) -> Result<Vec<Moved>, StoreError> {
-        transaction!(self, s => moves::move_runs(s, moves))
+        transaction!(self, s => moves::move_runs(s, &self.tables, moves))
     }
 
     async fn complete(
@@ -290,6 +296,15 @@ impl<B: Backend> Store for SqlStore<B> {
         planner: &dyn Planner,
     ) -> Result<Controlled, StoreError> {
         transaction!(self, s => control::control(s, &self.tables, job, control, planner))
+    }
+
+    async fn declare(
+        &self,
+        declaration: &Declaration,
+        key: &str,
+        planner: &dyn Planner,
+    ) -> Result<Declared, StoreError> {
+        transaction!(self, s => declare::declare(s, &self.tables, declaration, key, planner))
     }
 
     async fn cancelling(&self, job: JobId) -> Result<u64, StoreError> {

@@ -7,6 +7,7 @@ use tokio::net::TcpStream;
 
 /// One side of a connection, with what was read and not yet used.
 pub struct Wire {
+    /// The connection itself, for those who send what is no message.
     pub stream: TcpStream,
     read: Vec<u8>,
 }
@@ -15,6 +16,7 @@ pub struct Wire {
 pub struct Message {
     /// `POST /run HTTP/1.1`, or `HTTP/1.1 200 OK`, and the headers.
     head: String,
+    /// What follows the head.
     pub body: Vec<u8>,
 }
 
@@ -36,6 +38,7 @@ impl Message {
 }
 
 impl Wire {
+    /// One side of a connection on which nothing was said yet.
     pub fn new(stream: TcpStream) -> Wire {
         // Without it nothing here is wrong, only slower.
         let _ = stream.set_nodelay(true);

@@ -22,6 +22,7 @@ pub use checker::{Check, Timing, percentile};
 pub use database_server::DatabaseServer;
 pub use disk::Disk;
 pub use executor::{JournalExecutor, Mood};
+pub use http::{Message, Wire};
 pub use journal::{Entry, Journal, micros_now};
 pub use output::Output;
 pub use proxy::{Proxy, Weather};

@@ -2,6 +2,7 @@
 
 mod browser;
 mod console;
+mod declarations;
 mod executors;
 mod health;
 mod job_calls;

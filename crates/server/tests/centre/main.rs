@@ -4,6 +4,7 @@
 mod alerts;
 mod attacks;
 mod bad_input;
+mod declared;
 mod doctor;
 mod executors;
 mod health;

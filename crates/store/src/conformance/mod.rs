@@ -4,12 +4,14 @@
 //! all. Nothing sleeps: time is what the tests say it is, except the database's own clock, which is only compared with
 //! itself.
 
+pub mod alerts;
 pub mod apps;
 mod bench;
 pub mod claims;
 pub mod control;
 pub mod crashes;
 pub mod crowds;
+pub mod declarations;
 pub mod endings;
 pub mod nodes;
 pub mod people;
@@ -93,6 +95,9 @@ macro_rules! conformance_tests {
             endings::an_ending_of_a_run_whose_job_is_gone_is_recorded
             endings::alerts_are_leased_until_they_are_forgotten
             endings::people_are_told_of_what_did_not_run_and_of_what_began_late
+            alerts::an_alert_is_seen_from_its_beginning_until_it_is_old
+            alerts::what_goes_on_joins_the_alert_and_is_told_less_and_less_often
+            alerts::alerts_are_found_by_app_job_kind_state_and_time
             places::runs_that_may_not_overlap_are_blocked
             places::runs_wait_for_the_one_place_and_the_oldest_goes_first
             places::a_later_fire_takes_the_place_of_a_running_one
@@ -112,6 +117,13 @@ macro_rules! conformance_tests {
             control::a_job_that_does_not_exist_cannot_be_controlled
             control::a_trigger_asked_for_twice_opens_one_run
             control::texts_come_back_as_they_were_or_are_refused
+            declarations::a_declared_job_is_added_once_and_started
+            declarations::what_people_change_stays_and_the_rest_follows_the_program
+            declarations::a_job_that_people_made_is_taken_for_the_declared_one_and_stays_theirs
+            declarations::a_declared_job_that_was_moved_is_left_alone_and_a_deleted_one_comes_back
+            declarations::programs_that_declare_at_once_have_one_job
+            declarations::a_declaration_cut_anywhere_leaves_all_or_nothing
+            declarations::the_handlers_of_an_executor_are_known_while_it_is_there
             records::jobs_and_runs_are_read_page_by_page
             records::what_is_old_is_pruned_and_what_is_open_stays
             records::runs_beyond_so_many_are_pruned_and_what_is_open_stays
@@ -129,7 +141,7 @@ macro_rules! conformance_tests {
             views::jobs_are_listed_in_every_order_from_where_a_page_ended
             views::a_job_is_found_by_its_tags_while_it_is_there
             views::what_was_not_sent_is_looked_through_from_the_newest
-            views::runs_are_marked_with_what_came_of_them
+            views::runs_are_counted_by_what_came_of_them
             views::runs_are_found_by_app_job_status_and_time
             views::runs_are_turned_page_by_page_in_every_order
             views::a_run_shows_all_that_is_known_of_it
@@ -183,11 +195,13 @@ macro_rules! conformance_tests {
 /// The text of all tests, by which the list above is checked.
 #[doc(hidden)]
 pub const FUNCTIONS: &str = concat!(
+    include_str!("alerts.rs"),
     include_str!("apps.rs"),
     include_str!("claims.rs"),
     include_str!("control.rs"),
     include_str!("crashes.rs"),
     include_str!("crowds.rs"),
+    include_str!("declarations.rs"),
     include_str!("endings.rs"),
     include_str!("nodes.rs"),
     include_str!("people.rs"),

@@ -5,10 +5,12 @@
 //! words for these things stop in the files of this folder.
 
 mod about;
+mod alert_rows;
 mod api_keys;
 mod apps;
 mod audit;
 mod counters;
+mod handlers;
 mod job_list;
 mod job_rows;
 mod job_tags;
@@ -33,6 +35,7 @@ use engine::{AppId, HistoryEntry, JobId, Language, RunId, Store, StoreError};
 use timer::Timestamp;
 
 pub use about::About;
+pub use alert_rows::{AlertCount, AlertFilter, AlertRow, AlertState, Delivery};
 pub use api_keys::{ApiKey, NewApiKey};
 pub use apps::{Addresses, App, AppSpec};
 pub use audit::{AuditCheck, AuditEntry, AuditFilter, AuditHead, AuditRecord};
@@ -43,7 +46,7 @@ pub use registry::{Registered, Registration};
 pub use reports::DayReport;
 pub use rights::Rights;
 pub use run_logs::RunLog;
-pub use run_rows::{Clearing, Keep, OpenRun, RunFilter, RunMark, RunRow, RunStatus};
+pub use run_rows::{Clearing, Keep, OpenRun, RunFilter, RunRow, RunStatus, RunTally};
 pub use scripts::{SCRIPT_VERSIONS, ScriptVersion};
 pub use sessions::{NewSession, UserSession};
 pub use tokens::{NewToken, Token};
@@ -90,6 +93,12 @@ pub trait Records: Send + Sync {
 
     /// The executors that have said so after that instant, by app and address.
     async fn registrations(&self, seen_after: Timestamp) -> Result<Vec<Registered>, StoreError>;
+
+    /// Notes which handlers an executor says it has; says whether that is new. One that is not registered says nothing.
+    async fn note_handlers(&self, executor: &Registration, handlers: &[String]) -> Result<bool, StoreError>;
+
+    /// The handlers of all executors that have said so.
+    async fn handlers(&self) -> Result<BTreeMap<Registration, Vec<String>>, StoreError>;
 
     /// Deletes at most `max` executors that were last seen before that instant; returns how many there were.
     async fn forget_registrations(&self, before: Timestamp, max: usize) -> Result<usize, StoreError>;
@@ -164,8 +173,8 @@ pub trait Records: Send + Sync {
     /// number of rows, however many there are.
     async fn run_page(&self, filter: &RunFilter, page: Page) -> Result<Paged<RunRow>, StoreError>;
 
-    /// What came of runs, the newest first, at most `max` of them.
-    async fn run_marks(&self, filter: &RunFilter, max: usize) -> Result<Vec<RunMark>, StoreError>;
+    /// How many runs came to what, if there are at most `max`; otherwise it says that there are more.
+    async fn run_tally(&self, filter: &RunFilter, max: usize) -> Result<RunTally, StoreError>;
 
     /// One run.
     async fn run(&self, id: RunId) -> Result<Option<RunRow>, StoreError>;
@@ -202,6 +211,20 @@ pub trait Records: Send + Sync {
 
     /// What is kept of a run's log.
     async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError>;
+
+    // ── Alerts ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Alerts, the newest first.
+    async fn alert_page(&self, filter: &AlertFilter, page: Page) -> Result<Paged<AlertRow>, StoreError>;
+
+    /// How many alerts there are.
+    async fn alert_count(&self, filter: &AlertFilter) -> Result<AlertCount, StoreError>;
+
+    /// What is remembered of an alert that was taken to be told, by the number of [`engine::Alert`].
+    async fn alert_to_tell(&self, alert: i64) -> Result<Option<AlertRow>, StoreError>;
+
+    /// Writes down who was told of it so far, or could not be, after so many tries; nobody at all, if there is nobody.
+    async fn note_told(&self, alert: i64, tries: u32, told: &[Delivery]) -> Result<(), StoreError>;
 
     // ── People ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -331,6 +354,14 @@ impl<B: Backend> Records for SqlStore<B> {
         transaction!(self, s => registry::registrations(s, &self.tables, seen_after))
     }
 
+    async fn note_handlers(&self, executor: &Registration, handlers: &[String]) -> Result<bool, StoreError> {
+        transaction!(self, s => handlers::note_handlers(s, executor, handlers))
+    }
+
+    async fn handlers(&self) -> Result<BTreeMap<Registration, Vec<String>>, StoreError> {
+        transaction!(self, s => handlers::handlers(s))
+    }
+
     async fn forget_registrations(&self, before: Timestamp, max: usize) -> Result<usize, StoreError> {
         transaction!(self, s => registry::forget_registrations(s, &self.tables, before, max))
     }
@@ -414,8 +445,8 @@ impl<B: Backend> Records for SqlStore<B> {
         transaction!(self, s => misses::misses(s, job, page))
     }
 
-    async fn run_marks(&self, filter: &RunFilter, max: usize) -> Result<Vec<RunMark>, StoreError> {
-        transaction!(self, s => run_rows::run_marks(s, &self.tables, filter, max))
+    async fn run_tally(&self, filter: &RunFilter, max: usize) -> Result<RunTally, StoreError> {
+        transaction!(self, s => run_rows::run_tally(s, &self.tables, filter, max))
     }
 
     async fn run_page(&self, filter: &RunFilter, page: Page) -> Result<Paged<RunRow>, StoreError> {
@@ -462,6 +493,22 @@ impl<B: Backend> Records for SqlStore<B> {
 
     async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError> {
         transaction!(self, s => run_logs::kept_run_log(s, run))
+    }
+
+    async fn alert_page(&self, filter: &AlertFilter, page: Page) -> Result<Paged<AlertRow>, StoreError> {
+        transaction!(self, s => alert_rows::alert_page(s, filter, page))
+    }
+
+    async fn alert_count(&self, filter: &AlertFilter) -> Result<AlertCount, StoreError> {
+        transaction!(self, s => alert_rows::alert_count(s, filter))
+    }
+
+    async fn alert_to_tell(&self, alert: i64) -> Result<Option<AlertRow>, StoreError> {
+        transaction!(self, s => alert_rows::alert_to_tell(s, alert))
+    }
+
+    async fn note_told(&self, alert: i64, tries: u32, told: &[Delivery]) -> Result<(), StoreError> {
+        transaction!(self, s => alert_rows::note_told(s, alert, tries, told))
     }
 
     async fn user_page(&self, filter: &UserFilter, page: Page) -> Result<Paged<User>, StoreError> {

@@ -56,10 +56,15 @@ impl SqliteStore {
 
     /// A store that goes with the process, in UTC. Runs without threads; `clock` is the database's clock.
     pub fn in_memory(clock: Arc<dyn Clock>) -> Result<SqliteStore, StoreError> {
+        Self::in_memory_with(clock, &Options { zone: Zone::utc(), ..Options::default() })
+    }
+
+    /// The same, used in another way.
+    pub fn in_memory_with(clock: Arc<dyn Clock>, options: &Options) -> Result<SqliteStore, StoreError> {
         let link = Link::Inline(Sqlite::in_memory().map_err(surfaced)?);
         let backend =
             SqliteBackend::new(link, clock).now_or_never().expect("nobody else has the connection")?;
-        Ok(SqlStore::new(backend, &Options { zone: Zone::utc(), ..Options::default() }))
+        Ok(SqlStore::new(backend, options))
     }
 }
 

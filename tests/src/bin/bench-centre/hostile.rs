@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use tickwright_tests::Figure;
 use tickwright_tests::database::Database;
 use tickwright_tests::hostile::Story;
-
-use crate::Figure;
 
 /// In peace first, then attacked.
 pub async fn measure(database: &Database, seconds: u64) -> Result<Vec<Figure>> {
@@ -15,8 +14,9 @@ pub async fn measure(database: &Database, seconds: u64) -> Result<Vec<Figure>> {
         let told =
             Story { jobs: JOBS, length: Duration::from_secs(seconds), attacked }.play(database).await?;
         println!("{:<10} {case:<8} {told}", database.name());
-        let figure =
-            |what: &str, value, unit| Figure::new(database.name(), &format!("{case} {what}"), value, unit);
+        let figure = |what: &str, value, unit| {
+            Figure::new("hostile", database.name(), &format!("{case} {what}"), value, unit)
+        };
         figures.extend([
             figure("lateness p50", told.timing.p50, "ms"),
             figure("lateness p99", told.timing.p99, "ms"),

@@ -4,6 +4,7 @@
 //! description at `/v1/openapi.json` and what `tickwright routes` prints. A handler never decides who may do what: it is
 //! given an [`Authorised`](authorise::Authorised) object, and nothing else can make one.
 
+mod alerts;
 mod apps;
 mod audit;
 mod authorise;
@@ -11,7 +12,7 @@ mod call;
 mod caller;
 mod centre;
 mod events;
-mod job_words;
+pub(super) mod job_words;
 mod jobs;
 mod keys;
 mod openapi;

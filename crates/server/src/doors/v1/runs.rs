@@ -43,7 +43,7 @@ pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> 
 }
 
 /// A job that is named in the query; its runs may outlive it, so a number needs no job.
-async fn seen_job(call: &Call, name: &str) -> Result<Option<JobId>, Refused> {
+pub async fn seen_job(call: &Call, name: &str) -> Result<Option<JobId>, Refused> {
     match find_job(call, name).await? {
         Some(job) => Ok(call.who.principal.may(Rights::VIEW, job.spec.app).then_some(job.id)),
         None => {

@@ -1,5 +1,6 @@
 //! Our own API, as programs and pages use it.
 
+mod alerts;
 mod apps;
 pub mod client;
 mod events;

@@ -94,7 +94,7 @@ async fn runs_are_found_counted_repeated_and_cleared() {
         .iter()
         .map(|b| b["runs"]["succeeded"].as_u64().unwrap())
         .sum();
-    assert_eq!((sum, statistics["partial"].as_bool()), (2, Some(false)), "{statistics}");
+    assert_eq!((sum, statistics["complete"].as_bool()), (2, Some(true)), "{statistics}");
     assert!(statistics["buckets"][0]["lateness_p99_ms"].is_number(), "{statistics}");
     let overview = admin.get("/v1/overview").await;
     assert_eq!(
@@ -133,9 +133,14 @@ async fn the_calendar_counts_the_fires_to_come() {
     }
     let query = "from=2096-01-01T00:00:00Z&until=2096-01-01T02:00:00Z&step_ms=1800000";
     let calendar = admin.get(&format!("/v1/calendar?{query}")).await;
-    let fires: Vec<u64> =
-        calendar.as_array().unwrap().iter().map(|bucket| bucket["fires"].as_u64().unwrap()).collect();
+    let fires: Vec<u64> = calendar["buckets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|bucket| bucket["fires"].as_u64().unwrap())
+        .collect();
     assert_eq!(fires, [1, 2, 1, 2]);
+    assert_eq!((calendar["complete"].as_bool(), calendar["jobs"].as_u64()), (Some(true), Some(3)));
     let fine = format!("/v1/calendar?{query}").replace("1800000", "1000");
     assert_eq!(admin.refused("GET", &fine, &Value::Null).await, "invalid_fields");
     bench.stop().await;
