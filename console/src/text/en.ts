@@ -495,7 +495,7 @@ export const en = {
     calendarPartial: (n: number) => `Only the newest ${s(n, 'job')} are counted.`,
     alerts: 'Alerts',
     alertsNone: 'none in 24 hours',
-    alertsTold: 'in 24 hours, all told',
+    alertsTold: 'in 24 hours, all delivered',
     alertsUntold: (n: number) => `${n.toLocaleString('en')} not delivered`,
     less: 'less',
     moreFires: 'more',

@@ -490,7 +490,7 @@ export const zh: Words = {
     calendarPartial: (count) => `只统计了最新的 ${n(count)} 个任务。`,
     alerts: '告警',
     alertsNone: '24 小时内没有',
-    alertsTold: '24 小时内，均已通知',
+    alertsTold: '24 小时内，均已送达',
     alertsUntold: (count) => `${n(count)} 条未送达`,
     less: '少',
     moreFires: '多',
