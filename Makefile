@@ -59,6 +59,11 @@ bench-centre: toolchain ## Measures a whole centre as a process: how many fires,
 	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin bench-centre
 	scripts/databases run -- target/release/bench-centre
 
+.PHONY: bench-history
+bench-history: toolchain ## Measures a centre with ten million runs in its log: pages of it, and fires while old runs are deleted.
+	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin bench-history
+	scripts/databases run -- target/release/bench-history
+
 .PHONY: chaos
 chaos: toolchain ## Breaks real processes, databases and networks while jobs fire; CHAOS_SECONDS=600 says how long.
 	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin chaos

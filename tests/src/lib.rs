@@ -3,9 +3,12 @@
 
 pub mod chaos;
 pub mod database;
+mod figure;
 pub mod interop;
 pub mod process;
 pub mod sim;
+
+pub use figure::Figure;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

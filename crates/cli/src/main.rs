@@ -9,6 +9,7 @@ mod duration;
 mod export;
 mod import;
 mod job;
+mod key;
 mod log;
 mod login;
 mod migrate;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Job(options) => call(job::run(*options)),
         Command::Run(options) => call(run::run(options)),
         Command::App(options) => call(app::run(options)),
+        Command::Key(options) => call(key::run(options)),
         Command::Import(options) => call(import::run(options)),
         Command::Export(options) => call(export::run(options)),
         Command::Cron(command) => cron::run(command).map(|()| true),
@@ -103,6 +105,8 @@ enum Command {
     Run(run::Run),
     /// Shows apps and their executors.
     App(app::App),
+    /// Lists, makes and deletes API keys, by which programs act in your place.
+    Key(key::Key),
     /// Makes jobs be as a YAML file says, by their keys.
     Import(import::Import),
     /// Writes jobs as YAML, by their keys.

@@ -1,8 +1,8 @@
 //! What is printed, and how: tables and colours for people, JSON for programs.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use comfy_table::{Cell, Color, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
@@ -111,6 +111,18 @@ pub fn write(text: &str) -> Result<()> {
 /// Prints something for programs.
 pub fn say_json(value: &impl Serialize) -> Result<()> {
     say(&serde_json::to_string_pretty(value).context("cannot write the answer as JSON")?)
+}
+
+/// Asks a person, who has to be there.
+pub fn is_sure(question: &str) -> Result<bool> {
+    if !io::stdin().is_terminal() {
+        bail!("add --yes if you are sure");
+    }
+    eprint!("{question} [y/N] ");
+    io::stderr().flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
 }
 
 /// Work that takes long, for whoever looks on at a terminal.

@@ -124,7 +124,7 @@ impl Engine {
     }
 
     /// Waits until none of the job's runs, of which so many are being cancelled, can be sent any more.
-    async fn confirm(&self, job: JobId, mut left: u64) -> Result<(), StoreError> {
+    pub(crate) async fn confirm(&self, job: JobId, mut left: u64) -> Result<(), StoreError> {
         if self.sabotaged(Sabotage::StopWithoutConfirm) {
             return Ok(());
         }

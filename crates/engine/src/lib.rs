@@ -6,12 +6,13 @@
 //!
 //! One fire passes through these files in this order: [`plan`](Planner) → `claim` → `outbox` → `dispatch` → `note` →
 //! `complete`. Beside it `lifeline` notices dead nodes, `rescue` takes over from them, `watch` asks about runs that do not report, `control`
-//! starts, stops and edits, `kill` ends one run, `alert` tells people and `prune` forgets.
+//! starts, stops and edits, `declare` takes what programs say of their jobs, `kill` ends one run, `alert` tells people and `prune` forgets.
 
 mod alert;
 mod claim;
 mod complete;
 mod control;
+mod declare;
 mod dispatch;
 pub mod embedded;
 mod engine;
@@ -35,6 +36,7 @@ mod trouble;
 pub mod watch;
 
 pub use complete::CHILD_DEPTH_MAX;
+pub use declare::Declaration;
 pub use engine::{Engine, LEASE, Options, Parts, Status};
 pub use job::{AppId, ChildrenMode, Job, JobId, JobSpec, Language, Script};
 pub use membership::Skew;

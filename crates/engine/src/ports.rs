@@ -11,6 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cron::Timestamp;
 
+use crate::declare::Declaration;
 use crate::job::{AppId, Job, JobId, JobSpec};
 use crate::policy::Target;
 use crate::run::{Disposition, Node, Order, Origin, Outcome, Run, RunId, RunState, Unsent};
@@ -148,6 +149,17 @@ pub trait Store: Send + Sync {
         control: &Control,
         planner: &dyn Planner,
     ) -> Result<Controlled, StoreError>;
+
+    /// Makes a job be what a program says of it: the one that it declared before, else the one that has this key, else
+    /// the only one of the app that calls this handler; else a new one, with this key, started. What the job becomes
+    /// is [`Declaration::merged`]'s to say, as an edit at the database's now. Nothing is written where nothing is new. A
+    /// job that is another app's by now, or several that may be meant, are a [`StoreError::Conflict`].
+    async fn declare(
+        &self,
+        declaration: &Declaration,
+        key: &str,
+        planner: &dyn Planner,
+    ) -> Result<Declared, StoreError>;
 
     /// How many runs of the job still wait for their node to confirm that they are cancelled.
     async fn cancelling(&self, job: JobId) -> Result<u64, StoreError>;
@@ -546,6 +558,28 @@ pub struct Controlled {
     pub at: Timestamp,
     /// How many runs wait for their nodes to confirm that they are cancelled.
     pub cancelling: u64,
+}
+
+/// The answer to a [`Store::declare`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Declared {
+    /// The job.
+    pub job: JobId,
+    /// How it was before; `None` for one that is new.
+    pub before: Option<JobSpec>,
+    /// How it is.
+    pub after: JobSpec,
+    /// The fields that are not what the program says, since somebody has changed them.
+    pub overridden: Vec<&'static str>,
+    /// How many runs wait for their nodes to confirm that they are cancelled.
+    pub cancelling: u64,
+}
+
+impl Declared {
+    /// Whether the job is another than before.
+    pub fn is_change(&self) -> bool {
+        self.before.as_ref() != Some(&self.after)
+    }
 }
 
 /// Whether a run that control wanted cancelled was still there to cancel.

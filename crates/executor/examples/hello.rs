@@ -13,5 +13,5 @@ async fn hello(ctx: Context) -> String {
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let centre = std::env::args().nth(1).unwrap_or("http://127.0.0.1:8080".to_owned());
-    Executor::builder("hello-app").centre(centre).token("default_token").run().await
+    Executor::builder("hello-app").centre(centre).token("default_token").listen("127.0.0.1:0").run().await
 }

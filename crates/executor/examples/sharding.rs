@@ -17,13 +17,10 @@ async fn bill_customers(ctx: Context) -> Result<String, Infallible> {
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    let executor = |port: u16, directory: &str| {
-        Executor::builder("billing-app")
-            .centre("http://127.0.0.1:8080")
-            .listen(format!("127.0.0.1:{port}"))
-            .directory(directory)
+    let centre = std::env::args().nth(1).unwrap_or("http://127.0.0.1:8080".to_owned());
+    let executor = |directory: &str| {
+        Executor::builder("billing-app").centre(&centre).listen("127.0.0.1:0").directory(directory)
     };
-    let (first, second) =
-        tokio::join!(executor(9999, "executor-1").run(), executor(9998, "executor-2").run());
+    let (first, second) = tokio::join!(executor("executor-1").run(), executor("executor-2").run());
     first.and(second)
 }

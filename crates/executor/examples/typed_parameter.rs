@@ -21,5 +21,6 @@ async fn cleanup(ctx: Context) -> Result<String, ParamError> {
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    Executor::builder("cleanup-app").centre("http://127.0.0.1:8080").run().await
+    let centre = std::env::args().nth(1).unwrap_or("http://127.0.0.1:8080".to_owned());
+    Executor::builder("cleanup-app").centre(centre).listen("127.0.0.1:0").run().await
 }

@@ -10,6 +10,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use protocol::declare::{DECLARE, Declaration, Settled};
 use protocol::xxl::{self, Answer, CallbackItem, CallbackShape, Registry};
 use timer::Clock;
 
@@ -41,8 +42,18 @@ pub(crate) enum CallError {
     Nowhere,
     #[error("{node} does not answer: {why}")]
     Silent { node: String, why: String },
+    #[error("{node} does not answer: {why}")]
+    Strange { node: String, status: StatusCode, why: String },
     #[error("{node} refuses: {why}")]
     Refused { node: String, why: String },
+}
+
+/// What a centre makes of a declaration.
+pub(crate) enum Heard {
+    /// It has listened; what came of each job.
+    Settled(Vec<Settled>),
+    /// It does not listen to declarations at all.
+    Refused(String),
 }
 
 impl CallError {
@@ -109,6 +120,31 @@ impl Centre {
         self.post(node, "callback", xxl::write_callbacks(items, other_shape)).await
     }
 
+    /// Tells what is declared. An error may be over by the next time.
+    pub async fn declare(&self, declaration: &Declaration) -> Result<Heard, CallError> {
+        let body = serde_json::to_string(declaration).expect("texts and numbers are writable");
+        let mut failure = CallError::Nowhere;
+        for node in &self.nodes {
+            match self.ask(node, DECLARE, body.clone()).await {
+                Ok(answer) if answer.is_ok() => {
+                    let settled = answer.payload_as().map(Heard::Settled);
+                    return Ok(
+                        settled.unwrap_or_else(|| Heard::Refused("it says nothing of jobs".to_owned()))
+                    );
+                }
+                Ok(answer) if answer.code == xxl::CODE_FAIL => {
+                    return Ok(Heard::Refused(answer.message().to_owned()));
+                }
+                Ok(answer) => failure = node.refused(answer.message().to_owned()),
+                Err(CallError::Strange { status, why, .. }) if !status.is_server_error() => {
+                    return Ok(Heard::Refused(why));
+                }
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
     async fn tell(&self, call: &str, registry: &Registry) -> Result<(), CallError> {
         let body = serde_json::to_string(registry).expect("three texts are writable");
         let mut failure = CallError::Nowhere;
@@ -122,6 +158,11 @@ impl Centre {
     }
 
     async fn post(&self, node: &Node, call: &str, body: String) -> Result<(), CallError> {
+        let answer = self.ask(node, call, body).await?;
+        if answer.is_ok() { Ok(()) } else { Err(node.refused(answer.message().to_owned())) }
+    }
+
+    async fn ask(&self, node: &Node, call: &str, body: String) -> Result<Answer, CallError> {
         let exchange = self.exchange(format!("{}/api/{call}", node.base), body);
         let answered = tokio::select! {
             biased;
@@ -130,10 +171,9 @@ impl Centre {
         };
         let (status, body) = answered.map_err(|why| node.silent(why))?;
         if status != StatusCode::OK {
-            return Err(node.silent(format!("HTTP status {status}")));
+            return Err(node.strange(status, format!("HTTP status {status}")));
         }
-        let answer = Answer::read(&body).map_err(|error| node.silent(error.to_string()))?;
-        if answer.is_ok() { Ok(()) } else { Err(node.refused(answer.message().to_owned())) }
+        Answer::read(&body).map_err(|error| node.strange(status, error.to_string()))
     }
 
     async fn exchange(&self, uri: String, body: String) -> Result<(StatusCode, Bytes), String> {
@@ -177,6 +217,10 @@ impl Node {
 
     fn silent(&self, why: String) -> CallError {
         CallError::Silent { node: self.base.clone(), why }
+    }
+
+    fn strange(&self, status: StatusCode, why: String) -> CallError {
+        CallError::Strange { node: self.base.clone(), status, why }
     }
 
     fn refused(&self, why: String) -> CallError {

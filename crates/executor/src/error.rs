@@ -40,6 +40,14 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// A job that is declared cannot be right.
+    #[error("the job that is to call `{handler}` cannot be declared: {why}")]
+    Declaration {
+        /// The handler.
+        handler: String,
+        /// What is wrong.
+        why: String,
+    },
     /// The port cannot be had.
     #[error("cannot listen on `{address}`: {source}")]
     Listen {

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::centre::Centre;
 use crate::door::{self, Door};
 use crate::error::Error;
+use crate::herald::Herald;
 use crate::inbox::{Inbox, Limits};
 use crate::job::{Job, Marked};
 use crate::journal::Journal;
@@ -175,11 +176,14 @@ impl Builder {
         self
     }
 
-    /// Starts: reads the journal, listens, registers. Must be called on a tokio runtime with I/O and time.
+    /// Starts: reads the journal, listens, registers, declares its jobs. Must be called on a tokio runtime with I/O and time.
     pub async fn start(self) -> Result<Executor, Error> {
         if self.app.trim().is_empty() {
             return Err(Error::App);
         }
+        let declared = self.jobs.iter().filter_map(|job| job.declared().transpose());
+        let declared = declared.collect::<Result<Vec<_>, _>>()?;
+        let handlers = self.jobs.iter().map(|job| job.name().to_owned()).collect();
         let jobs = by_name(self.jobs)?;
         let clock = self.clock;
         let centre = Arc::new(Centre::new(&self.centres, &self.app, &self.token, Arc::clone(&clock))?);
@@ -221,7 +225,9 @@ impl Builder {
             None
         } else {
             let registry = Registry::executor(&self.app, &address);
-            let registrar = Registrar { centre: Arc::clone(&centre), registry, clock: Arc::clone(&clock) };
+            let herald = Herald::new(&address, handlers, declared);
+            let (centre, clock) = (Arc::clone(&centre), Arc::clone(&clock));
+            let registrar = Registrar { centre, registry, herald, clock };
             Some(tokio::spawn(registrar.run(leave.clone())))
         };
         let reporter = Reporter::new(centre, journal.clone(), Arc::clone(&clock));

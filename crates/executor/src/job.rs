@@ -5,10 +5,13 @@ use std::fmt::{self, Display};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use protocol::declare::DeclaredJob;
 use tokio::sync::Mutex;
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::context::Context;
+use crate::declaration::Declaration;
+use crate::error::Error;
 use crate::run_log;
 
 /// A handler under the name a centre knows it by.
@@ -29,6 +32,7 @@ use crate::run_log;
 /// ```
 pub struct Job {
     name: String,
+    declaration: Option<Declaration>,
     work: Arc<Work>,
 }
 
@@ -79,7 +83,14 @@ impl Job {
 
     fn of(name: String, run: Call<Context>) -> Job {
         let work = Work { run, init: None, destroy: None, stops_itself: false, is_ready: Mutex::new(false) };
-        Job { name, work: Arc::new(work) }
+        Job { name, declaration: None, work: Arc::new(work) }
+    }
+
+    /// Declares the job that is to call it, to be added by the centre.
+    #[must_use]
+    pub fn declare(mut self, declaration: Declaration) -> Job {
+        self.declaration = Some(declaration);
+        self
     }
 
     /// Called once, before the first run. If it fails, so does the run, and the next run calls it again.
@@ -125,6 +136,11 @@ impl Job {
     /// The name a centre calls it by.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The job that it declares, as the centre is told it.
+    pub(crate) fn declared(&self) -> Result<Option<DeclaredJob>, Error> {
+        self.declaration.as_ref().map(|declaration| declaration.of_handler(&self.name)).transpose()
     }
 
     /// Whether a run is stopped by dropping it at once.

@@ -21,6 +21,7 @@
 //! | you want | write |
 //! |---|---|
 //! | a function to be a handler | [`#[job("name")]`](job) |
+//! | a job that the centre adds by itself | [`#[job("name", cron = "…")]`](job), [`Job::declare`] |
 //! | a handler made at run time | [`Builder::job`], [`Job::new`] |
 //! | code that blocks or computes | a plain `fn`, [`Job::blocking`] |
 //! | the parameter | [`Context::param`], [`Context::param_as`] |
@@ -50,10 +51,12 @@
 
 mod centre;
 mod context;
+mod declaration;
 mod door;
 mod error;
 mod executor;
 pub mod handlers;
+mod herald;
 mod https;
 mod inbox;
 mod job;
@@ -71,6 +74,7 @@ mod scripts;
 pub mod testing;
 
 pub use context::{Context, ParamError};
+pub use declaration::Declaration;
 pub use error::Error;
 pub use executor::{Builder, Executor, Stopped};
 pub use job::{IntoOutcome, Job, Marked};
@@ -81,6 +85,9 @@ pub use layer::RunLogLayer;
 /// The function takes a [`Context`] or nothing, may be async or not (then each run has a thread), and returns
 /// nothing, a text, or a `Result` of either whose error can be shown. If wanted:
 ///
+/// * `cron = "0 0/5 * * * ?"`, `fixed_rate = "5s"` or `fixed_delay = "5s"`: [declares](Declaration) a job that calls it;
+///   with `zone = "Asia/Shanghai"` for a cron expression, and `name = "for people"`, `param = "…"`, `timeout = "90s"`,
+///   `retries = 2`, `route = "ROUND"`;
 /// * `init = path`: a function called before the first run; if it fails, so does the run;
 /// * `destroy = path`: a function called when the executor stops;
 /// * `crate = "path"`: where `tickwright_executor` is found, if it was renamed.
@@ -105,11 +112,27 @@ pub use layer::RunLogLayer;
 /// }
 /// ```
 ///
+/// A job that declares itself is added to the centre when the program starts, where the centre allows it:
+///
+/// ```
+/// use tickwright_executor::job;
+///
+/// #[job("sync-orders", cron = "0 0/5 * * * ?", zone = "Asia/Shanghai", retries = 2)]
+/// async fn sync_orders() -> String {
+///     "synced".to_owned()
+/// }
+/// ```
+///
 /// What cannot be right does not compile:
 ///
 /// ```compile_fail
 /// #[tickwright_executor::job("")]
 /// async fn nameless() {}
+/// ```
+///
+/// ```compile_fail
+/// #[tickwright_executor::job("at-25", cron = "0 0 25 * * ?")]
+/// async fn at_25_o_clock() {}
 /// ```
 ///
 /// Functions in a library that nothing refers to are left out by the linker; `use jobs as _;` keeps them. The names

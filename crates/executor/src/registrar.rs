@@ -1,4 +1,4 @@
-//! Tells the centre that this executor is there, again and again.
+//! Tells the centre that this executor is there, again and again; and what it declares, whenever it may not know.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,20 +7,22 @@ use protocol::xxl::Registry;
 use timer::Clock;
 use tokio_util::sync::CancellationToken;
 
-use crate::centre::Centre;
+use crate::centre::{CallError, Centre};
+use crate::herald::Herald;
 
 pub(crate) struct Registrar {
     pub centre: Arc<Centre>,
     pub registry: Registry,
+    pub herald: Herald,
     pub clock: Arc<dyn Clock>,
 }
 
 impl Registrar {
     /// Registers at once and then every 30 s, until told to leave; then deregisters.
-    pub async fn run(self, leave: CancellationToken) {
+    pub async fn run(mut self, leave: CancellationToken) {
         let mut failures = 0;
         loop {
-            let wait = match self.centre.register(&self.registry).await {
+            let wait = match self.visit(&leave).await {
                 Ok(()) => {
                     if failures > 0 {
                         tracing::info!(address = self.registry.registry_value, "registered again");
@@ -28,10 +30,10 @@ impl Registrar {
                     failures = 0;
                     PERIOD
                 }
-                Err(error) => {
+                Err((what, error)) => {
                     failures += 1;
                     let wait = after_failure(failures);
-                    tracing::warn!(%error, "not registered; trying again in {} s", wait.as_secs());
+                    tracing::warn!(%error, "{what}; trying again in {} s", wait.as_secs());
                     wait
                 }
             };
@@ -42,6 +44,20 @@ impl Registrar {
         }
         if let Err(error) = self.centre.deregister(&self.registry).await {
             tracing::warn!(%error, "not deregistered; the centre will notice within 90 s");
+        }
+    }
+
+    /// Registers, and declares what the centre may not have heard; or what was not done, and why.
+    async fn visit(&mut self, leave: &CancellationToken) -> Result<(), (&'static str, CallError)> {
+        if let Err(error) = self.centre.register(&self.registry).await {
+            // It may be another when it answers again.
+            self.herald.forget();
+            return Err(("not registered", error));
+        }
+        tokio::select! {
+            // Many jobs take many calls, and who leaves waits for none of them.
+            () = leave.cancelled() => Ok(()),
+            told = self.herald.tell(&self.centre) => told.map_err(|error| ("handlers and jobs not declared", error)),
         }
     }
 }

@@ -6,6 +6,8 @@ use syn::meta::ParseNestedMeta;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Error, ItemFn, LitStr, Path, Result, Token};
 
+use crate::declaration::Declaration;
+
 pub fn expand(arguments: TokenStream, function: TokenStream) -> Result<TokenStream> {
     let arguments: Arguments = syn::parse2(arguments)?;
     let function: ItemFn = syn::parse2(function)?;
@@ -20,12 +22,13 @@ pub fn expand(arguments: TokenStream, function: TokenStream) -> Result<TokenStre
         (quote!(blocking), quote!(init), quote!(destroy))
     };
     let init = arguments.init.map(|path| quote!(.#init(#path)));
+    let declare = arguments.declaration.written(&executor)?;
     let destroy = arguments.destroy.map(|path| quote!(.#destroy(#path)));
     Ok(quote! {
         #function
 
         #executor::__private::inventory::submit! {
-            #executor::Marked { job: || #executor::Job::#new(#name, #handler) #init #destroy }
+            #executor::Marked { job: || #executor::Job::#new(#name, #handler) #declare #init #destroy }
         }
     })
 }
@@ -33,6 +36,7 @@ pub fn expand(arguments: TokenStream, function: TokenStream) -> Result<TokenStre
 /// What was written.
 struct Arguments {
     name: LitStr,
+    declaration: Declaration,
     init: Option<Path>,
     destroy: Option<Path>,
     krate: Option<LitStr>,
@@ -47,7 +51,8 @@ impl Parse for Arguments {
         if name.value().trim().is_empty() {
             return Err(Error::new(name.span(), NAME_FIRST));
         }
-        let mut arguments = Arguments { name, init: None, destroy: None, krate: None };
+        let declaration = Declaration::default();
+        let mut arguments = Arguments { name, declaration, init: None, destroy: None, krate: None };
         if !input.is_empty() {
             input.parse::<Token![,]>()?;
         }
@@ -64,7 +69,10 @@ impl Arguments {
             "init" => self.init.replace(meta.value()?.parse()?).is_some(),
             "destroy" => self.destroy.replace(meta.value()?.parse()?).is_some(),
             "crate" => self.krate.replace(meta.value()?.parse()?).is_some(),
-            _ => return Err(meta.error(KEYS)),
+            key => match self.declaration.take(key, &meta)? {
+                Some(is_second) => is_second,
+                None => return Err(meta.error(KEYS)),
+            },
         };
         if is_second { Err(meta.error(format!("`{key}` is given twice"))) } else { Ok(()) }
     }
@@ -79,7 +87,8 @@ impl Arguments {
 }
 
 const NAME_FIRST: &str = "give the name the scheduling centre calls it by: `#[job(\"my-handler\")]`";
-const KEYS: &str = "expected one of `init`, `destroy`, `crate`";
+const KEYS: &str = "expected one of `cron`, `zone`, `fixed_rate`, `fixed_delay`, `name`, `param`, `timeout`, `retries`, \
+                    `route`, `init`, `destroy`, `crate`";
 
 fn check_signature(function: &ItemFn) -> Result<()> {
     let signature = &function.sig;
@@ -106,7 +115,7 @@ mod tests {
         let name = "give the name the scheduling centre calls it by: `#[job(\"my-handler\")]`";
         check("", "async fn f() {}", name);
         check(r#""""#, "async fn f() {}", name);
-        check(r#""a", setup = connect"#, "async fn f() {}", "expected one of `init`, `destroy`, `crate`");
+        check(r#""a", setup = connect"#, "async fn f() {}", "`route`, `init`, `destroy`, `crate`");
         check(r#""a", init = connect, init = connect"#, "async fn f() {}", "`init` is given twice");
         check(r#""a""#, "async fn f(_one: u8, _more: u8) {}", "a handler takes a `Context`, or nothing");
         check(r#""a""#, "fn f<T>() {}", "a handler cannot be generic");

@@ -3,6 +3,7 @@
 //!
 //! What can be checked is checked while compiling, and an error points at the literal that is wrong.
 
+mod declaration;
 mod duration;
 mod job;
 mod scheduled;

@@ -146,7 +146,7 @@ impl Arguments {
 
 const KEYS: &str = "expected one of `cron`, `zone`, `fixed_rate`, `fixed_delay`, `initial_delay`, `catch_up`, \
                     `name`, `crate`";
-const ONE_RULE: &str = "say when, in one way: `cron = \"0 30 2 * * ?\"`, `fixed_rate = \"5s\"` or \
+pub const ONE_RULE: &str = "say when, in one way: `cron = \"0 30 2 * * ?\"`, `fixed_rate = \"5s\"` or \
                         `fixed_delay = \"5s\"`";
 
 fn check_signature(function: &ItemFn) -> Result<()> {
@@ -160,7 +160,8 @@ fn check_signature(function: &ItemFn) -> Result<()> {
     Ok(())
 }
 
-fn period_tokens(literal: &LitStr) -> Result<TokenStream> {
+/// A length of time that is not nothing.
+pub fn period_tokens(literal: &LitStr) -> Result<TokenStream> {
     let period = checked(literal, duration::parse)?;
     if period.is_zero() {
         return Err(Error::new(
@@ -171,13 +172,17 @@ fn period_tokens(literal: &LitStr) -> Result<TokenStream> {
     Ok(duration_tokens(period))
 }
 
-fn duration_tokens(length: Duration) -> TokenStream {
+/// A length of time.
+pub fn duration_tokens(length: Duration) -> TokenStream {
     let millis = u64::try_from(length.as_millis()).expect("it was read from as many milliseconds");
     quote!(::core::time::Duration::from_millis(#millis))
 }
 
 /// Reads a literal, or says at the literal why not.
-fn checked<T, E: Display>(literal: &LitStr, parse: impl Fn(&str) -> std::result::Result<T, E>) -> Result<T> {
+pub fn checked<T, E: Display>(
+    literal: &LitStr,
+    parse: impl Fn(&str) -> std::result::Result<T, E>,
+) -> Result<T> {
     parse(&literal.value()).map_err(|error| Error::new(literal.span(), error))
 }
 

@@ -27,7 +27,7 @@ use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
 use crate::people::{FirstAdmin, People};
 use crate::runs::{self, Ended, Flights, LogKeeper};
-use crate::settings::Settings;
+use crate::settings::{DeclaredJobs, Settings};
 use crate::{doors, http};
 
 /// A scheduling centre that listens and is ready to run.
@@ -57,6 +57,8 @@ pub struct Inside {
     pub(crate) zone: Zone,
     /// Whether jobs may be scripts.
     pub(crate) scripts: bool,
+    /// Whose programs may declare jobs.
+    pub(crate) declared_jobs: DeclaredJobs,
     /// How often programs may manage jobs.
     pub(crate) job_calls: Rate,
     /// How often each caller of our own API may ask.
@@ -314,6 +316,7 @@ impl Inside {
             audit,
             zone,
             scripts: settings.scripts,
+            declared_jobs: settings.declared_jobs,
             job_calls,
             callers: Rates::per_second(CALLS_EACH),
             hints,

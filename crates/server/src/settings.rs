@@ -39,6 +39,8 @@ pub struct Settings {
     pub executor_networks: Vec<Cidr>,
     /// Jobs may be scripts (GLUE), written here and run by executors.
     pub scripts: bool,
+    /// Whose programs may declare jobs of their own.
+    pub declared_jobs: DeclaredJobs,
     /// How long an executor may take to answer.
     pub call_timeout: Duration,
     /// Whose certificates are believed when an executor listens with https.
@@ -53,4 +55,16 @@ pub struct Settings {
     pub keep_runs: Duration,
     /// How many are kept, about; as many as there are, if nothing is said.
     pub keep_runs_max: Option<u64>,
+}
+
+/// Whose programs may declare jobs of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeclaredJobs {
+    /// Nobody's.
+    None,
+    /// Those that show a token of their app's own: it proves whose they are. The one for all apps does not.
+    #[default]
+    OwnToken,
+    /// Those of everybody who is let in.
+    All,
 }

@@ -12,7 +12,7 @@ use crate::jobs::{self, Stored};
 use crate::runs::{self, Closing, Entry, Opening};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::sql_store::Tables;
-use crate::{alerts, moves};
+use crate::{alerts, declare, moves};
 
 // ── Jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -112,6 +112,7 @@ pub async fn control(
             let asked = cancel(s, tables, id, at, |_| true).await?;
             s.delete("tw_job", "job_id", &[id.0]).await?;
             s.delete("tw_job_tag", "job_id", &[id.0]).await?;
+            declare::forget(s, id).await?;
             s.delete("xxl_job_info", "id", &[id.0]).await?;
             s.delete("xxl_job_logglue", "job_id", &[id.0]).await?;
             s.delete("tw_trigger", "job_id", &[id.0]).await?;
@@ -122,7 +123,7 @@ pub async fn control(
 }
 
 /// The job, with our row locked. One that XXL-JOB made gets such a row.
-async fn lock_job(
+pub async fn lock_job(
     s: &mut dyn Session,
     tables: &Tables,
     id: JobId,
@@ -136,7 +137,7 @@ async fn lock_job(
     Ok(stored)
 }
 
-async fn start(
+pub async fn start(
     s: &mut dyn Session,
     mut job: Job,
     at: Timestamp,
@@ -158,7 +159,7 @@ async fn start(
     }
 }
 
-async fn edit(
+pub async fn edit(
     s: &mut dyn Session,
     tables: &Tables,
     job: Job,

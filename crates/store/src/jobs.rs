@@ -326,6 +326,26 @@ impl Wording {
     }
 }
 
+/// A schedule in our own words alone: its kind, its text, its zone and what to do when the clocks there change. The beat of
+/// a rate is not among them.
+pub fn schedule_words(schedule: &Schedule, tables: &Tables) -> Result<[Value; 4], StoreError> {
+    let Wording { kind, text, zone, dst_rule, .. } = Wording::of(schedule, tables)?;
+    let (kind, text) = match schedule {
+        Schedule::Cron { cron, .. } if kind.is_none() => (Some("quartz"), Some(cron.to_string())),
+        Schedule::FixedRate { period, .. } => (Some("rate"), Some(period.as_millis().to_string())),
+        _ => (kind, text),
+    };
+    Ok([kind.into(), text.into(), zone.into(), dst_rule.into()])
+}
+
+/// Reads what [`schedule_words`] wrote. What cannot be read any more is none.
+pub fn schedule_of_words(row: &mut Reader, tables: &Tables) -> Result<Schedule, SessionError> {
+    let (kind, text) = (row.maybe_text()?, row.maybe_text()?);
+    let own = Own { zone: row.maybe_text()?, dst_rule: row.maybe_text()?, anchor: None, kind, text };
+    let written = Written { xxl_type: "NONE".into(), xxl_conf: String::new(), next: 0, own };
+    Ok(written.schedule(tables).unwrap_or(Schedule::Never))
+}
+
 /// The width of `schedule_conf`, and of `job_cron` before it.
 const CONF_MAX: usize = 128;
 
@@ -445,7 +465,7 @@ fn whole_seconds(length: Duration) -> i64 {
     i64::try_from(length.as_millis().div_ceil(1_000)).unwrap_or(i64::MAX)
 }
 
-fn millis(number: i64) -> Duration {
+pub fn millis(number: i64) -> Duration {
     Duration::from_millis(number.max(0).unsigned_abs())
 }
 

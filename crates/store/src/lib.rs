@@ -16,6 +16,7 @@ mod complete;
 )]
 pub mod conformance;
 mod control;
+mod declare;
 #[cfg(feature = "conformance")]
 pub mod faults;
 mod jobs;

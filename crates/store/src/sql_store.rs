@@ -7,16 +7,19 @@ use async_trait::async_trait;
 use cron::Zone;
 use engine::policy::Repeats;
 use engine::{
-    Abandoned, Alert, AppId, CancelAnswer, Claim, Control, Controlled, Ender, Ending, Heartbeat,
-    HistoryEntry, Job, JobId, JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines, Move, Moved, Node,
-    Order, Planner, Retention, Run, RunId, RunRecord, Slots, Store, StoreError, Trigger, Verdict, Watched,
+    Abandoned, Alert, AppId, CancelAnswer, Claim, Control, Controlled, Declaration, Declared, Ender, Ending,
+    Heartbeat, HistoryEntry, Job, JobId, JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines, Move, Moved,
+    Node, Order, Planner, Retention, Run, RunId, RunRecord, Slots, Store, StoreError, Trigger, Verdict,
+    Watched,
 };
 use timer::Timestamp;
 
 use crate::schema::Schema;
 use crate::session::{Backend, Session, SessionError};
 use crate::wall::Wall;
-use crate::{JavaAdmins, Options, adopt, alerts, claim, complete, control, moves, nodes, prune, read};
+use crate::{
+    JavaAdmins, Options, adopt, alerts, claim, complete, control, declare, moves, nodes, prune, read,
+};
 
 /// A store in a SQL database.
 pub struct SqlStore<B> {
@@ -293,6 +296,15 @@ impl<B: Backend> Store for SqlStore<B> {
         planner: &dyn Planner,
     ) -> Result<Controlled, StoreError> {
         transaction!(self, s => control::control(s, &self.tables, job, control, planner))
+    }
+
+    async fn declare(
+        &self,
+        declaration: &Declaration,
+        key: &str,
+        planner: &dyn Planner,
+    ) -> Result<Declared, StoreError> {
+        transaction!(self, s => declare::declare(s, &self.tables, declaration, key, planner))
     }
 
     async fn cancelling(&self, job: JobId) -> Result<u64, StoreError> {

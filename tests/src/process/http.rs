@@ -7,6 +7,7 @@ use tokio::net::TcpStream;
 
 /// One side of a connection, with what was read and not yet used.
 pub struct Wire {
+    /// The connection itself, for those who send what is no message.
     pub stream: TcpStream,
     read: Vec<u8>,
 }
@@ -15,6 +16,7 @@ pub struct Wire {
 pub struct Message {
     /// `POST /run HTTP/1.1`, or `HTTP/1.1 200 OK`, and the headers.
     head: String,
+    /// What follows the head.
     pub body: Vec<u8>,
 }
 
@@ -36,6 +38,7 @@ impl Message {
 }
 
 impl Wire {
+    /// One side of a connection on which nothing was said yet.
     pub fn new(stream: TcpStream) -> Wire {
         // Without it nothing here is wrong, only slower.
         let _ = stream.set_nodelay(true);
@@ -78,29 +81,29 @@ impl Wire {
 
     /// Posts JSON to a centre and waits for its answer.
     pub async fn post(&mut self, path: &str, token: &str, body: &str) -> io::Result<Message> {
-        let length = body.len();
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: centre\r\nContent-Type: application/json;charset=UTF-8\r\n\
-             XXL-JOB-ACCESS-TOKEN: {token}\r\nContent-Length: {length}\r\n\r\n{body}"
-        );
-        self.stream.write_all(request.as_bytes()).await?;
-        self.receive().await?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        let lines =
+            format!("Content-Type: application/json;charset=UTF-8\r\nXXL-JOB-ACCESS-TOKEN: {token}\r\n");
+        self.ask("POST", path, &lines, body).await
     }
 
     /// Posts a form, as a browser does.
     pub async fn post_form(&mut self, path: &str, cookie: &str, form: &str) -> io::Result<Message> {
-        let length = form.len();
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: centre\r\nContent-Type: application/x-www-form-urlencoded\r\n\
-             Cookie: {cookie}\r\nContent-Length: {length}\r\n\r\n{form}"
-        );
-        self.stream.write_all(request.as_bytes()).await?;
-        self.receive().await?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        let lines = format!("Content-Type: application/x-www-form-urlencoded\r\nCookie: {cookie}\r\n");
+        self.ask("POST", path, &lines, form).await
     }
 
     /// Asks for a page.
     pub async fn get(&mut self, path: &str) -> io::Result<Message> {
-        self.stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: centre\r\n\r\n").as_bytes()).await?;
+        self.ask("GET", path, "", "").await
+    }
+
+    /// Sends a request with these lines in its head, and waits for the answer.
+    pub async fn ask(&mut self, method: &str, path: &str, lines: &str, body: &str) -> io::Result<Message> {
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: centre\r\n{lines}Content-Length: {length}\r\n\r\n{body}"
+        );
+        self.stream.write_all(request.as_bytes()).await?;
         self.receive().await?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 }

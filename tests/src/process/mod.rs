@@ -19,6 +19,7 @@ pub use centre::{Centre, Usage, signal};
 pub use checker::{Check, Timing, percentile};
 pub use database_server::DatabaseServer;
 pub use executor::{JournalExecutor, Mood};
+pub use http::{Message, Wire};
 pub use journal::{Entry, Journal, micros_now};
 pub use output::Output;
 pub use proxy::{Proxy, Weather};

@@ -125,6 +125,11 @@ impl Town {
         self.folder.join(KEY)
     }
 
+    /// Runs statements in its database, while no node has it.
+    pub async fn write(&self, statements: &[String]) -> Result<()> {
+        self.home.run(statements).await
+    }
+
     /// Waits until an instant, counted from the first fire.
     pub async fn at(&self, after_first: Duration) {
         let at = self.workload.first.as_millis() * 1_000 + after_first.as_micros() as i64;

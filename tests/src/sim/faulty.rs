@@ -536,6 +536,15 @@ impl Store for Faulty {
         .await
     }
 
+    async fn declare(
+        &self,
+        declaration: &Declaration,
+        key: &str,
+        planner: &dyn Planner,
+    ) -> Result<Declared, StoreError> {
+        self.call("declare", self.store.declare(declaration, key, planner), nothing).await
+    }
+
     async fn cancelling(&self, job: JobId) -> Result<u64, StoreError> {
         self.call("cancelling", self.store.cancelling(job), nothing).await
     }

@@ -12,7 +12,7 @@ use protocol::v1::{
     Backoff, CronDialect, Delivery, Instant, JobBody, Misfire, Overlap, Schedule, ScriptBody, ScriptLanguage,
 };
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::duration;
 
@@ -124,9 +124,7 @@ impl Definition {
         let Some(app) = &self.app else {
             bail!("say which app runs it with --app; `tickwright app list` shows them");
         };
-        let smallest = json!({ "app": app, "name": key, "schedule": { "kind": "none" } });
-        let mut body =
-            serde_json::from_value(smallest).context("the smallest definition cannot be written")?;
+        let mut body = JobBody::new(app, key, Schedule::None);
         self.change(&mut body)?;
         Ok(body)
     }
@@ -246,6 +244,7 @@ fn words<T: DeserializeOwned + Clone + Send + Sync + 'static>(
 #[cfg(test)]
 mod tests {
     use clap::{Args as _, FromArgMatches};
+    use serde_json::json;
 
     use super::*;
 

@@ -2,8 +2,6 @@
 
 mod definition;
 
-use std::io::{self, BufRead, IsTerminal, Write};
-
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use protocol::v1::{IDEMPOTENCY_KEY, JobBody, JobView, Preview, ProblemCode, Trigger, Triggered};
@@ -11,7 +9,7 @@ use protocol::v1::{IDEMPOTENCY_KEY, JobBody, JobView, Preview, ProblemCode, Trig
 use crate::api::{Call, Client, Most, Output, Remote, path};
 use crate::duration;
 use crate::log::{self, Ending};
-use crate::terminal::{self, Mood, Paint};
+use crate::terminal::{self, Mood, Paint, is_sure};
 
 use definition::Definition;
 
@@ -350,15 +348,4 @@ fn facts(job: &JobView) -> String {
         ("overridden", job.overridden.join(", ")),
         ("changed", instant(job.updated_at)),
     ])
-}
-
-fn is_sure(question: &str) -> Result<bool> {
-    if !io::stdin().is_terminal() {
-        bail!("add --yes if you are sure");
-    }
-    eprint!("{question} [y/N] ");
-    io::stderr().flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
 }

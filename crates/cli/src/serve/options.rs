@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use cron::Zone;
 use serde::Deserialize;
 use server::alerts::{Channel, Mail, Webhook};
 use server::executors::is_well_known;
 use server::outbound::{Cidr, Secret, Trust};
-use server::{Identity, Settings};
+use server::{DeclaredJobs, Identity, Settings};
 
 use super::files;
 use crate::{duration, secret};
@@ -74,6 +74,10 @@ pub struct Options {
     /// Lets jobs be scripts (GLUE): written here, run by executors that allow it
     #[arg(long, env = "TICKWRIGHT_ALLOW_SCRIPTS", num_args = 0..=1, default_missing_value = "true")]
     pub allow_scripts: Option<bool>,
+
+    /// Whose programs may declare jobs of their own, which are then added here [default: own-token]
+    #[arg(long, env = "TICKWRIGHT_DECLARED_JOBS", value_name = "WHOSE")]
+    pub declared_jobs: Option<Declarers>,
 
     /// How long an executor may take to answer, 1s to 10s [default: 3s]
     #[arg(long, env = "TICKWRIGHT_CALL_TIMEOUT", value_name = "DURATION")]
@@ -143,6 +147,18 @@ pub struct Options {
     pub insecure_http: Option<bool>,
 }
 
+/// Whose programs may declare jobs.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Declarers {
+    /// Nobody's
+    None,
+    /// Those that have a token of their app's own
+    OwnToken,
+    /// Those of everybody who is let in, with the token for all apps, too
+    All,
+}
+
 /// Takes each field from the first that has it.
 macro_rules! first_of {
     ($over:ident, $under:ident: $($field:ident),+) => {
@@ -160,7 +176,7 @@ impl Options {
             toml::from_str(&text).with_context(|| format!("{} is not a list of options", path.display()))?;
         Ok(
             first_of!(self, file: listen, database_url, data_dir, key_file, node, zone, token, allow_weak_token,
-            allow_no_token, executor_networks, allow_scripts, call_timeout, executor_ca, executor_any_certificate, connections,
+            allow_no_token, executor_networks, allow_scripts, declared_jobs, call_timeout, executor_ca, executor_any_certificate, connections,
             alert_mail, alert_from, alert_webhook, alert_late_after, sample, keep_runs, keep_runs_max, tls_cert, tls_key, behind_proxy,
             insecure_http),
         )
@@ -195,6 +211,11 @@ impl Options {
             allow_no_token: self.allow_no_token == Some(true),
             executor_networks: networks(&self.executor_networks)?,
             scripts: self.allow_scripts == Some(true),
+            declared_jobs: match self.declared_jobs {
+                Some(Declarers::None) => DeclaredJobs::None,
+                Some(Declarers::OwnToken) | None => DeclaredJobs::OwnToken,
+                Some(Declarers::All) => DeclaredJobs::All,
+            },
             call_timeout: self.call_timeout()?,
             trust,
             channels: self.channels()?,
@@ -335,7 +356,7 @@ mod tests {
         let path = folder.join("options.toml");
         std::fs::write(
             &path,
-            "node = 'from-file'\ncall-timeout = '5s'\nexecutor-networks = ['10.0.0.0/8']\n",
+            "node = 'from-file'\ncall-timeout = '5s'\nexecutor-networks = ['10.0.0.0/8']\ndeclared-jobs = 'all'\n",
         )
         .unwrap();
         let options =
@@ -346,6 +367,7 @@ mod tests {
             (Some("from-flag"), Some("5s"))
         );
         assert_eq!(networks(&options.executor_networks).unwrap().len(), 1);
+        assert_eq!(options.declared_jobs, Some(Declarers::All));
 
         std::fs::write(&path, "nod = 'x'").unwrap();
         let error = Options { config: Some(path), ..Options::default() }.with_file().unwrap_err();

@@ -5,6 +5,8 @@ mod errors;
 mod files;
 mod guides;
 mod jobs;
+mod keys;
 mod kit;
+mod looks;
 mod runs;
 mod sessions;

@@ -47,6 +47,14 @@ struct State {
     kept_waiting: Vec<String>,
     refused: usize,
     faults: Vec<Fault>,
+    /// What executors declared, in order.
+    declared: Vec<Value>,
+    /// Answers to declarations to come, the last first. Without any it knows no such call, as XXL-JOB's.
+    settled: Vec<Value>,
+    /// Registrations are answered by HTTP 500.
+    is_ill: bool,
+    /// Any token will do.
+    is_open: bool,
 }
 
 /// What to do instead of answering the next callback.
@@ -95,13 +103,15 @@ impl Centre {
         let call = head.uri.path().rsplit('/').next().unwrap_or_default();
         let token = head.headers.get("XXL-JOB-ACCESS-TOKEN").and_then(|value| value.to_str().ok());
         let app = head.headers.get("XXL-JOB-APPNAME").and_then(|value| value.to_str().ok());
-        let answer = if token != Some(TOKEN) {
+        let answer = if token != Some(TOKEN) && !self.state().is_open {
             self.fail("The access token is wrong.")
         } else if self.shared.lineage == Lineage::Next && app != Some("app") {
             self.fail("invalid request, accessToken or appname invalid.")
         } else {
             match call {
+                "registry" if self.state().is_ill => return status(StatusCode::INTERNAL_SERVER_ERROR),
                 "registry" | "registryRemove" => self.register(call, &body),
+                "declare" => self.settle(&body),
                 "callback" => match self.next_fault() {
                     Some(Fault::Status500) => return status(StatusCode::INTERNAL_SERVER_ERROR),
                     Some(Fault::Refuse) => self.fail("boom"),
@@ -117,6 +127,14 @@ impl Centre {
         };
         self.shared.changed.notify_waiters();
         Response::new(Full::from(answer.to_string()))
+    }
+
+    fn settle(&self, body: &[u8]) -> Value {
+        let mut state = self.state();
+        state.declared.push(serde_json::from_slice(body).expect("a declaration"));
+        let settled = state.settled.pop();
+        drop(state);
+        settled.unwrap_or_else(|| self.fail("invalid request, uri-mapping(declare) not found."))
     }
 
     fn register(&self, call: &str, body: &[u8]) -> Value {
@@ -187,6 +205,25 @@ impl Centre {
     /// Faults to come, the last first, instead of those planned before.
     pub fn plan(&self, faults: impl IntoIterator<Item = Fault>) {
         self.state().faults = faults.into_iter().collect();
+    }
+
+    /// Answers to declarations to come, the last first.
+    pub fn plan_settled(&self, settled: impl IntoIterator<Item = Value>) {
+        self.state().settled = settled.into_iter().collect();
+    }
+
+    /// From now on it does not, or does again, take registrations.
+    pub fn fall_ill(&self, is_ill: bool) {
+        self.state().is_ill = is_ill;
+    }
+
+    /// From now on any token will do.
+    pub fn open(&self) {
+        self.state().is_open = true;
+    }
+
+    pub fn declared(&self) -> Vec<Value> {
+        self.state().declared.clone()
     }
 
     pub fn results(&self) -> Vec<CallbackItem> {

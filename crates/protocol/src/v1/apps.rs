@@ -67,7 +67,7 @@ pub struct ExecutorView {
     /// What was wrong when it was last called, if something was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<ExecutorTrouble>,
-    /// The handlers that runs sent to it called, as far as is remembered.
+    /// The handlers that it says it has, and those that runs sent to it called, as far as is remembered.
     pub handlers: Vec<String>,
 }
 

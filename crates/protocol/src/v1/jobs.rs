@@ -82,6 +82,37 @@ pub struct JobBody {
     pub tags: Vec<String>,
 }
 
+impl JobBody {
+    /// A job with the defaults, and with neither handler nor script yet.
+    pub fn new(app: impl Into<String>, name: impl Into<String>, schedule: Schedule) -> JobBody {
+        JobBody {
+            app: app.into(),
+            name: name.into(),
+            schedule,
+            handler: String::new(),
+            param: String::new(),
+            script: None,
+            enabled: None,
+            valid_from: None,
+            valid_until: None,
+            jitter_ms: 0,
+            misfire: Misfire::default(),
+            overlap: Overlap::default(),
+            retry: Retry::default(),
+            delivery: Delivery::default(),
+            timeout_ms: None,
+            route: first(),
+            block: serial(),
+            children: Vec::new(),
+            children_mode: ChildrenMode::default(),
+            alert: false,
+            alert_to: Vec::new(),
+            author: String::new(),
+            tags: Vec::new(),
+        }
+    }
+}
+
 /// A job as it stands. Its `ETag` is its revision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -379,6 +410,7 @@ mod tests {
         let body: JobBody = serde_json::from_str(SMALLEST).unwrap();
         assert_eq!((body.route.as_str(), body.block.as_str()), ("FIRST", "SERIAL_EXECUTION"));
         assert_eq!((body.misfire, body.delivery, body.enabled), (Misfire::Skip, Delivery::Probe, None));
+        assert_eq!(JobBody::new("orders", "Sync", body.schedule.clone()), body);
         let misspelt = SMALLEST.replace("name", "nmae");
         assert!(serde_json::from_str::<JobBody>(&misspelt).unwrap_err().to_string().contains("nmae"));
     }

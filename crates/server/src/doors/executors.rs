@@ -1,5 +1,5 @@
 //! The executors' door: `/api/registry`, `/api/registryRemove` and `/api/callback` of XXL-JOB, for every lineage at once.
-//! Calls that manage jobs come in here too, and are passed on.
+//! Calls that declare or manage jobs come in here too, and are passed on.
 //!
 //! Clients are of many makes, so almost nothing is asked of the form of a call: any content type, any case of headers, any
 //! of the shapes of a body. Every refusal is an HTTP 200 with a code and a text, since that is what they understand.
@@ -16,9 +16,11 @@ use axum::routing::any;
 use axum::{Router, extract::Path};
 use engine::{Outcome, RunId, StoreError};
 use futures_util::future::join_all;
+use protocol::declare::DECLARE;
 use protocol::xxl::{self, Answer, CallbackItem, Registry, texts};
 use store::Registration;
 
+use super::declarations::Declarer;
 use super::job_calls::is_job_call;
 use crate::audit;
 use crate::centre::Inside;
@@ -67,6 +69,14 @@ impl Inside {
             "registry" => self.register(said_app, head, body).await,
             "registryRemove" => self.unregister(said_app, head, body).await,
             "callback" => self.take_reports(said_app, head, body).await,
+            DECLARE => match (self.admit(&head.headers, said_app), said_app) {
+                (Some(scope), Some(app)) => {
+                    let who = Declarer { scope, app, ip: http::caller(head).ip };
+                    return self.answer_declaration(who, body).await;
+                }
+                (Some(_), None) => Err(Refusal(texts::NO_TOKEN_OR_APP.into())),
+                (None, _) => Err(wrong_token()),
+            },
             name if is_job_call(name) => match self.admit(&head.headers, said_app) {
                 Some(scope) => return self.answer_job_call(name, scope, http::caller(head).ip, body).await,
                 None => Err(wrong_token()),

@@ -2,6 +2,7 @@
 
 mod browser;
 mod console;
+mod declarations;
 mod executors;
 mod health;
 mod job_calls;
@@ -14,6 +15,7 @@ use axum::Router;
 
 use crate::centre::Inside;
 pub use v1::{Described as RouteLine, Streams, described as routes};
+pub use web::{Described as WebRouteLine, described as web_routes};
 
 /// All doors of a centre.
 pub fn all(inside: Arc<Inside>) -> Router {

@@ -29,6 +29,8 @@ struct Shelf {
     ids: HashMap<String, AppId>,
     /// Registrations by app name and address; of apps that do not exist too, since they may be created later.
     registered: BTreeMap<(String, String), Timestamp>,
+    /// The handlers that some of them say they have.
+    handlers: BTreeMap<Registration, Vec<String>>,
     /// Addresses that could not be reached, since when, and why.
     suspects: HashMap<String, (Timestamp, ExecutorTrouble)>,
 }
@@ -61,6 +63,8 @@ pub struct Sighting {
     pub suspect_since: Option<Timestamp>,
     /// Why not.
     pub trouble: Option<ExecutorTrouble>,
+    /// The handlers that it says it has.
+    pub handlers: Vec<String>,
 }
 
 impl Directory {
@@ -92,6 +96,11 @@ impl Directory {
         let listed: HashSet<String> = shelf.apps.values().flat_map(|entry| shelf.lists(entry)).collect();
         shelf.suspects.retain(|address, _| listed.contains(address));
         shelf.sort_out_all();
+    }
+
+    /// Takes in what the database says about handlers.
+    pub fn learn_handlers(&self, found: BTreeMap<Registration, Vec<String>>) {
+        self.write().handlers = found;
     }
 
     /// An executor has registered. True if it was not there before.
@@ -178,6 +187,7 @@ impl Directory {
             seen_at: shelf.registered.get(&(entry.app.spec.name.clone(), address.clone())).copied(),
             suspect_since: shelf.suspects.get(&address).map(|(since, _)| *since),
             trouble: shelf.suspects.get(&address).map(|(_, trouble)| trouble.clone()),
+            handlers: shelf.handlers_of(&entry.app.spec.name, &address),
             address,
         };
         shelf.lists(entry).into_iter().map(sighting).collect()
@@ -232,6 +242,11 @@ impl Shelf {
                 own.map(|((_, address), _)| address.clone()).collect()
             }
         }
+    }
+
+    fn handlers_of(&self, app: &str, address: &str) -> Vec<String> {
+        let executor = Registration { app: app.to_owned(), address: address.to_owned() };
+        self.handlers.get(&executor).cloned().unwrap_or_default()
     }
 
     fn sort_out(&mut self, app: &str) {
@@ -405,7 +420,8 @@ mod tests {
                 address: "http://b:1/".into(),
                 seen_at: Some(at(0)),
                 suspect_since: None,
-                trouble: None
+                trouble: None,
+                handlers: Vec::new(),
             }
         );
     }

@@ -82,6 +82,22 @@ impl Keeper {
         Ok(())
     }
 
+    /// Notes which handlers an executor says it has.
+    pub async fn note_handlers(
+        &self,
+        executor: Registration,
+        mut handlers: Vec<String>,
+    ) -> Result<(), StoreError> {
+        handlers.sort_unstable();
+        handlers.dedup();
+        handlers.truncate(HANDLERS_MAX);
+        if self.database.note_handlers(&executor, &handlers).await? {
+            self.directory.learn_handlers(self.database.handlers().await?);
+            self.hints.executors();
+        }
+        Ok(())
+    }
+
     /// Gives an app one more token; returns its number. Executors are shown it from now on; older ones go on counting.
     pub async fn add_token(&self, app: AppId, token: &str) -> Result<i64, StoreError> {
         let (digest, sealed) = (fingerprint(token), self.key.seal(token));
@@ -158,6 +174,7 @@ impl Keeper {
         let as_of = self.clock.now();
         let found = self.database.registrations(as_of - SILENT_MAX).await?;
         self.directory.learn_registrations(found, as_of - OVERTAKEN);
+        self.directory.learn_handlers(self.database.handlers().await?);
         Ok(())
     }
 
@@ -238,6 +255,9 @@ const OVERTAKEN: Duration = Duration::from_secs(5);
 
 /// Beats are written so often: an executor beats each 30 s and is gone after 90.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
+
+/// Names of one executor, beyond which nobody reads on.
+const HANDLERS_MAX: usize = 1_000;
 
 /// As often as XXL-JOB does.
 const PUBLISH_EVERY: Duration = Duration::from_secs(30);

@@ -5,6 +5,7 @@
 //! exist.
 
 mod children;
+mod declared;
 mod form;
 mod rate;
 mod xxl;

@@ -11,7 +11,7 @@ use executor::{Context, Executor, Job};
 use store::Database;
 use tickwright_server::executors::{Directory, Key};
 use tickwright_server::outbound::Trust;
-use tickwright_server::{Centre, FirstAdmin, Settings};
+use tickwright_server::{Centre, DeclaredJobs, FirstAdmin, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -53,6 +53,7 @@ impl Bench {
             allow_no_token: false,
             executor_networks: Vec::new(),
             scripts: true,
+            declared_jobs: DeclaredJobs::OwnToken,
             call_timeout: Duration::from_secs(1),
             trust: Trust::default(),
             channels: Vec::new(),

@@ -2,7 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alerts;
+mod attacks;
 mod bad_input;
+mod declared;
 mod doctor;
 mod executors;
 mod health;

@@ -4,6 +4,7 @@ use tickwright_server::outbound::{Guard, Options, Outbound, Sent};
 
 use super::kit::{Scripted, callee, ok, options, run};
 
+/// X5 of docs/security.md.
 #[tokio::test]
 async fn what_the_guard_refuses_is_not_even_connected_to() {
     let executor = Scripted::answering(ok()).await;
@@ -37,6 +38,7 @@ async fn the_centre_does_not_call_itself() {
     assert_eq!(centre.connections(), 0);
 }
 
+/// X5 of docs/security.md.
 #[tokio::test]
 async fn a_name_is_called_at_the_ip_that_was_checked() {
     let executor = Scripted::answering(ok()).await;

@@ -35,7 +35,7 @@ async fn look(bench: &Bench) -> Seen {
 }
 
 /// Cuts the connection after each statement of `work` in turn; each time nothing has changed. Uncut at last, it works.
-async fn cut_everywhere<T, F>(bench: &Bench, work: impl Fn() -> F) -> T
+pub(super) async fn cut_everywhere<T, F>(bench: &Bench, work: impl Fn() -> F) -> T
 where
     F: Future<Output = Result<T, StoreError>>,
 {

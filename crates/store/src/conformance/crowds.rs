@@ -11,7 +11,7 @@ use super::Fresh;
 use super::bench::{Bench, HOUR, LEASE, Simple, failed, ok};
 
 /// Does something at each bench at once, and waits for all.
-async fn at_once<T, F>(benches: Vec<Bench>, work: impl Fn(Bench) -> F) -> Vec<T>
+pub(super) async fn at_once<T, F>(benches: Vec<Bench>, work: impl Fn(Bench) -> F) -> Vec<T>
 where
     T: Send + 'static,
     F: Future<Output = T> + Send + 'static,

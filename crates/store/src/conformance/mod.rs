@@ -11,6 +11,7 @@ pub mod claims;
 pub mod control;
 pub mod crashes;
 pub mod crowds;
+pub mod declarations;
 pub mod endings;
 pub mod nodes;
 pub mod people;
@@ -116,6 +117,13 @@ macro_rules! conformance_tests {
             control::a_job_that_does_not_exist_cannot_be_controlled
             control::a_trigger_asked_for_twice_opens_one_run
             control::texts_come_back_as_they_were_or_are_refused
+            declarations::a_declared_job_is_added_once_and_started
+            declarations::what_people_change_stays_and_the_rest_follows_the_program
+            declarations::a_job_that_people_made_is_taken_for_the_declared_one_and_stays_theirs
+            declarations::a_declared_job_that_was_moved_is_left_alone_and_a_deleted_one_comes_back
+            declarations::programs_that_declare_at_once_have_one_job
+            declarations::a_declaration_cut_anywhere_leaves_all_or_nothing
+            declarations::the_handlers_of_an_executor_are_known_while_it_is_there
             records::jobs_and_runs_are_read_page_by_page
             records::what_is_old_is_pruned_and_what_is_open_stays
             records::runs_beyond_so_many_are_pruned_and_what_is_open_stays
@@ -193,6 +201,7 @@ pub const FUNCTIONS: &str = concat!(
     include_str!("control.rs"),
     include_str!("crashes.rs"),
     include_str!("crowds.rs"),
+    include_str!("declarations.rs"),
     include_str!("endings.rs"),
     include_str!("nodes.rs"),
     include_str!("people.rs"),

@@ -57,8 +57,17 @@ fn push_arrays(statement: &mut Statement, columns: &[Column<'_>]) {
 
 /// One `UPDATE` for all rows.
 pub fn update(set: Columns<'_>, rows: &[Vec<Value>]) -> Statement {
-    let columns = columns(rows);
     let keys = set.keys.len();
+    let mut columns = columns(rows);
+    // A key that rows have in common is not said once: where the server's statistics are old it would believe that next
+    // to no row has it, and compare each row of the table with each of ours.
+    if rows.len() > 1 {
+        for column in &mut columns[..keys] {
+            if let Column::Same(value) = *column {
+                *column = Column::Each(vec![value; rows.len()]);
+            }
+        }
+    }
     let mut statement = Statement::empty();
     statement.sql = format!("UPDATE {} AS t SET ", set.table);
     for (index, name) in set.columns.iter().enumerate() {
@@ -87,12 +96,12 @@ mod tests {
     }
 
     #[test]
-    fn what_rows_have_in_common_is_said_once() {
+    fn what_rows_have_in_common_is_said_once_unless_it_is_a_key() {
         let rows = [row(1, 5, Value::Null, "a"), row(2, 5, Value::Null, "b")];
         assert_eq!(
             update(JOB, &rows).sql,
-            "UPDATE j AS t SET last = NULL, note = v.c3 FROM UNNEST($1::bigint[], $2::text[]) AS v(c0, c3) \
-             WHERE t.id = v.c0 AND t.next = $3"
+            "UPDATE j AS t SET last = NULL, note = v.c3 \
+             FROM UNNEST($1::bigint[], $2::bigint[], $3::text[]) AS v(c0, c1, c3) WHERE t.id = v.c0 AND t.next = v.c1"
         );
         assert_eq!(
             update(JOB, &rows[..1]).sql,

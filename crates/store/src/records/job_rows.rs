@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use engine::{AppId, Job};
+use engine::{AppId, Declaration, Job};
 use timer::Timestamp;
 
 use super::job_tags::tags_of;
 use super::page::{Conditions, Page, Paged, Total};
+use crate::declare::declarations_of;
 use crate::jobs;
 use crate::session::{Lock, Reader, Session, SessionError, Value};
 use crate::sql_store::Tables;
@@ -51,6 +52,8 @@ pub struct JobRow {
     pub last_fire_at: Option<Timestamp>,
     /// Words by which people find it, sorted.
     pub tags: Vec<String>,
+    /// What a program says of it, if one does.
+    pub declaration: Option<Declaration>,
 }
 
 pub async fn job_page(
@@ -86,11 +89,13 @@ pub async fn rows_of(s: &mut dyn Session, tables: &Tables, ids: &[i64]) -> Resul
     let mut found = jobs::load(s, tables, ids).await?;
     let mut rest = rest(s, tables, ids).await?;
     let mut tags = tags_of(s, ids).await?;
+    let mut declarations = declarations_of(s, tables, ids).await?;
     let mut rows = Vec::with_capacity(ids.len());
     for id in ids {
         if let (Some(stored), Some(rest)) = (found.remove(id), rest.remove(id)) {
             let row = job_row(tables, stored.job, rest)?;
-            rows.push(JobRow { tags: tags.remove(id).unwrap_or_default(), ..row });
+            let tags = tags.remove(id).unwrap_or_default();
+            rows.push(JobRow { tags, declaration: declarations.remove(id), ..row });
         }
     }
     Ok(rows)
@@ -182,5 +187,6 @@ fn job_row(tables: &Tables, job: Job, mut row: Reader) -> Result<JobRow, Session
         updated_at,
         last_fire_at,
         tags: Vec::new(),
+        declaration: None,
     })
 }

@@ -10,6 +10,7 @@ mod api_keys;
 mod apps;
 mod audit;
 mod counters;
+mod handlers;
 mod job_list;
 mod job_rows;
 mod job_tags;
@@ -92,6 +93,12 @@ pub trait Records: Send + Sync {
 
     /// The executors that have said so after that instant, by app and address.
     async fn registrations(&self, seen_after: Timestamp) -> Result<Vec<Registered>, StoreError>;
+
+    /// Notes which handlers an executor says it has; says whether that is new. One that is not registered says nothing.
+    async fn note_handlers(&self, executor: &Registration, handlers: &[String]) -> Result<bool, StoreError>;
+
+    /// The handlers of all executors that have said so.
+    async fn handlers(&self) -> Result<BTreeMap<Registration, Vec<String>>, StoreError>;
 
     /// Deletes at most `max` executors that were last seen before that instant; returns how many there were.
     async fn forget_registrations(&self, before: Timestamp, max: usize) -> Result<usize, StoreError>;
@@ -345,6 +352,14 @@ impl<B: Backend> Records for SqlStore<B> {
 
     async fn registrations(&self, seen_after: Timestamp) -> Result<Vec<Registered>, StoreError> {
         transaction!(self, s => registry::registrations(s, &self.tables, seen_after))
+    }
+
+    async fn note_handlers(&self, executor: &Registration, handlers: &[String]) -> Result<bool, StoreError> {
+        transaction!(self, s => handlers::note_handlers(s, executor, handlers))
+    }
+
+    async fn handlers(&self) -> Result<BTreeMap<Registration, Vec<String>>, StoreError> {
+        transaction!(self, s => handlers::handlers(s))
     }
 
     async fn forget_registrations(&self, before: Timestamp, max: usize) -> Result<usize, StoreError> {

@@ -139,18 +139,24 @@ pub async fn unregister(s: &mut dyn Session, app: &str, address: &str) -> Result
     }
     counters::raise(s, REGISTRY).await?;
     let ids = find(s, &[gone]).await?.remove(0);
-    s.delete("xxl_job_registry", "id", &ids).await?;
+    remove(s, &ids).await?;
     Ok(!ids.is_empty())
+}
+
+/// Deletes executors, with what they said of themselves.
+async fn remove(s: &mut dyn Session, ids: &[i64]) -> Result<(), SessionError> {
+    if !ids.is_empty() {
+        s.delete("tw_executor", "registry_id", ids).await?;
+        s.delete("xxl_job_registry", "id", ids).await?;
+    }
+    Ok(())
 }
 
 /// Deletes all registrations of an app that is no more. The caller has raised the counter.
 pub async fn forget_app(s: &mut dyn Session, app: &str) -> Result<(), SessionError> {
     let sql = "SELECT id FROM xxl_job_registry WHERE registry_group = 'EXECUTOR' AND registry_key = ?";
     let ids = ids(s.query(sql, &[app.into()], Lock::None).await?)?;
-    if !ids.is_empty() {
-        s.delete("xxl_job_registry", "id", &ids).await?;
-    }
-    Ok(())
+    remove(s, &ids).await
 }
 
 pub async fn forget_registrations(
@@ -169,9 +175,7 @@ pub async fn forget_registrations(
     // Only these rows are locked, so that others can beat meanwhile, and one that has just done so is seen to.
     let sql = "SELECT id FROM xxl_job_registry WHERE id IN ? AND update_time < ? ORDER BY id";
     let ids = ids(s.query(sql, &[Value::Ids(silent), before], Lock::Wait).await?)?;
-    if !ids.is_empty() {
-        s.delete("xxl_job_registry", "id", &ids).await?;
-    }
+    remove(s, &ids).await?;
     Ok(ids.len())
 }
 
@@ -180,6 +184,14 @@ fn ids(rows: Vec<Row>) -> Result<Vec<i64>, SessionError> {
 }
 
 // ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// The row of an executor, if it is there.
+pub async fn id_of(s: &mut dyn Session, executor: &Registration) -> Result<Option<i64>, SessionError> {
+    if check_text(&executor.app).is_err() || check_text(&executor.address).is_err() {
+        return Ok(None);
+    }
+    Ok(find(s, std::slice::from_ref(executor)).await?.remove(0).first().copied())
+}
 
 pub async fn registrations(
     s: &mut dyn Session,

@@ -321,13 +321,14 @@ struct Migration {
 }
 
 fn migrations(dialect: Dialect) -> Vec<Migration> {
-    let [runs, centre, reports, tags, records] = match dialect {
+    let [runs, centre, reports, tags, records, declarations] = match dialect {
         Dialect::Sqlite => [
             include_str!("sqlite/1_runs.sql"),
             include_str!("sqlite/2_centre.sql"),
             include_str!("sqlite/3_reports.sql"),
             include_str!("sqlite/4_tags.sql"),
             include_str!("sqlite/5_records.sql"),
+            include_str!("sqlite/6_declarations.sql"),
         ],
         Dialect::MySql => [
             include_str!("mysql/1_runs.sql"),
@@ -335,6 +336,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("mysql/3_reports.sql"),
             include_str!("mysql/4_tags.sql"),
             include_str!("mysql/5_records.sql"),
+            include_str!("mysql/6_declarations.sql"),
         ],
         Dialect::Postgres => [
             include_str!("postgres/1_runs.sql"),
@@ -342,6 +344,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("postgres/3_reports.sql"),
             include_str!("postgres/4_tags.sql"),
             include_str!("postgres/5_records.sql"),
+            include_str!("postgres/6_declarations.sql"),
         ],
     };
     vec![
@@ -350,6 +353,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
         Migration { version: 3, name: "reports", script: reports },
         Migration { version: 4, name: "tags", script: tags },
         Migration { version: 5, name: "records", script: records },
+        Migration { version: 6, name: "declarations", script: declarations },
     ]
 }
 

@@ -9,10 +9,11 @@ use anyhow::Result;
 use protocol::xxl::TriggerRequest;
 use server::outbound::{Address, Callee, Guard, Options, Outbound};
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, raw_sql};
+use tickwright_tests::Figure;
 use tickwright_tests::database::{Database, Home};
 use tickwright_tests::process::{Journal, JournalExecutor};
 
-use super::Figure;
+use super::figure;
 
 /// Bare requests to run, to four executors.
 pub async fn posts() -> Result<Vec<Figure>> {
@@ -51,7 +52,7 @@ pub async fn posts() -> Result<Vec<Figure>> {
     })
     .await??;
     println!("{:<10} limit  {per_second:>6.0} requests/s with the same client and executors", "machine");
-    Ok(vec![Figure::new("machine", "bare requests", per_second, "1/s")])
+    Ok(vec![figure("machine", "bare requests", per_second, "1/s")])
 }
 
 /// Bare rows, five hundred in each durable transaction.
@@ -92,7 +93,7 @@ pub async fn sql(database: &Database) -> Result<Vec<Figure>> {
     let rows = (batches * ROWS) as f64 / started.elapsed().as_secs_f64();
     home.remove().await?;
     println!("{:<10} limit  {rows:>6.0} bare rows/s, {ROWS} in each durable transaction", database.name());
-    Ok(vec![Figure::new(database.name(), "bare rows", rows, "1/s")])
+    Ok(vec![figure(database.name(), "bare rows", rows, "1/s")])
 }
 
 const CALLERS: usize = 128;

@@ -6,9 +6,11 @@
 
 mod limits;
 mod load;
+mod start;
 
 use anyhow::Result;
 use clap::Parser;
+use tickwright_tests::Figure;
 use tickwright_tests::database::Database;
 use tickwright_tests::process::Phases;
 
@@ -75,7 +77,10 @@ async fn all(database: &Database) -> Result<Vec<Figure>> {
         }
         most = measured.lifecycles_per_second;
     }
-    figures.push(Figure::new(database.name(), "most lifecycles without a miss", most, "1/s"));
+    if let Database::Sqlite = database {
+        figures.extend(start::cold(database).await?);
+    }
+    figures.push(figure(database.name(), "most lifecycles without a miss", most, "1/s"));
     Ok(figures)
 }
 
@@ -85,8 +90,7 @@ const STEPS: [u64; 6] = [2_000, 4_000, 5_000, 6_000, 8_000, 10_000];
 fn show(database: &Database, case: &str, measured: &Measured) -> Vec<Figure> {
     println!("{:<10} {case:<6} {measured}", database.name());
     let case = format!("{case} {}", measured.jobs);
-    let figure =
-        |what: &str, value, unit| Figure::new(database.name(), &format!("{case} {what}"), value, unit);
+    let figure = |what: &str, value, unit| figure(database.name(), &format!("{case} {what}"), value, unit);
     vec![
         figure("lifecycles", measured.lifecycles_per_second, "1/s"),
         figure("lateness p50", measured.timing.p50, "ms"),
@@ -101,20 +105,7 @@ fn show(database: &Database, case: &str, measured: &Measured) -> Vec<Figure> {
     ]
 }
 
-/// One line for programs.
-pub struct Figure {
-    case: String,
-    value: f64,
-    unit: &'static str,
-}
-
-impl Figure {
-    fn new(of: &str, case: &str, value: f64, unit: &'static str) -> Figure {
-        Figure { case: format!("{} {case}", of.to_lowercase()), value, unit }
-    }
-
-    fn json(&self) -> String {
-        let Figure { case, value, unit } = self;
-        format!(r#"{{"bench":"centre","case":"{case}","value":{value:.2},"unit":"{unit}"}}"#)
-    }
+/// A figure of a whole centre on a database, or of the machine.
+pub fn figure(of: &str, case: &str, value: f64, unit: &'static str) -> Figure {
+    Figure::new("centre", of, case, value, unit)
 }

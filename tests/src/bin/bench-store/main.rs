@@ -17,6 +17,7 @@ use engine::{
     Assignment, Ender, Ending, Fire, FollowUps, Job, LOOK_AHEAD, Move, NextFire, Node, Order, Origin,
     Outcome, Plan, Planner, Run, Slots, Store, To,
 };
+use tickwright_tests::Figure;
 use tickwright_tests::database::Database;
 use timer::Timestamp;
 
@@ -36,41 +37,23 @@ async fn main() -> Result<()> {
             "{name:<11} {batched:>8.0} lifecycles/s batched, {plain:>6.0} one by one: {:.1} times",
             batched / plain
         );
-        figures.push(Figure::new(name, "batched", batched, "lifecycles/s"));
-        figures.push(Figure::new(name, "one by one", plain, "lifecycles/s"));
-        figures.push(Figure::new(name, "batched to one by one", batched / plain, "ratio"));
+        figures.push(Figure::new("store", name, "batched", batched, "lifecycles/s"));
+        figures.push(Figure::new("store", name, "one by one", plain, "lifecycles/s"));
+        figures.push(Figure::new("store", name, "batched to one by one", batched / plain, "ratio"));
 
         let mut smallest = None;
         for jobs in [1_000, 10_000, 100_000, 1_000_000] {
             let micros = claim_cost(&database, jobs).await.with_context(|| format!("claims on {name}"))?;
             let ratio = micros / *smallest.get_or_insert(micros);
             println!("{name:<11} {micros:>8.1} µs per claimed job among {jobs:>9} jobs: {ratio:.2} times");
-            figures.push(Figure::new(name, &format!("claim among {jobs}"), micros, "us/job"));
-            figures.push(Figure::new(name, &format!("claim among {jobs} to 1000"), ratio, "ratio"));
+            figures.push(Figure::new("store", name, &format!("claim among {jobs}"), micros, "us/job"));
+            figures.push(Figure::new("store", name, &format!("claim among {jobs} to 1000"), ratio, "ratio"));
         }
     }
     for figure in figures {
         println!("{}", figure.json());
     }
     Ok(())
-}
-
-/// One line for programs.
-struct Figure {
-    case: String,
-    value: f64,
-    unit: &'static str,
-}
-
-impl Figure {
-    fn new(database: &str, case: &str, value: f64, unit: &'static str) -> Figure {
-        Figure { case: format!("{} {case}", database.to_lowercase()), value, unit }
-    }
-
-    fn json(&self) -> String {
-        let Figure { case, value, unit } = self;
-        format!(r#"{{"bench":"store","case":"{case}","value":{value:.2},"unit":"{unit}"}}"#)
-    }
 }
 
 // ── Lifecycles ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,6 @@
 //! `/v1/apps`: apps, their executors and their tokens.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::StatusCode;
 use engine::AppId;
@@ -101,13 +101,19 @@ fn view(call: &Call, app: App, jobs: &BTreeMap<AppId, u64>) -> AppView {
 
 fn executor(call: &Call, seen: Sighting) -> ExecutorView {
     ExecutorView {
-        handlers: call.inside.flights.handlers_at(&seen.address),
+        handlers: handlers(call, &seen),
         address: seen.address,
         state: if seen.suspect_since.is_some() { ExecutorState::Suspect } else { ExecutorState::Alive },
         seen_at: seen.seen_at.map(instant),
         suspect_since: seen.suspect_since.map(instant),
         trouble: seen.trouble,
     }
+}
+
+/// The handlers that an executor says it has, and those that were called there.
+fn handlers(call: &Call, seen: &Sighting) -> Vec<String> {
+    let called = call.inside.flights.handlers_at(&seen.address);
+    seen.handlers.iter().cloned().chain(called).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 // ── Tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -330,6 +330,8 @@ impl Showing<'_> {
     /// A job, as it stands.
     pub fn view(self, row: JobRow) -> JobView {
         let body = self.body(&row);
+        let overridden = row.declaration.as_ref().map(|said| said.overridden(&row.job)).unwrap_or_default();
+        let overridden = overridden.into_iter().map(str::to_owned).collect();
         let Job { id, spec, next_fire_at, revision, problem, .. } = row.job;
         JobView {
             id: id.0,
@@ -343,7 +345,7 @@ impl Showing<'_> {
             updated_at: row.updated_at.map(instant),
             revision,
             problem,
-            overridden: Vec::new(),
+            overridden,
             rights: self.rights,
         }
     }
@@ -462,6 +464,7 @@ mod tests {
             updated_at: None,
             last_fire_at: None,
             tags,
+            declaration: None,
         }
     }
 

@@ -12,7 +12,7 @@ mod call;
 mod caller;
 mod centre;
 mod events;
-mod job_words;
+pub(super) mod job_words;
 mod jobs;
 mod keys;
 mod openapi;
@@ -177,6 +177,7 @@ async fn read(
         }
         _ => problem::new(ProblemCode::MalformedRequest, "the body did not come whole"),
     })?;
+    call::check_kind(&head, &body)?;
     Ok(Call { inside: inside.clone(), who, head, path, query, body, origin })
 }
 
@@ -199,12 +200,13 @@ struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Changes are kept, done or not; and looks that were refused for want of a right.
+    /// Changes are kept, done or not; and looks at what is not the caller's to see.
     fn is_kept(&self) -> bool {
-        let code = self.served.result.as_ref().err().map(|refused| refused.problem.code);
+        let refused = self.served.result.as_ref().err();
+        let is = |code| refused.is_some_and(|refused| refused.problem.code == code);
         match self.route.action {
-            Some(_) => code != Some(ProblemCode::TooManyRequests),
-            None => code == Some(ProblemCode::NotAllowed),
+            Some(_) => !is(ProblemCode::TooManyRequests),
+            None => is(ProblemCode::NotAllowed) || refused.is_some_and(|refused| refused.hides),
         }
     }
 

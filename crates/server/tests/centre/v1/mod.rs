@@ -2,7 +2,7 @@
 
 mod alerts;
 mod apps;
-mod client;
+pub mod client;
 mod events;
 mod jobs;
 mod rights;

@@ -1,0 +1,57 @@
+//! A web application that is an executor too: the same process, the same state, stopped together.
+//!
+//! `cargo run -p tickwright-executor --example inside_an_axum_app -- http://127.0.0.1:8080`
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use tickwright_executor::{Context, Executor, Job};
+
+/// What pages show and jobs change.
+#[derive(Default)]
+struct Shop {
+    restocked: AtomicU64,
+}
+
+async fn front_page(State(shop): State<Arc<Shop>>) -> String {
+    format!("restocked {} times\n", shop.restocked.load(Ordering::Relaxed))
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let centre = std::env::args().nth(1).unwrap_or("http://127.0.0.1:8080".to_owned());
+    let shop = Arc::new(Shop::default());
+    // Made here rather than marked, so that it can use what the application has.
+    let restock = {
+        let shop = Arc::clone(&shop);
+        Job::new("restock", move |ctx: Context| {
+            let shop = Arc::clone(&shop);
+            async move {
+                ctx.log(format!("ordering {}", ctx.param()));
+                format!("restocked {} times", shop.restocked.fetch_add(1, Ordering::Relaxed) + 1)
+            }
+        })
+    };
+    let executor =
+        Executor::builder("shop").centre(centre).listen("127.0.0.1:0").job(restock).start().await?;
+    println!("the centre calls {}", executor.address());
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    println!("customers come to http://{}/", listener.local_addr()?);
+    let pages = Router::new().route("/", get(front_page)).with_state(shop);
+    axum::serve(listener, pages).with_graceful_shutdown(told_to_end()).await?;
+
+    // The last customer has left; now the runs may end.
+    let left = executor.stop(Duration::from_secs(30)).await;
+    println!("{} runs were stopped, {} results wait for the next start", left.killed, left.unreported);
+    Ok(())
+}
+
+async fn told_to_end() {
+    // Without a handler for it, Ctrl-C ends the process anyway.
+    let _ = tokio::signal::ctrl_c().await;
+}

@@ -1,0 +1,168 @@
+//! Jobs that declare themselves: what the centre is to make of a handler.
+
+use std::time::Duration;
+
+use protocol::declare::DeclaredJob;
+use protocol::v1::{CronDialect, Schedule};
+use timer::{Cron, Zone};
+
+use crate::error::Error;
+
+/// The job that is to call a handler. The centre adds it when the program first starts, and later makes it what the
+/// program says, except for what people have changed there since: that stays, and is shown as overridden.
+///
+/// ```
+/// use std::time::Duration;
+/// use tickwright_executor::{Context, Declaration, Job};
+///
+/// let sync = Job::new("sync-orders", |_: Context| async { "synced" })
+///     .declare(Declaration::cron("0 0/5 * * * ?").zone("Asia/Shanghai").name("Sync orders").retries(2));
+/// let poll = Job::new("poll", |_: Context| async {})
+///     .declare(Declaration::fixed_delay(Duration::from_secs(30)).timeout(Duration::from_secs(10)));
+/// # drop((sync, poll));
+/// ```
+///
+/// What cannot be right is refused when the executor starts; in [`#[job]`](crate::job), when it is compiled.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "a declaration does nothing before a job has it"]
+pub struct Declaration {
+    schedule: Schedule,
+    name: Option<String>,
+    param: Option<String>,
+    timeout: Option<Duration>,
+    retries: Option<u32>,
+    route: Option<String>,
+}
+
+impl Declaration {
+    /// Fires by a cron expression of six or seven fields, seconds first, on the clocks of the centre's zone unless
+    /// [another](Declaration::zone) is named.
+    pub fn cron(expression: impl Into<String>) -> Declaration {
+        let expression = expression.into();
+        Declaration::of(Schedule::Cron { expression, dialect: CronDialect::Quartz, zone: None, dst: None })
+    }
+
+    /// Fires again and again, with this time from one fire to the next.
+    pub fn fixed_rate(period: Duration) -> Declaration {
+        Declaration::of(Schedule::FixedRate { every_ms: millis(period), anchor: None })
+    }
+
+    /// Fires this long after the end of the last run.
+    pub fn fixed_delay(delay: Duration) -> Declaration {
+        Declaration::of(Schedule::FixedDelay { delay_ms: millis(delay) })
+    }
+
+    fn of(schedule: Schedule) -> Declaration {
+        Declaration { schedule, name: None, param: None, timeout: None, retries: None, route: None }
+    }
+
+    /// Whose clocks a cron expression speaks of, as an IANA name. Rates and delays know no calendar, and are not changed
+    /// by it.
+    pub fn zone(mut self, name: impl Into<String>) -> Declaration {
+        if let Schedule::Cron { zone, .. } = &mut self.schedule {
+            *zone = Some(name.into());
+        }
+        self
+    }
+
+    /// What people read; the handler's name if nothing is said.
+    pub fn name(mut self, name: impl Into<String>) -> Declaration {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// What the handler is given.
+    pub fn param(mut self, param: impl Into<String>) -> Declaration {
+        self.param = Some(param.into());
+        self
+    }
+
+    /// A run that takes longer is stopped.
+    pub fn timeout(mut self, timeout: Duration) -> Declaration {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How often a failed run is tried again.
+    pub fn retries(mut self, count: u32) -> Declaration {
+        self.retries = Some(count);
+        self
+    }
+
+    /// How one of several executors is chosen: `FIRST`, `ROUND`, `FAILOVER`, `SHARDING_BROADCAST` and so on.
+    pub fn route(mut self, route: impl Into<String>) -> Declaration {
+        self.route = Some(route.into());
+        self
+    }
+
+    /// As the centre is told it, if it can be right.
+    pub(crate) fn of_handler(&self, handler: &str) -> Result<DeclaredJob, Error> {
+        self.check().map_err(|why| Error::Declaration { handler: handler.to_owned(), why })?;
+        Ok(DeclaredJob {
+            handler: handler.to_owned(),
+            schedule: self.schedule.clone(),
+            name: self.name.clone(),
+            param: self.param.clone(),
+            timeout_ms: self.timeout.map(millis),
+            retries: self.retries,
+            route: self.route.clone(),
+        })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match &self.schedule {
+            Schedule::Cron { expression, zone, .. } => {
+                Cron::parse(expression).map_err(|error| error.to_string())?;
+                zone.as_deref().map(Zone::parse).transpose().map_err(|error| error.to_string())?;
+            }
+            Schedule::FixedRate { every_ms: 0, .. } | Schedule::FixedDelay { delay_ms: 0 } => {
+                return Err("a job without rest would never stop running; give it at least 1 ms".to_owned());
+            }
+            _ => {}
+        }
+        match self.timeout {
+            Some(timeout) if millis(timeout) == 0 => {
+                Err("a timeout is 1 ms or more; leave it out for none".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_right_is_refused_and_says_why() {
+        let check = |declaration: Declaration, expected: &str| {
+            let error = declaration.of_handler("sync").unwrap_err().to_string();
+            assert!(error.contains("`sync`") && error.contains(expected), "{error}");
+        };
+        check(Declaration::cron("0 0 25 * * ?"), "25");
+        check(Declaration::cron("0 0 2 * * ?").zone("Europe/Lodnon"), "Lodnon");
+        check(Declaration::fixed_rate(Duration::ZERO), "at least 1 ms");
+        check(Declaration::fixed_delay(Duration::from_micros(10)), "at least 1 ms");
+        check(Declaration::fixed_delay(Duration::from_secs(1)).timeout(Duration::ZERO), "leave it out");
+    }
+
+    #[test]
+    fn what_is_said_is_told() {
+        let said = Declaration::cron("0 0/5 * * * ?")
+            .zone("Asia/Shanghai")
+            .name("Sync orders")
+            .param("all")
+            .timeout(Duration::from_secs(90))
+            .retries(2)
+            .route("ROUND");
+        let told = serde_json::to_string(&said.of_handler("sync").unwrap()).unwrap();
+        assert_eq!(
+            told,
+            r#"{"handler":"sync","schedule":{"kind":"cron","expression":"0 0/5 * * * ?","dialect":"quartz","zone":"Asia/Shanghai"},"name":"Sync orders","param":"all","timeout_ms":90000,"retries":2,"route":"ROUND"}"#
+        );
+    }
+}

@@ -1,0 +1,98 @@
+//! Tells the centre which handlers are here, and which jobs are to call them.
+
+use std::collections::BTreeMap;
+
+use protocol::declare::{Declaration, DeclaredJob, JOBS_MAX, Outcome, Settled};
+
+use crate::centre::{CallError, Centre, Heard};
+
+/// What is to be told, and how what comes of it is said here.
+pub(crate) struct Herald {
+    address: String,
+    handlers: Vec<String>,
+    jobs: Vec<DeclaredJob>,
+    /// The centre has heard it.
+    is_told: bool,
+    /// It was said here that the centre does not listen to this.
+    is_noted: bool,
+}
+
+impl Herald {
+    pub fn new(address: &str, handlers: Vec<String>, jobs: Vec<DeclaredJob>) -> Herald {
+        Herald { address: address.to_owned(), handlers, jobs, is_told: false, is_noted: false }
+    }
+
+    /// The centre may not know it any more.
+    pub fn forget(&mut self) {
+        self.is_told = false;
+    }
+
+    /// Tells all of it, unless the centre has heard it. One that does not listen is no error: XXL-JOB's do not.
+    pub async fn tell(&mut self, centre: &Centre) -> Result<(), CallError> {
+        if self.is_told {
+            return Ok(());
+        }
+        // The handlers are told also where there are no jobs.
+        let calls = self.jobs.len().div_ceil(JOBS_MAX).max(1);
+        for call in 0..calls {
+            let jobs = self.jobs.iter().skip(call * JOBS_MAX).take(JOBS_MAX).cloned().collect();
+            let (address, handlers) = (self.address.clone(), self.handlers.clone());
+            match centre.declare(&Declaration { address, handlers, jobs }).await? {
+                Heard::Settled(settled) => say(&settled),
+                Heard::Refused(why) => {
+                    self.note_refusal(&why);
+                    break;
+                }
+            }
+        }
+        self.is_told = true;
+        Ok(())
+    }
+
+    fn note_refusal(&mut self, why: &str) {
+        if self.jobs.is_empty() || std::mem::replace(&mut self.is_noted, true) {
+            tracing::debug!(why, "the centre takes no declarations");
+            return;
+        }
+        tracing::info!(
+            jobs = names(self.jobs.iter().map(|job| job.handler.as_str())),
+            why,
+            "this centre takes no declarations of jobs, as XXL-JOB's do not; add these jobs there by hand"
+        );
+    }
+}
+
+/// What came of the jobs, each kind in one line.
+fn say(settled: &[Settled]) {
+    let mut refused: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for Settled { handler, outcome, overridden } in settled {
+        match outcome {
+            Outcome::Created => {
+                tracing::info!(handler, "the centre has a new job, as this program declares it")
+            }
+            Outcome::Changed => {
+                tracing::info!(handler, "the centre's job is now as this program declares it")
+            }
+            Outcome::Unchanged => {}
+            Outcome::Refused { why } => refused.entry(why).or_default().push(handler),
+        }
+        if !overridden.is_empty() {
+            tracing::info!(
+                handler,
+                overridden = overridden.join(", "),
+                "somebody has changed these fields of the job in the centre, and they stay so"
+            );
+        }
+    }
+    for (why, handlers) in refused {
+        tracing::warn!(
+            jobs = names(handlers),
+            why,
+            "the centre does not take the jobs that this program declares"
+        );
+    }
+}
+
+fn names<'a>(handlers: impl IntoIterator<Item = &'a str>) -> String {
+    handlers.into_iter().collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,86 @@
+//! Every example does what it says, for a centre that knows nothing but XXL-JOB's protocol.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod kit;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use kit::{Centre, TOKEN, call, trigger};
+use protocol::xxl::Lineage;
+
+/// An example, a handler of it, what that is given, and what comes of it.
+const EXAMPLES: [(&str, &str, &str, &str); 7] = [
+    ("cancellation", "poll", "", "scheduling center kill job. [job running, killed]"),
+    ("declared", "sync-orders", "", "synced"),
+    ("first", "greet", "from my own", "greeted"),
+    ("hello", "hello", "world", "hello world"),
+    ("inside_an_axum_app", "restock", "shoes", "restocked 1 times"),
+    ("sharding", "bill-customers", "", "billed 1000 customers, shard 0/1"),
+    ("typed_parameter", "cleanup", r#"{"bucket": "invoices", "older_than_days": 30}"#, "invoices is clean"),
+];
+
+#[tokio::test]
+async fn every_example_runs_what_it_is_sent() {
+    build();
+    for (name, handler, param, expected) in EXAMPLES {
+        let centre = Centre::start(Lineage::L33).await;
+        centre.open();
+        let desk = tempfile::tempdir().unwrap();
+        std::fs::write(desk.path().join("my-app.token"), TOKEN).unwrap();
+        let mut command = Command::new(built().join(name));
+        command.arg(centre.url()).current_dir(desk.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        let example = Process(command.spawn().unwrap());
+        centre.until(name, |centre| !centre.registered().is_empty()).await;
+        let address = centre.registered()[0].trim_start_matches("http://").trim_end_matches('/').to_owned();
+        let to: SocketAddr = address.parse().unwrap();
+        let answer = call(to, "/run", &trigger(100, handler, param).to_string()).await;
+        assert_eq!(answer["code"], 200, "{name}: {answer}");
+        if name == "cancellation" {
+            // It would go on for ever.
+            let request = r#"{"logDateTim":1794769410531,"logId":100,"fromLineNum":1}"#;
+            while !call(to, "/log", request).await.to_string().contains("still nothing") {}
+            call(to, "/kill", r#"{"jobId":1}"#).await;
+        }
+        assert_eq!(centre.result(100).await.1, expected, "{name}");
+        drop(example);
+    }
+}
+
+#[test]
+fn no_example_is_forgotten() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let mut written: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    written.sort();
+    assert_eq!(written, EXAMPLES.map(|(name, ..)| name));
+}
+
+/// Where the examples are, beside the tests.
+fn built() -> PathBuf {
+    std::env::current_exe().unwrap().parent().unwrap().with_file_name("examples")
+}
+
+/// All tests together build the examples; alone, this one has to.
+fn build() {
+    if EXAMPLES.iter().all(|(name, ..)| built().join(name).exists()) {
+        return;
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = Command::new(cargo);
+    build.args(["build", "-p", "tickwright-executor", "--examples"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    assert!(build.status().unwrap().success());
+}
+
+/// Killed when dropped, by a failing test too.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

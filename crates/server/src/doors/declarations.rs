@@ -1,0 +1,180 @@
+//! `/api/declare`: an executor of ours says which handlers it has, and which jobs are to call them.
+//!
+//! Whose jobs these are is the token's to say, and only its own app's can be declared. What a program says counts
+//! where nobody has changed the job since; saying it again changes nothing, and is not put on record.
+
+use std::net::IpAddr;
+
+use engine::{AppId, Declaration, Declared, JobSpec};
+use protocol::declare::{self, CODE_LATER, DeclaredJob, JOBS_MAX, Outcome, Settled};
+use protocol::v1::ProblemCode;
+use protocol::xxl::{Answer, texts};
+use serde_json::{Value, json};
+use store::Registration;
+
+use super::v1::job_words::{Reading, schedule_words};
+use crate::audit;
+use crate::centre::Inside;
+use crate::executors::Scope;
+use crate::fault::Fault;
+use crate::jobs::Jobs;
+use crate::people::Principal;
+use crate::settings::DeclaredJobs;
+
+/// Whoever declares.
+pub struct Declarer<'a> {
+    /// What its token opens.
+    pub scope: Scope,
+    /// The name of its app.
+    pub app: &'a str,
+    /// From where.
+    pub ip: IpAddr,
+}
+
+impl Inside {
+    /// Answers the call, when its turn has come.
+    pub(super) async fn answer_declaration(&self, who: Declarer<'_>, body: &[u8]) -> Answer {
+        match self.job_calls.turn(self.clock.monotonic()) {
+            Some(wait) => self.clock.sleep(wait).await,
+            None => return later(texts::TOO_MANY_REQUESTS),
+        }
+        let said: declare::Declaration = match serde_json::from_slice(body) {
+            Ok(said) => said,
+            Err(error) => return Answer::fail(texts::invoke_error(error)),
+        };
+        if said.jobs.len() > JOBS_MAX {
+            return Answer::fail(format!(
+                "{JOBS_MAX} jobs in one call are the most; send the rest in another"
+            ));
+        }
+        match self.take_declaration(who, said).await {
+            Ok(settled) => Answer::with(serde_json::to_value(settled).expect("texts are writable")),
+            // What the database said is logged already.
+            Err(_) => later("not stored, the database does not answer; send it again"),
+        }
+    }
+
+    async fn take_declaration(
+        &self,
+        who: Declarer<'_>,
+        said: declare::Declaration,
+    ) -> Result<Vec<Settled>, Fault> {
+        let executor = Registration { app: who.app.into(), address: said.address.trim().into() };
+        self.keeper.note_handlers(executor, said.handlers).await?;
+        let allowed = self.admit_declarations(&who);
+        let mut settled = Vec::with_capacity(said.jobs.len());
+        for job in said.jobs {
+            let declared = match &allowed {
+                Ok(app) => self.declare(&who, *app, &job).await,
+                Err(fault) => Err(fault.clone()),
+            };
+            if let Err(fault) = &declared
+                && fault.code == ProblemCode::DatabaseUnavailable
+            {
+                return Err(fault.clone());
+            }
+            self.put_on_record(&who, &job, &declared).await;
+            settled.push(outcome(job.handler, declared));
+        }
+        Ok(settled)
+    }
+
+    /// The app that the caller may declare jobs of.
+    fn admit_declarations(&self, who: &Declarer<'_>) -> Result<AppId, Fault> {
+        let refused = |why: String| Fault::new(ProblemCode::NotAllowed, why);
+        match (self.declared_jobs, who.scope) {
+            (DeclaredJobs::None, _) => {
+                let why = "this centre takes no jobs from programs; add them by hand, or start it with \
+                           --declared-jobs own-token";
+                Err(refused(why.into()))
+            }
+            (DeclaredJobs::OwnToken, Scope::Every) => Err(refused(format!(
+                "this centre takes jobs only from programs with a token of their app's own; give this one what \
+                 `tickwright app token {}` prints, or start the centre with --declared-jobs all",
+                who.app
+            ))),
+            _ => self.directory.app_named(who.app).ok_or_else(|| {
+                refused(format!(
+                    "there is no app `{0}`; add it with: tickwright app add {0}, and start this program again",
+                    who.app
+                ))
+            }),
+        }
+    }
+
+    async fn declare(&self, who: &Declarer<'_>, app: AppId, job: &DeclaredJob) -> Result<Declared, Fault> {
+        let reading = Reading { zone: &self.zone, now: self.engine.now(), before: None };
+        let spec = reading.spec(&job.body(who.app), app, Vec::new()).map_err(|wrong| {
+            let each = wrong.iter().map(|wrong| format!("{}: {}", wrong.field, wrong.detail));
+            Fault::new(ProblemCode::InvalidFields, each.collect::<Vec<_>>().join("; "))
+        })?;
+        let declaration = Declaration {
+            app,
+            handler: spec.handler,
+            schedule: spec.schedule,
+            name: job.name.as_ref().map(|_| spec.name),
+            param: job.param.clone(),
+            timeout: spec.timeout,
+            retries: job.retries,
+            route: job.route.clone(),
+        };
+        let principal = Principal::token(who.scope);
+        Jobs { inside: self, who: &principal }.declare(&declaration, who.app).await
+    }
+
+    /// What was done is always on record, and of what was refused a bounded number: a program that cannot start tries
+    /// for ever.
+    async fn put_on_record(&self, who: &Declarer<'_>, job: &DeclaredJob, declared: &Result<Declared, Fault>) {
+        let name = Principal::token(who.scope).name;
+        let entry = |result: &str| audit::entry("executor", &name, who.ip, "job.declare", result);
+        match declared {
+            Ok(declared) if declared.is_change() => {
+                let mut entry = entry("done");
+                entry.object = format!("job:{}", declared.job);
+                entry.before = declared.before.as_ref().map(|spec| self.written(spec).to_string());
+                entry.after = Some(self.written(&declared.after).to_string());
+                self.audit.record(entry).await;
+            }
+            Ok(_) => {}
+            Err(fault) => {
+                let mut entry = entry(&fault.why);
+                entry.object = format!("handler:{}", job.handler);
+                self.audit.refused(entry).await;
+            }
+        }
+    }
+
+    /// What a program can say of a job, in the words of our API.
+    fn written(&self, spec: &JobSpec) -> Value {
+        json!({
+            "name": spec.name,
+            "schedule": schedule_words(&spec.schedule, &self.zone),
+            "handler": spec.handler,
+            "param": spec.param,
+            "timeout_ms": spec.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+            "retry": { "count": spec.retry.count },
+            "route": spec.route,
+        })
+    }
+}
+
+fn outcome(handler: String, declared: Result<Declared, Fault>) -> Settled {
+    match declared {
+        Ok(declared) => {
+            let outcome = match (&declared.before, declared.is_change()) {
+                (None, _) => Outcome::Created,
+                (Some(_), true) => Outcome::Changed,
+                (Some(_), false) => Outcome::Unchanged,
+            };
+            let overridden = declared.overridden.into_iter().map(str::to_owned).collect();
+            Settled { handler, outcome, overridden }
+        }
+        Err(fault) => {
+            Settled { handler, outcome: Outcome::Refused { why: fault.why }, overridden: Vec::new() }
+        }
+    }
+}
+
+fn later(why: &str) -> Answer {
+    Answer { code: CODE_LATER, msg: Some(why.into()), payload: Value::Null }
+}

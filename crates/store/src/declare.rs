@@ -1,0 +1,232 @@
+//! What programs say of their jobs, kept beside what the jobs are.
+
+use std::collections::BTreeMap;
+
+use engine::{AppId, Declaration, Declared, JobId, JobSpec, Planner, StoreError};
+
+use crate::control;
+use crate::jobs::{self, check_text};
+use crate::session::{Columns, Lock, Session, SessionError, Value};
+use crate::sql_store::Tables;
+
+pub async fn declare(
+    s: &mut dyn Session,
+    tables: &Tables,
+    declaration: &Declaration,
+    key: &str,
+    planner: &dyn Planner,
+) -> Result<Declared, SessionError> {
+    check(tables, declaration)?;
+    match find(s, declaration, key).await? {
+        Some(job) => change(s, tables, declaration, job, planner).await,
+        None => create(s, tables, declaration, key, planner).await,
+    }
+}
+
+fn check(tables: &Tables, declaration: &Declaration) -> Result<(), StoreError> {
+    let texts = [
+        ("handler", Some(&declaration.handler)),
+        ("name", declaration.name.as_ref()),
+        ("param", declaration.param.as_ref()),
+        ("route", declaration.route.as_ref()),
+    ];
+    for (column, text) in texts {
+        let text = text.map(String::as_str).unwrap_or_default();
+        check_text(text)?;
+        tables.schema.check_fits("tw_declaration", column, text)?;
+    }
+    Ok(())
+}
+
+// ── Finding ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// The job that is meant.
+async fn find(
+    s: &mut dyn Session,
+    declaration: &Declaration,
+    key: &str,
+) -> Result<Option<JobId>, SessionError> {
+    let Declaration { app, handler, .. } = declaration;
+    let sql = "SELECT job_id FROM tw_declaration WHERE app_id = ? AND handler = ?";
+    let declared = s.query(sql, &[app.0.into(), handler.as_str().into()], Lock::None).await?;
+    if let Some(row) = declared.into_iter().next() {
+        return Ok(Some(JobId(row.read().int()?)));
+    }
+    let sql = "SELECT job_id FROM tw_job WHERE job_key = ?";
+    if let Some(row) = s.query(sql, &[key.into()], Lock::None).await?.into_iter().next() {
+        return Ok(Some(JobId(row.read().int()?)));
+    }
+    match callers(s, *app, handler).await?.as_slice() {
+        [] => Ok(None),
+        [job] => Ok(Some(*job)),
+        [one, other, ..] => Err(StoreError::Conflict(format!(
+            "jobs {one} and {other} call the handler `{handler}` already, and nobody can say which of them is meant; \
+             delete all but one"
+        ))
+        .into()),
+    }
+}
+
+/// The jobs of an app that call a handler and that no program has declared: a second one would do its work twice.
+async fn callers(s: &mut dyn Session, app: AppId, handler: &str) -> Result<Vec<JobId>, SessionError> {
+    let sql = "SELECT id, executor_handler FROM xxl_job_info WHERE job_group = ? AND executor_handler = ? \
+               AND glue_type = 'BEAN' AND id NOT IN (SELECT job_id FROM tw_declaration) ORDER BY id";
+    let mut found = Vec::new();
+    for row in s.query(sql, &[app.0.into(), handler.into()], Lock::None).await? {
+        let mut row = row.read();
+        let (id, name) = (JobId(row.int()?), row.text()?);
+        // Some databases do not tell upper from lower case.
+        if name == handler {
+            found.push(id);
+        }
+    }
+    Ok(found)
+}
+
+// ── Making it so ────────────────────────────────────────────────────────────────────────────────────────────────
+
+async fn create(
+    s: &mut dyn Session,
+    tables: &Tables,
+    declaration: &Declaration,
+    key: &str,
+    planner: &dyn Planner,
+) -> Result<Declared, SessionError> {
+    let spec = JobSpec { key: Some(key.to_owned()), ..declaration.spec() };
+    let job = control::create_job(s, tables, &spec).await?;
+    // Where another process was faster this, or its key, collides, and what that made is found.
+    insert(s, job, words(tables, declaration)?).await?;
+    let at = s.now().await?;
+    control::start(s, jobs::new(job, spec.clone()), at, planner).await?;
+    Ok(Declared { job, before: None, after: spec, overridden: Vec::new(), cancelling: 0 })
+}
+
+async fn change(
+    s: &mut dyn Session,
+    tables: &Tables,
+    declaration: &Declaration,
+    id: JobId,
+    planner: &dyn Planner,
+) -> Result<Declared, SessionError> {
+    let job = match control::lock_job(s, tables, id, planner).await {
+        Ok(stored) => stored.job,
+        Err(SessionError::Store(StoreError::NoSuchJob(_))) => {
+            return Err(SessionError::Collision(format!("job {id} was deleted meanwhile")));
+        }
+        Err(error) => return Err(error),
+    };
+    if job.spec.app != declaration.app {
+        return Err(StoreError::Conflict(format!(
+            "job {id} is another app's; move it back, delete it, or give the handler another name"
+        ))
+        .into());
+    }
+    // Only now, with the job's row in hand: until then another process may have said something else.
+    let rows = select(s, &[id.0]).await?.remove(&id.0);
+    let before = rows.clone().map(|row| read(tables, row)).transpose()?;
+    let merged = declaration.merged(before.as_ref(), &job.spec);
+    let cancelling = match merged == job.spec {
+        true => 0,
+        false => {
+            let at = s.now().await?;
+            control::edit(s, tables, job.clone(), at, &merged, None, planner).await?
+        }
+    };
+    let words = words(tables, declaration)?;
+    match rows {
+        None => insert(s, id, words).await?,
+        Some(known) if known != words => {
+            let mut row = vec![id.0.into()];
+            row.extend(words);
+            s.update(Columns { table: TABLE, keys: &["job_id"], columns: &COLUMNS }, vec![row]).await?;
+        }
+        Some(_) => {}
+    }
+    let after = engine::Job { spec: merged, ..job.clone() };
+    let overridden = declaration.overridden(&after);
+    Ok(Declared { job: id, before: Some(job.spec), after: after.spec, overridden, cancelling })
+}
+
+// ── Rows ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const TABLE: &str = "tw_declaration";
+
+/// What a declaration says, in the order of [`words`].
+const COLUMNS: [&str; 11] = [
+    "app_id",
+    "handler",
+    "name",
+    "param",
+    "timeout_ms",
+    "retries",
+    "route",
+    "schedule_kind",
+    "schedule_text",
+    "zone",
+    "dst_rule",
+];
+
+fn words(tables: &Tables, declaration: &Declaration) -> Result<Vec<Value>, StoreError> {
+    let Declaration { app, handler, schedule, name, param, timeout, retries, route } = declaration;
+    let timeout = timeout.map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX));
+    let mut words: Vec<Value> = vec![
+        app.0.into(),
+        handler.as_str().into(),
+        name.as_deref().into(),
+        param.as_deref().into(),
+        timeout.into(),
+        retries.map(i64::from).into(),
+        route.as_deref().into(),
+    ];
+    words.extend(jobs::schedule_words(schedule, tables)?);
+    Ok(words)
+}
+
+fn read(tables: &Tables, words: Vec<Value>) -> Result<Declaration, SessionError> {
+    let mut row = crate::session::Row(words).read();
+    Ok(Declaration {
+        app: AppId(row.int()?),
+        handler: row.text()?,
+        name: row.maybe_text()?,
+        param: row.maybe_text()?,
+        timeout: row.maybe_int()?.map(jobs::millis),
+        retries: row.maybe_int()?.map(|retries| u32::try_from(retries).unwrap_or(0)),
+        route: row.maybe_text()?,
+        schedule: jobs::schedule_of_words(&mut row, tables)?,
+    })
+}
+
+async fn insert(s: &mut dyn Session, job: JobId, words: Vec<Value>) -> Result<(), SessionError> {
+    let columns = [&["job_id"], &COLUMNS[..]].concat();
+    let mut row = vec![job.0.into()];
+    row.extend(words);
+    s.insert(Columns { table: TABLE, keys: &[], columns: &columns }, vec![row]).await
+}
+
+async fn select(s: &mut dyn Session, jobs: &[i64]) -> Result<BTreeMap<i64, Vec<Value>>, SessionError> {
+    if jobs.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let sql = format!("SELECT job_id, {} FROM {TABLE} WHERE job_id IN ?", COLUMNS.join(", "));
+    let mut found = BTreeMap::new();
+    for mut row in s.query(&sql, &[Value::Ids(jobs.to_vec())], Lock::None).await? {
+        let words = row.0.split_off(1);
+        found.insert(row.read().int()?, words);
+    }
+    Ok(found)
+}
+
+/// What programs say of these jobs; those that none does are left out.
+pub async fn declarations_of(
+    s: &mut dyn Session,
+    tables: &Tables,
+    jobs: &[i64],
+) -> Result<BTreeMap<i64, Declaration>, SessionError> {
+    let rows = select(s, jobs).await?;
+    rows.into_iter().map(|(job, words)| Ok((job, read(tables, words)?))).collect()
+}
+
+/// Forgets what a program said of a job that is no more.
+pub async fn forget(s: &mut dyn Session, job: JobId) -> Result<(), SessionError> {
+    s.delete(TABLE, "job_id", &[job.0]).await.map(drop)
+}

@@ -1,0 +1,164 @@
+//! A centre with a long past: `make bench-history`.
+//!
+//! Millions of runs in the log, of which a tenth is older than it is to be kept, and a thousand fires each second. While
+//! they go on, people look through the log; then the centre deletes what is too old. Figures are how long a page takes,
+//! and how late fires are without and with the deleting.
+
+mod past;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use tickwright_tests::Figure;
+use tickwright_tests::database::Database;
+use tickwright_tests::process::{
+    Centre, Nodes, Phases, Timing, Town, Wire, Workload, percentile, until_each,
+};
+use tokio::net::TcpStream;
+
+use past::Past;
+
+/// Measures a scheduling centre with a long past.
+#[derive(Parser)]
+struct Options {
+    /// Databases by name: sqlite, mariadb, postgresql [default: all there are]
+    databases: Vec<String>,
+    /// Runs in the log
+    #[arg(long, default_value_t = 10_000_000)]
+    rows: u64,
+}
+
+// One thread: executors are to cost as little as they can.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let options = Options::parse();
+    let wanted: Vec<String> = options.databases.iter().map(|name| name.to_lowercase()).collect();
+    let mut figures = Vec::new();
+    for database in Database::available() {
+        if wanted.is_empty() || wanted.contains(&database.name().to_lowercase()) {
+            figures.extend(measure(&database, options.rows).await?);
+        }
+    }
+    for figure in figures {
+        println!("{}", figure.json());
+    }
+    Ok(())
+}
+
+async fn measure(database: &Database, rows: u64) -> Result<Vec<Figure>> {
+    let name = database.name();
+    let nodes = Nodes { centres: 1, executors: 4, lead: LEAD, length: LENGTH };
+    let town = Town::build(database, nodes, Workload::each_second(JOBS, Phases::Spread)).await?;
+    let started = Instant::now();
+    let past = Past::until_now(rows, JOBS);
+    town.write(&past.statements(database)).await?;
+    println!("{name:<10} {rows} runs were written in {:.0} s", started.elapsed().as_secs_f64());
+
+    let mut centres = town.start_all().await?;
+    let centre = centres[0].take().context("one centre was started")?;
+    let mut figures = Vec::new();
+    let mut figure = |case: &str, value: f64| {
+        println!("{name:<10} {case:<44} {value:>8.1} ms");
+        figures.push(Figure::new("history", name, case, value, "ms"));
+    };
+
+    let reader = Reader::sign_in(&centre).await?;
+    for (case, path) in past.pages() {
+        let took = reader.read(&path).await.with_context(|| path.clone())?;
+        figure(&format!("{case}, p50"), percentile(&took, 50.0));
+        figure(&format!("{case}, p99"), percentile(&took, 99.0));
+    }
+    let quiet = now_ms();
+    // Deleting begins a minute after the start, and ends when the oldest run is young enough.
+    let oldest = format!("/v1/runs?until={}&limit=1", past.kept_from());
+    let begun = async || reader.is_empty(&format!("/v1/runs?until={}&limit=1", past.soon_gone())).await;
+    until_each(LOOK, "deleting begins", PATIENCE, begun).await?;
+    let deleting = now_ms();
+    until_each(LOOK, "all that is old is deleted", PATIENCE, async || reader.is_empty(&oldest).await).await?;
+    let over = now_ms();
+
+    for (case, range) in
+        [("late while people look", warm(&town)..quiet), ("late while old runs go", deleting..over)]
+    {
+        let timing = Timing::of(&town.journal, range);
+        figure(&format!("{case}, p50"), timing.p50);
+        figure(&format!("{case}, p99"), timing.p99);
+        figure(&format!("{case}, max"), timing.max);
+    }
+    figure("deleting a tenth of the log", (over - deleting) as f64);
+    centre.stop().await?;
+    town.remove().await?;
+    Ok(figures)
+}
+
+/// Not before connections and caches are as they are in a centre that has been running.
+fn warm(town: &Town) -> i64 {
+    town.workload.first.as_millis() + 1_000
+}
+
+fn now_ms() -> i64 {
+    tickwright_tests::process::micros_now() / 1_000
+}
+
+/// Somebody who looks through the log.
+struct Reader {
+    address: std::net::SocketAddr,
+    headers: String,
+}
+
+impl Reader {
+    async fn sign_in(centre: &Centre) -> Result<Reader> {
+        let password = centre.first_password().context("a new centre shows a password")?;
+        let mut wire = Wire::new(TcpStream::connect(centre.address()).await?);
+        let headers = "Content-Type: application/json\r\nTickwright-Client: bench\r\n";
+        let body = format!(r#"{{"user":"admin","password":"{password}"}}"#);
+        let answer = wire.ask("POST", "/v1/session", headers, &body).await?;
+        let session = answer.header("tickwright-session").context("signing in gives a session")?;
+        Ok(Reader { address: centre.address(), headers: format!("Authorization: Bearer {session}\r\n") })
+    }
+
+    /// How long a page takes, again and again, in milliseconds and in order.
+    async fn read(&self, path: &str) -> Result<Vec<f64>> {
+        let mut wire = Wire::new(TcpStream::connect(self.address).await?);
+        let mut took = Vec::new();
+        for _ in 0..LOOKS {
+            let asked = Instant::now();
+            let answer = wire.ask("GET", path, &self.headers, "").await?;
+            took.push(asked.elapsed().as_secs_f64() * 1_000.0);
+            ensure!(answer.status() == 200, "{}", String::from_utf8_lossy(&answer.body));
+            ensure!(!is_empty(&answer.body)?, "there is nothing on this page");
+            tokio::time::sleep(PAUSE).await;
+        }
+        took.sort_by(f64::total_cmp);
+        Ok(took)
+    }
+
+    /// Nothing if there is something on this page.
+    async fn is_empty(&self, path: &str) -> Option<()> {
+        let mut wire = Wire::new(TcpStream::connect(self.address).await.ok()?);
+        let answer = wire.ask("GET", path, &self.headers, "").await.ok()?;
+        is_empty(&answer.body).ok()?.then_some(())
+    }
+}
+
+fn is_empty(page: &[u8]) -> Result<bool> {
+    let page: serde_json::Value = serde_json::from_slice(page)?;
+    Ok(page["rows"].as_array().context("a page has rows")?.is_empty())
+}
+
+/// Fires each second.
+const JOBS: u64 = 1_000;
+
+/// To start the centre.
+const LEAD: Duration = Duration::from_secs(5);
+
+/// Longer than all of it takes; nobody waits for the end.
+const LENGTH: Duration = Duration::from_secs(3_600);
+
+/// Looks at each kind of page, and the pause between two.
+const LOOKS: usize = 200;
+const PAUSE: Duration = Duration::from_millis(10);
+
+const LOOK: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_secs(1_800);

@@ -1,0 +1,96 @@
+//! The past: runs of the last weeks, evenly spread over them, one of a hundred failed.
+
+use tickwright_tests::database::Database;
+use tickwright_tests::process::micros_now;
+use timer::Timestamp;
+
+/// Runs with the numbers from 1 on.
+pub struct Past {
+    rows: u64,
+    jobs: u64,
+    /// The instant of the first, in seconds.
+    begin: u64,
+}
+
+impl Past {
+    /// So many runs of so many jobs, a tenth of them older than the centre keeps them.
+    pub fn until_now(rows: u64, jobs: u64) -> Past {
+        let now = u64::try_from(micros_now() / 1_000_000).unwrap_or(0);
+        Past { rows, jobs, begin: now - SPAN }
+    }
+
+    /// What writes them: one run, and all that are there once more, again and again.
+    pub fn statements(&self, database: &Database) -> Vec<String> {
+        let mut statements = vec![self.insert(database, "1", "")];
+        let mut written = 1;
+        while written < self.rows {
+            let more = written.min(self.rows - written);
+            let number = format!("(id + {written})");
+            statements.push(self.insert(database, &number, &format!("FROM xxl_job_log WHERE id <= {more}")));
+            written += more;
+        }
+        // What servers do by themselves after a while; and PostgreSQL counts on from what it gave out itself.
+        match database {
+            Database::Sqlite => {}
+            Database::MySql { .. } => statements.push("ANALYZE TABLE xxl_job_log".into()),
+            Database::Postgres { .. } => statements.extend([
+                "VACUUM ANALYZE xxl_job_log".into(),
+                format!("SELECT setval(pg_get_serial_sequence('xxl_job_log', 'id'), {})", self.rows),
+            ]),
+        }
+        statements
+    }
+
+    fn insert(&self, database: &Database, number: &str, from: &str) -> String {
+        let Past { rows, jobs, begin } = self;
+        let time = written(database, &format!("{begin} + {number} * {SPAN} / {rows}"));
+        format!(
+            "INSERT INTO xxl_job_log (id, job_group, job_id, executor_address, executor_handler, executor_param, \
+             trigger_time, trigger_code, handle_time, handle_code, handle_msg, alarm_status) \
+             SELECT {number}, 1, {number} % {jobs} + 1, 'http://10.0.0.1:9999/', 'journal', 'a parameter', {time}, 200, \
+             {time}, CASE WHEN {number} % 100 = 0 THEN 500 ELSE 200 END, '', 1 {from}"
+        )
+    }
+
+    /// Pages that people look at, and their paths.
+    pub fn pages(&self) -> [(&'static str, String); 6] {
+        let middle = self.rows / 2;
+        let (from, until) = (self.at(middle), self.at(middle + self.rows / 800));
+        [
+            ("newest runs", "/v1/runs".into()),
+            ("runs from the middle on", format!("/v1/runs?after={middle}")),
+            ("runs of a job", "/v1/runs?job=id:7".into()),
+            ("failed runs", "/v1/runs?state=failed".into()),
+            ("failed runs of a job", "/v1/runs?job=id:1&state=failed".into()),
+            ("runs of an hour", format!("/v1/runs?from={from}&until={until}")),
+        ]
+    }
+
+    /// Runs before this instant are among the first to go.
+    pub fn soon_gone(&self) -> Timestamp {
+        self.at(self.rows / 1_000)
+    }
+
+    /// Runs before this instant are too old by the time the centre runs.
+    pub fn kept_from(&self) -> Timestamp {
+        self.at(self.rows / 10)
+    }
+
+    /// The instant of a run.
+    fn at(&self, run: u64) -> Timestamp {
+        let seconds = self.begin + run * SPAN / self.rows;
+        Timestamp::from_millis(i64::try_from(seconds * 1_000).unwrap_or(i64::MAX))
+    }
+}
+
+/// A second since 1970 as the log has it, in UTC.
+fn written(database: &Database, second: &str) -> String {
+    match database {
+        Database::Sqlite => format!("datetime({second}, 'unixepoch')"),
+        Database::MySql { .. } => format!("DATE_ADD('1970-01-01', INTERVAL {second} SECOND)"),
+        Database::Postgres { .. } => format!("to_timestamp({second}) AT TIME ZONE 'UTC'"),
+    }
+}
+
+/// A tenth of it lies before the 30 days that are kept if nobody says otherwise.
+const SPAN: u64 = 30 * 86_400 * 10 / 9;
