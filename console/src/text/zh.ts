@@ -325,7 +325,7 @@ export const zh: Words = {
     healthWords: { good: '健康', flaky: '不稳定', bad: '持续失败', none: '尚未执行', off: '已停用', broken: '无法触发' },
     noRuns: '还没有执行过。',
     declared: '由程序声明。',
-    overridden: (fields) => `已在此修改、不再与声明一致：${fields}。`,
+    overridden: (fields) => `此后在这里修改过：${fields}。修改会保留；改回与程序一致后，将重新跟随程序。`,
     problem: '调度规则无法使用：',
     missReasons: {
       skipped: '已过期，按规则忽略',
