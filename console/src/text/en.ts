@@ -330,7 +330,8 @@ export const en = {
     healthWords: { good: 'Healthy', flaky: 'Unsteady', bad: 'Failing', none: 'No runs yet', off: 'Switched off', broken: 'Cannot fire' },
     noRuns: 'It has not run yet.',
     declared: 'Declared by its program.',
-    overridden: (fields: string) => `Changed here, and so no longer as declared: ${fields}.`,
+    overridden: (fields: string) =>
+      `Changed here since: ${fields}. That stays; put back to what the program says, it follows the program again.`,
     problem: 'Its schedule cannot be used:',
     missReasons: {
       skipped: 'Too late, and this job leaves such out',
@@ -495,7 +496,7 @@ export const en = {
     calendarPartial: (n: number) => `Only the newest ${s(n, 'job')} are counted.`,
     alerts: 'Alerts',
     alertsNone: 'none in 24 hours',
-    alertsTold: 'in 24 hours, all told',
+    alertsTold: 'in 24 hours, all delivered',
     alertsUntold: (n: number) => `${n.toLocaleString('en')} not delivered`,
     less: 'less',
     moreFires: 'more',
