@@ -47,6 +47,15 @@ export async function watchedPage(browser, options = {}) {
   return { page, context, troubles }
 }
 
+/** Signs in as the administrator, whatever the page's language. */
+export async function signIn(page, centre) {
+  await page.goto(`${centre.address}/sign-in`)
+  await page.locator('input[name=username]').fill(centre.user)
+  await page.locator('#password').fill(centre.password)
+  await page.keyboard.press('Enter')
+  await page.getByRole('navigation').first().waitFor()
+}
+
 /** What the page's policy refused, and what axe finds serious or worse. Axe tries styles of its own, so that only what was
  * refused before counts. */
 export async function faults(page) {

@@ -20,7 +20,7 @@ export function program() {
 }
 
 /** A port that is free now. */
-function freePort() {
+export function freePort() {
   return new Promise((resolve, reject) => {
     const server = createServer()
     server.once('error', reject)
@@ -34,6 +34,8 @@ function freePort() {
 /** Starts a process and waits until its output matches. */
 function start(arguments_, folder, ready) {
   const child = spawn(program(), arguments_, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
+  // Also when a test gives up on its way.
+  process.once('exit', () => child.kill())
   return new Promise((resolve, reject) => {
     let said = ''
     const late = setTimeout(() => reject(new Error(`not ready in ${READY_MS} ms: ${said}`)), READY_MS)
@@ -46,6 +48,7 @@ function start(arguments_, folder, ready) {
     }
     child.stdout.on('data', hear)
     child.stderr.on('data', hear)
+    child.once('error', reject)
     child.once('exit', (code) => reject(new Error(`ended with ${code}: ${said}`)))
   })
 }
@@ -58,8 +61,9 @@ function stop(child) {
   })
 }
 
-/** Starts a centre without jobs. Gives its address, the administrator's password, agents for the asking, and an end. */
-export async function startCentre() {
+/** Starts a centre without jobs, with further options if wanted. Gives its address, the administrator's password, its database,
+ * agents for the asking, and an end. */
+export async function startCentre(options = []) {
   const folder = mkdtempSync(join(tmpdir(), 'tickwright-browser-'))
   const port = await freePort()
   const address = `http://127.0.0.1:${port}`
@@ -74,6 +78,7 @@ export async function startCentre() {
       '--allow-scripts=true',
       '--zone',
       'Asia/Shanghai',
+      ...options,
     ],
     folder,
     /sign in\s+as (\S+) with (.+?) \(shown only now\)/,
@@ -84,6 +89,7 @@ export async function startCentre() {
     address,
     user,
     password,
+    database: join(folder, 'centre/tickwright.db'),
     /** Starts an executor that runs shell scripts for an app. */
     async agent(app, token) {
       const listen = `127.0.0.1:${await freePort()}`

@@ -5,8 +5,9 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { browserPath, launch, watchedPage } from './browser.js'
+import { browserPath, launch, signIn, watchedPage } from './browser.js'
 import { api, program, startCentre } from './centre.js'
+import { openRoom } from './room.js'
 
 /** So long the centre works before its picture is taken. */
 const BUSY_MS = Number(process.env.BUSY_SECONDS ?? 150) * 1_000
@@ -57,6 +58,14 @@ const JOBS = [
   ],
   ['search/warm', 'Warm caches', 'search', '0 * * * * ?', 'sleep 1.2; echo warm', []],
   ['care/reminders', 'Send reminder mails', 'care', '0 0 9 ? * MON-FRI', 'echo mail', ['mail']],
+  [
+    'care/recalculate-loyalty-points-of-all-customers-of-the-southern-region',
+    'Recalculate the loyalty points of all customers of the southern region, and tell them when they have enough for a present',
+    'care',
+    '0 15 3 ? * MON,WED,FRI',
+    'echo points',
+    ['a-rather-long-tag-that-somebody-chose', 'loyalty', 'nightly'],
+  ],
   ['care/birthdays', 'Birthday greetings', 'care', '0 30 8 * * ?', 'echo hi', ['mail']],
 ]
 
@@ -67,16 +76,22 @@ const MODES = {
   zh: { colorScheme: 'light', locale: 'zh-CN' },
 }
 
-const centre = await startCentre()
+const room = await openRoom()
+const centre = await startCentre(['--alert-webhook', `json=${room.address}`])
 const browser = await launch()
 try {
   mkdirSync(folder, { recursive: true })
   await picture({ welcome: '/' })
   const call = await api(centre)
   for (const [app, title] of Object.entries(APPS)) {
-    await call('PUT', `/v1/apps/${app}`, { title })
+    // One that nobody answers for.
+    const addressing = app === 'care' ? { kind: 'manual', addresses: ['http://127.0.0.1:9/'] } : undefined
+    await call('PUT', `/v1/apps/${app}`, { title, addressing })
     const { token } = await call('POST', `/v1/apps/${app}/tokens`)
-    if (app === 'care') continue
+    if (app === 'care') {
+      await call('POST', `/v1/apps/${app}/executors/check`, { address: 'http://127.0.0.1:9/' })
+      continue
+    }
     await centre.agent(app, token)
     if (app === 'orders') await centre.agent(app, token)
   }
@@ -96,6 +111,7 @@ try {
       author: 'Mei',
       enabled: key !== 'care/birthdays',
       route: 'ROUND',
+      alert: app !== 'care',
       timeout_ms: 600_000,
       retry: { count: key === 'search/partners' ? 1 : 0 },
     })
@@ -132,6 +148,7 @@ try {
     runs: '/runs',
     'run-live': `/runs/${live}`,
     'run-failed': `/runs/${failed?.id}`,
+    alerts: '/alerts',
     executors: '/executors',
     people: '/people',
     keys: '/keys',
@@ -143,6 +160,7 @@ try {
 } finally {
   await browser.close()
   await centre.end()
+  await room.end()
 }
 
 /** Signs in and takes each of these pages, in every mode. */
@@ -152,10 +170,7 @@ async function picture(pages) {
     await page.goto(`${centre.address}/sign-in`)
     await page.locator('#password').waitFor()
     await page.screenshot({ path: join(folder, `sign-in-${mode}.png`) })
-    await page.locator('input[name=username]').fill(centre.user)
-    await page.locator('#password').fill(centre.password)
-    await page.keyboard.press('Enter')
-    await page.getByRole('navigation').first().waitFor()
+    await signIn(page, centre)
     for (const [name, path] of Object.entries(pages)) {
       await page.goto(centre.address + path)
       if (name === 'overview') await zoomIn(page)

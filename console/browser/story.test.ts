@@ -1,5 +1,5 @@
-// The whole story, in both languages: first sign-in, first executor, first job, a live run, a failing job, a script edited
-// and compared, somebody with few rights, and out.
+// The whole story, in both languages: first sign-in, first executor, first job, a live run, a failing job, its alert, a script edited
+// and compared, a declared job changed, somebody with few rights, and out.
 
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -7,7 +7,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { en, type Words } from '../src/text/en'
 import { zh } from '../src/text/zh'
 import { faults, launch, watchedPage } from './browser.js'
-import { startCentre } from './centre.js'
+import { api, startCentre } from './centre.js'
+import { openRoom } from './room.js'
 
 /** Texts that would do harm if anything ever took them for more than text. */
 const NASTY = `<img src=x onerror="window.pwned=1"><svg onload=window.pwned=1><script>window.pwned=1</script>{{7*7}}'"&amp;`
@@ -34,13 +35,17 @@ describe.each([
   let page: Page
   let troubles: string[]
 
+  let room: Awaited<ReturnType<typeof openRoom>>
+
   beforeAll(async () => {
-    centre = await startCentre()
+    room = await openRoom()
+    centre = await startCentre(['--alert-webhook', `json=${room.address}`])
     ;({ page, troubles } = await watchedPage(browser, { locale }))
   })
   afterAll(async () => {
     await page.context().close()
     await centre.end()
+    await room.end()
   })
 
   const button = (name: string) => page.getByRole('button', { name, exact: true })
@@ -129,6 +134,7 @@ describe.each([
     await page.getByRole('textbox', { name: t.form.source, exact: true }).fill('echo "cannot go on" >&2\nexit 3\n')
     await page.getByText(t.form.scheduleKinds.none, { exact: true }).click()
     await page.getByText(t.form.previewNone).waitFor()
+    await page.getByLabel(t.form.alert).check()
     await button(t.form.create).click()
     await heading('Failing').waitFor()
     await button(t.jobs.trigger).click()
@@ -149,6 +155,34 @@ describe.each([
     await fine()
   })
 
+  test('people are told of it, and it is seen who was', async () => {
+    expect(await room.told()).toContain('Failing')
+    await page.keyboard.press('g')
+    await page.keyboard.press('a')
+    await heading(t.alerts.title).waitFor()
+    const row = page.getByRole('table', { name: t.alerts.title }).getByRole('row').filter({ hasText: 'Failing' })
+    await row.getByText(t.alerts.kinds.failed, { exact: true }).waitFor()
+    await row.getByText(t.alerts.states.delivered, { exact: true }).waitFor()
+    await row.getByText(t.alerts.channels.webhook, { exact: true }).waitFor()
+    await fine()
+    await row.getByRole('button', { name: 'Failing' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Failing' })
+    await dialog.getByText(t.alerts.stateHints.delivered).waitFor()
+    await dialog.getByText('127.0.0.1').waitFor()
+    await fine()
+    await dialog.getByRole('link', { name: t.alerts.toJob }).click()
+    await heading('Failing').waitFor()
+    await page.getByRole('heading', { name: t.alerts.title }).waitFor()
+    await page.goto(`${centre.address}/alerts`)
+    await page.getByLabel(t.alerts.kind, { exact: true }).selectOption('late')
+    await page.waitForURL(/kind=late/)
+    await page.getByText(t.alerts.nothing.title).waitFor()
+    await fine()
+    await link(t.alerts.nothing.action).click()
+    await row.getByRole('link').click()
+    await page.getByText('cannot go on').waitFor()
+  })
+
   test('a script is edited, saved and compared with the version before', async () => {
     await to(t.nav.jobs)
     await link('Failing').click()
@@ -156,8 +190,6 @@ describe.each([
     const write = async (source: string, remark: string) => {
       await page.getByRole('textbox', { name: t.form.source }).click()
       await page.keyboard.press('ControlOrMeta+a')
-      // Typing over several lines lets the browser itself put styles into the text for a moment, which the policy refuses.
-      await page.keyboard.press('Delete')
       await page.keyboard.type(source)
       await page.getByText(t.script.unsaved).waitFor()
       await page.getByLabel(t.script.remark).fill(remark)
@@ -178,6 +210,30 @@ describe.each([
     await link('Failing').click()
     await link(t.job.tabs.history).click()
     await page.getByText('job.create').first().waitFor()
+    await fine()
+  })
+
+  test('what somebody changed of a job that its program declared is told', async () => {
+    const call = await api(centre)
+    const { token } = await call('POST', '/v1/apps/story/tokens')
+    const declared = await fetch(`${centre.address}/api/declare`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'XXL-JOB-ACCESS-TOKEN': token, 'XXL-JOB-APPNAME': 'story' },
+      body: JSON.stringify({
+        address: 'http://127.0.0.1:9/',
+        handlers: ['declared'],
+        jobs: [{ handler: 'declared', name: 'Declared', schedule: { kind: 'cron', expression: '0 0 4 * * ?' } }],
+      }),
+    })
+    expect(await declared.json()).toMatchObject({ code: 200 })
+    await to(t.nav.jobs)
+    await link('Declared').click()
+    await heading('Declared').waitFor()
+    expect(await page.getByText(t.job.declared).count()).toBe(0)
+    await link(t.common.edit).click()
+    await page.getByLabel(t.form.expression).fill('0 0 5 * * ?')
+    await button(t.form.save).click()
+    await page.getByText(t.job.overridden(t.form.schedule)).waitFor()
     await fine()
   })
 

@@ -51,6 +51,12 @@ const isOurs = (path: string) => !path.startsWith('/v1/') && !path.startsWith('/
 
 export const router = new Router()
 
+/** A path of our own that an address may send us on to, or the start page: nobody else's, however it is written. */
+export function ownPath(next: string | null): string {
+  const url = URL.canParse(next ?? '', location.origin) ? new URL(next ?? '', location.origin) : undefined
+  return url?.origin === location.origin && isOurs(url.pathname) ? url.pathname + url.search : '/'
+}
+
 /** The values of a pattern such as `/jobs/:id` in a path, or undefined if it is another path. */
 export function match(pattern: string, path: string): Record<string, string> | undefined {
   const names = pattern.split('/')
@@ -59,9 +65,19 @@ export function match(pattern: string, path: string): Record<string, string> | u
   if (names.length !== parts.length) return undefined
   const values: Record<string, string> = {}
   for (const [index, name] of names.entries()) {
-    const part = parts[index]!
-    if (name.startsWith(':')) values[name.slice(1)] = decodeURIComponent(part)
-    else if (name !== part) return undefined
+    const isName = name.startsWith(':')
+    const part = decoded(parts[index]!)
+    if (part === undefined || (!isName && part !== name)) return undefined
+    if (isName) values[name.slice(1)] = part
   }
   return values
+}
+
+/** A part of a path as it was meant, or undefined if it cannot be read. */
+function decoded(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return undefined
+  }
 }

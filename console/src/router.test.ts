@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { match, router } from './router.svelte'
+import { match, ownPath, router } from './router.svelte'
 
 test('a path matches its pattern only', () => {
   expect(match('/jobs/:id', '/jobs/42')).toEqual({ id: '42' })
@@ -9,6 +9,14 @@ test('a path matches its pattern only', () => {
   expect(match('/jobs/:id/edit', '/jobs/42/history')).toBeUndefined()
   expect(match('/', '/')).toEqual({})
   expect(match('/', '/jobs')).toBeUndefined()
+  expect(match('/jobs/:id', '/jobs/a%20b')).toEqual({ id: 'a b' })
+  expect(match('/jobs/:id', '/jobs/%E0%A4%A')).toBeUndefined()
+})
+
+test('an address sends nobody elsewhere', () => {
+  expect(ownPath('/jobs?text=a')).toBe('/jobs?text=a')
+  for (const next of [null, '', '//elsewhere/', '/\\elsewhere/', 'https://elsewhere/', 'javascript:alert(1)', 'http://[', '/v1/docs'])
+    expect(ownPath(next), next ?? 'nothing').toBe('/')
 })
 
 test('filters are kept in the address, and empty ones leave it', () => {

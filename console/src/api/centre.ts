@@ -1,5 +1,5 @@
 import { get, query } from './call'
-import type { About, CalendarBucket, NodeView, Overview, Statistics } from './wire'
+import type { About, Calendar, NodeView, Overview, Statistics } from './wire'
 
 const span = (from: number, until: number, stepMs: number) => ({
   from: new Date(from).toISOString(),
@@ -10,7 +10,6 @@ const span = (from: number, until: number, stepMs: number) => ({
 export const overview = () => get<Overview>('/v1/overview')
 export const statistics = (from: number, until: number, stepMs: number) =>
   get<Statistics>(`/v1/statistics${query(span(from, until, stepMs))}`)
-export const calendar = (from: number, until: number, stepMs: number) =>
-  get<CalendarBucket[]>(`/v1/calendar${query(span(from, until, stepMs))}`)
+export const calendar = (from: number, until: number, stepMs: number) => get<Calendar>(`/v1/calendar${query(span(from, until, stepMs))}`)
 export const nodes = () => get<NodeView[]>('/v1/nodes')
 export const about = () => get<About>('/v1/about')

@@ -41,6 +41,29 @@ test('a refresh shows what is new without forgetting what was scrolled to', asyn
   expect(list.items).toHaveLength(151)
 })
 
+test('a row that moves while pages are read is shown once', async () => {
+  const pages: Record<string, Page<Row>> = { '': { items: rows(0, 100), next: 'on' }, on: { items: rows(99, 120) } }
+  const list = new List<Row>(async (after) => pages[after ?? '']!)
+  expect(await list.loadAll()).toBe(true)
+  expect(list.items.map((row) => row.id)).toEqual(rows(0, 120).map((row) => row.id))
+})
+
+test('who asks for a page that is being read waits for that one', async () => {
+  const list = new List<Row>(source(1_000))
+  await Promise.all([list.load(), list.load(), list.loadAll(), list.load()])
+  expect(list.items).toHaveLength(1_000)
+})
+
+test('beginning anew ends the reading of all', async () => {
+  const list = new List<Row>(source(100_000))
+  const all = list.loadAll()
+  await list.load()
+  list.restart()
+  expect(await all).toBe(false)
+  await list.load()
+  expect(list.items.length).toBeLessThan(1_000)
+})
+
 test('what goes wrong is kept to be shown, and ends the reading', async () => {
   const list = new List<Row>(async () => {
     throw new Error('cut')

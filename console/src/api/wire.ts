@@ -114,8 +114,14 @@ export interface ExecutorView {
   state: 'alive' | 'suspect'
   seen_at: Instant | null
   suspect_since: Instant | null
-  trouble?: string
+  trouble?: Trouble
   handlers: string[]
+}
+
+/** Why the last call to an executor failed: a code of ours, and what was said at the time. */
+export interface Trouble {
+  code: string
+  detail: string
 }
 
 export interface AppView extends AppBody {
@@ -299,6 +305,36 @@ export interface LogPage {
   problem?: Problem
 }
 
+export type AlertKind = 'failed' | 'timed_out' | 'lost' | 'late' | 'not_run'
+export type AlertState = 'waiting' | 'delivered' | 'given_up' | 'nobody'
+export type AlertChannel = 'mail' | 'webhook' | 'dingtalk' | 'wecom' | 'feishu' | 'slack'
+
+export interface AlertDelivery {
+  channel: AlertChannel
+  to: string
+  at: Instant
+  /** Absent if it was delivered. */
+  trouble?: string
+}
+
+export interface AlertView {
+  id: number
+  at: Instant
+  last_at: Instant
+  /** How often it happened since `at`. */
+  count: number
+  kind: AlertKind
+  app: string
+  job: number
+  job_key?: string
+  job_name?: string
+  run?: number
+  message: string
+  state: AlertState
+  tries: number
+  deliveries: AlertDelivery[]
+}
+
 export type MissReason = 'skipped' | 'coalesced' | 'blocked' | 'cancelled'
 
 export interface Miss {
@@ -325,6 +361,7 @@ export interface Overview {
   today: RunCounts
   executors_alive: number
   executors_suspect: number
+  alerts: { last_day: number; undelivered: number }
   running: RunView[]
   failing: RunView[]
   upcoming: JobView[]
@@ -340,12 +377,21 @@ export interface StatisticsBucket {
 export interface Statistics {
   step_ms: number
   buckets: StatisticsBucket[]
-  partial: boolean
+  complete: boolean
+  /** From when on runs were counted, if there are too many before. */
+  counted_from?: Instant
 }
 
 export interface CalendarBucket {
   at: Instant
   fires: number
+}
+
+export interface Calendar {
+  step_ms: number
+  buckets: CalendarBucket[]
+  complete: boolean
+  jobs: number
 }
 
 export interface NodeView {

@@ -36,8 +36,9 @@ export const words = (text: string) =>
 
 /** The value of a `datetime-local` input for an instant, on the browser's clocks, and back. */
 export function toLocalInput(at: string | undefined): string {
-  if (!at) return ''
-  const moment = new Date(at)
+  const moment = new Date(at ?? '')
+  // An address may say anything.
+  if (Number.isNaN(moment.getTime())) return ''
   return new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 }
 

@@ -45,6 +45,18 @@ const colors = HighlightStyle.define([
   { tag: [tags.typeName, tags.className, tags.tagName], color: 'var(--bad)' },
 ])
 
+/** Typing over a selection is done here. Left to the browser, it joins the lines itself and gives the rest a style of its
+ * own, which the page's policy refuses. */
+const typeOver = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    if (event.inputType !== 'insertText' || event.data === null || event.isComposing || view.state.readOnly) return false
+    if (view.state.selection.ranges.every((range) => range.empty)) return false
+    view.dispatch(view.state.replaceSelection(event.data), { userEvent: 'input.type', scrollIntoView: true })
+    event.preventDefault()
+    return true
+  },
+})
+
 export interface Editor {
   show(source: string): void
   language(language: ScriptLanguage): void
@@ -79,6 +91,7 @@ export function openEditor(
         indentUnit.of('    '),
         keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, indentWithTab]),
         syntaxHighlighting(colors),
+        typeOver,
         look,
         rules.of([]),
         EditorView.contentAttributes.of({ 'aria-label': label }),

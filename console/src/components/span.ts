@@ -1,4 +1,10 @@
-// How finely a span of time is counted.
+// Spans of time, and how finely they are counted.
+
+/** From when until when, in milliseconds. */
+export interface Span {
+  from: number
+  until: number
+}
 
 const STEPS = [10_000, 30_000, 60_000, 300_000, 900_000, 1_800_000, 3_600_000, 10_800_000, 21_600_000, 86_400_000]
 

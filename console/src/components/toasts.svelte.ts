@@ -1,4 +1,7 @@
-// Short confirmations that go away by themselves.
+// Short words about what was done, or was not; they go away by themselves.
+
+import { asProblem } from '../api/call'
+import { inWords } from '../text/words.svelte'
 
 export interface Toast {
   id: number
@@ -21,3 +24,12 @@ class Toasts {
 }
 
 export const toasts = new Toasts()
+
+/** Does something that a button asks for; what goes wrong is said in the reader's words. */
+export async function attempt(work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    toasts.say(inWords(asProblem(error).code)[0], { tone: 'bad' })
+  }
+}

@@ -32,6 +32,28 @@ test('every code of a problem has words', () => {
   expect(Object.keys(en.problems).sort()).toEqual(codes.sort())
 })
 
+test('every trouble with an executor has words', () => {
+  // The list in `crates/protocol/src/v1/apps.rs`.
+  const codes = [
+    'connect_refused',
+    'connect_timeout',
+    'no_route',
+    'name_unknown',
+    'address_forbidden',
+    'tls_failed',
+    'connection_lost',
+    'no_answer',
+    'gateway_failed',
+    'bad_token',
+    'not_an_executor',
+    'refused',
+    'suspended',
+    'too_many_calls',
+    'other',
+  ]
+  expect(Object.keys(en.executors.troubles).sort()).toEqual(codes.sort())
+})
+
 function keys(value: unknown, path = ''): string[] {
   if (typeof value === 'string') {
     expect(value, path).not.toBe('')

@@ -35,6 +35,10 @@ function first(): Language {
 
 export const text = new Text()
 
+/** Numbers as the reader writes them. */
+export const number = (value: number) => value.toLocaleString(text.locale)
+export const percent = (part: number) => part.toLocaleString(text.locale, { style: 'percent', maximumFractionDigits: part < 1 ? 1 : 0 })
+
 /** A problem in the reader's words: what happened, and what to do. */
 export function inWords(code: string): [string, string] {
   return text.t.problems[code] ?? text.t.problems.unreachable!

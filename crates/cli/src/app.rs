@@ -103,7 +103,8 @@ fn executors(executors: &[ExecutorView]) -> (String, Mood) {
     let describe = |executor: &ExecutorView| match executor.state {
         ExecutorState::Alive => executor.address.clone(),
         ExecutorState::Suspect => {
-            let trouble = executor.trouble.as_deref().unwrap_or("cannot be reached");
+            let trouble = executor.trouble.as_ref().map(|trouble| trouble.detail.as_str());
+            let trouble = trouble.unwrap_or("cannot be reached");
             format!("{} ({trouble})", executor.address)
         }
     };

@@ -1,6 +1,6 @@
 //! `tickwright routes`: every path of the API, and who may come.
 
-use server::{RouteLine, routes};
+use server::{RouteLine, WebRouteLine, routes, web_routes};
 
 /// Prints the table that the server serves from, so it is never out of date.
 pub fn run() -> anyhow::Result<()> {
@@ -13,6 +13,10 @@ pub fn run() -> anyhow::Result<()> {
     for route in &table {
         let RouteLine { method, path: at, plane: by, needs: right, object: what, summary } = route;
         println!("{method:<6} {at:<path$}  {by:<plane$}  {right:<needs$}  {what:<object$}  {summary}");
+    }
+    println!("\nXXL-JOB's web API, also below /xxl-job-admin");
+    for WebRouteLine { method, path: at, needs: who, changes } in web_routes() {
+        println!("{method:<6} {at:<path$}  {who:<needs$}  {}", if changes { "changes" } else { "looks" });
     }
     Ok(())
 }

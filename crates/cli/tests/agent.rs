@@ -75,6 +75,7 @@ fn a_killed_agent_s_scripts_are_ended_and_never_run_again() {
     agent.terminate();
 }
 
+/// X6, X7, X27 of docs/security.md.
 #[test]
 fn what_is_not_allowed_is_refused() {
     let (centre, calls) = centre();
@@ -99,6 +100,7 @@ fn what_is_not_allowed_is_refused() {
     agent.terminate();
 }
 
+/// X1 of docs/security.md.
 #[test]
 fn what_cannot_be_safe_does_not_start() {
     let directory = tempfile::tempdir().unwrap();

@@ -17,6 +17,7 @@ use tickwright_executor::handlers::{Commands, Http};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+/// X6 of docs/security.md.
 #[tokio::test]
 async fn urls_on_the_list_are_called_and_no_others() {
     let (server, elsewhere) = (Server::start("").await, Server::start("").await);
@@ -48,6 +49,7 @@ async fn urls_on_the_list_are_called_and_no_others() {
     assert_eq!((server.heard(), elsewhere.heard()), (heard, 0));
 }
 
+/// X6 of docs/security.md.
 #[tokio::test]
 async fn redirects_stay_on_the_list() {
     let elsewhere = Server::start("").await;
@@ -88,6 +90,7 @@ async fn answers_are_judged_and_have_a_limit() {
     }
 }
 
+/// X7 of docs/security.md.
 #[tokio::test]
 async fn programs_on_the_list_are_started_and_no_others() {
     let commands = Commands::new().allow("/bin/echo").unwrap().allow("/bin/false").unwrap();

@@ -246,6 +246,7 @@ async fn an_edited_script_takes_the_place_of_the_old_one() {
     assert_eq!(it.centre.results().len(), 5);
 }
 
+/// X1, X27 of docs/security.md.
 #[tokio::test]
 async fn no_script_runs_where_none_is_wanted_or_for_whom_it_is_not() {
     let directory = tempfile::tempdir().unwrap();

@@ -28,6 +28,7 @@ async fn executor() -> (Executor, SocketAddr, Centre, tempfile::TempDir) {
     (executor, address, centre, directory)
 }
 
+/// X1 of docs/security.md.
 #[tokio::test]
 async fn checks_come_in_order_and_in_the_stock_words() {
     let (_executor, to, _centre, _directory) = executor().await;
@@ -177,6 +178,7 @@ async fn idle_beat_and_kill_know_whether_a_job_is_busy() {
     );
 }
 
+/// X28 of docs/security.md.
 #[tokio::test]
 async fn logs_come_by_the_page_and_nothing_else_does() {
     let (_executor, to, centre, _directory) = executor().await;

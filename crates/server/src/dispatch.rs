@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use engine::{Dispatch, Job, Language, Order, Origin, Probe, Receipt, Run, RunState};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
+use protocol::v1::ExecutorTrouble;
 use protocol::xxl::{GlueType, TriggerRequest, texts};
 use timer::Clock;
 
@@ -98,8 +99,8 @@ impl HttpDispatch {
                 Sent::Accepted => return Receipt::Accepted { address },
                 Sent::Refused { reason } => return refused(format!("{address} refused it: {reason}")),
                 Sent::Unknown { reason } => return Receipt::Unknown { address: Some(address), reason },
-                Sent::Unreachable { reason } => {
-                    self.keeper.suspect(&address, &reason);
+                Sent::Unreachable { code, reason } => {
+                    self.keeper.suspect(&address, ExecutorTrouble { code, detail: reason.clone() });
                     failures.push((address, reason));
                     if failures.len() < TRIES && may_go_elsewhere(order, route) {
                         next = self.another(order, route, &failures);

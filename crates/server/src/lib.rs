@@ -25,7 +25,7 @@ mod runs;
 mod settings;
 
 pub use centre::{Centre, FirstStart, SAMPLE_APP, SAMPLE_HANDLER, StartError};
-pub use doors::{RouteLine, routes};
+pub use doors::{RouteLine, WebRouteLine, routes, web_routes};
 pub use http::Identity;
 pub use people::FirstAdmin;
 pub use settings::{DeclaredJobs, Settings};

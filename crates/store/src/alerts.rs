@@ -1,30 +1,209 @@
-//! Alerts: rows of `tw_outbox` until somebody has told people.
+//! Alerts: rows of `tw_outbox` until somebody has told people, and of `tw_alert` until they are old.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use engine::policy::Repeats;
 use engine::{Alert, JobId, RunId, Trouble, TroubleKind};
 use timer::Timestamp;
 
 use crate::runs;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::sql_store::Tables;
 
 /// Something to be told of a job, and of one of its runs if it is about one.
 pub type About = (JobId, Option<RunId>, Trouble);
 
-/// Adds alerts, to be delivered at once.
-pub async fn raise(s: &mut dyn Session, now: Timestamp, alerts: Vec<About>) -> Result<(), SessionError> {
+/// Writes alerts down, to be delivered at once. What happens again while it joins an earlier alert is counted there.
+pub async fn raise(
+    s: &mut dyn Session,
+    tables: &Tables,
+    now: Timestamp,
+    alerts: Vec<About>,
+) -> Result<(), SessionError> {
     if alerts.is_empty() {
         return Ok(());
     }
-    let columns = ["kind", "job_id", "run_id", "message", "due_ms", "leased_until_ms", "tries"];
-    let row = |(job, run, trouble): About| -> Vec<Value> {
-        let run = run.map_or(NO_RUN, |run| run.0);
-        let (kind, message) = (trouble.kind.word(), runs::message_text(&trouble.message));
-        vec![kind.into(), job.0.into(), run.into(), message.into(), now.into(), 0.into(), 0.into()]
+    let jobs: BTreeSet<i64> = alerts.iter().map(|(job, ..)| job.0).collect();
+    let jobs = Value::Ids(jobs.into_iter().collect());
+    let (mut rows, mut latest) = match tables.repeats {
+        Some(repeats) => lately(s, repeats.most, now, jobs.clone()).await?,
+        None => Default::default(),
     };
-    let into = Columns { table: "tw_outbox", keys: &[], columns: &columns };
-    s.insert(into, alerts.into_iter().map(row).collect()).await
+    let known = rows.len();
+    let mut fresh = Vec::new();
+    for about in alerts {
+        let key = (about.0, about.2.kind.word());
+        let before = latest.get(&key).copied();
+        match before {
+            Some(at) if now < rows[at].joins_until => rows[at].add(now),
+            _ => {
+                let row = Remembered::first(tables.repeats, now, before.map(|at| &rows[at]));
+                latest.insert(key, rows.len());
+                rows.push(row);
+                fresh.push(about);
+            }
+        }
+    }
+    let new = rows.split_off(known);
+    count(s, rows).await?;
+    write(s, now, jobs, fresh.into_iter().zip(new)).await
 }
+
+/// An alert that others may join.
+struct Remembered {
+    id: i64,
+    last: Timestamp,
+    count: i64,
+    /// How many had joined the one before without being told.
+    earlier: i64,
+    step: u32,
+    joins_until: Timestamp,
+    has_grown: bool,
+}
+
+/// Alerts of jobs that matter still, and which of them is the last of each kind. Whoever counts on holds them until the
+/// transaction ends.
+type Lately = (Vec<Remembered>, BTreeMap<(JobId, &'static str), usize>);
+
+async fn lately(
+    s: &mut dyn Session,
+    window: Duration,
+    now: Timestamp,
+    jobs: Value,
+) -> Result<Lately, SessionError> {
+    let sql = "SELECT job_id, kind, id, last_ms, count, step, joins_until_ms FROM tw_alert \
+               WHERE job_id IN ? AND joins_until_ms > ? ORDER BY job_id, joins_until_ms, id";
+    let (mut rows, mut latest) = Lately::default();
+    for row in s.query(sql, &[jobs, (now - window).into()], Lock::Wait).await? {
+        let mut row = row.read();
+        latest.insert((JobId(row.int()?), TroubleKind::from_word(&row.text()?).word()), rows.len());
+        rows.push(Remembered {
+            id: row.int()?,
+            last: row.instant()?,
+            count: row.int()?,
+            earlier: 0,
+            step: u32::try_from(row.int()?).unwrap_or(0),
+            joins_until: row.instant()?,
+            has_grown: false,
+        });
+    }
+    Ok((rows, latest))
+}
+
+impl Remembered {
+    /// An alert that joins none, after the last one of its kind, if there was one lately.
+    fn first(repeats: Option<Repeats>, now: Timestamp, before: Option<&Remembered>) -> Remembered {
+        let (mut step, mut earlier, mut joins_until) = (0, 0, now);
+        if let Some(repeats) = repeats {
+            if let Some(before) = before {
+                step = repeats.next_step(before.step, now.duration_since(before.last));
+                earlier = if step > 0 { before.count - 1 } else { 0 };
+            }
+            joins_until = now + repeats.window(step);
+        }
+        Remembered { id: 0, last: now, count: 1, earlier, step, joins_until, has_grown: false }
+    }
+
+    fn add(&mut self, now: Timestamp) {
+        self.count += 1;
+        self.last = self.last.max(now);
+        self.has_grown = true;
+    }
+}
+
+/// Writes how often alerts have happened by now.
+async fn count(s: &mut dyn Session, mut rows: Vec<Remembered>) -> Result<(), SessionError> {
+    rows.retain(|row| row.has_grown);
+    if rows.is_empty() {
+        return Ok(());
+    }
+    rows.sort_by_key(|row| row.id);
+    let set = Columns { table: "tw_alert", keys: &["id"], columns: &["count", "last_ms"] };
+    let rows = rows.iter().map(|row| vec![row.id.into(), row.count.into(), row.last.into()]);
+    s.update(set, rows.collect()).await?;
+    Ok(())
+}
+
+async fn write(
+    s: &mut dyn Session,
+    now: Timestamp,
+    jobs: Value,
+    fresh: impl ExactSizeIterator<Item = (About, Remembered)>,
+) -> Result<(), SessionError> {
+    if fresh.len() == 0 {
+        return Ok(());
+    }
+    let mut apps = BTreeMap::new();
+    for row in s.query("SELECT id, job_group FROM xxl_job_info WHERE id IN ?", &[jobs], Lock::None).await? {
+        let mut row = row.read();
+        apps.insert(row.int()?, row.int()?);
+    }
+    let (mut told, mut kept) = (Vec::new(), Vec::new());
+    for ((job, run, trouble), row) in fresh {
+        let (kind, message) = (trouble.kind.word(), runs::message_text(&trouble.message));
+        let run = run.map(|run| run.0);
+        let number: Value = run.unwrap_or(NO_RUN).into();
+        told.push(vec![
+            kind.into(),
+            job.0.into(),
+            number,
+            message.clone().into(),
+            now.into(),
+            0.into(),
+            0.into(),
+        ]);
+        // A job that is gone has no app any more; who sees all sees its alert.
+        let app = apps.get(&job.0).copied().unwrap_or(0);
+        kept.push(vec![
+            kind.into(),
+            app.into(),
+            job.0.into(),
+            run.into(),
+            message.into(),
+            now.into(),
+            row.last.into(),
+            row.count.into(),
+            row.earlier.into(),
+            i64::from(row.step).into(),
+            row.joins_until.into(),
+            DELIVERED.into(),
+            0.into(),
+        ]);
+    }
+    let columns = ["kind", "job_id", "run_id", "message", "due_ms", "leased_until_ms", "tries"];
+    let into = Columns { table: "tw_outbox", keys: &[], columns: &columns };
+    let numbers = s.insert_numbered(into, told).await?;
+    for (row, number) in kept.iter_mut().zip(numbers) {
+        row.push(number.into());
+    }
+    let columns = [
+        "kind",
+        "app_id",
+        "job_id",
+        "run_id",
+        "message",
+        "at_ms",
+        "last_ms",
+        "count",
+        "earlier",
+        "step",
+        "joins_until_ms",
+        "outcome",
+        "tries",
+        "outbox_id",
+    ];
+    s.insert(Columns { table: "tw_alert", keys: &[], columns: &columns }, kept).await
+}
+
+/// What came of an alert that is not in `tw_outbox` any more: all were told, as far as anybody noted otherwise;
+pub const DELIVERED: i64 = 1;
+
+/// not all were told, and it is not tried again;
+pub const GIVEN_UP: i64 = 2;
+
+/// there was nobody to tell.
+pub const NOBODY: i64 = 3;
 
 /// The number in the row of an alert that is about no run.
 const NO_RUN: i64 = 0;
@@ -59,6 +238,8 @@ pub async fn take_alerts(
 
 pub async fn forget_alerts(s: &mut dyn Session, ids: &[i64]) -> Result<(), SessionError> {
     if !ids.is_empty() {
+        let sql = "UPDATE tw_alert SET outbox_id = NULL WHERE outbox_id IN ?";
+        s.execute(sql, &[Value::Ids(ids.to_vec())]).await?;
         s.delete("tw_outbox", "id", ids).await?;
     }
     Ok(())

@@ -253,7 +253,7 @@ impl Rows {
         let unsent =
             self.unsent.into_iter().map(|(entry, into)| Entry { run: into.map(|i| runs[i].id), ..entry });
         runs::record(s, unsent.collect()).await?;
-        alerts::raise(s, now, self.troubles).await?;
+        alerts::raise(s, tables, now, self.troubles).await?;
 
         let shared: Vec<Arc<Job>> = due.iter().map(|stored| Arc::new(stored.job.clone())).collect();
         let orders = runs.into_iter().zip(owners).filter(|(run, _)| run.state == RunState::Claimed);
@@ -554,7 +554,7 @@ impl Taken {
             s.update(set, rows.collect()).await?;
         }
         runs::close(s, tables, now, &self.closed).await?;
-        alerts::raise(s, now, self.troubles).await?;
+        alerts::raise(s, tables, now, self.troubles).await?;
         let ended = self.closed.iter().map(|closing| &closing.run).chain(&self.replaced);
         jobs::rearm_after(s, tables, now, ended).await?;
         let openings = self.opened.into_iter().map(|run| Opening { job: &found[&run.job.0].job, run });

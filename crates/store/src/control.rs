@@ -238,7 +238,7 @@ async fn settle(
         }
         runs::open(s, tables, openings).await?;
         let told = |unsent: &Unsent| Some((job.id, None, Trouble::of_unsent(&job, unsent)?));
-        alerts::raise(s, at, entries.iter().filter_map(told).collect()).await?;
+        alerts::raise(s, tables, at, entries.iter().filter_map(told).collect()).await?;
         let entry = |unsent| Entry { job: job.id, unsent, run: None, fire: None, at, superseded: runs::LOST };
         runs::record(s, entries.into_iter().map(entry).collect()).await?;
         job.next_fire_at = match plan.next {

@@ -41,6 +41,7 @@ use std::sync::Arc;
 
 use cron::Zone;
 use engine::StoreError;
+use engine::policy::Repeats;
 use timer::SystemClock;
 
 pub use mysql::MySqlStore;
@@ -59,7 +60,10 @@ pub async fn open(url: &str, mut options: Options) -> Result<Arc<dyn Database>, 
         return Err(unknown(url));
     };
     match scheme {
-        "sqlite" if rest == ":memory:" => Ok(Arc::new(SqliteStore::in_memory(Arc::new(SystemClock::new()))?)),
+        "sqlite" if rest == ":memory:" => {
+            options.zone = Zone::utc();
+            Ok(Arc::new(SqliteStore::in_memory_with(Arc::new(SystemClock::new()), &options)?))
+        }
         "sqlite" => {
             let (path, settings) = rest.split_once('?').unwrap_or((rest, ""));
             options.shared |= match settings {
@@ -75,6 +79,21 @@ pub async fn open(url: &str, mut options: Options) -> Result<Arc<dyn Database>, 
         }
         "mysql" | "mariadb" => Ok(Arc::new(MySqlStore::open(url, options).await?)),
         "postgres" | "postgresql" => Ok(Arc::new(PostgresStore::open(url, options).await?)),
+        _ => Err(unknown(url)),
+    }
+}
+
+/// What opening the store that `url` names would add to its tables, in words; nothing where all is there. Only looks: a
+/// file that is not there is not made.
+pub async fn pending(url: &str, options: Options) -> Result<Vec<String>, StoreError> {
+    let Some((scheme, rest)) = url.split_once(':') else {
+        return Err(unknown(url));
+    };
+    match scheme {
+        "sqlite" if rest == ":memory:" => Ok(Vec::new()),
+        "sqlite" => SqliteStore::pending(Path::new(rest.split('?').next().unwrap_or(rest))).await,
+        "mysql" | "mariadb" => MySqlStore::pending(url, &options).await,
+        "postgres" | "postgresql" => PostgresStore::pending(url, &options).await,
         _ => Err(unknown(url)),
     }
 }
@@ -100,6 +119,8 @@ pub struct Options {
     pub connections: u32,
     /// Whether Java admins of XXL-JOB work with the same database. Default: [`JavaAdmins::Auto`].
     pub java_admins: JavaAdmins,
+    /// For how long trouble that goes on joins an alert instead of being told again. Default: each is told.
+    pub repeats: Option<Repeats>,
 }
 
 /// Whether Java admins of XXL-JOB work with the same database: then each claim takes the lock that they take, and all
@@ -117,6 +138,12 @@ pub enum JavaAdmins {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { zone: Zone::system(), shared: false, connections: 8, java_admins: JavaAdmins::Auto }
+        Options {
+            zone: Zone::system(),
+            shared: false,
+            connections: 8,
+            java_admins: JavaAdmins::Auto,
+            repeats: None,
+        }
     }
 }

@@ -5,9 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::{Move, Moved, Run, RunState, To};
 
 use crate::session::{Session, SessionError};
+use crate::sql_store::Tables;
 use crate::{alerts, runs};
 
-pub async fn move_runs(s: &mut dyn Session, moves: &[Move]) -> Result<Vec<Moved>, SessionError> {
+pub async fn move_runs(
+    s: &mut dyn Session,
+    tables: &Tables,
+    moves: &[Move],
+) -> Result<Vec<Moved>, SessionError> {
     let mut ids: Vec<i64> = moves.iter().map(|wanted| wanted.run.0).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -28,7 +33,7 @@ pub async fn move_runs(s: &mut dyn Session, moves: &[Move]) -> Result<Vec<Moved>
     runs::save(s, &given_back).await?;
     if !raised.is_empty() {
         let now = s.now().await?;
-        alerts::raise(s, now, raised).await?;
+        alerts::raise(s, tables, now, raised).await?;
     }
     Ok(moved)
 }

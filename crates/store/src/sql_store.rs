@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cron::Zone;
+use engine::policy::Repeats;
 use engine::{
     Abandoned, Alert, AppId, CancelAnswer, Claim, Control, Controlled, Declaration, Declared, Ender, Ending,
     Heartbeat, HistoryEntry, Job, JobId, JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines, Move, Moved,
@@ -36,6 +37,8 @@ pub struct Tables {
     pub zone: Zone,
     /// Java admins may be working with the same tables.
     pub beside_java: bool,
+    /// For how long trouble that goes on joins an alert.
+    pub repeats: Option<Repeats>,
 }
 
 /// Runs the steps, an expression of the session `$s`, in a transaction; repeats it all after a collision. A macro,
@@ -69,8 +72,8 @@ impl<B: Backend> SqlStore<B> {
             JavaAdmins::Beside => true,
             JavaAdmins::None => false,
         };
-        let tables =
-            Tables { schema, beside_java, wall: Wall::new(&options.zone), zone: options.zone.clone() };
+        let (wall, zone, repeats) = (Wall::new(&options.zone), options.zone.clone(), options.repeats);
+        let tables = Tables { schema, wall, zone, beside_java, repeats };
         SqlStore {
             backend,
             tables,
@@ -233,7 +236,7 @@ impl<B: Backend> Store for SqlStore<B> {
     }
 
     async fn move_runs(&self, moves: &[Move]) -> Result<Vec<Moved>, StoreError> {
-        transaction!(self, s => moves::move_runs(s, moves))
+        transaction!(self, s => moves::move_runs(s, &self.tables, moves))
     }
 
     async fn complete(

@@ -26,6 +26,21 @@ impl Wall {
         Value::Time(written(self.shown(at)))
     }
 
+    /// The first column's value that stands for that instant or a later one, where a value that clocks show twice stands
+    /// for the first of the two: while they show it again, that is the next one they show once.
+    pub fn first_from(&self, at: Timestamp) -> Value {
+        let second = at.as_millis().div_euclid(1_000).clamp(FIRST_SECOND, LAST_SECOND);
+        let instant = jiff::Timestamp::from_second(second).expect("between the years 1970 and 9999");
+        let shown = self.zone.to_datetime(instant);
+        let first = self.zone.to_ambiguous_timestamp(shown).compatible().unwrap_or(instant);
+        if first >= instant {
+            return Value::Time(written(shown));
+        }
+        let put_back = self.zone.preceding(instant + SignedDuration::from_secs(1)).next();
+        let put_back = put_back.map_or(instant, |change| change.timestamp());
+        Value::Time(written(self.zone.to_datetime(put_back + (instant - first))))
+    }
+
     /// The least that a column holds which was written between `from` and `now`. After clocks were put back, that is
     /// less than what they showed at `from`.
     pub fn least(&self, from: Timestamp, now: Timestamp) -> Value {
@@ -97,6 +112,21 @@ mod tests {
         check("UTC", i64::MIN, "1970-01-02 00:00:00", 86_400_000);
         check("UTC", i64::MAX, "9999-12-30 00:00:00", 253_402_128_000_000);
     }
+
+    #[test]
+    fn spans_next_to_each_other_share_no_value() {
+        let check = |zone: &str, second: i64, text: &str| {
+            let wall = Wall::new(&Zone::parse(zone).unwrap());
+            assert_eq!(wall.first_from(Timestamp::from_millis(second * 1_000)), Value::Time(text.into()));
+        };
+        check("Asia/Shanghai", 1_782_000_000, "2026-06-21 08:00:00");
+        check("Europe/London", 1_792_888_200, "2026-10-25 01:30:00");
+        check("Europe/London", 1_792_889_999, "2026-10-25 01:59:59");
+        check("Europe/London", 1_792_890_000, "2026-10-25 02:00:00");
+        check("Europe/London", 1_792_891_800, "2026-10-25 02:00:00");
+        check("Europe/London", 1_792_893_601, "2026-10-25 02:00:01");
+    }
+
     #[test]
     fn around_the_hour_that_comes_twice_nobody_looks_gone() {
         let london = Wall::new(&Zone::parse("Europe/London").unwrap());

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cron::Zone;
+use engine::policy::Repeats;
 use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection, PgConnection};
 use tickwright_store::conformance::Fresh;
 use tickwright_store::{MySqlStore, Options, PostgresStore, SqliteStore};
@@ -18,7 +19,7 @@ mod sqlite_in_memory {
     use super::*;
 
     async fn fresh() -> Option<Fresh> {
-        Some(SqliteStore::in_memory(Arc::new(SystemClock::new())).unwrap().into())
+        Some(SqliteStore::in_memory_with(Arc::new(SystemClock::new()), &options()).unwrap().into())
     }
 
     tickwright_store::conformance_tests!(fresh);
@@ -30,7 +31,7 @@ mod sqlite_file {
     async fn fresh() -> Option<Fresh> {
         let folder = std::env::temp_dir().join(name());
         std::fs::create_dir(&folder).unwrap();
-        let store = SqliteStore::open(&folder.join("store.db"), Options::default()).await.unwrap();
+        let store = SqliteStore::open(&folder.join("store.db"), options()).await.unwrap();
         // The file stays usable while it is open, and nobody has to tidy up.
         std::fs::remove_dir_all(&folder).unwrap();
         Some(store.into())
@@ -92,5 +93,6 @@ fn with_database(server: &str, database: &str) -> String {
 
 /// Some zone that is not the machine's.
 fn options() -> Options {
-    Options { zone: Zone::parse("Asia/Shanghai").unwrap(), ..Options::default() }
+    let repeats = Some(Repeats::USUAL);
+    Options { zone: Zone::parse("Asia/Shanghai").unwrap(), repeats, ..Options::default() }
 }

@@ -64,11 +64,59 @@ pub struct ExecutorView {
     /// Since when it cannot be reached, if so.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub suspect_since: Option<Instant>,
-    /// What was wrong when it was last called, in the centre's words.
+    /// What was wrong when it was last called, if something was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
+    pub trouble: Option<ExecutorTrouble>,
     /// The handlers that it says it has, and those that runs sent to it called, as far as is remembered.
     pub handlers: Vec<String>,
+}
+
+/// Why an executor could not be called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ExecutorTrouble {
+    /// What was wrong.
+    pub code: TroubleCode,
+    /// More about it, for whoever looks into it: addresses, times, what the system or the executor said.
+    pub detail: String,
+}
+
+/// What can be wrong with a call of an executor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TroubleCode {
+    /// Nothing listens there.
+    ConnectRefused,
+    /// No connection came about in time.
+    ConnectTimeout,
+    /// The network knows no way there.
+    NoRoute,
+    /// The name of the host does not resolve.
+    NameUnknown,
+    /// The centre does not call such addresses.
+    AddressForbidden,
+    /// No encrypted connection could be agreed on.
+    TlsFailed,
+    /// The connection was closed or broke.
+    ConnectionLost,
+    /// It was reached and did not answer in time.
+    NoAnswer,
+    /// A gateway in between did not reach it.
+    GatewayFailed,
+    /// It, or whoever answers there, does not accept the app's token.
+    BadToken,
+    /// What answers there is no executor, or listens under another path.
+    NotAnExecutor,
+    /// It answered, and said no.
+    Refused,
+    /// Its last calls failed, so it was not called at all.
+    Suspended,
+    /// The centre has as many calls under way as it allows itself.
+    TooManyCalls,
+    /// Anything else.
+    #[serde(other)]
+    Other,
 }
 
 /// An executor to be asked whether it is there.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Instant, JobView, RunView};
+use super::{AlertCounts, Instant, JobView, RunView};
 
 /// What is going on, in what the caller may see.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,6 +17,8 @@ pub struct Overview {
     pub jobs_enabled: u64,
     /// Runs of today in the centre's zone.
     pub today: RunCounts,
+    /// Alerts of the last 24 hours.
+    pub alerts: AlertCounts,
     /// Executors that can be reached,
     pub executors_alive: u64,
     /// and that cannot.
@@ -49,8 +51,13 @@ pub struct Statistics {
     pub step_ms: u64,
     /// Buckets in order; those without runs are left out.
     pub buckets: Vec<StatisticsBucket>,
-    /// More runs than were looked at: the numbers are those of the newest.
-    pub partial: bool,
+    /// Whether all runs of the time are counted.
+    pub complete: bool,
+    /// Where not all are, there are too many to count for one answer: buckets from here on are exact, and those before
+    /// are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub counted_from: Option<Instant>,
 }
 
 /// The runs of some time.
@@ -68,7 +75,22 @@ pub struct StatisticsBucket {
     pub lateness_p99_ms: Option<f64>,
 }
 
-/// Fires to come in some time, of all jobs together: `GET /v1/calendar?from=&until=&step_ms=`.
+/// Fires to come, of all jobs together: `GET /v1/calendar?from=&until=&step_ms=`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Calendar {
+    /// How long a bucket is.
+    pub step_ms: u64,
+    /// Buckets in order, also those without fires.
+    pub buckets: Vec<CalendarBucket>,
+    /// Whether the fires of all jobs are counted. Otherwise there are too many jobs for one answer, and the numbers are
+    /// those of the newest.
+    pub complete: bool,
+    /// How many jobs are counted.
+    pub jobs: u64,
+}
+
+/// Fires to come in some time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CalendarBucket {

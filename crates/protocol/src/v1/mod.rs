@@ -4,6 +4,7 @@
 //! says is strict: an unknown field is refused, so that a misspelt one is never silently ignored. What an answer says may
 //! grow. Lists are paged by key ([`Page`]), errors are [`Problem`]s.
 
+mod alerts;
 mod apps;
 mod audit;
 mod centre;
@@ -16,12 +17,14 @@ mod problem;
 mod runs;
 mod schedule;
 
+pub use alerts::{AlertCounts, AlertKind, AlertState, AlertView, DeliveryView};
 pub use apps::{
-    Addressing, AppBody, AppView, ExecutorCheck, ExecutorState, ExecutorView, NewToken, TokenView,
+    Addressing, AppBody, AppView, ExecutorCheck, ExecutorState, ExecutorTrouble, ExecutorView, NewToken,
+    TokenView, TroubleCode,
 };
 pub use audit::AuditView;
 pub use centre::{
-    About, CalendarBucket, Database, NodeView, Overview, RunCounts, Statistics, StatisticsBucket,
+    About, Calendar, CalendarBucket, Database, NodeView, Overview, RunCounts, Statistics, StatisticsBucket,
 };
 pub use events::Event;
 pub use instant::Instant;

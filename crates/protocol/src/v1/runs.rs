@@ -35,7 +35,7 @@ pub struct RunView {
     pub took_ms: Option<i64>,
     /// The executor it was sent to.
     pub address: Option<String>,
-    /// The node that has it, while it is open.
+    /// The node that has it, or sent it, where that is known.
     pub node: Option<String>,
     /// The handler that was called.
     pub handler: String,

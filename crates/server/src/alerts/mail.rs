@@ -7,7 +7,7 @@ use lettre::message::Mailbox;
 use lettre::message::header::ContentType;
 use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 
-use super::{Channel, Notice};
+use super::{Channel, Notice, Undelivered};
 
 /// A mail server that takes our alerts.
 pub struct Mail {
@@ -53,21 +53,18 @@ impl Mail {
 
 #[async_trait]
 impl Channel for Mail {
-    async fn deliver(&self, notice: &Notice) -> Result<(), String> {
-        for to in &notice.mail_to {
-            match self.message(to, notice) {
-                Ok(message) => {
-                    self.server.send(message).await.map(drop).map_err(|error| error.to_string())?
-                }
-                // Trying again would not help, and the others are to be told all the same.
-                Err(why) => tracing::warn!(job = notice.job, why, "an alert is not sent to one address"),
-            }
-        }
-        Ok(())
+    fn kind(&self) -> &'static str {
+        "mail"
     }
 
-    fn name(&self) -> String {
-        "mail".into()
+    fn addressees(&self, notice: &Notice) -> Vec<String> {
+        notice.mail_to.clone()
+    }
+
+    async fn deliver(&self, notice: &Notice, to: &str) -> Result<(), Undelivered> {
+        let message = self.message(to, notice).map_err(Undelivered::Ever)?;
+        let sent = self.server.send(message).await;
+        sent.map(drop).map_err(|error| Undelivered::Now(error.to_string()))
     }
 }
 

@@ -1,20 +1,23 @@
 //! Alerts: tells people of what went wrong, by mail and by webhook.
 //!
 //! The engine hands over each alert at least once and again until it is delivered, after a crash too. What one channel has
-//! taken is not sent to it again because another has not.
+//! taken is not sent to it again because another has not. Who was told, or could not be, is written down with the alert.
 
 mod mail;
 mod notice;
 mod webhook;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use engine::{Alarms, Alert};
 use futures_util::future::join_all;
-use store::Database;
+use store::{Database, Delivery};
+use timer::{Clock, Timestamp};
 use tokio::runtime::Handle;
+
+use crate::hints::Hints;
 
 pub use mail::{Mail, MailError};
 pub use notice::Notice;
@@ -28,26 +31,55 @@ pub struct Alerts {
 }
 
 struct Shared {
+    clock: Arc<dyn Clock>,
     database: Arc<dyn Database>,
     channels: Vec<Arc<dyn Channel>>,
-    /// What was delivered while another channel failed: the alert's row and the channel's position.
-    delivered: Mutex<HashSet<(i64, usize)>>,
+    hints: Arc<Hints>,
+    /// Who needs not be told again while others still have to be: by the alert's number and the channel's position.
+    settled: Mutex<HashMap<i64, Vec<Settled>>>,
+}
+
+/// Somebody who was told, or never can be.
+#[derive(Clone)]
+struct Settled {
+    channel: usize,
+    to: String,
+    at: Timestamp,
+    trouble: Option<String>,
 }
 
 /// A way to tell people.
 #[async_trait]
 pub trait Channel: Send + Sync {
-    /// Delivers a notice, or says why it could not be. Bounded in time.
-    async fn deliver(&self, notice: &Notice) -> Result<(), String>;
+    /// What it is, in one word: `mail`, `webhook`, `dingtalk`, `wecom`, `feishu` or `slack`.
+    fn kind(&self) -> &'static str;
 
-    /// What it is called in the log, without secrets.
-    fn name(&self) -> String;
+    /// Whom it tells of this, without secrets. Nobody, if it does not concern anybody here.
+    fn addressees(&self, notice: &Notice) -> Vec<String>;
+
+    /// Tells one of them. Bounded in time.
+    async fn deliver(&self, notice: &Notice, to: &str) -> Result<(), Undelivered>;
+}
+
+/// Why somebody was not told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undelivered {
+    /// It may work later.
+    Now(String),
+    /// It never will.
+    Ever(String),
 }
 
 impl Alerts {
-    /// Alerts go to all of these. To none: then the log is where they are seen. To be called where tasks can be spawned.
-    pub fn new(database: Arc<dyn Database>, channels: Vec<Arc<dyn Channel>>) -> Self {
-        let shared = Arc::new(Shared { database, channels, delivered: Mutex::default() });
+    /// Alerts go to all of these. To none: then the log and the list of alerts are where they are seen. To be called where
+    /// tasks can be spawned.
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        database: Arc<dyn Database>,
+        channels: Vec<Arc<dyn Channel>>,
+        hints: Arc<Hints>,
+    ) -> Self {
+        let shared = Arc::new(Shared { clock, database, channels, hints, settled: Mutex::default() });
         Alerts { shared, runtime: Handle::current() }
     }
 }
@@ -57,9 +89,6 @@ impl Alarms for Alerts {
     async fn raise(&self, alert: &Alert) -> Result<(), String> {
         let run = alert.run.map(|run| run.0);
         tracing::error!(job = %alert.job, run, kind = alert.trouble.kind.word(), "{}", alert.trouble.message);
-        if self.shared.channels.is_empty() {
-            return Ok(());
-        }
         let (shared, alert) = (Arc::clone(&self.shared), alert.clone());
         let told = self.runtime.spawn(async move { shared.tell(&alert).await });
         told.await.unwrap_or_else(|_| Err("the centre is stopping".into()))
@@ -69,36 +98,66 @@ impl Alarms for Alerts {
 impl Shared {
     async fn tell(&self, alert: &Alert) -> Result<(), String> {
         let notice = self.notice(alert).await?;
-        let channels = self.channels.iter().enumerate();
-        let told =
-            join_all(channels.map(|(position, channel)| self.tell_one(alert, &notice, position, channel)));
-        let failures: Vec<String> = told.await.into_iter().filter_map(Result::err).collect();
+        let known = self.settled().get(&alert.id).cloned().unwrap_or_default();
+        let mut telling = Vec::new();
+        for (position, channel) in self.channels.iter().enumerate() {
+            let addressees = channel.addressees(&notice).into_iter();
+            telling.extend(addressees.map(|to| self.tell_one(&known, &notice, position, to)));
+        }
+        let told = join_all(telling).await;
+        let failures: Vec<String> = told.iter().filter_map(|(_, later)| later.clone()).collect();
+        let settled = |(told, later): &(Settled, Option<String>)| later.is_none().then(|| told.clone());
+        self.settle(alert.id, told.iter().filter_map(settled).collect());
+        let delivery = |(told, _): (Settled, Option<String>)| Delivery {
+            channel: self.channels[told.channel].kind().into(),
+            to: told.to,
+            at: told.at,
+            trouble: told.trouble,
+        };
+        let deliveries: Vec<Delivery> = told.into_iter().map(delivery).collect();
+        let noted = self.database.note_told(alert.id, alert.tries, &deliveries).await;
+        self.hints.runs();
+        // Whoever was told is remembered here until that is written down.
+        noted.map_err(|error| format!("could not write down who was told: {error}"))?;
         if !failures.is_empty() {
             return Err(failures.join("; "));
         }
-        self.delivered().retain(|(id, _)| *id != alert.id);
+        self.settled().remove(&alert.id);
         Ok(())
     }
 
+    /// Tells somebody, unless that is settled; with why it is to be tried again, if it is.
     async fn tell_one(
         &self,
-        alert: &Alert,
+        known: &[Settled],
         notice: &Notice,
         position: usize,
-        channel: &Arc<dyn Channel>,
-    ) -> Result<(), String> {
-        let delivery = (alert.id, position);
-        if self.delivered().contains(&delivery) {
-            return Ok(());
+        to: String,
+    ) -> (Settled, Option<String>) {
+        if let Some(settled) = known.iter().find(|settled| settled.channel == position && settled.to == to) {
+            return (settled.clone(), None);
         }
-        channel.deliver(notice).await.map_err(|why| format!("{}: {why}", channel.name()))?;
-        let mut delivered = self.delivered();
+        let channel = &self.channels[position];
+        let told = channel.deliver(notice, &to).await;
+        let (trouble, later) = match told {
+            Ok(()) => (None, None),
+            Err(Undelivered::Ever(why)) => (Some(why), None),
+            Err(Undelivered::Now(why)) => {
+                let later = format!("{} to {to}: {why}", channel.kind());
+                (Some(why), Some(later))
+            }
+        };
+        let trouble = trouble.map(|why| why.chars().take(TROUBLE_MAX).collect());
+        (Settled { channel: position, to, at: self.clock.now(), trouble }, later)
+    }
+
+    fn settle(&self, alert: i64, settled: Vec<Settled>) {
+        let mut all = self.settled();
         // Alerts that another node has delivered in the end are not forgotten here one by one.
-        if delivered.len() >= DELIVERED_MAX {
-            delivered.clear();
+        if all.len() >= SETTLED_MAX {
+            all.clear();
         }
-        delivered.insert(delivery);
-        Ok(())
+        all.insert(alert, settled);
     }
 
     async fn notice(&self, alert: &Alert) -> Result<Notice, String> {
@@ -112,15 +171,20 @@ impl Shared {
                 Some(run) => self.database.run(run).await?,
                 None => None,
             };
-            Ok::<_, engine::StoreError>(Notice::new(alert, job.as_ref(), app.as_ref(), run.as_ref()))
+            let row = self.database.alert_to_tell(alert.id).await?;
+            let earlier = row.map_or(0, |row| row.earlier);
+            Ok::<_, engine::StoreError>(Notice::new(alert, earlier, job.as_ref(), app.as_ref(), run.as_ref()))
         };
         read.await.map_err(|error| format!("could not read what it is about: {error}"))
     }
 
-    fn delivered(&self) -> MutexGuard<'_, HashSet<(i64, usize)>> {
-        self.delivered.lock().expect("no holder of this lock panics")
+    fn settled(&self) -> MutexGuard<'_, HashMap<i64, Vec<Settled>>> {
+        self.settled.lock().expect("no holder of this lock panics")
     }
 }
 
-/// Deliveries that are remembered. Forgetting them means that somebody may be told twice.
-const DELIVERED_MAX: usize = 10_000;
+/// Alerts of which some were told and others not yet. Forgetting them means that somebody may be told twice.
+const SETTLED_MAX: usize = 10_000;
+
+/// Letters that are kept of why somebody was not told.
+const TROUBLE_MAX: usize = 500;

@@ -24,6 +24,9 @@ pub struct Notice {
     pub executor: Option<String>,
     /// What went wrong.
     pub message: String,
+    /// How many like it there were since the last alert, of which nobody was told.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub earlier: u64,
     /// Who is told by mail.
     #[serde(skip)]
     pub mail_to: Vec<String>,
@@ -31,7 +34,13 @@ pub struct Notice {
 
 impl Notice {
     /// Puts together what is known.
-    pub fn new(alert: &Alert, job: Option<&Job>, app: Option<&App>, run: Option<&RunRow>) -> Notice {
+    pub fn new(
+        alert: &Alert,
+        earlier: u64,
+        job: Option<&Job>,
+        app: Option<&App>,
+        run: Option<&RunRow>,
+    ) -> Notice {
         let mail_to = job.map_or("", |job| job.spec.alert_to.as_str());
         Notice {
             kind: alert.trouble.kind.word(),
@@ -42,6 +51,7 @@ impl Notice {
             scheduled_at_ms: run.and_then(|run| run.triggered_at).map(|at| at.as_millis()),
             executor: run.and_then(|run| run.address.clone()),
             message: alert.trouble.message.clone(),
+            earlier,
             mail_to: mail_to
                 .split(',')
                 .map(str::trim)
@@ -66,7 +76,11 @@ impl Notice {
 
     /// Plain text: the title, then what is known.
     pub fn text(&self) -> String {
-        let mut lines = vec![self.title(), self.message.clone(), String::new()];
+        let mut lines = vec![self.title(), self.message.clone()];
+        if self.earlier > 0 {
+            lines.push(format!("{} more like it since the last alert", self.earlier));
+        }
+        lines.push(String::new());
         let run = self.run.map(|run| format!(", run {run}")).unwrap_or_default();
         lines.push(format!("app {}, job {}{run}", self.app, self.job));
         if let Some(at) = self.scheduled_at_ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()) {
@@ -77,4 +91,8 @@ impl Notice {
         }
         lines.join("\n")
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

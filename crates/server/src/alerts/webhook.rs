@@ -14,7 +14,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 
-use super::{Channel, Notice};
+use super::{Channel, Notice, Undelivered};
 
 /// A URL that is told of alerts.
 pub struct Webhook {
@@ -88,14 +88,22 @@ impl Webhook {
 
 #[async_trait]
 impl Channel for Webhook {
-    async fn deliver(&self, notice: &Notice) -> Result<(), String> {
-        let posted = tokio::time::timeout(PATIENCE, self.post(body(self.kind, notice)));
-        posted.await.unwrap_or_else(|_| Err(format!("no answer for {PATIENCE:?}")))
+    fn kind(&self) -> &'static str {
+        match self.kind {
+            Kind::Json => "webhook",
+            kind => KINDS.iter().find(|(_, known)| *known == kind).map_or("webhook", |(word, _)| word),
+        }
     }
 
-    fn name(&self) -> String {
-        let word = KINDS.iter().find(|(_, kind)| *kind == self.kind).map_or("webhook", |(word, _)| word);
-        format!("{word} webhook at {}", self.url.host().unwrap_or_default())
+    /// The host alone: the rest of the URL is mostly a secret.
+    fn addressees(&self, _: &Notice) -> Vec<String> {
+        vec![self.url.host().unwrap_or_default().to_owned()]
+    }
+
+    async fn deliver(&self, notice: &Notice, _: &str) -> Result<(), Undelivered> {
+        let posted = tokio::time::timeout(PATIENCE, self.post(body(self.kind, notice)));
+        let posted = posted.await.unwrap_or_else(|_| Err(format!("no answer for {PATIENCE:?}")));
+        posted.map_err(Undelivered::Now)
     }
 }
 
@@ -137,6 +145,7 @@ mod tests {
             scheduled_at_ms: Some(1_794_767_956_742),
             executor: Some("http://10.0.0.7:9999/".into()),
             message: "no luck".into(),
+            earlier: 0,
             mail_to: vec!["a@example.com".into()],
         }
     }
@@ -168,6 +177,8 @@ mod tests {
         check("not_run", "(job 7) did not run");
         let text = Notice { run: None, executor: None, scheduled_at_ms: None, ..notice() }.text();
         assert!(text.ends_with("app shop, job 7"), "{text}");
+        let text = Notice { earlier: 41, ..notice() }.text();
+        assert!(text.contains("\n41 more like it since the last alert\n"), "{text}");
     }
 
     #[test]

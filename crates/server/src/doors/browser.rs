@@ -21,6 +21,11 @@ pub fn is_own_page(head: &Parts) -> bool {
     says && !is_cross_site(head) && head.headers.get("sec-fetch-site").is_none_or(|site| site != "none")
 }
 
+/// Whether a browser sent it, by what all of them call themselves since the nineties. No page can make one leave that out.
+pub fn is_browser(head: &Parts) -> bool {
+    agent(head).starts_with("Mozilla/")
+}
+
 /// What the client calls itself.
 pub fn agent(head: &Parts) -> &str {
     head.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default()

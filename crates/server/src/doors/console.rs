@@ -27,13 +27,14 @@ struct File {
 const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/console_files.rs"));
 
 /// The console's addresses. They keep clear of XXL-JOB's (`/login`, `/jobinfo/…`, `/user/…`).
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     "/",
     "/sign-in",
     "/jobs",
     "/jobs/{*rest}",
     "/runs",
     "/runs/{*rest}",
+    "/alerts",
     "/executors",
     "/people",
     "/keys",

@@ -3,18 +3,21 @@
 //!
 //! `/healthz` answers as long as the process does. `/readyz` answers 200 while the node may claim work, else 503, and says
 //! in both cases what it knows: its lease, its clock, what it has in hand. `/metrics` counts. `/actuator/health` is where
-//! XXL-JOB's users look.
+//! XXL-JOB's users look. How a centre is doing is not everybody's business: from other machines `/metrics` wants an API key.
 
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use engine::Status;
 
 use crate::centre::Inside;
+use crate::http;
 
 /// Its paths.
 pub fn door() -> Router<Arc<Inside>> {
@@ -39,10 +42,23 @@ async fn ready(State(inside): State<Arc<Inside>>) -> Response {
     json(code, readiness(&status))
 }
 
-async fn metrics(State(inside): State<Arc<Inside>>) -> Response {
+async fn metrics(State(inside): State<Arc<Inside>>, request: Request<Body>) -> Response {
+    let (head, _) = request.into_parts();
+    if !http::caller(&head).ip.is_loopback() && !has_key(&inside, &head).await {
+        let why = "from other machines, send an API key as `Authorization: Bearer tw_…`\n";
+        return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")], why).into_response();
+    }
     let text = inside.metrics.render(&inside.engine.status(), inside.directory.count());
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// Whether the caller has an API key, whatever it opens.
+async fn has_key(inside: &Inside, head: &Parts) -> bool {
+    let said = head.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let Some(secret) = said.and_then(|value| value.strip_prefix("Bearer ")) else { return false };
+    // A database that is away is no reason to show them to strangers.
+    inside.people.key(secret.trim()).await.is_ok_and(|key| key.is_some())
 }
 
 /// What is known about the node. All of it is numbers and words of ours, so nothing needs escaping.

@@ -15,6 +15,7 @@ use axum::Router;
 
 use crate::centre::Inside;
 pub use v1::{Described as RouteLine, Streams, described as routes};
+pub use web::{Described as WebRouteLine, described as web_routes};
 
 /// All doors of a centre.
 pub fn all(inside: Arc<Inside>) -> Router {

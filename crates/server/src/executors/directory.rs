@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use engine::policy::{Router, Target};
 use engine::{AppId, Job};
+use protocol::v1::{ExecutorTrouble, TroubleCode};
 use store::{Addresses, App, Registered, Registration};
 use timer::Timestamp;
 
@@ -31,7 +32,7 @@ struct Shelf {
     /// The handlers that some of them say they have.
     handlers: BTreeMap<Registration, Vec<String>>,
     /// Addresses that could not be reached, since when, and why.
-    suspects: HashMap<String, (Timestamp, String)>,
+    suspects: HashMap<String, (Timestamp, ExecutorTrouble)>,
 }
 
 struct Entry {
@@ -61,7 +62,7 @@ pub struct Sighting {
     /// Since when it cannot be reached, if so.
     pub suspect_since: Option<Timestamp>,
     /// Why not.
-    pub trouble: Option<String>,
+    pub trouble: Option<ExecutorTrouble>,
     /// The handlers that it says it has.
     pub handlers: Vec<String>,
 }
@@ -132,12 +133,16 @@ impl Directory {
     }
 
     /// An executor could not be reached: it is passed over while there are others. True if nobody knew yet.
-    pub fn suspect(&self, address: &str, reason: &str, now: Timestamp) -> bool {
+    pub fn suspect(&self, address: &str, trouble: ExecutorTrouble, now: Timestamp) -> bool {
         let mut shelf = self.write();
-        if shelf.suspects.contains_key(address) {
+        if let Some((_, known)) = shelf.suspects.get_mut(address) {
+            // That it was not called for what had happened before says nothing new.
+            if trouble.code != TroubleCode::Suspended {
+                *known = trouble;
+            }
             return false;
         }
-        shelf.suspects.insert(address.to_owned(), (now, reason.to_owned()));
+        shelf.suspects.insert(address.to_owned(), (now, trouble));
         shelf.sort_out_all();
         true
     }
@@ -181,7 +186,7 @@ impl Directory {
         let sighting = |address: String| Sighting {
             seen_at: shelf.registered.get(&(entry.app.spec.name.clone(), address.clone())).copied(),
             suspect_since: shelf.suspects.get(&address).map(|(since, _)| *since),
-            trouble: shelf.suspects.get(&address).map(|(_, reason)| reason.clone()),
+            trouble: shelf.suspects.get(&address).map(|(_, trouble)| trouble.clone()),
             handlers: shelf.handlers_of(&entry.app.spec.name, &address),
             address,
         };
@@ -389,21 +394,26 @@ mod tests {
         assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST"), ["http://b:1/"]);
     }
 
+    fn trouble(code: TroubleCode) -> ExecutorTrouble {
+        ExecutorTrouble { code, detail: String::new() }
+    }
+
     #[test]
     fn a_suspect_is_passed_over_unless_all_are() {
+        let refused = || trouble(TroubleCode::ConnectRefused);
         let directory = directory();
         directory.arrived("shop", "http://a:1/", at(0));
         directory.arrived("shop", "http://b:1/", at(0));
-        assert!(directory.suspect("http://a:1/", "refused", at(1)));
-        assert!(!directory.suspect("http://a:1/", "refused", at(2)));
+        assert!(directory.suspect("http://a:1/", refused(), at(1)));
+        assert!(!directory.suspect("http://a:1/", trouble(TroubleCode::Suspended), at(2)));
         assert_eq!(targets(&directory, 1, "FIRST"), ["http://b:1/"]);
         assert_eq!(directory.suspects().len(), 1);
-        directory.suspect("http://b:1/", "refused", at(3));
+        directory.suspect("http://b:1/", refused(), at(3));
         assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST").len(), 2);
         directory.trust("http://b:1/");
         assert_eq!(targets(&directory, 1, "FIRST"), ["http://b:1/"]);
         let seen = directory.sightings(AppId(1));
-        assert_eq!(seen[0].suspect_since, Some(at(1)));
+        assert_eq!((seen[0].suspect_since, seen[0].trouble.clone()), (Some(at(1)), Some(refused())));
         assert_eq!(
             seen[1],
             Sighting {

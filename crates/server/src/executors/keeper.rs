@@ -10,6 +10,7 @@ use std::time::Duration;
 use engine::{AppId, StoreError};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use protocol::v1::ExecutorTrouble;
 use store::{Database, NewToken, Registration};
 use timer::{Clock, Timestamp};
 use tokio::sync::Notify;
@@ -107,8 +108,9 @@ impl Keeper {
     }
 
     /// An executor could not be reached.
-    pub fn suspect(&self, address: &str, reason: &str) {
-        if self.directory.suspect(address, reason, self.clock.now()) {
+    pub fn suspect(&self, address: &str, trouble: ExecutorTrouble) {
+        let reason = trouble.detail.clone();
+        if self.directory.suspect(address, trouble, self.clock.now()) {
             tracing::warn!(
                 address,
                 reason,

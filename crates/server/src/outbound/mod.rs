@@ -162,7 +162,7 @@ impl Outbound {
         let peer = self.0.peer(address);
         let by = Instant::now() + self.0.timeout;
         let vetted = self.0.opener.vet(address, &peer.names, by).await;
-        vetted.map_err(|error| verdict::not_reached(address, &error))
+        vetted.map_err(|error| verdict::not_reached(address, error.code(), &error))
     }
 
     /// Opens connections ahead of a burst, so that it does not wait for handshakes. They are good for a second or
@@ -220,7 +220,7 @@ impl Outbound {
             return Err(verdict::shut(&to.address));
         }
         let entered = peer.runs.enter(send_by).await;
-        let _turn = entered.map_err(|error| verdict::not_reached(&to.address, &error))?;
+        let _turn = entered.map_err(|error| verdict::crowded(&to.address, &error))?;
         let pass = peer.pass().ok_or_else(|| verdict::shut(&to.address))?;
 
         let known = peer.trigger_path();
@@ -254,7 +254,7 @@ impl Outbound {
         let peer = self.0.peer(&to.address);
         let send_by = Instant::now() + self.0.timeout;
         let entered = peer.asides.enter(send_by).await;
-        let _turn = entered.map_err(|error| verdict::not_reached(&to.address, &error))?;
+        let _turn = entered.map_err(|error| verdict::crowded(&to.address, &error))?;
         let heard = self.0.exchange(to, &peer, ask, send_by).await?;
         peer.hope();
         heard.judge(to)

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use protocol::v1::TroubleCode;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -204,6 +205,26 @@ pub(super) enum OpenError {
 }
 
 impl OpenError {
+    /// What was wrong, in one word.
+    pub(super) fn code(&self) -> TroubleCode {
+        match self {
+            OpenError::NoSuchName => TroubleCode::NameUnknown,
+            OpenError::Refused(_) => TroubleCode::AddressForbidden,
+            OpenError::Timeout { .. } => TroubleCode::ConnectTimeout,
+            OpenError::Tls(_) => TroubleCode::TlsFailed,
+            OpenError::Full(_) => TroubleCode::TooManyCalls,
+            OpenError::Connect(error) => match error.kind() {
+                io::ErrorKind::ConnectionRefused => TroubleCode::ConnectRefused,
+                io::ErrorKind::TimedOut => TroubleCode::ConnectTimeout,
+                io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => TroubleCode::NoRoute,
+                io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => {
+                    TroubleCode::ConnectionLost
+                }
+                _ => TroubleCode::Other,
+            },
+        }
+    }
+
     /// Whether the address is to blame, and not this machine: its open files, its ports, its rules, its hurry.
     pub(super) fn is_theirs(&self) -> bool {
         match self {

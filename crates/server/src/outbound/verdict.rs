@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 
-use protocol::xxl::{Answer, AnswerError};
+use protocol::v1::{ExecutorTrouble, TroubleCode};
+use protocol::xxl::{Answer, AnswerError, texts};
 use serde::de::IgnoredAny;
 
 use super::address::Address;
@@ -24,7 +25,9 @@ pub enum Sent {
     },
     /// No byte of it left: certainly not taken.
     Unreachable {
-        /// Why not.
+        /// Why not, in one word
+        code: TroubleCode,
+        /// and in full.
         reason: String,
     },
     /// It left, and no answer says whether it was taken.
@@ -40,29 +43,45 @@ pub enum CallError {
     /// No byte of it left.
     #[error("{reason}")]
     Unreachable {
-        /// Why not.
+        /// Why not, in one word
+        code: TroubleCode,
+        /// and in full.
         reason: String,
     },
     /// There was an answer, and it is no.
     #[error("{reason}")]
     Refused {
-        /// In the executor's words where it had any.
+        /// Why, in one word,
+        code: TroubleCode,
+        /// and in the executor's words where it had any.
         reason: String,
     },
     /// It left, and there was no answer.
     #[error("{reason}")]
     Unknown {
-        /// What happened instead.
+        /// What happened instead, in one word
+        code: TroubleCode,
+        /// and in full.
         reason: String,
     },
+}
+
+impl CallError {
+    /// What was wrong, as people are told.
+    pub fn trouble(&self) -> ExecutorTrouble {
+        let (CallError::Unreachable { code, reason }
+        | CallError::Refused { code, reason }
+        | CallError::Unknown { code, reason }) = self;
+        ExecutorTrouble { code: *code, detail: reason.clone() }
+    }
 }
 
 impl From<CallError> for Sent {
     fn from(error: CallError) -> Sent {
         match error {
-            CallError::Unreachable { reason } => Sent::Unreachable { reason },
-            CallError::Refused { reason } => Sent::Refused { reason },
-            CallError::Unknown { reason } => Sent::Unknown { reason },
+            CallError::Unreachable { code, reason } => Sent::Unreachable { code, reason },
+            CallError::Refused { reason, .. } => Sent::Refused { reason },
+            CallError::Unknown { reason, .. } => Sent::Unknown { reason },
         }
     }
 }
@@ -117,16 +136,29 @@ impl Heard {
                     Some(text) if !text.trim().is_empty() => told(text, to),
                     _ => format!("{address} answered code {code} without a message"),
                 };
-                Err(CallError::Refused { reason })
+                let is_token = reason.contains(texts::WRONG_TOKEN);
+                let code = if is_token { TroubleCode::BadToken } else { TroubleCode::Refused };
+                Err(CallError::Refused { code, reason })
             }
             // The gateway in between has lost sight of the executor, which may well have taken it.
-            Heard::Status(status @ (502 | 504)) => {
-                Err(CallError::Unknown { reason: format!("{address}: a gateway answered HTTP {status}") })
+            Heard::Status(status @ (502 | 504)) => Err(CallError::Unknown {
+                code: TroubleCode::GatewayFailed,
+                reason: format!("{address}: a gateway answered HTTP {status}"),
+            }),
+            Heard::Status(status) => {
+                let (code, advice) = advice(status);
+                let reason = format!("{address} answered HTTP {status}{advice}");
+                Err(CallError::Refused { code, reason })
             }
-            Heard::Status(status) => Err(CallError::Refused { reason: advice(address, status) }),
-            Heard::Foreign(error) => Err(CallError::Refused { reason: format!("{address}: {error}") }),
+            Heard::Foreign(error) => Err(CallError::Refused {
+                code: TroubleCode::NotAnExecutor,
+                reason: format!("{address}: {error}"),
+            }),
             // It may have meant yes.
-            Heard::Garbled(error) => Err(CallError::Unknown { reason: format!("{address}: {error}") }),
+            Heard::Garbled(error) => Err(CallError::Unknown {
+                code: TroubleCode::NotAnExecutor,
+                reason: format!("{address}: {error}"),
+            }),
         }
     }
 }
@@ -135,15 +167,16 @@ fn is_broken_object(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(body).is_err()
 }
 
-fn advice(address: &Address, status: u16) -> String {
-    let advice = match status {
-        300..=399 => "; redirects are not followed, register the final address",
-        401 | 403 => "; check the group's token",
-        404 | 405 => "; check the address and its prefix",
-        413 => "; shorten the job's source or parameter",
-        _ => "",
-    };
-    format!("{address} answered HTTP {status}{advice}")
+/// What a status means, and what to do about it.
+fn advice(status: u16) -> (TroubleCode, &'static str) {
+    match status {
+        300..=399 => (TroubleCode::NotAnExecutor, "; redirects are not followed, register the final address"),
+        401 | 403 => (TroubleCode::BadToken, "; check the group's token"),
+        404 | 405 => (TroubleCode::NotAnExecutor, "; check the address and its prefix"),
+        413 => (TroubleCode::Refused, "; shorten the job's source or parameter"),
+        503 => (TroubleCode::GatewayFailed, ""),
+        _ => (TroubleCode::Refused, ""),
+    }
 }
 
 /// What the executor said, without the token should it have repeated that, and not longer than we keep.
@@ -171,24 +204,34 @@ pub(super) struct Failure {
 
 impl Failure {
     pub(super) fn unopened(address: &Address, error: &OpenError) -> Failure {
-        Failure { error: not_reached(address, error), is_silent: error.is_theirs() }
+        Failure { error: not_reached(address, error.code(), error), is_silent: error.is_theirs() }
     }
 
     pub(super) fn unsent(address: &Address, error: &SendError) -> Failure {
         let error = match error {
-            SendError::Unsendable(why) => CallError::Refused { reason: why.to_string() },
-            SendError::Nothing(_) | SendError::Part(_) => not_reached(address, error),
+            SendError::Unsendable(why) => {
+                CallError::Refused { code: TroubleCode::Other, reason: why.to_string() }
+            }
+            SendError::Nothing(_) | SendError::Part(_) => {
+                not_reached(address, TroubleCode::ConnectionLost, error)
+            }
         };
         Failure { error, is_silent: false }
     }
 
     pub(super) fn cut_off(address: &Address, error: &SendError, is_silent: bool) -> Failure {
-        Failure { error: CallError::Unknown { reason: format!("{address}: {error}") }, is_silent }
+        let code = if is_silent { TroubleCode::NoAnswer } else { TroubleCode::ConnectionLost };
+        Failure { error: CallError::Unknown { code, reason: format!("{address}: {error}") }, is_silent }
     }
 
     pub(super) fn unanswered(address: &Address, error: &ReceiveError) -> Failure {
+        let code = match error {
+            ReceiveError::Timeout(_) => TroubleCode::NoAnswer,
+            ReceiveError::Reply(ReplyError::Closed | ReplyError::Broken(_)) => TroubleCode::ConnectionLost,
+            ReceiveError::Reply(_) => TroubleCode::NotAnExecutor,
+        };
         let is_silent = matches!(error, ReceiveError::Timeout(_));
-        Failure { error: CallError::Unknown { reason: format!("{address} {error}") }, is_silent }
+        Failure { error: CallError::Unknown { code, reason: format!("{address} {error}") }, is_silent }
     }
 
     pub(super) fn may_have_arrived(&self) -> bool {
@@ -202,10 +245,16 @@ impl From<Failure> for CallError {
     }
 }
 
-pub(super) fn not_reached(address: &Address, why: &dyn Display) -> CallError {
-    CallError::Unreachable { reason: format!("{address} was not reached: {why}") }
+pub(super) fn not_reached(address: &Address, code: TroubleCode, why: &dyn Display) -> CallError {
+    CallError::Unreachable { code, reason: format!("{address} was not reached: {why}") }
 }
 
 pub(super) fn shut(address: &Address) -> CallError {
-    not_reached(address, &"its last calls failed, and it is asked again in a moment")
+    let why = "its last calls failed, and it is asked again in a moment";
+    not_reached(address, TroubleCode::Suspended, &why)
+}
+
+/// All turns at an address are taken.
+pub(super) fn crowded(address: &Address, why: &dyn Display) -> CallError {
+    not_reached(address, TroubleCode::TooManyCalls, why)
 }

@@ -6,12 +6,13 @@ use std::time::Duration;
 use cron::{Schedule, Timestamp};
 use engine::policy::Overlap;
 use executor::{Context, Job};
+use store::{AlertFilter, AlertState, Page};
 use tickwright_server::alerts::{Mail, Webhook};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-use crate::kit::Bench;
+use crate::kit::{Bench, until};
 
 #[tokio::test]
 async fn a_failure_is_told_by_mail_and_by_webhook_once_each_though_one_of_them_is_down_at_first() {
@@ -46,6 +47,17 @@ async fn a_failure_is_told_by_mail_and_by_webhook_once_each_though_one_of_them_i
         assert!(post.starts_with("POST /robot") && post.contains("no executor of the app"), "{post}");
     }
     assert!(mails.try_recv().is_err(), "nobody is told twice because another was not");
+    let alert = until("all were told", async || {
+        let page = bench.database.alert_page(&AlertFilter::default(), Page::first(10)).await.unwrap();
+        page.rows.into_iter().find(|alert| alert.state == AlertState::Delivered)
+    })
+    .await;
+    let mut to: Vec<(&str, &str)> =
+        alert.deliveries.iter().map(|told| (told.channel.as_str(), told.to.as_str())).collect();
+    to.sort_unstable();
+    let expected = [("dingtalk", "127.0.0.1"), ("mail", "day@example.com"), ("mail", "night@example.com")];
+    assert_eq!((alert.tries, &to[..]), (2, &expected[..]), "without the secrets of a URL");
+    assert!(alert.deliveries.iter().all(|told| told.trouble.is_none()));
     bench.stop().await;
 }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alerts;
+mod attacks;
 mod bad_input;
 mod declared;
 mod doctor;

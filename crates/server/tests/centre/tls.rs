@@ -17,6 +17,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::kit::{Bench, until};
 use crate::script::NEW;
 
+/// X29 of docs/security.md.
 #[tokio::test]
 async fn with_a_certificate_everything_is_encrypted_and_a_new_one_is_used_without_a_restart() {
     let folder = std::env::temp_dir().join(format!("tickwright-tls-{:x}", fastrand::u64(..)));
@@ -37,12 +38,23 @@ async fn with_a_certificate_everything_is_encrypted_and_a_new_one_is_used_withou
     );
     let answer = ask(bench.address, &first, &login).await.unwrap();
     assert!(answer.contains("; Secure") && answer.contains("HttpOnly"), "{answer}");
+    let body = format!(r#"{{"user":"{}","password":"{}"}}"#, bench.admin.name, bench.admin.password);
+    let open = format!(
+        "POST /v1/session HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let answer = ask(bench.address, &first, &open).await.unwrap();
+    assert!(answer.contains("set-cookie: __Host-tickwright_session="), "{answer}");
+    assert!(answer.contains("; Path=/; HttpOnly; SameSite=Strict; Secure"), "{answer}");
 
     let plain = bench.raw(b"GET /readyz?x=1 HTTP/1.1\r\nHost: centre:8443\r\n\r\n").await;
     assert_eq!(plain.0, 308);
     let reply = bench.request("GET", "/readyz", "", &[]).await;
     assert_eq!(reply.header("location"), ["https://centre/readyz?"]);
-    assert_eq!(bench.raw(login.as_bytes()).await.0, 400, "a password is not taken in clear");
+    for request in [&login, &open] {
+        assert_eq!(bench.raw(request.as_bytes()).await.0, 400, "a password is not taken in clear");
+    }
 
     let second = write_certificate(&folder);
     until("the new certificate is used", async || ask(bench.address, &second, LOOK).await).await;

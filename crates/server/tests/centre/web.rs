@@ -179,21 +179,6 @@ async fn an_edit_keeps_what_the_form_cannot_say() {
 }
 
 #[tokio::test]
-async fn children_exist_and_never_lead_back() {
-    let bench = Bench::start().await;
-    let script = bench.admin_script(OLD).await;
-    let (a, b) = (add(&script, &[]).await, add(&script, &[]).await);
-    script.done("/jobinfo/update", &job_form(&[("id", &a), ("childJobId", &b)])).await;
-    let many = ["1"; 10_000].join(",");
-    for (id, children) in [(&b, a.as_str()), (&a, &a), (&a, "4711"), (&a, "-1"), (&a, "1,,2"), (&a, &many)] {
-        let why = script.refused("/jobinfo/update", &job_form(&[("id", id), ("childJobId", children)])).await;
-        assert!(why.starts_with("childJobId: "), "{why}");
-    }
-    assert_eq!(stored(&bench, &a).await.unwrap().spec.children, [JobId(b.parse().unwrap())]);
-    bench.stop().await;
-}
-
-#[tokio::test]
 async fn a_run_goes_only_to_executors_that_are_registered() {
     let bench = Bench::start().await;
     let executor = bench.executor(vec![echo()]).await;
@@ -442,23 +427,5 @@ async fn the_chart_counts_what_its_viewer_may_see() {
     assert_eq!(failed(&bench.script(NEW, "insider", "correct horse").await).await, 1);
     assert_eq!(failed(&bench.script(NEW, "outsider", "correct horse").await).await, 0);
     drop(admin);
-    bench.stop().await;
-}
-
-#[tokio::test]
-async fn where_scripts_are_switched_off_nobody_writes_one_and_none_is_sent() {
-    let bench = Bench::start_with(|settings| settings.scripts = false).await;
-    let script = bench.admin_script(NEW).await;
-    let form = job_form(&[("glueType", "GLUE_SHELL"), ("glueSource", "date")]);
-    let why = script.refused("/jobinfo/insert", &form).await;
-    assert!(why.contains("--allow-scripts"), "{why}");
-    // One that was there before, as in a database of XXL-JOB.
-    let job = bench.job("date", |_| {}).await;
-    bench.database.save_script(job, engine::Language::Shell, "date", "as it was").await.unwrap();
-    let save = [("id", job.to_string()), ("glueSource", "id".into()), ("glueRemark", "a change".into())];
-    let save: Vec<_> = save.iter().map(|(name, text)| (*name, text.as_str())).collect();
-    assert!(script.refused("/jobcode/save", &save).await.contains("--allow-scripts"));
-    let run = bench.run(job, None).await.remove(0);
-    assert!(run.message.unwrap().contains("--allow-scripts"));
     bench.stop().await;
 }

@@ -25,7 +25,7 @@ async fn only_so_many_runs_are_under_way_and_other_calls_still_get_through() {
     }
     until(&outbound, &to, |figures| (figures.runs_in_flight, figures.runs_waiting) == (2, 1)).await;
 
-    let Sent::Unreachable { reason } = run(&outbound, &to).await else { panic!("too many wait") };
+    let Sent::Unreachable { reason, .. } = run(&outbound, &to).await else { panic!("too many wait") };
     assert!(reason.contains("1 calls wait for it already"), "{reason}");
     outbound.beat(&to).await.unwrap();
     outbound.kill(&to, 7).await.unwrap();
@@ -51,7 +51,7 @@ async fn a_run_that_cannot_leave_in_time_never_leaves() {
         async move { run(&outbound, &to).await }
     });
     until(&outbound, &to, |figures| figures.runs_in_flight == 1).await;
-    let Sent::Unreachable { reason } = run_within(&outbound, &to, Duration::from_millis(50)).await else {
+    let Sent::Unreachable { reason, .. } = run_within(&outbound, &to, Duration::from_millis(50)).await else {
         panic!("it had no turn")
     };
     assert!(reason.contains("none ended in time"), "{reason}");
@@ -92,11 +92,11 @@ async fn an_address_that_does_not_answer_is_left_alone_for_a_while() {
     drop(listener);
     let (outbound, to) = (outbound(), callee(&format!("http://{at}")));
     for _ in 0..5 {
-        let Sent::Unreachable { reason } = run(&outbound, &to).await else { panic!("nobody listens") };
+        let Sent::Unreachable { reason, .. } = run(&outbound, &to).await else { panic!("nobody listens") };
         assert!(reason.contains("could not be connected to"), "{reason}");
     }
     assert_eq!(outbound.figures(&to.address).unwrap().breaker, BreakerState::Open);
-    let Sent::Unreachable { reason } = run(&outbound, &to).await else { panic!("nobody listens") };
+    let Sent::Unreachable { reason, .. } = run(&outbound, &to).await else { panic!("nobody listens") };
     assert!(reason.contains("asked again in a moment"), "{reason}");
 
     // It is back: its first sign of life lets a run through, and that closes the breaker.

@@ -4,6 +4,7 @@ use tickwright_server::outbound::{Guard, Options, Outbound, Sent};
 
 use super::kit::{Scripted, callee, ok, options, run};
 
+/// X5 of docs/security.md.
 #[tokio::test]
 async fn what_the_guard_refuses_is_not_even_connected_to() {
     let executor = Scripted::answering(ok()).await;
@@ -13,7 +14,7 @@ async fn what_the_guard_refuses_is_not_even_connected_to() {
         ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "169.254.169.254", "[::ffff:169.254.169.254]"]
     {
         let to = callee(&format!("http://{host}:{port}"));
-        let Sent::Unreachable { reason } = run(&closed, &to).await else { panic!("{host}") };
+        let Sent::Unreachable { reason, .. } = run(&closed, &to).await else { panic!("{host}") };
         assert!(reason.contains("is not called: "), "{reason}");
         assert!(closed.vet(&to.address).await.is_err(), "{host}");
     }
@@ -29,12 +30,15 @@ async fn the_centre_does_not_call_itself() {
     let centre = Scripted::answering(ok()).await;
     for own in [centre.at, format!("0.0.0.0:{}", centre.at.port()).parse().unwrap()] {
         let outbound = with(Guard { loopback: true, allow: vec![], own: vec![own] });
-        let Sent::Unreachable { reason } = run(&outbound, &centre.callee()).await else { panic!("{own}") };
+        let Sent::Unreachable { reason, .. } = run(&outbound, &centre.callee()).await else {
+            panic!("{own}")
+        };
         assert!(reason.contains("it is the centre itself"), "{reason}");
     }
     assert_eq!(centre.connections(), 0);
 }
 
+/// X5 of docs/security.md.
 #[tokio::test]
 async fn a_name_is_called_at_the_ip_that_was_checked() {
     let executor = Scripted::answering(ok()).await;

@@ -18,7 +18,7 @@ async fn certificates_are_verified_unless_told_otherwise() {
     let to = callee(&format!("https://localhost:{}/", executor.at.port()));
 
     let strict = with(Trust::default());
-    let Sent::Unreachable { reason } = run(&strict, &to).await else { panic!("nobody vouches for it") };
+    let Sent::Unreachable { reason, .. } = run(&strict, &to).await else { panic!("nobody vouches for it") };
     assert!(reason.contains("no encrypted connection"), "{reason}");
 
     let trusting = with(Trust { authorities: Some(pem.into_bytes()), accept_invalid: false });

@@ -137,7 +137,7 @@ async fn follow(
         }
     }
     next.write(s, tables, jobs).await?;
-    alerts::raise(s, now, raised).await?;
+    alerts::raise(s, tables, now, raised).await?;
     wake_next(s, now, jobs, &closings).await
 }
 

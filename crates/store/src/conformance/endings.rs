@@ -344,10 +344,12 @@ pub async fn alerts_are_leased_until_they_are_forgotten(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let mut spec = bench.hourly();
     spec.alert = true;
-    let job = bench.start(&spec).await;
+    // Of three jobs: those of one would be told together.
     for _ in 0..3 {
+        let job = bench.start(&spec).await;
         let run = bench.run(job).await;
         bench.end(run.id, failed()).await;
+        bench.control(job, Control::Stop).await;
     }
     let take = async |now, max| bench.store.take_alerts(now, SECOND * 60, max).await.unwrap();
     let first = take(bench.now, 2).await;

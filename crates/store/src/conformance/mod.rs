@@ -4,6 +4,7 @@
 //! all. Nothing sleeps: time is what the tests say it is, except the database's own clock, which is only compared with
 //! itself.
 
+pub mod alerts;
 pub mod apps;
 mod bench;
 pub mod claims;
@@ -12,6 +13,7 @@ pub mod crashes;
 pub mod crowds;
 pub mod declarations;
 pub mod endings;
+pub mod flights;
 pub mod nodes;
 pub mod people;
 pub mod places;
@@ -94,6 +96,11 @@ macro_rules! conformance_tests {
             endings::an_ending_of_a_run_whose_job_is_gone_is_recorded
             endings::alerts_are_leased_until_they_are_forgotten
             endings::people_are_told_of_what_did_not_run_and_of_what_began_late
+            alerts::an_alert_is_seen_from_its_beginning_until_it_is_old
+            alerts::what_goes_on_joins_the_alert_and_is_told_less_and_less_often
+            alerts::alerts_are_found_by_app_job_kind_state_and_time
+            flights::a_flight_comes_back_as_each_node_knows_it
+            flights::a_flight_goes_with_its_run
             places::runs_that_may_not_overlap_are_blocked
             places::runs_wait_for_the_one_place_and_the_oldest_goes_first
             places::a_later_fire_takes_the_place_of_a_running_one
@@ -137,7 +144,7 @@ macro_rules! conformance_tests {
             views::jobs_are_listed_in_every_order_from_where_a_page_ended
             views::a_job_is_found_by_its_tags_while_it_is_there
             views::what_was_not_sent_is_looked_through_from_the_newest
-            views::runs_are_marked_with_what_came_of_them
+            views::runs_are_counted_by_what_came_of_them
             views::runs_are_found_by_app_job_status_and_time
             views::runs_are_turned_page_by_page_in_every_order
             views::a_run_shows_all_that_is_known_of_it
@@ -191,6 +198,7 @@ macro_rules! conformance_tests {
 /// The text of all tests, by which the list above is checked.
 #[doc(hidden)]
 pub const FUNCTIONS: &str = concat!(
+    include_str!("alerts.rs"),
     include_str!("apps.rs"),
     include_str!("claims.rs"),
     include_str!("control.rs"),
@@ -198,6 +206,7 @@ pub const FUNCTIONS: &str = concat!(
     include_str!("crowds.rs"),
     include_str!("declarations.rs"),
     include_str!("endings.rs"),
+    include_str!("flights.rs"),
     include_str!("nodes.rs"),
     include_str!("people.rs"),
     include_str!("places.rs"),

@@ -149,21 +149,26 @@ pub async fn what_was_not_sent_is_looked_through_from_the_newest(fresh: Fresh) {
     assert!(page.rows[0].id > page.rows[1].id && page.rows[1].id > rest.rows[0].id, "{page:?}");
 }
 
-pub async fn runs_are_marked_with_what_came_of_them(fresh: Fresh) {
+pub async fn runs_are_counted_by_what_came_of_them(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let store = &bench.store;
     let job = bench.start(&bench.hourly()).await;
-    let runs = [bench.run(job).await, bench.run(job).await, bench.run(job).await];
+    let runs = [bench.run(job).await, bench.run(job).await, bench.run(job).await, bench.run(job).await];
     bench.end(runs[0].id, ok()).await;
     bench.end(runs[1].id, failed()).await;
-    let marks = store.run_marks(&RunFilter::default(), 10).await.unwrap();
-    let statuses: Vec<RunStatus> = marks.iter().map(|mark| mark.status).collect();
-    assert_eq!(statuses, [RunStatus::Running, RunStatus::Failed, RunStatus::Succeeded], "the newest first");
-    assert_eq!(store.run_marks(&RunFilter::default(), 1).await.unwrap().len(), 1);
-    let later = RunFilter { from: Some(marks[0].at + HOUR), ..RunFilter::default() };
-    assert_eq!(store.run_marks(&later, 10).await.unwrap(), []);
-    let nobody = RunFilter { apps: Some(vec![]), ..RunFilter::default() };
-    assert_eq!(store.run_marks(&nobody, 10).await.unwrap(), []);
+    bench.end(runs[2].id, failed()).await;
+    let all = RunFilter::default();
+    let tally = store.run_tally(&all, 4).await.unwrap();
+    assert_eq!((tally.running, tally.succeeded, tally.failed, tally.is_all), (1, 1, 2, true));
+    let some = store.run_tally(&all, 3).await.unwrap();
+    assert!(!some.is_all && some.read == 4, "{some:?}");
+    let count = async |filter: RunFilter| store.run_tally(&filter, 10).await.unwrap().read;
+    let (from, until) = (Some(runs[1].scheduled_at), Some(runs[3].scheduled_at));
+    assert_eq!(count(RunFilter { from, until, ..all.clone() }).await, 2);
+    assert_eq!(count(RunFilter { until: from, ..all.clone() }).await, 1);
+    assert_eq!(count(RunFilter { from: until, job: Some(job), ..all.clone() }).await, 1);
+    assert_eq!(count(RunFilter { apps: Some(vec![]), ..all.clone() }).await, 0);
+    assert_eq!(count(RunFilter { apps: Some(vec![bench.app]), ..all }).await, 4);
 }
 
 pub async fn runs_are_found_by_app_job_status_and_time(fresh: Fresh) {

@@ -5,10 +5,12 @@
 //! words for these things stop in the files of this folder.
 
 mod about;
+mod alert_rows;
 mod api_keys;
 mod apps;
 mod audit;
 mod counters;
+mod flight_rows;
 mod handlers;
 mod job_list;
 mod job_rows;
@@ -34,9 +36,11 @@ use engine::{AppId, HistoryEntry, JobId, Language, RunId, Store, StoreError};
 use timer::Timestamp;
 
 pub use about::About;
+pub use alert_rows::{AlertCount, AlertFilter, AlertRow, AlertState, Delivery};
 pub use api_keys::{ApiKey, NewApiKey};
 pub use apps::{Addresses, App, AppSpec};
 pub use audit::{AuditCheck, AuditEntry, AuditFilter, AuditHead, AuditRecord};
+pub use flight_rows::{Flight, Sending};
 pub use job_list::{JobKey, JobList, JobMark, JobName, JobOrder};
 pub use job_rows::{JobFilter, JobRow};
 pub use page::{Page, Paged, Total};
@@ -44,7 +48,7 @@ pub use registry::{Registered, Registration};
 pub use reports::DayReport;
 pub use rights::Rights;
 pub use run_logs::RunLog;
-pub use run_rows::{Clearing, Keep, OpenRun, RunFilter, RunMark, RunRow, RunStatus};
+pub use run_rows::{Clearing, Keep, OpenRun, RunFilter, RunRow, RunStatus, RunTally};
 pub use scripts::{SCRIPT_VERSIONS, ScriptVersion};
 pub use sessions::{NewSession, UserSession};
 pub use tokens::{NewToken, Token};
@@ -171,8 +175,8 @@ pub trait Records: Send + Sync {
     /// number of rows, however many there are.
     async fn run_page(&self, filter: &RunFilter, page: Page) -> Result<Paged<RunRow>, StoreError>;
 
-    /// What came of runs, the newest first, at most `max` of them.
-    async fn run_marks(&self, filter: &RunFilter, max: usize) -> Result<Vec<RunMark>, StoreError>;
+    /// How many runs came to what, if there are at most `max`; otherwise it says that there are more.
+    async fn run_tally(&self, filter: &RunFilter, max: usize) -> Result<RunTally, StoreError>;
 
     /// One run.
     async fn run(&self, id: RunId) -> Result<Option<RunRow>, StoreError>;
@@ -209,6 +213,26 @@ pub trait Records: Send + Sync {
 
     /// What is kept of a run's log.
     async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError>;
+
+    /// Writes down what a node knows of runs' ways; what it knew before and does not know any more stays.
+    async fn keep_flights(&self, node: &str, flights: &[Flight]) -> Result<(), StoreError>;
+
+    /// What nodes know of runs' ways: of each run the senders first, in the order they sent it.
+    async fn flights_of(&self, runs: &[RunId]) -> Result<Vec<Flight>, StoreError>;
+
+    // ── Alerts ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Alerts, the newest first.
+    async fn alert_page(&self, filter: &AlertFilter, page: Page) -> Result<Paged<AlertRow>, StoreError>;
+
+    /// How many alerts there are.
+    async fn alert_count(&self, filter: &AlertFilter) -> Result<AlertCount, StoreError>;
+
+    /// What is remembered of an alert that was taken to be told, by the number of [`engine::Alert`].
+    async fn alert_to_tell(&self, alert: i64) -> Result<Option<AlertRow>, StoreError>;
+
+    /// Writes down who was told of it so far, or could not be, after so many tries; nobody at all, if there is nobody.
+    async fn note_told(&self, alert: i64, tries: u32, told: &[Delivery]) -> Result<(), StoreError>;
 
     // ── People ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -429,8 +453,8 @@ impl<B: Backend> Records for SqlStore<B> {
         transaction!(self, s => misses::misses(s, job, page))
     }
 
-    async fn run_marks(&self, filter: &RunFilter, max: usize) -> Result<Vec<RunMark>, StoreError> {
-        transaction!(self, s => run_rows::run_marks(s, &self.tables, filter, max))
+    async fn run_tally(&self, filter: &RunFilter, max: usize) -> Result<RunTally, StoreError> {
+        transaction!(self, s => run_rows::run_tally(s, &self.tables, filter, max))
     }
 
     async fn run_page(&self, filter: &RunFilter, page: Page) -> Result<Paged<RunRow>, StoreError> {
@@ -477,6 +501,30 @@ impl<B: Backend> Records for SqlStore<B> {
 
     async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError> {
         transaction!(self, s => run_logs::kept_run_log(s, run))
+    }
+
+    async fn keep_flights(&self, node: &str, flights: &[Flight]) -> Result<(), StoreError> {
+        transaction!(self, s => flight_rows::keep_flights(s, node, flights))
+    }
+
+    async fn flights_of(&self, runs: &[RunId]) -> Result<Vec<Flight>, StoreError> {
+        transaction!(self, s => flight_rows::flights_of(s, runs))
+    }
+
+    async fn alert_page(&self, filter: &AlertFilter, page: Page) -> Result<Paged<AlertRow>, StoreError> {
+        transaction!(self, s => alert_rows::alert_page(s, filter, page))
+    }
+
+    async fn alert_count(&self, filter: &AlertFilter) -> Result<AlertCount, StoreError> {
+        transaction!(self, s => alert_rows::alert_count(s, filter))
+    }
+
+    async fn alert_to_tell(&self, alert: i64) -> Result<Option<AlertRow>, StoreError> {
+        transaction!(self, s => alert_rows::alert_to_tell(s, alert))
+    }
+
+    async fn note_told(&self, alert: i64, tries: u32, told: &[Delivery]) -> Result<(), StoreError> {
+        transaction!(self, s => alert_rows::note_told(s, alert, tries, told))
     }
 
     async fn user_page(&self, filter: &UserFilter, page: Page) -> Result<Paged<User>, StoreError> {

@@ -97,13 +97,19 @@ pub struct OpenRun {
     pub retry_of: Option<RunId>,
 }
 
-/// What came of a run, and nothing else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunMark {
-    /// The instant it stands for, to the second.
-    pub at: Timestamp,
-    /// What came of it.
-    pub status: RunStatus,
+/// How many runs came to what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunTally {
+    /// Waiting, on their way or going on.
+    pub running: u64,
+    /// Over, with success.
+    pub succeeded: u64,
+    /// Over, without, or never sent.
+    pub failed: u64,
+    /// How many were looked at,
+    pub read: usize,
+    /// and whether these are all.
+    pub is_all: bool,
 }
 
 // ── Pages ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -301,34 +307,43 @@ async fn ends(s: &mut dyn Session) -> Result<Option<(i64, i64)>, SessionError> {
     Ok(row.maybe_int()?.zip(row.maybe_int()?))
 }
 
-/// Follows the index on the instants, and reads three columns of each row.
-pub async fn run_marks(
+/// Follows the index on the instants or on the job, and reads at most `max` rows. In the hour that clocks show twice, runs
+/// count for the first of the two, so that spans next to each other count each run once.
+pub async fn run_tally(
     s: &mut dyn Session,
     tables: &Tables,
     filter: &RunFilter,
     max: usize,
-) -> Result<Vec<RunMark>, SessionError> {
+) -> Result<RunTally, SessionError> {
+    let mut tally = RunTally { is_all: true, ..RunTally::default() };
     if filter.apps.as_ref().is_some_and(Vec::is_empty) {
-        return Ok(Vec::new());
+        return Ok(tally);
     }
-    let search = Search::new(tables, filter);
+    let mut conditions =
+        Search::new(tables, &RunFilter { from: None, until: None, ..filter.clone() }).conditions;
+    if let Some(from) = filter.from {
+        conditions.and("l.trigger_time >= ?", [tables.wall.first_from(from)]);
+    }
+    if let Some(until) = filter.until {
+        conditions.and("l.trigger_time < ?", [tables.wall.first_from(until)]);
+    }
     let sql = format!(
-        "SELECT l.trigger_time, l.trigger_code, l.handle_code FROM xxl_job_log l {} ORDER BY {} LIMIT ?",
-        search.conditions.sql(),
-        search.order
+        "SELECT c.came_to, COUNT(*) FROM (SELECT CASE WHEN l.handle_code = 200 THEN 1 WHEN {RUNNING} THEN 0 ELSE 2 END \
+         AS came_to FROM xxl_job_log l {} LIMIT ?) c GROUP BY c.came_to",
+        conditions.sql()
     );
-    let mut marks = Vec::new();
-    for row in s.query(&sql, &search.conditions.params([limit_of(max)]), Lock::None).await? {
+    for row in s.query(&sql, &conditions.params([limit_of(max.saturating_add(1))]), Lock::None).await? {
         let mut row = row.read();
-        let at = row.maybe_text()?.and_then(|text| tables.wall.instant(&text));
-        let status = match (row.int()?, row.int()?) {
-            (_, 200) => RunStatus::Succeeded,
-            (0 | 200, 0) => RunStatus::Running,
-            _ => RunStatus::Failed,
-        };
-        marks.extend(at.map(|at| RunMark { at, status }));
+        let (came_to, count) = (row.int()?, row.int()?.unsigned_abs());
+        match came_to {
+            0 => tally.running = count,
+            1 => tally.succeeded = count,
+            _ => tally.failed = count,
+        }
+        tally.read = tally.read.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
     }
-    Ok(marks)
+    tally.is_all = tally.read <= max;
+    Ok(tally)
 }
 
 // ── Rows ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -462,6 +477,7 @@ pub async fn clear_runs(
     if !ids.is_empty() {
         s.delete("xxl_job_log", "id", &ids).await?;
         s.delete("tw_run_log", "log_id", &ids).await?;
+        s.delete("tw_flight", "log_id", &ids).await?;
     }
     Ok(ids.len())
 }

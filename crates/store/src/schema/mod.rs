@@ -42,6 +42,22 @@ async fn prepare_alone(session: &mut dyn Session, dialect: Dialect) -> Result<Sc
     Schema::new(Found::read(session, dialect).await?, dialect, was_xxl_jobs)
 }
 
+/// What [`prepare`] would add, in words; nothing where all is there. Only looks.
+pub async fn pending(session: &mut dyn Session, dialect: Dialect) -> Result<Vec<String>, SessionError> {
+    let found = Found::read(session, dialect).await?;
+    let mut pending = Vec::new();
+    if XXL_TABLES.iter().any(|table| !found.has_table(table)) {
+        pending.push("the tables of XXL-JOB".to_owned());
+    }
+    for migration in migrations(dialect) {
+        let is_there = found.has_table("tw_schema") && recorded(session, migration.version).await?.is_some();
+        if !is_there {
+            pending.push(format!("our own tables, step {} ({})", migration.version, migration.name));
+        }
+    }
+    Ok(pending)
+}
+
 /// What we have to know about the tables before we can write SQL about them.
 #[derive(Clone, Debug)]
 pub struct Schema {
@@ -321,12 +337,13 @@ struct Migration {
 }
 
 fn migrations(dialect: Dialect) -> Vec<Migration> {
-    let [runs, centre, reports, tags, declarations] = match dialect {
+    let [runs, centre, reports, tags, records, declarations] = match dialect {
         Dialect::Sqlite => [
             include_str!("sqlite/1_runs.sql"),
             include_str!("sqlite/2_centre.sql"),
             include_str!("sqlite/3_reports.sql"),
             include_str!("sqlite/4_tags.sql"),
+            include_str!("sqlite/5_records.sql"),
             include_str!("sqlite/6_declarations.sql"),
         ],
         Dialect::MySql => [
@@ -334,6 +351,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("mysql/2_centre.sql"),
             include_str!("mysql/3_reports.sql"),
             include_str!("mysql/4_tags.sql"),
+            include_str!("mysql/5_records.sql"),
             include_str!("mysql/6_declarations.sql"),
         ],
         Dialect::Postgres => [
@@ -341,6 +359,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("postgres/2_centre.sql"),
             include_str!("postgres/3_reports.sql"),
             include_str!("postgres/4_tags.sql"),
+            include_str!("postgres/5_records.sql"),
             include_str!("postgres/6_declarations.sql"),
         ],
     };
@@ -349,6 +368,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
         Migration { version: 2, name: "centre", script: centre },
         Migration { version: 3, name: "reports", script: reports },
         Migration { version: 4, name: "tags", script: tags },
+        Migration { version: 5, name: "records", script: records },
         Migration { version: 6, name: "declarations", script: declarations },
     ]
 }

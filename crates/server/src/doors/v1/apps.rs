@@ -156,7 +156,7 @@ pub async fn check(call: Call, app: Authorised<App>) -> Result<Reply, Refused> {
     let callee = Callee { address: parsed, app: app.spec.name.clone(), token };
     match call.inside.outbound.beat(&callee).await {
         Ok(()) => call.inside.directory.trust(written),
-        Err(error) => call.inside.keeper.suspect(written, &error.to_string()),
+        Err(error) => call.inside.keeper.suspect(written, error.trouble()),
     }
     call.inside.hints.executors();
     let seen = call.inside.directory.sightings(app.id).into_iter().find(|seen| seen.address == written);

@@ -78,14 +78,15 @@ fn allow<O: Object>(call: &Call, object: &O, needs: Needs) -> Result<(), Refused
         (Needs::Right(right), Owner::App(app)) => {
             let rights = who.principal.rights(app);
             match () {
-                () if !rights.contains(Rights::VIEW) => Err(O::missing()),
+                () if !rights.contains(Rights::VIEW) => Err(O::missing().hiding(&object.name())),
                 () if !rights.contains(right) => Err(lacks(needs)),
                 () => Ok(()),
             }
         }
         (Needs::Own, Owner::User(user)) => {
             let is_own = who.user.as_ref().is_some_and(|own| own.id == user);
-            if is_own || who.principal.is_admin() { Ok(()) } else { Err(O::missing()) }
+            let is_seen = is_own || who.principal.is_admin();
+            if is_seen { Ok(()) } else { Err(O::missing().hiding(&object.name())) }
         }
         // Where no app or person stands behind an object, there is nothing to have rights in.
         _ => Ok(()),

@@ -41,10 +41,8 @@ impl Call {
 
     /// The body, read as JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Refused> {
-        let kind = self.head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-        if !kind.eq_ignore_ascii_case("application/json") {
-            return Err(problem::malformed("send JSON, with `Content-Type: application/json`"));
+        if self.body.is_empty() {
+            return Err(not_json());
         }
         if http::is_too_deep(&self.body) {
             return Err(problem::malformed("JSON is nested too deeply"));
@@ -67,6 +65,18 @@ impl Call {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.headers.get(name).and_then(|value| value.to_str().ok())
     }
+}
+
+/// Refuses a body that does not say it is JSON, also where none is read: what pages of other sites can send without
+/// asking first is of other kinds.
+pub fn check_kind(head: &Parts, body: &[u8]) -> Result<(), Refused> {
+    let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if body.is_empty() || kind.eq_ignore_ascii_case("application/json") { Ok(()) } else { Err(not_json()) }
+}
+
+fn not_json() -> Refused {
+    problem::malformed("send JSON, with `Content-Type: application/json`")
 }
 
 /// The parameters of a query.

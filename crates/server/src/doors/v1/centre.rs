@@ -1,13 +1,13 @@
 //! `/v1/overview`, `/v1/nodes` and `/v1/about`: how the centre is doing.
 
-use protocol::v1::{About, NodeView, Overview, RunCounts};
-use store::{JobFilter, JobKey, JobOrder, Page, RunFilter, RunStatus};
+use protocol::v1::{About, AlertCounts, NodeView, Overview, RunCounts};
+use store::{AlertFilter, JobFilter, JobKey, JobOrder, Page, RunFilter, RunStatus};
 
 use super::authorise::{Authorised, Nothing, Seen};
 use super::call::{Call, instant};
 use super::problem::Refused;
 use super::reply::Reply;
-use super::statistics::count;
+use super::statistics::{DAY, add};
 use super::{jobs, runs, schedules};
 
 /// What is going on. Nothing here reads more than some thousand rows, however many there are.
@@ -30,6 +30,7 @@ pub async fn overview(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refus
         jobs,
         jobs_enabled,
         today: today(&call, &seen).await?,
+        alerts: alerts(&call, &seen).await?,
         executors_alive,
         executors_suspect,
         running,
@@ -41,6 +42,14 @@ pub async fn overview(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refus
 /// Rows of each list.
 const HANDFUL: usize = 8;
 
+/// The alerts of the last day.
+async fn alerts(call: &Call, seen: &Seen) -> Result<AlertCounts, Refused> {
+    let from = Some(call.inside.engine.now() - DAY);
+    let filter = AlertFilter { apps: seen.apps.clone(), from, ..AlertFilter::default() };
+    let counted = call.inside.database.alert_count(&filter).await?;
+    Ok(AlertCounts { last_day: counted.all, undelivered: counted.undelivered })
+}
+
 /// The runs of today: counted, where they are few, else as they were counted within the last minute.
 async fn today(call: &Call, seen: &Seen) -> Result<RunCounts, Refused> {
     let now = call.inside.engine.now();
@@ -48,10 +57,10 @@ async fn today(call: &Call, seen: &Seen) -> Result<RunCounts, Refused> {
     let midnight =
         midnight.map_or(now, |start| timer::Timestamp::from_millis(start.timestamp().as_millisecond()));
     let filter = RunFilter { apps: seen.apps.clone(), from: Some(midnight), ..RunFilter::default() };
-    let marks = call.inside.database.run_marks(&filter, MARKS_MAX).await?;
+    let tally = call.inside.database.run_tally(&filter, COUNTED_MAX).await?;
     let mut counts = RunCounts::default();
-    if marks.len() < MARKS_MAX {
-        marks.iter().for_each(|mark| count(&mut counts, mark.status));
+    if tally.is_all {
+        add(&mut counts, &tally);
         return Ok(counts);
     }
     for day in call.inside.database.report((now, now), seen.apps.as_deref()).await? {
@@ -63,7 +72,7 @@ async fn today(call: &Call, seen: &Seen) -> Result<RunCounts, Refused> {
 }
 
 /// Read in a few dozen milliseconds.
-const MARKS_MAX: usize = 10_000;
+const COUNTED_MAX: usize = 10_000;
 
 /// The executors that can be reached, and those that cannot.
 fn executors(call: &Call, seen: &Seen) -> (u64, u64) {

@@ -91,10 +91,12 @@ where
     })?;
     let (sender, receiver) = mpsc::channel(WRITTEN_MAX);
     tokio::spawn(async move {
-        let out = Out(sender.clone());
+        let (out, reader) = (Out(sender.clone()), sender.clone());
         let _place = place;
         tokio::select! {
             () = work(inside.clone(), out) => {}
+            // A window that was closed gives its place back at once, or whoever browses quickly would run out of them.
+            () = reader.closed() => {}
             () = beat(&inside, &call, Out(sender)) => {}
             () = inside.clock.sleep(STREAM_MAX) => {}
             () = inside.closing.cancelled() => {}

@@ -4,6 +4,7 @@
 //! description at `/v1/openapi.json` and what `tickwright routes` prints. A handler never decides who may do what: it is
 //! given an [`Authorised`](authorise::Authorised) object, and nothing else can make one.
 
+mod alerts;
 mod apps;
 mod audit;
 mod authorise;
@@ -25,6 +26,7 @@ mod session;
 mod statistics;
 mod timeline;
 mod users;
+mod ways;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -176,6 +178,7 @@ async fn read(
         }
         _ => problem::new(ProblemCode::MalformedRequest, "the body did not come whole"),
     })?;
+    call::check_kind(&head, &body)?;
     Ok(Call { inside: inside.clone(), who, head, path, query, body, origin })
 }
 
@@ -198,12 +201,13 @@ struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Changes are kept, done or not; and looks that were refused for want of a right.
+    /// Changes are kept, done or not; and looks at what is not the caller's to see.
     fn is_kept(&self) -> bool {
-        let code = self.served.result.as_ref().err().map(|refused| refused.problem.code);
+        let refused = self.served.result.as_ref().err();
+        let is = |code| refused.is_some_and(|refused| refused.problem.code == code);
         match self.route.action {
-            Some(_) => code != Some(ProblemCode::TooManyRequests),
-            None => code == Some(ProblemCode::NotAllowed),
+            Some(_) => !is(ProblemCode::TooManyRequests),
+            None => is(ProblemCode::NotAllowed) || refused.is_some_and(|refused| refused.hides),
         }
     }
 

@@ -17,6 +17,8 @@ pub struct Refused {
     pub problem: Box<Problem>,
     /// What the audit calls what it was about, where the path does not say.
     pub object: Option<String>,
+    /// It is there, and is answered as if it were not: somebody looked at what is not theirs.
+    pub hides: bool,
     wait: Option<Duration>,
 }
 
@@ -54,6 +56,11 @@ impl Refused {
         Refused { object: Some(object.to_owned()), ..self }
     }
 
+    /// The same, hiding something that is there.
+    pub fn hiding(self, object: &str) -> Refused {
+        Refused { hides: true, ..self.about(object) }
+    }
+
     /// RFC 9457.
     pub fn into_response(self) -> Response {
         let body = serde_json::to_vec(&self.problem).expect("problems are made of texts and numbers");
@@ -75,7 +82,7 @@ impl Refused {
 
 impl From<Problem> for Refused {
     fn from(problem: Problem) -> Refused {
-        Refused { problem: Box::new(problem), object: None, wait: None }
+        Refused { problem: Box::new(problem), object: None, hides: false, wait: None }
     }
 }
 

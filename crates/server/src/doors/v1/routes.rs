@@ -1,7 +1,7 @@
 //! The table: every path of the API, who may come, what it is about and what it does.
 
 use protocol::v1::{
-    About, ApiKeyBody, ApiKeyView, AppBody, AppView, AuditView, Bulk, BulkResult, CalendarBucket, Clear,
+    About, AlertView, ApiKeyBody, ApiKeyView, AppBody, AppView, AuditView, Bulk, BulkResult, Calendar, Clear,
     Cleared, Event, ExecutorCheck, ExecutorView, JobBody, JobChange, JobView, LogPage, Me, Miss, NewApiKey,
     NewToken, NodeView, Overview, Page, PasswordChange, Preview, PreviewRequest, RunView, ScriptBody,
     ScriptVersion, SessionView, SignIn, Statistics, TokenView, Trigger, Triggered, UserBody, UserView,
@@ -11,7 +11,7 @@ use store::Rights;
 use super::route::Method::{Delete, Get, Post, Put};
 use super::route::Plane::{Api, Open, Person};
 use super::route::{Needs, Route, route};
-use super::{apps, audit, centre, events, jobs, keys, runs, schedules, session, statistics, users};
+use super::{alerts, apps, audit, centre, events, jobs, keys, runs, schedules, session, statistics, users};
 
 const NOTHING: Needs = Needs::Nothing;
 const OWN: Needs = Needs::Own;
@@ -80,7 +80,7 @@ pub fn table() -> Vec<Route> {
         route(Get, "/v1/jobs/{job}/script", Api, VIEW, jobs::scripts).says("Its script in all versions, newest first").gives::<Vec<ScriptVersion>>(200),
         route(Put, "/v1/jobs/{job}/script", Api, SCRIPT, jobs::save_script).noted_as("script.put").says("Saves a script").takes::<ScriptBody>().answers(204).large(),
         route(Post, "/v1/schedules/preview", Api, NOTHING, schedules::show).says("What a schedule means").takes::<PreviewRequest>().gives::<Preview>(200),
-        route(Get, "/v1/calendar", Api, VIEW, statistics::calendar).says("How many fires are to come").asks(&[FROM, UNTIL, STEP, APP]).gives::<Vec<CalendarBucket>>(200),
+        route(Get, "/v1/calendar", Api, VIEW, statistics::calendar).says("How many fires are to come").asks(&[FROM, UNTIL, STEP, APP]).gives::<Calendar>(200),
 
         // Runs.
         route(Get, "/v1/runs", Api, VIEW, runs::list).says("Runs, newest first").asks(&[APP, JOB, ("state", "running, succeeded or failed"), FROM, UNTIL, AFTER, LIMIT]).gives::<Page<RunView>>(200),
@@ -91,6 +91,9 @@ pub fn table() -> Vec<Route> {
         route(Get, "/v1/runs/{run}/log/download", Api, VIEW, runs::download).says("All of its log, as text").answers(200),
         route(Post, "/v1/runs/{run}/kill", Api, OPERATE, runs::kill).noted_as("run.kill").says("Ends it").answers(202),
         route(Post, "/v1/runs/{run}/again", Api, OPERATE, runs::again).noted_as("run.again").says("Runs its job again with the same parameter").gives::<Triggered>(202),
+
+        // Alerts.
+        route(Get, "/v1/alerts", Api, VIEW, alerts::list).says("What people were told of, or should have been, newest first").asks(&[APP, JOB, ("kind", "failed, timed_out, lost, late or not_run"), ("state", "waiting, delivered, given_up or nobody"), FROM, UNTIL, AFTER, LIMIT]).gives::<Page<AlertView>>(200),
 
         // The centre.
         route(Get, "/v1/overview", Api, VIEW, centre::overview).says("What is going on").asks(&[APP]).gives::<Overview>(200),

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use cron::Schedule;
 use engine::Job;
-use protocol::v1::{CalendarBucket, ProblemCode, RunCounts, Statistics, StatisticsBucket};
-use store::{JobFilter, JobMark, JobOrder, RunFilter, RunStatus};
+use protocol::v1::{Calendar, CalendarBucket, ProblemCode, RunCounts, Statistics, StatisticsBucket};
+use store::{DayReport, JobFilter, JobMark, JobOrder, RunFilter, RunTally};
 use timer::Timestamp;
 
 use super::authorise::{Authorised, Seen, find_job};
 use super::call::{Call, instant};
 use super::problem::{self, Refused};
 use super::reply::Reply;
+use super::schedules;
 
 /// Some time, in parts of the same length.
 #[derive(Clone, Copy, Debug)]
@@ -45,10 +46,8 @@ impl Span {
         Ok(Span { from, until, step })
     }
 
-    /// Where the part of an instant begins.
-    fn part(&self, at: Timestamp) -> Timestamp {
-        let steps = at.duration_since(self.from).as_millis() / self.step.as_millis().max(1);
-        self.start(u32::try_from(steps).unwrap_or(u32::MAX))
+    fn step_ms(&self) -> u64 {
+        u64::try_from(self.step.as_millis()).unwrap_or(u64::MAX)
     }
 
     fn start(&self, part: u32) -> Timestamp {
@@ -78,7 +77,7 @@ const STEPS: u32 = 100;
 /// and at most.
 const STEPS_MAX: u32 = 400;
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 // ── Runs that were ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -90,34 +89,109 @@ pub async fn runs(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> 
         None => None,
         Some(name) => Some(find_job(&call, name).await?.map_or(engine::JobId(0), |job| job.id)),
     };
-    let (from, until) = (Some(span.from), Some(span.until));
-    let filter = RunFilter { apps: seen.apps.clone(), job, status: None, from, until };
-    let marks = call.inside.database.run_marks(&filter, RUNS_MAX).await?;
-    let partial = marks.len() == RUNS_MAX;
-    let mut counts: BTreeMap<Timestamp, RunCounts> = BTreeMap::new();
-    for mark in marks {
-        count(counts.entry(span.part(mark.at)).or_default(), mark.status);
+    let filter = RunFilter { apps: seen.apps.clone(), job, ..RunFilter::default() };
+    let mut counting =
+        Counting { call: &call, days: days(&call, &filter, span).await?, filter, left: RUNS_MAX };
+    let mut buckets = Vec::new();
+    let mut counted_from = None;
+    let parts: Vec<_> = span.parts().collect();
+    // The newest are what people look at: where not all can be counted, they are.
+    for (from, until) in parts.into_iter().rev() {
+        let Some(runs) = counting.count(from, until).await? else {
+            counted_from = Some(instant(until));
+            break;
+        };
+        if runs != RunCounts::default() {
+            let (p50, p99) = call.inside.lateness.between(from, until);
+            let (lateness_p50_ms, lateness_p99_ms) = (p50, p99);
+            buckets.push(StatisticsBucket { at: instant(from), runs, lateness_p50_ms, lateness_p99_ms });
+        }
     }
-    let bucket = |(at, runs): (Timestamp, RunCounts)| {
-        let (p50, p99) = call.inside.lateness.between(at, at + span.step);
-        StatisticsBucket { at: instant(at), runs, lateness_p50_ms: p50, lateness_p99_ms: p99 }
-    };
-    let buckets = counts.into_iter().map(bucket).collect();
-    let step_ms = u64::try_from(span.step.as_millis()).unwrap_or(u64::MAX);
-    Ok(Reply::json(&Statistics { step_ms, buckets, partial }))
+    buckets.reverse();
+    let complete = counted_from.is_none();
+    Ok(Reply::json(&Statistics { step_ms: span.step_ms(), buckets, complete, counted_from }))
 }
 
-/// Adds a run to the others.
-pub fn count(counts: &mut RunCounts, status: RunStatus) {
-    match status {
-        RunStatus::Running => counts.running += 1,
-        RunStatus::Succeeded => counts.succeeded += 1,
-        RunStatus::Failed => counts.failed += 1,
+/// The counts of whole days that are over, where all runs of apps are asked for: they were counted while the days passed.
+async fn days(call: &Call, filter: &RunFilter, span: Span) -> Result<BTreeMap<String, RunCounts>, Refused> {
+    if filter.job.is_some() || span.step < SHORTEST_DAY {
+        return Ok(BTreeMap::new());
+    }
+    let days = call.inside.database.report((span.from, span.until), filter.apps.as_deref()).await?;
+    let counts =
+        |day: &DayReport| RunCounts { running: day.running, succeeded: day.succeeded, failed: day.failed };
+    // One in which something still runs, or that goes on, is counted anew.
+    let is_over = days.into_iter().filter(|day| day.running == 0);
+    Ok(is_over.map(|day| (day.day.clone(), counts(&day))).collect())
+}
+
+/// Counts runs, at most so many for one answer.
+struct Counting<'a> {
+    call: &'a Call,
+    filter: RunFilter,
+    days: BTreeMap<String, RunCounts>,
+    left: usize,
+}
+
+impl Counting<'_> {
+    /// The runs between two instants; none if there are too many.
+    async fn count(&mut self, from: Timestamp, until: Timestamp) -> Result<Option<RunCounts>, Refused> {
+        if let Some(counts) = self.whole_day(from, until) {
+            return Ok(Some(counts));
+        }
+        let mut sum = RunCounts::default();
+        let mut spans = vec![(from, until)];
+        while let Some((from, until)) = spans.pop() {
+            let filter = RunFilter { from: Some(from), until: Some(until), ..self.filter.clone() };
+            let tally = self.call.inside.database.run_tally(&filter, AT_ONCE.min(self.left)).await?;
+            self.left -= tally.read.min(self.left);
+            if tally.is_all {
+                add(&mut sum, &tally);
+                continue;
+            }
+            let half = until.duration_since(from) / 2;
+            if self.left == 0 || half < SHORTEST {
+                return Ok(None);
+            }
+            spans.extend([(from, from + half), (from + half, until)]);
+        }
+        Ok(Some(sum))
+    }
+
+    fn whole_day(&self, from: Timestamp, until: Timestamp) -> Option<RunCounts> {
+        let day = schedules::local(from, &self.call.inside.zone);
+        let is_whole = |first: &jiff::Zoned, next: jiff::Zoned| {
+            (first.timestamp().as_millisecond(), next.timestamp().as_millisecond())
+                == (from.as_millis(), until.as_millis())
+        };
+        let (first, next) = (day.start_of_day().ok()?, day.tomorrow().ok()?.start_of_day().ok()?);
+        let is_over = until + COUNTED_AFTER <= self.call.inside.engine.now();
+        (is_over && is_whole(&first, next)).then(|| self.days.get(&day.date().to_string()).copied())?
     }
 }
 
-/// Runs looked at for one answer: a tenth of a second of reading.
-const RUNS_MAX: usize = 50_000;
+/// Adds runs to others.
+pub fn add(counts: &mut RunCounts, tally: &RunTally) {
+    counts.running += tally.running;
+    counts.succeeded += tally.succeeded;
+    counts.failed += tally.failed;
+}
+
+/// Runs counted for one answer: about half a second of reading,
+const RUNS_MAX: usize = 400_000;
+
+/// and in one go, so that nobody who fires waits for it: some dozen milliseconds.
+const AT_ONCE: usize = 50_000;
+
+/// Runs are remembered to the second: less is not told apart.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// When the runs of a day that is over were counted for the last time: that is done each minute, or less often where it
+/// takes long.
+const COUNTED_AFTER: Duration = Duration::from_secs(60 * 60);
+
+/// A day on which clocks are put forward by as much as they ever are.
+const SHORTEST_DAY: Duration = Duration::from_secs(21 * 60 * 60);
 
 // ── Fires to come ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -145,7 +219,9 @@ pub async fn calendar(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refus
             break;
         }
     }
-    Ok(Reply::json(&fires.buckets()))
+    let complete = after.is_none();
+    let (buckets, jobs) = (fires.buckets(), fires.jobs);
+    Ok(Reply::json(&Calendar { step_ms: span.step_ms(), buckets, complete, jobs }))
 }
 
 fn too_much() -> Refused {
@@ -153,7 +229,7 @@ fn too_much() -> Refused {
     problem::new(ProblemCode::InvalidFields, why)
 }
 
-/// As many jobs as are looked at, in pages.
+/// As many jobs as are looked at, in pages: some seconds of reading. Beyond that the answer says that it is not complete.
 const JOBS_PAGES: usize = 100;
 
 /// Fires found one by one for one answer: about a second of a processor.
@@ -166,15 +242,17 @@ struct Fires {
     /// Jobs of one schedule fire together, so each schedule is looked at once.
     known: HashMap<String, Vec<u64>>,
     found: usize,
+    jobs: u64,
 }
 
 impl Fires {
     fn new(span: Span) -> Fires {
-        Fires { counts: vec![0; span.parts().count()], span, known: HashMap::new(), found: 0 }
+        Fires { counts: vec![0; span.parts().count()], span, known: HashMap::new(), found: 0, jobs: 0 }
     }
 
     /// Adds the fires of a job; false when there are too many to count.
     fn add(&mut self, job: &Job) -> bool {
+        self.jobs += 1;
         let name = format!("{:?} {:?} {:?}", job.spec.schedule, job.spec.valid_from, job.spec.valid_until);
         if !self.known.contains_key(&name) {
             let counted = self.count(job);

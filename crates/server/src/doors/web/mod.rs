@@ -1,8 +1,9 @@
 //! The web API of XXL-JOB's admin, as scripts and tools use it after signing in.
 //!
 //! Every path answers GET and POST alike (but for signing in and out), takes its parameters from the query, a form or a
-//! multipart body, and ignores what it does not know: that is what the callers of this door rely on. Browsers of other
-//! sites are turned away, since none of this was made for them. All paths stand in one table, with who may come.
+//! multipart body, and ignores what it does not know: that is what the callers of this door rely on. Browsers are another
+//! matter: pages of other sites are turned away, and with GET, which says nothing about the page it comes from, a browser
+//! changes nothing. All paths stand in one table, with who may come.
 
 mod apps;
 mod chart;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Request, StatusCode};
+use axum::http::{Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, post};
 use engine::StoreError;
@@ -38,6 +39,7 @@ use crate::refusal::Refusal;
 use dialect::Dialect;
 use request::Cookie;
 use routes::{Call, Needs, ROUTES, Route};
+pub use routes::{Described, described};
 
 /// Its paths.
 pub fn door() -> Router<Arc<Inside>> {
@@ -57,6 +59,11 @@ async fn serve(inside: Arc<Inside>, route: Route, request: Request<Body>) -> Res
         inside.audit.refused(entry("", caller.ip, route, why)).await;
         return (StatusCode::FORBIDDEN, why).into_response();
     }
+    if route.call.changes() && head.method != Method::POST && browser::is_browser(&head) {
+        let why = "browsers change things here with POST only";
+        inside.audit.refused(entry("", caller.ip, route, why)).await;
+        return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")], why).into_response();
+    }
     let body = match http::body(body, xxl::BODY_MAX).await {
         Ok(body) => body,
         Err(code) => return code.into_response(),
@@ -73,7 +80,7 @@ async fn serve(inside: Arc<Inside>, route: Route, request: Request<Body>) -> Res
     let visit = match who(&inside, &cookies).await {
         Ok(Some(signed_in)) => {
             let who = Principal::person(&signed_in.user);
-            Visit { inside: &inside, signed_in, who, fields, dialect, from: caller.ip }
+            Visit { inside: &inside, route, signed_in, who, fields, dialect, from: caller.ip }
         }
         Ok(None) => {
             if route.call.changes() {
@@ -83,8 +90,8 @@ async fn serve(inside: Arc<Inside>, route: Route, request: Request<Body>) -> Res
         }
         Err(error) => return dialect.refused(&Refusal::from(error)),
     };
-    let result = visit.answer(route).await;
-    visit.remember(route, &result).await;
+    let result = visit.answer().await;
+    visit.remember(&result).await;
     match result {
         Ok(_) if route.call == Call::SignOut => sign_in::signed_out(dialect, caller.secure),
         Ok(Reply::Done(payload)) => dialect.done(payload),
@@ -118,6 +125,7 @@ enum Reply {
 /// One request of somebody who has signed in.
 struct Visit<'a> {
     inside: &'a Inside,
+    route: Route,
     signed_in: SignedIn,
     who: Principal,
     fields: Fields,
@@ -126,11 +134,11 @@ struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    async fn answer(&self, route: Route) -> Result<Reply, Refusal> {
-        if route.call.needs() == Needs::Admin && !self.who.is_admin() {
+    async fn answer(&self) -> Result<Reply, Refusal> {
+        if self.route.call.needs() == Needs::Admin && !self.who.is_admin() {
             return Err(Refusal::new("only administrators may do this"));
         }
-        match route.call {
+        match self.route.call {
             Call::SignInPage | Call::SignIn => Ok(Reply::Done(Value::Null)),
             Call::SignOut => self.sign_out().await,
             Call::ChangePassword => self.change_password().await,
@@ -162,15 +170,19 @@ impl Visit<'_> {
     }
 
     /// Puts on record what was changed, and what was refused.
-    async fn remember(&self, route: Route, result: &Result<Reply, Refusal>) {
-        let is_refused = route.call.needs() == Needs::Admin && !self.who.is_admin();
-        if !route.call.changes() && !is_refused {
-            return;
+    async fn remember(&self, result: &Result<Reply, Refusal>) {
+        let call = self.route.call;
+        let is_refused = call.needs() == Needs::Admin && !self.who.is_admin();
+        if call.changes() || is_refused {
+            let result = result.as_ref().err().map_or_else(|| "done".into(), Refusal::to_string);
+            let id = self.fields.get("id").or(self.fields.get("ids[]")).unwrap_or_default();
+            let object = if id.is_empty() { String::new() } else { format!("{}{id}", call.kind()) };
+            self.put_on_record(object, result).await;
         }
-        let result = result.as_ref().err().map_or_else(|| "done".into(), Refusal::to_string);
-        let id = self.fields.get("id").or(self.fields.get("ids[]")).unwrap_or_default();
-        let object = if id.is_empty() { String::new() } else { format!("{}{id}", route.call.kind()) };
-        let entry = AuditEntry { object, ..entry(&self.who.name, self.from, route, result) };
+    }
+
+    async fn put_on_record(&self, object: String, result: String) {
+        let entry = AuditEntry { object, ..entry(&self.who.name, self.from, self.route, result) };
         self.inside.audit.record(entry).await;
     }
 

@@ -107,6 +107,34 @@ impl Call {
     }
 }
 
+/// A path in words, for whoever wants to see them all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// `POST`, or `any`.
+    pub method: &'static str,
+    /// Without the old context path.
+    pub path: &'static str,
+    /// Who may ask: `nobody` in particular, a `person` who has signed in, an `admin`.
+    pub needs: &'static str,
+    /// Whether it is more than a look.
+    pub changes: bool,
+}
+
+/// All paths in words.
+pub fn described() -> Vec<Described> {
+    let describe = |route: &Route| Described {
+        method: if route.call.posts() { "POST" } else { "any" },
+        path: route.path,
+        needs: match route.call.needs() {
+            Needs::Nobody => "nobody",
+            Needs::Person => "person",
+            Needs::Admin => "admin",
+        },
+        changes: route.call.changes(),
+    };
+    ROUTES.iter().map(describe).collect()
+}
+
 const fn old(path: &'static str, call: Call) -> Route {
     Route { path, call, since: Since::Old }
 }

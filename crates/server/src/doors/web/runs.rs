@@ -50,9 +50,16 @@ impl Visit<'_> {
     }
 
     async fn find_run(&self, id: i64, rights: Rights) -> Result<RunRow, Refusal> {
-        let run = self.inside.database.run(RunId(id)).await?;
-        let run = run.filter(|run| self.who.may(rights, run.app));
-        run.ok_or_else(|| Refusal(format!("there is no run {id}")))
+        let missing = Refusal(format!("there is no run {id}"));
+        match self.inside.database.run(RunId(id)).await? {
+            Some(run) if self.who.may(rights, run.app) => Ok(run),
+            // Whoever tries one number after another is told nothing, and seen.
+            Some(run) if !self.route.call.changes() => {
+                self.put_on_record(format!("run:{}", run.id), missing.to_string()).await;
+                Err(missing)
+            }
+            _ => Err(missing),
+        }
     }
 
     /// A run's log from its own executor, wherever the request says it might be; or what was kept of it.
@@ -106,8 +113,9 @@ impl Visit<'_> {
         if !self.who.may(Rights::EDIT, app) || self.inside.database.app(app).await?.is_none() {
             return Err(none());
         }
+        // One of another group reads like one that never was.
         if let Some(job) = self.named_job()?
-            && self.inside.database.job(job).await?.is_some_and(|job| job.spec.app != app)
+            && self.inside.database.job(job).await?.is_none_or(|job| job.spec.app != app)
         {
             return Err(engine::StoreError::NoSuchJob(job).into());
         }

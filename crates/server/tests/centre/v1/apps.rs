@@ -1,8 +1,9 @@
 //! Apps, their tokens and executors.
 
 use serde_json::{Value, json};
+use store::{Addresses, AppSpec};
 
-use crate::kit::{Bench, echo};
+use crate::kit::{Bench, echo, until};
 
 #[tokio::test]
 async fn an_app_is_made_changed_and_deleted() {
@@ -76,5 +77,28 @@ async fn an_executor_is_asked_whether_it_is_there_and_no_stranger_is() {
     assert_eq!(admin.refused("POST", &path, &stranger).await, "invalid_fields");
     let app = admin.get(&format!("/v1/apps/{}", bench.app)).await;
     assert_eq!(app["executors"][0]["state"], "alive");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_an_executor_is_told_by_a_code() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    // One port where nobody listens, and one where something else than an executor answers: the centre's own.
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for (address, code) in [
+        (format!("http://{nobody}/"), "connect_refused"),
+        (format!("http://{}/", bench.address), "address_forbidden"),
+        ("http://no-such-host.invalid:9999/".to_owned(), "name_unknown"),
+    ] {
+        let app = bench.database.app_by_name(&bench.app).await.unwrap().unwrap();
+        let spec = AppSpec { addresses: Addresses::Manual(vec![address.clone()]), ..app.spec };
+        bench.database.update_app(app.id, &spec).await.unwrap();
+        until("the address is known", async || bench.sees(&address).then_some(())).await;
+        let path = format!("/v1/apps/{}/executors/check", bench.app);
+        let seen = admin.post(&path, &json!({ "address": address })).await;
+        assert_eq!((seen["state"].as_str(), seen["trouble"]["code"].as_str()), (Some("suspect"), Some(code)));
+        assert!(seen["trouble"]["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{seen}");
+    }
     bench.stop().await;
 }

@@ -19,8 +19,7 @@ impl Stream {
         let request = format!("GET {path} HTTP/1.1\r\nHost: centre\r\n{}\r\n", client.headers);
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut stream = Stream(stream, String::new());
-        stream.until("text/event-stream").await;
-        stream.until("retry:").await;
+        assert!(stream.until("retry:").await && stream.1.contains("text/event-stream"), "{}", stream.1);
         stream
     }
 
@@ -55,6 +54,17 @@ async fn whoever_looks_on_is_told_that_something_is_new() {
     assert!(stream.until(r#"data: {"kind":"runs"}"#).await);
     bench.stop().await;
     assert!(!stream.until("never").await, "it ends with the centre");
+}
+
+#[tokio::test]
+async fn a_stream_that_is_closed_makes_room_for_another_at_once() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    // Far more than one person may have open at a time.
+    for _ in 0..60 {
+        Stream::open(&bench, &admin, "/v1/events").await;
+    }
+    bench.stop().await;
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! Our own API, as programs and pages use it.
 
+mod alerts;
 mod apps;
-mod client;
+pub mod client;
 mod events;
 mod jobs;
 mod rights;

@@ -1,0 +1,14 @@
+// Alerts in the reader's words.
+
+import type { AlertKind, AlertView } from '../api/wire'
+import type { Words } from '../text/en'
+import type { Tone } from './tone'
+
+const TONES: Record<AlertKind, Tone> = { failed: 'bad', timed_out: 'bad', lost: 'bad', late: 'warn', not_run: 'warn' }
+
+export const alertTone = (kind: AlertKind): Tone => TONES[kind]
+
+/** By which ways people were told, or are to be, each once. */
+export function channelsOf(alert: AlertView, t: Words): string {
+  return [...new Set(alert.deliveries.map(({ channel }) => t.alerts.channels[channel]))].join(', ')
+}

@@ -1,0 +1,110 @@
+//! `/v1/alerts`: what people were told of, or should have been.
+
+use std::collections::BTreeMap;
+
+use engine::{AppId, JobId, TroubleKind};
+use protocol::v1::{AlertKind, AlertState, AlertView, DeliveryView, Page};
+use store::{AlertFilter, AlertRow, Delivery, JobName};
+
+use super::authorise::{Authorised, Seen};
+use super::call::{Call, instant};
+use super::problem::{self, Refused};
+use super::reply::Reply;
+use super::runs::seen_job;
+
+pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> {
+    let query = &call.query;
+    let job = match query.text("job") {
+        None => None,
+        Some(name) => match seen_job(&call, name).await? {
+            Some(job) => Some(job),
+            None => {
+                return Ok(Reply::json(&Page::<AlertView> { items: Vec::new(), next: None, total: None }));
+            }
+        },
+    };
+    let filter = AlertFilter {
+        apps: seen.apps.clone(),
+        job,
+        kind: query.text("kind").map(kind_of).transpose()?,
+        state: query.text("state").map(state_of).transpose()?,
+        from: query.instant("from")?,
+        until: query.instant("until")?,
+    };
+    let found = call.inside.database.alert_page(&filter, query.page()?).await?;
+    let next = found.next.map(|next| next.to_string());
+    Ok(Reply::json(&Page { items: views(&call, found.rows).await?, next, total: None }))
+}
+
+/// Alerts, with what their jobs are called.
+async fn views(call: &Call, rows: Vec<AlertRow>) -> Result<Vec<AlertView>, Refused> {
+    let mut jobs: Vec<JobId> = rows.iter().map(|row| row.job).collect();
+    jobs.sort_unstable();
+    jobs.dedup();
+    let names = call.inside.database.job_names(&jobs).await?;
+    let names: BTreeMap<JobId, JobName> = names.into_iter().map(|name| (name.job, name)).collect();
+    let apps: BTreeMap<AppId, String> = call.inside.directory.names().into_iter().collect();
+    let view = |row: AlertRow| {
+        let name = names.get(&row.job);
+        AlertView {
+            id: row.id,
+            at: instant(row.at),
+            last_at: instant(row.last_at),
+            count: row.count,
+            kind: kind(row.kind),
+            app: apps.get(&row.app).cloned().unwrap_or_default(),
+            job: row.job.0,
+            job_key: name.and_then(|name| name.key.clone()),
+            job_name: name.map(|name| name.name.clone()),
+            run: row.run.map(|run| run.0),
+            message: row.message,
+            state: state(row.state),
+            tries: row.tries,
+            deliveries: row.deliveries.into_iter().map(delivery).collect(),
+        }
+    };
+    Ok(rows.into_iter().map(view).collect())
+}
+
+fn delivery(delivery: Delivery) -> DeliveryView {
+    let Delivery { channel, to, at, trouble } = delivery;
+    DeliveryView { channel, to, at: instant(at), trouble }
+}
+
+fn kind(kind: TroubleKind) -> AlertKind {
+    match kind {
+        TroubleKind::Failed => AlertKind::Failed,
+        TroubleKind::TimedOut => AlertKind::TimedOut,
+        TroubleKind::Lost => AlertKind::Lost,
+        TroubleKind::Late => AlertKind::Late,
+        TroubleKind::NotRun => AlertKind::NotRun,
+    }
+}
+
+fn kind_of(word: &str) -> Result<TroubleKind, Refused> {
+    let kind = TroubleKind::from_word(word);
+    // What is not known is read as a failure.
+    match kind.word() == word {
+        true => Ok(kind),
+        false => Err(problem::field("kind", "is failed, timed_out, lost, late or not_run")),
+    }
+}
+
+fn state(state: store::AlertState) -> AlertState {
+    match state {
+        store::AlertState::Waiting => AlertState::Waiting,
+        store::AlertState::Delivered => AlertState::Delivered,
+        store::AlertState::GivenUp => AlertState::GivenUp,
+        store::AlertState::Nobody => AlertState::Nobody,
+    }
+}
+
+fn state_of(word: &str) -> Result<store::AlertState, Refused> {
+    Ok(match word {
+        "waiting" => store::AlertState::Waiting,
+        "delivered" => store::AlertState::Delivered,
+        "given_up" => store::AlertState::GivenUp,
+        "nobody" => store::AlertState::Nobody,
+        _ => return Err(problem::field("state", "is waiting, delivered, given_up or nobody")),
+    })
+}

@@ -1,0 +1,101 @@
+//! What must be the same after an attack, and what must not.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::net::TcpListener;
+
+use crate::kit::{Bench, until};
+
+/// What the database held before.
+pub struct Evidence<'a> {
+    bench: &'a Bench,
+    rows: BTreeMap<String, Vec<String>>,
+    noted: usize,
+}
+
+impl<'a> Evidence<'a> {
+    /// Looks before the attack, when nothing changes by itself any more.
+    pub async fn before(bench: &'a Bench) -> Evidence<'a> {
+        let rows = until("nothing changes by itself", async || {
+            let first = rows(bench);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            (first == rows(bench)).then_some(first)
+        })
+        .await;
+        Evidence { bench, rows, noted: noted(bench) }
+    }
+
+    /// Nothing was changed, and each of the attempts is on record.
+    pub fn refused(self, attempts: usize) {
+        for (table, rows) in rows(self.bench) {
+            assert_eq!(Some(&rows), self.rows.get(&table), "a refused attempt changed {table}");
+        }
+        let noted = noted(self.bench) - self.noted;
+        assert!(noted >= attempts, "{noted} of {attempts} refused attempts are on record");
+    }
+}
+
+/// Every row of every table, but for those that only say that time has passed or somebody has asked.
+fn rows(bench: &Bench) -> BTreeMap<String, Vec<String>> {
+    let database = open(bench);
+    let mut tables = database
+        .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+        .unwrap();
+    let tables: Vec<String> =
+        tables.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+    let tables = tables.into_iter().filter(|name| !LIVELY.contains(&name.as_str()));
+    tables.map(|name| (name.clone(), content(&database, &name))).collect()
+}
+
+fn content(database: &Connection, table: &str) -> Vec<String> {
+    // An executor that beats is no change.
+    let columns = if table == "xxl_job_registry" { "registry_key, registry_value" } else { "*" };
+    let mut rows = database.prepare(&format!("SELECT {columns} FROM {table}")).unwrap();
+    let count = rows.column_count();
+    let written = |row: &rusqlite::Row<'_>| {
+        (0..count).map(|column| row.get_ref(column).map(|value| format!("{value:?}"))).collect()
+    };
+    let rows: Result<Vec<Vec<String>>, _> = rows.query_map([], written).unwrap().collect();
+    let mut rows: Vec<String> = rows.unwrap().into_iter().map(|row| row.join("|")).collect();
+    rows.sort();
+    rows
+}
+
+fn noted(bench: &Bench) -> usize {
+    let count: i64 = open(bench).query_row("SELECT COUNT(*) FROM tw_audit", [], |row| row.get(0)).unwrap();
+    usize::try_from(count).unwrap()
+}
+
+fn open(bench: &Bench) -> Connection {
+    let path = bench.folder.join("centre.db");
+    let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    database.busy_timeout(Duration::from_secs(10)).unwrap();
+    database
+}
+
+const LIVELY: [&str; 7] =
+    ["tw_audit", "tw_counter", "tw_node", "tw_session", "tw_api_key", "tw_report", "xxl_job_log_report"];
+
+/// An address that nobody is to be made to call.
+pub struct Trap(TcpListener);
+
+impl Trap {
+    pub async fn set() -> Trap {
+        Trap(TcpListener::bind("127.0.0.1:0").await.unwrap())
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.0.local_addr().unwrap())
+    }
+
+    /// Nobody came.
+    pub async fn caught_nobody(self) {
+        tokio::select! {
+            biased;
+            _ = self.0.accept() => panic!("an address from a request was called"),
+            () = std::future::ready(()) => {}
+        }
+    }
+}

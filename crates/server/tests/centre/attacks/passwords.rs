@@ -1,0 +1,112 @@
+//! Passwords and tokens that everybody knows, and those that somebody guesses.
+
+use serde_json::{Value, json};
+use store::{Password, Rights};
+
+use crate::kit::Bench;
+use crate::script::OLD;
+use crate::v1::client::PASSWORD;
+
+/// X2: what XXL-JOB ships with opens nothing here, at either door, and is not in the database in any form.
+#[tokio::test]
+async fn nothing_that_everybody_knows_opens_a_new_centre() {
+    let bench = Bench::start().await;
+    let known = ["", "default_token", "xxl-job", "123456", "admin"];
+    for password in known {
+        // No more tries than are free, so that each is looked at.
+        let reply = bench.sign_in(OLD, "admin", password).await;
+        assert_eq!(reply.json()["code"], 500, "{password}");
+        assert!(reply.header("set-cookie").is_empty());
+        let attempt = json!({ "user": "admin", "password": password });
+        let reply = bench.nobody().send("POST", "/v1/session", &attempt).await;
+        assert_eq!((reply.status, reply.json()["code"].as_str()), (401, Some("wrong_password")));
+        assert_eq!(bench.bearer(password).send("GET", "/v1/me", &Value::Null).await.status, 401);
+        for path in ["/api/registry", "/api/registryRemove", "/api/callback", "/api/addJob"] {
+            let answer = bench.post(path, Some(password), r#"{"registryKey":"tickwright-sample"}"#).await;
+            assert!(
+                answer.contains(r#""msg":"The access token is wrong.""#),
+                "{path} {password:?}: {answer}"
+            );
+        }
+    }
+    // MD5, SHA-1 and SHA-256 of them, as programs of this kind have kept passwords.
+    let digests = [
+        "91b4ab2460dfee5bc88e377a735551c5",
+        "5becad02496453968fc2c264f2390b3f3494561b",
+        "8ea73cd9b25da302dbd5434b20ff7916996470d326dd40e743fd9f7de2a9462b",
+        "8af807d32451e0b88d54132e8cd8a193",
+        "505d25feef5176e65b5101a7b4891755703fe0e8",
+        "31fed86e18bc021e958474b33af093adec8603db074527cb6af7b39fe38fd1cd",
+        "e10adc3949ba59abbe56e057f20f883e",
+        "7c4a8d09ca3762af61e59520943dc26494f8941b",
+        "8d969eef6ecad3c29a3a629280e686cf0c3f5d5a86aff3ca12020c923adc6c92",
+        "21232f297a57a5a743894a0e4a801fc3",
+        "d033e22ae348aeb5660fc2140aec35850c4da997",
+        "8c6976e5b5410415bde908bd4dee15dfb167a9c873fc4bb8a81f6f2ab448a918",
+        "default_token",
+    ];
+    for file in std::fs::read_dir(&bench.folder).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        let text = String::from_utf8_lossy(&bytes).to_lowercase();
+        for digest in digests {
+            assert!(!text.contains(digest), "{digest} is in the database");
+        }
+    }
+    bench.stop().await;
+}
+
+/// X19: passwords are kept as argon2id with a salt each; long ones are taken, short ones are not.
+#[tokio::test]
+async fn a_password_is_kept_as_a_slow_hash_of_its_own() {
+    let bench = Bench::start().await;
+    bench.person("anna", Rights::VIEW).await;
+    bench.person("berta", Rights::VIEW).await;
+    let hash = async |name: &str| match bench.database.user_by_name(name).await.unwrap().unwrap().password {
+        Password::Hashed(hash) => hash,
+        other => panic!("{other:?}"),
+    };
+    let (anna, berta) = (hash("anna").await, hash("berta").await);
+    assert!(anna.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{anna}");
+    assert_ne!(anna, berta, "the same password, and nothing shows it");
+    let admin = bench.admin().await;
+    for refused in ["seven77", "123456", "default_token", "1234567890", &"x".repeat(129)] {
+        let body = json!({ "password": refused });
+        assert_eq!(admin.refused("PUT", "/v1/users/clara", &body).await, "invalid_fields", "{refused}");
+    }
+    let long = "q2".repeat(64);
+    admin.done("PUT", "/v1/users/clara", &json!({ "password": long })).await;
+    bench.client("clara", &long).await;
+    let almost = format!("{}3", &long[..127]);
+    assert_eq!(bench.sign_in(OLD, "clara", &almost).await.json()["code"], 500, "its end counts, too");
+    bench.stop().await;
+}
+
+/// X21: of a thousand guesses few are even looked at, from one address or from fifty; the right password goes on working
+/// elsewhere; and whether there is somebody of that name is not told. How long the right one has to wait is a rule of
+/// `people/throttle.rs`, tried there.
+#[tokio::test]
+async fn guessing_is_slowed_down_and_tells_nothing() {
+    let bench = Bench::start_with(|settings| settings.proxies = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let admin = bench.admin().await;
+    for name in ["anna", "berta"] {
+        admin.done("PUT", &format!("/v1/users/{name}"), &json!({ "password": PASSWORD })).await;
+    }
+    let guess = async |name: &str, from: usize| {
+        let headers = format!("X-Forwarded-For: 198.51.100.{from}\r\n");
+        let form = [("userName", name), ("password", "a wrong guess")];
+        let msg = bench.request("POST", OLD, &headers, &form).await.json()["msg"].take();
+        msg.as_str().unwrap().to_owned()
+    };
+    let wrong = "the user name or the password is wrong";
+    for (name, addresses) in [("anna", 1), ("berta", 50), ("nobody-of-this-name", 50)] {
+        let mut looked_at = 0;
+        for number in 0..1_000 {
+            let said = guess(name, 1 + number % addresses).await;
+            assert!(said == wrong || said.starts_with("too many attempts"), "{said}");
+            looked_at += usize::from(said == wrong);
+        }
+        assert!((1..=20).contains(&looked_at), "{name}: {looked_at}");
+    }
+    bench.admin().await;
+    bench.stop().await;
+}
