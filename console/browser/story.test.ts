@@ -163,7 +163,7 @@ describe.each([
     const row = page.getByRole('table', { name: t.alerts.title }).getByRole('row').filter({ hasText: 'Failing' })
     await row.getByText(t.alerts.kinds.failed, { exact: true }).waitFor()
     await row.getByText(t.alerts.states.delivered, { exact: true }).waitFor()
-    await row.getByText(t.alerts.channels.webhook, { exact: true }).waitFor()
+    await row.getByText(t.alerts.channels.webhook!, { exact: true }).waitFor()
     await fine()
     await row.getByRole('button', { name: 'Failing' }).click()
     const dialog = page.getByRole('dialog', { name: 'Failing' })

@@ -448,10 +448,13 @@ export const en = {
     stateHints: {
       waiting: 'It is sent again until every channel has taken it.',
       delivered: 'Every channel has taken it.',
-      given_up: 'No channel took it in a day; nothing more is tried.',
+      given_up: 'Not every channel took it, and it is not tried any more.',
       nobody: 'No channel is set up, so that it is seen here and in the centre’s log only: see the options alert-mail and alert-webhook.',
     },
-    channels: { mail: 'Mail', webhook: 'Webhook', dingtalk: 'DingTalk', wecom: 'WeCom', feishu: 'Feishu', slack: 'Slack' },
+    channels: { mail: 'Mail', webhook: 'Webhook', dingtalk: 'DingTalk', wecom: 'WeCom', feishu: 'Feishu', slack: 'Slack' } as Record<
+      string,
+      string
+    >,
     what: 'Job and message',
     at: 'When',
     run: 'Run',

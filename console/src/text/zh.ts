@@ -442,7 +442,7 @@ export const zh: Words = {
     stateHints: {
       waiting: '会重复发送，直到每个渠道都已接收。',
       delivered: '每个渠道都已接收。',
-      given_up: '一天内没有渠道接收，不再尝试。',
+      given_up: '并非每个渠道都已接收，不再尝试。',
       nobody: '没有配置通知渠道，只能在这里和调度中心的日志中看到：请查看选项 alert-mail 和 alert-webhook。',
     },
     channels: { mail: '邮件', webhook: 'Webhook', dingtalk: '钉钉', wecom: '企业微信', feishu: '飞书', slack: 'Slack' },
