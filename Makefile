@@ -32,7 +32,7 @@ interop: toolchain ## Runs executors on other people's client libraries against 
 	@scripts/interop
 
 .PHONY: bench
-bench: bench-cron bench-timer bench-store bench-executor bench-outbound bench-centre ## Runs all benchmarks.
+bench: bench-cron bench-timer bench-store bench-executor bench-outbound bench-centre bench-hostile ## Runs all benchmarks.
 
 .PHONY: bench-cron
 bench-cron: toolchain ## Measures how fast the next fire of a schedule is found.
@@ -58,6 +58,11 @@ bench-outbound: toolchain ## Measures how many runs the centre can send, next to
 bench-centre: toolchain ## Measures a whole centre as a process: how many fires, how late, at what cost.
 	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin bench-centre
 	scripts/databases run -- target/release/bench-centre
+
+.PHONY: bench-hostile
+bench-hostile: toolchain ## Measures how late fires are, and how much memory is held, while a centre is attacked.
+	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin bench-centre
+	scripts/databases run -- target/release/bench-centre --hostile
 
 .PHONY: bench-history
 bench-history: toolchain ## Measures a centre with ten million runs in its log: pages of it, and fires while old runs are deleted.

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use cron::Zone;
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, raw_sql};
 use store::Options;
@@ -150,6 +151,28 @@ impl Home {
                 for sql in statements {
                     raw_sql(AssertSqlSafe(sql.as_str())).execute(&mut connection).await?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a statement in a transaction, and keeps that open for a while.
+    pub async fn hold(&self, statement: &str, length: Duration) -> Result<()> {
+        match self {
+            Home::Sqlite(_) => bail!("a file has one writer, and nobody waits for rows"),
+            Home::MySql { url, .. } => {
+                let mut connection = MySqlConnection::connect(url).await?;
+                let mut transaction = connection.begin().await?;
+                raw_sql(AssertSqlSafe(statement)).execute(&mut *transaction).await?;
+                tokio::time::sleep(length).await;
+                transaction.rollback().await?;
+            }
+            Home::Postgres { url, .. } => {
+                let mut connection = PgConnection::connect(url).await?;
+                let mut transaction = connection.begin().await?;
+                raw_sql(AssertSqlSafe(statement)).execute(&mut *transaction).await?;
+                tokio::time::sleep(length).await;
+                transaction.rollback().await?;
             }
         }
         Ok(())

@@ -78,6 +78,31 @@ fn a_slow_database_makes_nothing_lost_or_doubled() {
 }
 
 #[test]
+fn a_database_that_crawls_makes_nothing_lost_or_doubled() {
+    play(Fault::CrawlingDatabase);
+}
+
+#[test]
+fn a_poor_line_to_the_database_makes_nothing_lost_or_doubled() {
+    play(Fault::ThinDatabase);
+}
+
+#[test]
+fn rows_that_somebody_holds_are_sent_when_they_are_free_and_keep_up_nobody_else() {
+    play(Fault::HeldRows);
+}
+
+#[test]
+fn a_database_that_takes_no_writes_or_no_connections_is_complained_about_and_used_again() {
+    play(Fault::SickDatabase);
+}
+
+#[test]
+fn a_full_disk_is_complained_about_and_used_again() {
+    play(Fault::FullDisk);
+}
+
+#[test]
 fn a_node_that_neither_hears_nor_speaks_is_replaced() {
     play(Fault::Partition);
 }

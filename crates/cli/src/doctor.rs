@@ -14,7 +14,7 @@ pub fn run(options: Options) -> anyhow::Result<bool> {
         .enable_all()
         .build()
         .context("could not start the threads that look")?;
-    let findings = match options.with_file().and_then(|options| options.settings()) {
+    let findings = match options.with_file().and_then(|options| options.settings_to_look_at()) {
         Ok(settings) => runtime.block_on(examine(&settings)),
         Err(error) => vec![Finding::bad(format!("{error:#}"), "correct the option; --help names them all")],
     };

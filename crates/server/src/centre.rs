@@ -181,7 +181,7 @@ impl Centre {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Centre { inside, ended, listener, tls, proxies, .. } = self;
         let quiet = CancellationToken::new();
-        let front = Front { doors: doors::all(inside.clone()), tls: tls.clone(), proxies };
+        let front = Front::new(doors::all(inside.clone()), tls.clone(), proxies);
         let serving = tokio::spawn(http::serve(listener, front, quiet.clone()));
         let following = tokio::spawn(async move {
             if let Some(tls) = tls {

@@ -83,6 +83,21 @@ pub async fn open(url: &str, mut options: Options) -> Result<Arc<dyn Database>, 
     }
 }
 
+/// What opening the store that `url` names would add to its tables, in words; nothing where all is there. Only looks: a
+/// file that is not there is not made.
+pub async fn pending(url: &str, options: Options) -> Result<Vec<String>, StoreError> {
+    let Some((scheme, rest)) = url.split_once(':') else {
+        return Err(unknown(url));
+    };
+    match scheme {
+        "sqlite" if rest == ":memory:" => Ok(Vec::new()),
+        "sqlite" => SqliteStore::pending(Path::new(rest.split('?').next().unwrap_or(rest))).await,
+        "mysql" | "mariadb" => MySqlStore::pending(url, &options).await,
+        "postgres" | "postgresql" => PostgresStore::pending(url, &options).await,
+        _ => Err(unknown(url)),
+    }
+}
+
 /// Says so without repeating the address, which may hold a password.
 fn unknown(url: &str) -> StoreError {
     let scheme = url.split(':').next().unwrap_or_default();

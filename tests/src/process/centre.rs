@@ -149,9 +149,15 @@ impl Centre {
         let number = |nth: usize| after_name.split_whitespace().nth(nth).and_then(|n| n.parse::<u64>().ok());
         let ticks = number(11).zip(number(12)).map(|(user, system)| user + system).context("no times")?;
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no memory")?;
-        let kilobytes: u64 = kilobytes.trim().trim_end_matches(" kB").parse()?;
-        Ok(Usage { cpu: Duration::from_millis(ticks * 10), memory_mib: kilobytes as f64 / 1024.0 })
+        let mebibytes = |name: &str| -> Result<f64> {
+            let kilobytes = status.lines().find_map(|line| line.strip_prefix(name)).context("no memory")?;
+            Ok(kilobytes.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
+        };
+        Ok(Usage {
+            cpu: Duration::from_millis(ticks * 10),
+            memory_mib: mebibytes("VmRSS:")?,
+            peak_memory_mib: mebibytes("VmHWM:")?,
+        })
     }
 }
 
@@ -160,8 +166,10 @@ impl Centre {
 pub struct Usage {
     /// Time on a core, all threads together.
     pub cpu: Duration,
-    /// Memory it holds now.
+    /// Memory it holds now,
     pub memory_mib: f64,
+    /// and at most so far.
+    pub peak_memory_mib: f64,
 }
 
 /// Sends a signal to a process.

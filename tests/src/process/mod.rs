@@ -6,23 +6,27 @@
 mod centre;
 mod checker;
 mod database_server;
+mod disk;
 mod executor;
 pub(crate) mod http;
 mod journal;
 mod output;
 mod proxy;
 mod reporter;
+mod sickness;
 mod town;
 mod workload;
 
 pub use centre::{Centre, Usage, signal};
 pub use checker::{Check, Timing, percentile};
 pub use database_server::DatabaseServer;
+pub use disk::Disk;
 pub use executor::{JournalExecutor, Mood};
 pub use http::{Message, Wire};
 pub use journal::{Entry, Journal, micros_now};
 pub use output::Output;
 pub use proxy::{Proxy, Weather};
+pub use sickness::{Illness, Sickness};
 pub use town::{Nodes, Town, free_address};
 pub use workload::{Phases, Template, Workload};
 

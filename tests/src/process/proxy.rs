@@ -21,6 +21,8 @@ pub enum Weather {
     Clear,
     /// They pass after a while.
     Slow(Duration),
+    /// So many pass each second.
+    Thin(u32),
     /// They are held back, both ways, and new connections are not answered.
     BlackHole,
     /// The node hears, and is not heard.
@@ -34,6 +36,17 @@ pub enum Weather {
     /// Of a hundred COMMITs that come by, so many break their connection as soon as the database has done them: the
     /// answer is lost.
     CutAfterCommit(u8),
+}
+
+impl Weather {
+    /// How long so many bytes take to pass.
+    fn delay(self, bytes: usize) -> Duration {
+        match self {
+            Weather::Slow(length) => length,
+            Weather::Thin(each_second) => Duration::from_secs_f64(bytes as f64 / f64::from(each_second)),
+            _ => Duration::ZERO,
+        }
+    }
 }
 
 /// A proxy in front of a database.
@@ -126,7 +139,7 @@ async fn up(
         wait_until(&mut weather, |weather| !matches!(weather, Weather::BlackHole | Weather::Mute)).await;
         let now = *weather.borrow();
         match now {
-            Weather::Slow(length) => tokio::time::sleep(length).await,
+            Weather::Slow(_) | Weather::Thin(_) => tokio::time::sleep(now.delay(count)).await,
             Weather::CutBeforeCommit(chance) if is_commit(bytes) && fastrand::u8(..100) < chance => {
                 return Ok(());
             }
@@ -153,10 +166,8 @@ async fn down(
             return Ok(());
         }
         wait_until(&mut weather, |weather| !matches!(weather, Weather::BlackHole | Weather::Deaf)).await;
-        let now = *weather.borrow();
-        if let Weather::Slow(length) = now {
-            tokio::time::sleep(length).await;
-        }
+        let delay = weather.borrow().delay(count);
+        tokio::time::sleep(delay).await;
         to.write_all(&buffer[..count]).await?;
     }
 }

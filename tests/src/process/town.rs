@@ -32,6 +32,7 @@ pub struct Town {
     home: Home,
     folder: PathBuf,
     addresses: Vec<SocketAddr>,
+    token: String,
 }
 
 /// How large a town is.
@@ -49,8 +50,12 @@ pub struct Nodes {
 
 impl Town {
     /// A new one. Nothing runs yet but the executors.
-    pub async fn build(database: &Database, nodes: Nodes, mut workload: Workload) -> Result<Town> {
-        let home = database.create().await?;
+    pub async fn build(database: &Database, nodes: Nodes, workload: Workload) -> Result<Town> {
+        Town::build_in(database.create().await?, nodes, workload).await
+    }
+
+    /// The same in a database that is there, with nothing in it.
+    pub async fn build_in(home: Home, nodes: Nodes, mut workload: Workload) -> Result<Town> {
         let folder = std::env::temp_dir().join(format!("tickwright-town-{:08x}", fastrand::u32(..)));
         fs::create_dir_all(&folder)?;
         let (key, token) = (Key::generate(), generate());
@@ -83,7 +88,7 @@ impl Town {
             executors.push(JournalExecutor::start(APP, &token, &addresses, journal.clone()).await?);
         }
         workload.write(&home, app, nodes.lead, nodes.length).await?;
-        Ok(Town { workload, journal, executors, proxies, home, folder, addresses })
+        Ok(Town { workload, journal, executors, proxies, home, folder, addresses, token })
     }
 
     /// Starts a node, and waits until it may claim.
@@ -123,6 +128,16 @@ impl Town {
 
     fn key_file(&self) -> PathBuf {
         self.folder.join(KEY)
+    }
+
+    /// Holds rows of jobs, from the first to this one, as somebody does who edits them and has gone for a coffee.
+    pub async fn hold_rows(&self, up_to: i64, length: Duration) -> Result<()> {
+        self.home.hold(&format!("SELECT job_id FROM tw_job WHERE job_id <= {up_to} FOR UPDATE"), length).await
+    }
+
+    /// What its executors show.
+    pub fn token(&self) -> &str {
+        &self.token
     }
 
     /// Runs statements in its database, while no node has it.

@@ -32,6 +32,11 @@ pub fn key(path: &Path) -> anyhow::Result<Key> {
     }
 }
 
+/// The key in a file; one that is forgotten again where there is no file.
+pub fn key_to_look_with(path: &Path) -> anyhow::Result<Key> {
+    if path.exists() { key(path) } else { Ok(Key::generate()) }
+}
+
 /// A folder that only we may read, created if it is missing.
 pub fn private_folder(path: &Path) -> anyhow::Result<()> {
     let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);

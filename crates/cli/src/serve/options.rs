@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use cron::Zone;
 use serde::Deserialize;
 use server::alerts::{Channel, Mail, Webhook};
-use server::executors::is_well_known;
+use server::executors::{Key, is_well_known};
 use server::outbound::{Cidr, Secret, Trust};
 use server::{DeclaredJobs, Identity, Settings};
 
@@ -182,8 +182,20 @@ impl Options {
         )
     }
 
-    /// What they mean.
+    /// What they mean. Folder and key file are made where they are missing.
     pub fn settings(&self) -> anyhow::Result<Settings> {
+        if self.database_url.is_none() {
+            files::private_folder(&self.data_dir())?;
+        }
+        self.read(files::key)
+    }
+
+    /// The same for who only looks: nothing is made.
+    pub fn settings_to_look_at(&self) -> anyhow::Result<Settings> {
+        self.read(files::key_to_look_with)
+    }
+
+    fn read(&self, key: impl Fn(&Path) -> anyhow::Result<Key>) -> anyhow::Result<Settings> {
         let listen = self.listen.unwrap_or(LISTEN);
         let identity = self.identity()?;
         let proxies = networks(&self.behind_proxy)?;
@@ -206,7 +218,7 @@ impl Options {
             node: self.node.clone().unwrap_or_else(|| format!("{}:{}", files::host_name(), listen.port())),
             zone: self.zone()?,
             connections: self.connections.unwrap_or(CONNECTIONS),
-            key: files::key(&self.key_file.clone().unwrap_or_else(|| data_dir.join("tickwright.key")))?,
+            key: key(&self.key_file.clone().unwrap_or_else(|| data_dir.join("tickwright.key")))?,
             token: self.token()?,
             allow_no_token: self.allow_no_token == Some(true),
             executor_networks: networks(&self.executor_networks)?,
@@ -241,10 +253,7 @@ impl Options {
     fn database(&self, data_dir: &Path) -> anyhow::Result<String> {
         match &self.database_url {
             Some(url) => secret::read(url).context("could not read the address of the database"),
-            None => {
-                files::private_folder(data_dir)?;
-                Ok(format!("sqlite:{}", data_dir.join("tickwright.db").display()))
-            }
+            None => Ok(format!("sqlite:{}", data_dir.join("tickwright.db").display())),
         }
     }
 

@@ -66,13 +66,20 @@ pub fn write_callbacks<'a>(
 
 /// Reads a body of any shape. An item that makes no sense is told apart and spoils no other.
 pub fn read_callbacks(body: &[u8]) -> serde_json::Result<Vec<Result<CallbackItem, MalformedItem>>> {
+    Ok(each_callback(body)?.collect())
+}
+
+/// The same, item by item as they are asked for: of a body that is large, or full of nonsense, only so much is held.
+pub fn each_callback(
+    body: &[u8],
+) -> serde_json::Result<impl ExactSizeIterator<Item = Result<CallbackItem, MalformedItem>>> {
     let is_object = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     let items: Vec<&RawValue> = if is_object {
         serde_json::from_slice::<ReadList<'_>>(body)?.callback_list
     } else {
         serde_json::from_slice(body)?
     };
-    Ok(items.into_iter().enumerate().map(|(index, raw)| read_item(index, raw.get())).collect())
+    Ok(items.into_iter().enumerate().map(|(index, raw)| read_item(index, raw.get())))
 }
 
 /// An item without a run or a code.

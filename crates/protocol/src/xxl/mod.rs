@@ -30,7 +30,9 @@ mod views;
 
 pub use answer::{Answer, AnswerError};
 pub use block::BlockStrategy;
-pub use callback::{CallbackItem, CallbackShape, MalformedItem, read_callbacks, write_callbacks};
+pub use callback::{
+    CallbackItem, CallbackShape, MalformedItem, each_callback, read_callbacks, write_callbacks,
+};
 pub use fields::{Fields, NotANumber};
 pub use glue::GlueType;
 pub use job::{JobForm, JobView};

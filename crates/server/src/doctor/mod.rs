@@ -53,7 +53,7 @@ impl Finding {
     }
 }
 
-/// Looks at everything. Tables of ours that are missing are added, as at a start; nothing else is changed.
+/// Looks at everything, and changes nothing: what a start would add is told.
 pub async fn examine(settings: &Settings) -> Vec<Finding> {
     let mut findings = weak::settings(settings);
     if let Some(identity) = settings.identity.clone() {
@@ -69,11 +69,17 @@ pub async fn examine(settings: &Settings) -> Vec<Finding> {
     let options = store::Options {
         zone: settings.zone.clone(),
         connections: settings.connections,
+        // Of a file: whoever has it alone keeps it, and what an earlier process left is not ours to tidy up.
+        shared: true,
         ..store::Options::default()
     };
-    let opened = tokio::time::timeout(PATIENCE, store::open(&settings.database, options));
+    let opened = tokio::time::timeout(PATIENCE, look(&settings.database, options));
     match opened.await {
-        Ok(Ok(database)) => look_inside(settings, database, &mut findings).await,
+        Ok(Ok(Look::Ready(database))) => look_inside(settings, database, &mut findings).await,
+        Ok(Ok(Look::Pending(pending))) => {
+            let added = pending.join(", ");
+            findings.push(Finding::good(format!("the database answers; the first start adds {added}")));
+        }
         Ok(Err(error)) => findings.push(not_opened(&error)),
         Err(_) => findings.push(Finding::bad(
             format!("the database does not answer within {PATIENCE:?}"),
@@ -81,6 +87,22 @@ pub async fn examine(settings: &Settings) -> Vec<Finding> {
         )),
     }
     findings
+}
+
+/// What there is to look into.
+enum Look {
+    Ready(std::sync::Arc<dyn Database>),
+    /// What a start would add first.
+    Pending(Vec<String>),
+}
+
+/// Opens a database only where that changes nothing.
+async fn look(url: &str, options: store::Options) -> Result<Look, StoreError> {
+    let pending = store::pending(url, options.clone()).await?;
+    if !pending.is_empty() {
+        return Ok(Look::Pending(pending));
+    }
+    Ok(Look::Ready(store::open(url, options).await?))
 }
 
 /// The SQLite file that is not there yet.

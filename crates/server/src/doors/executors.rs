@@ -149,16 +149,33 @@ impl Inside {
     /// result) is acknowledged too, since many clients would otherwise report a failure in its place.
     async fn take_reports(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Refusal> {
         let scope = self.admit(&head.headers, said_app).ok_or_else(wrong_token)?;
-        let items = xxl::read_callbacks(body).map_err(|error| Refusal(texts::invoke_error(error)))?;
-        let mut reports = Vec::with_capacity(items.len());
-        for item in items {
-            match item {
-                Ok(item) => reports.push(item),
-                Err(malformed) => {
-                    tracing::warn!(index = malformed.index, run = ?malformed.log_id, reason = malformed.reason, "a result could not be read; leaving it out");
+        let mut items = xxl::each_callback(body).map_err(|error| Refusal(texts::invoke_error(error)))?;
+        if items.len() > REPORTS_MAX {
+            return Err(Refusal(format!("a call brings at most {REPORTS_MAX} results")));
+        }
+        let mut left_out = 0;
+        while items.len() > 0 {
+            let mut reports = Vec::new();
+            for item in items.by_ref().take(REPORTS_AT_ONCE) {
+                match item {
+                    Ok(item) => reports.push(item),
+                    Err(malformed) if left_out == 0 => {
+                        left_out = 1;
+                        tracing::warn!(index = malformed.index, run = ?malformed.log_id, reason = malformed.reason, "a result could not be read; leaving it out");
+                    }
+                    Err(_) => left_out += 1,
                 }
             }
+            self.write_reports(scope, reports).await?;
         }
+        if left_out > 1 {
+            tracing::warn!(left_out, "more results of the same call could not be read");
+        }
+        Ok(())
+    }
+
+    /// Writes some results, each where it belongs to an app of the caller's.
+    async fn write_reports(&self, scope: Scope, mut reports: Vec<CallbackItem>) -> Result<(), Refusal> {
         if let Scope::App(app) = scope {
             let ids: Vec<RunId> = reports.iter().map(|item| RunId(item.log_id)).collect();
             let owners: HashMap<RunId, _> =
@@ -177,6 +194,13 @@ impl Inside {
         }
     }
 }
+
+/// Results of one call. Executors that could not report for long bring many, but what is meant has more to say of each
+/// than fits into a body of this many.
+const REPORTS_MAX: usize = 100_000;
+
+/// Results written at a time: as many as one transaction takes, and little to hold.
+const REPORTS_AT_ONCE: usize = 1_000;
 
 fn outcome_of(item: CallbackItem) -> (RunId, Outcome) {
     let message = item.handle_msg.unwrap_or_default();

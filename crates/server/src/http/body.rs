@@ -60,7 +60,7 @@ const START: Duration = Duration::from_secs(5);
 const RATE_MIN: u64 = 1_024;
 
 /// The longest that a body may take at all.
-const WAIT_MAX: Duration = Duration::from_secs(120);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Nothing that is meant has more than four.
 const DEPTH_MAX: i32 = 32;

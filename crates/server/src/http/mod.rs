@@ -17,17 +17,18 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::header::{CONNECTION, HOST, LOCATION, STRICT_TRANSPORT_SECURITY};
+use axum::http::header::{CONNECTION, HOST, LOCATION, RETRY_AFTER, STRICT_TRANSPORT_SECURITY};
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderValue, Method, Request, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::error::Elapsed;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -45,6 +46,15 @@ pub struct Front {
     pub tls: Option<Arc<Tls>>,
     /// Who may ask for others.
     pub proxies: Arc<Proxies>,
+    /// Places for requests that may be large.
+    large: Arc<Semaphore>,
+}
+
+impl Front {
+    /// A front of these doors.
+    pub fn new(doors: Router, tls: Option<Arc<Tls>>, proxies: Arc<Proxies>) -> Front {
+        Front { doors, tls, proxies, large: Arc::new(Semaphore::new(LARGE_AT_ONCE)) }
+    }
 }
 
 /// Serves until told to stop; then finishes what is being asked, for at most [`DRAIN_MAX`].
@@ -108,12 +118,30 @@ impl Front {
         head.uri = in_order(&head.uri);
         head.extensions.insert(ConnectInfo(SocketAddr::new(caller.ip, peer.port())));
         head.extensions.insert(caller);
+        // Held until the answer is there: what was read is kept for as long.
+        let Ok(_place) = self.place(&body).await else { return Ok(busy()) };
         let mut response = self.doors.oneshot(Request::from_parts(head, Body::new(body))).await?;
         if caller.secure {
             response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(ONLY_TLS));
         }
         Ok(response)
     }
+
+    /// A place for a request whose body is large, or does not say how long it is. Small ones need none.
+    async fn place(&self, body: &Incoming) -> Result<Option<OwnedSemaphorePermit>, Elapsed> {
+        if body.size_hint().upper().is_some_and(|length| length <= SMALL_MAX) {
+            return Ok(None);
+        }
+        let place = Arc::clone(&self.large).acquire_owned();
+        Ok(tokio::time::timeout(PLACE_WAIT, place).await?.ok())
+    }
+}
+
+fn busy() -> Response {
+    let why = "too many large requests at once; try again in a few seconds\n";
+    let headers =
+        [(RETRY_AFTER, HeaderValue::from_static("5")), (CONNECTION, HeaderValue::from_static("close"))];
+    (StatusCode::TOO_MANY_REQUESTS, headers, why).into_response()
 }
 
 /// Whether the first byte begins an encrypted connection. It stays to be read.
@@ -200,6 +228,15 @@ const CONTEXT_PATH: &str = "/xxl-job-admin";
 
 /// Connections at the same time; more wait to be accepted. Executors in the thousands keep one each.
 const CONNECTIONS_MAX: usize = 16_384;
+
+/// What is larger than this waits for a place: results of thousands of runs are smaller.
+const SMALL_MAX: u64 = 64 * 1024;
+
+/// Large requests at the same time. Each may hold its body of 5 MiB and what is read from it.
+const LARGE_AT_ONCE: usize = 8;
+
+/// How long a large request waits for a place.
+const PLACE_WAIT: Duration = Duration::from_secs(5);
 
 /// How long a client may take to ask, and a connection be idle. Executors beat each 30 s on the same one.
 const IDLE_MAX: Duration = Duration::from_secs(75);

@@ -41,3 +41,19 @@ async fn executors_that_do_not_answer_and_scripts_that_would_not_run_are_found()
     has(Health::Bad, "the executor http://127.0.0.1:1 of the app `far-away` does not answer");
     bench.stop().await;
 }
+
+#[tokio::test]
+async fn a_look_changes_nothing_and_says_what_a_start_would_add() {
+    let bench = Bench::start().await;
+    let file = bench.folder.join("another.db");
+    std::fs::write(&file, "").unwrap();
+    let settings = Settings { database: format!("sqlite:{}", file.display()), ..bench.settings.clone() };
+    let findings = examine(&settings).await;
+    let told =
+        "the database answers; the first start adds the tables of XXL-JOB, our own tables, step 1 (runs)";
+    assert!(findings.iter().any(|finding| finding.what.starts_with(told)), "{findings:#?}");
+    assert_eq!(std::fs::read(&file).unwrap(), b"", "not a table was made");
+    let beside = |ending: &str| bench.folder.join(format!("another.db{ending}")).exists();
+    assert!(!beside(".lock") && !beside("-wal"), "nor a file beside it");
+    bench.stop().await;
+}

@@ -31,6 +31,16 @@ impl MySqlStore {
         let backend = MySqlBackend::open(url, &options).await.map_err(surfaced)?;
         Ok(SqlStore::new(backend, &options))
     }
+
+    /// What opening it would add to its tables.
+    pub async fn pending(url: &str, options: &Options) -> Result<Vec<String>, StoreError> {
+        let pending = async {
+            let connections = Connections::new(address(url)?, options.connections, SETTINGS);
+            let mut session = MySqlSession::begin(&connections, Abilities::default()).await?;
+            schema::pending(&mut session, Dialect::MySql).await
+        };
+        pending.await.map_err(surfaced)
+    }
 }
 
 /// The connections, and what the server can do.
@@ -43,10 +53,7 @@ pub struct MySqlBackend {
 
 impl MySqlBackend {
     async fn open(url: &str, options: &Options) -> Result<MySqlBackend, SessionError> {
-        let address = MySqlConnectOptions::from_str(url)
-            .map_err(|error| server::surfaced::<MySql>(&error))?
-            // Statements hold the parameters of jobs.
-            .disable_statement_logging();
+        let address = address(url)?;
         let lifeline = Lifeline::new(address.clone(), LIFELINE_SETTINGS);
         let connections = Connections::new(address, options.connections, SETTINGS);
         let mut session = MySqlSession::begin(&connections, Abilities::default()).await?;
@@ -59,6 +66,12 @@ impl MySqlBackend {
         Box::new(session).commit().await?;
         Ok(MySqlBackend { connections, lifeline, abilities, schema })
     }
+}
+
+fn address(url: &str) -> Result<MySqlConnectOptions, SessionError> {
+    let address = MySqlConnectOptions::from_str(url).map_err(|error| server::surfaced::<MySql>(&error))?;
+    // Statements hold the parameters of jobs.
+    Ok(address.disable_statement_logging())
 }
 
 /// READ COMMITTED, since REPEATABLE READ locks gaps between rows and then shows old ones. Nobody waits long for a

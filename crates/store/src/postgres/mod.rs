@@ -30,6 +30,16 @@ impl PostgresStore {
         let backend = PostgresBackend::open(url, &options).await.map_err(surfaced)?;
         Ok(SqlStore::new(backend, &options))
     }
+
+    /// What opening it would add to its tables.
+    pub async fn pending(url: &str, options: &Options) -> Result<Vec<String>, StoreError> {
+        let pending = async {
+            let connections = Connections::new(address(url)?, options.connections, SETTINGS);
+            let mut session = PostgresSession::begin(&connections).await?;
+            schema::pending(&mut session, Dialect::Postgres).await
+        };
+        pending.await.map_err(surfaced)
+    }
 }
 
 /// The connections.
@@ -41,10 +51,7 @@ pub struct PostgresBackend {
 
 impl PostgresBackend {
     async fn open(url: &str, options: &Options) -> Result<PostgresBackend, SessionError> {
-        let address = PgConnectOptions::from_str(url)
-            .map_err(|error| server::surfaced::<Postgres>(&error))?
-            .application_name("tickwright")
-            .disable_statement_logging();
+        let address = address(url)?;
         let lifeline = Lifeline::new(address.clone(), LIFELINE_SETTINGS);
         let connections = Connections::new(address, options.connections, SETTINGS);
         let mut session = PostgresSession::begin(&connections).await?;
@@ -52,6 +59,11 @@ impl PostgresBackend {
         Box::new(session).commit().await?;
         Ok(PostgresBackend { connections, lifeline, schema })
     }
+}
+
+fn address(url: &str) -> Result<PgConnectOptions, SessionError> {
+    let address = PgConnectOptions::from_str(url).map_err(|error| server::surfaced::<Postgres>(&error))?;
+    Ok(address.application_name("tickwright").disable_statement_logging())
 }
 
 /// Nobody waits long for a lock: the transactions are short, so its owner is probably gone. The server must notice

@@ -42,6 +42,22 @@ async fn prepare_alone(session: &mut dyn Session, dialect: Dialect) -> Result<Sc
     Schema::new(Found::read(session, dialect).await?, dialect, was_xxl_jobs)
 }
 
+/// What [`prepare`] would add, in words; nothing where all is there. Only looks.
+pub async fn pending(session: &mut dyn Session, dialect: Dialect) -> Result<Vec<String>, SessionError> {
+    let found = Found::read(session, dialect).await?;
+    let mut pending = Vec::new();
+    if XXL_TABLES.iter().any(|table| !found.has_table(table)) {
+        pending.push("the tables of XXL-JOB".to_owned());
+    }
+    for migration in migrations(dialect) {
+        let is_there = found.has_table("tw_schema") && recorded(session, migration.version).await?.is_some();
+        if !is_there {
+            pending.push(format!("our own tables, step {} ({})", migration.version, migration.name));
+        }
+    }
+    Ok(pending)
+}
+
 /// What we have to know about the tables before we can write SQL about them.
 #[derive(Clone, Debug)]
 pub struct Schema {

@@ -33,6 +33,14 @@ impl Sqlite {
         Sqlite::new(connection)
     }
 
+    /// Opens a file that is there, and leaves it as it is.
+    pub fn look(path: &Path) -> Result<Sqlite, SessionError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(trouble)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(trouble)?;
+        Sqlite::new(connection)
+    }
+
     pub fn in_memory() -> Result<Sqlite, SessionError> {
         let flags = OpenFlags::default() | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let flags = flags - OpenFlags::SQLITE_OPEN_FULL_MUTEX;

@@ -44,6 +44,16 @@ impl SqliteStore {
         Ok(store)
     }
 
+    /// What opening the file would add to its tables.
+    pub async fn pending(path: &Path) -> Result<Vec<String>, StoreError> {
+        let sqlite = Sqlite::look(path).map_err(surfaced)?;
+        let link = Arc::new(Mutex::new(Link::Inline(sqlite)));
+        // Nothing is begun: each query reads for itself, and nobody who writes waits for it.
+        let link = link.lock_owned().await;
+        let mut session = SqliteSession { link, clock: Arc::new(SystemClock::new()), open: false };
+        schema::pending(&mut session, Dialect::Sqlite).await.map_err(surfaced)
+    }
+
     /// A store that goes with the process, in UTC. Runs without threads; `clock` is the database's clock.
     pub fn in_memory(clock: Arc<dyn Clock>) -> Result<SqliteStore, StoreError> {
         Self::in_memory_with(clock, &Options { zone: Zone::utc(), ..Options::default() })

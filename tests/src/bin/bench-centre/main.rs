@@ -4,6 +4,7 @@
 //! on each database, all of it on this machine; beside it, in the same run, what the machine can do without a centre.
 //! Figures come from the executors' journals.
 
+mod hostile;
 mod limits;
 mod load;
 mod start;
@@ -30,6 +31,9 @@ struct Options {
     /// How long that load lasts, in seconds
     #[arg(long, default_value_t = 10)]
     seconds: u64,
+    /// Only how late fires are while the centre is attacked, and without that
+    #[arg(long)]
+    hostile: bool,
 }
 
 // One thread: executors are to cost as little as they can.
@@ -38,7 +42,7 @@ async fn main() -> Result<()> {
     let options = Options::parse();
     let wanted: Vec<String> = options.databases.iter().map(|name| name.to_lowercase()).collect();
     let mut figures = Vec::new();
-    if options.jobs.is_none() {
+    if options.jobs.is_none() && !options.hostile {
         figures.extend(limits::posts().await?);
     }
     for database in Database::available() {
@@ -46,6 +50,7 @@ async fn main() -> Result<()> {
             continue;
         }
         match options.jobs {
+            _ if options.hostile => figures.extend(hostile::measure(&database, options.seconds).await?),
             Some(jobs) => {
                 let phases = if options.herd { Phases::Together } else { Phases::Spread };
                 let load = Load { jobs, phases, seconds: options.seconds };

@@ -1,0 +1,189 @@
+//! Breaking things, and mending them.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Fault, SETTLE, Story};
+use crate::process::{Centre, DatabaseServer, Disk, Mood, Sickness, Town, Weather, until};
+
+impl Story {
+    /// Breaks things, and mends them.
+    pub(super) async fn harm(
+        &self,
+        town: &mut Town,
+        centres: &mut [Option<Centre>],
+        server: Option<&mut DatabaseServer>,
+        disk: Option<&Disk>,
+    ) -> Result<Option<Duration>> {
+        town.at(BEGIN).await;
+        // Somewhere in a second, so that repeated runs meet different moments.
+        pause(Duration::from_millis(fastrand::u64(0..500))).await;
+        match self.fault {
+            Fault::KillOne => {
+                take(&mut centres[0])?.kill().await?;
+                pause(Duration::from_millis(2_500)).await;
+                centres[0] = Some(town.start(0).await?);
+            }
+            Fault::KillAll => {
+                for centre in centres.iter_mut() {
+                    take(centre)?.kill().await?;
+                }
+                for (node, centre) in centres.iter_mut().enumerate() {
+                    *centre = Some(town.start(node).await?);
+                }
+            }
+            Fault::RollingRestart => {
+                for (node, centre) in centres.iter_mut().enumerate() {
+                    take(centre)?.stop().await?;
+                    *centre = Some(town.start(node).await?);
+                }
+            }
+            Fault::Pause => {
+                let paused = centres[0].as_ref().context("it runs")?;
+                paused.pause().await?;
+                pause(LONGER_THAN_A_LEASE).await;
+                paused.resume().await?;
+            }
+            Fault::KillDatabase => {
+                let server = server.context("a server of our own")?;
+                server.kill().await?;
+                pause(Duration::from_secs(1)).await;
+                server.start_again()?;
+                server.until_ready().await?;
+                return resumed(town).await.map(Some);
+            }
+            Fault::CutDatabase => {
+                for _ in 0..4 {
+                    turn_all(town, Weather::Cut);
+                    pause(NOTICED).await;
+                    turn_all(town, Weather::Clear);
+                    pause(Duration::from_millis(fastrand::u64(200..700))).await;
+                }
+            }
+            Fault::CutBeforeCommit => self.weather(town, Weather::CutBeforeCommit(20)).await,
+            Fault::CutAfterCommit => self.weather(town, Weather::CutAfterCommit(20)).await,
+            Fault::SlowDatabase => {
+                for delay in [5, 50, 200] {
+                    turn_all(town, Weather::Slow(Duration::from_millis(delay)));
+                    pause(self.length / 6).await;
+                }
+                turn_all(town, Weather::Clear);
+            }
+            Fault::CrawlingDatabase => self.weather(town, Weather::Slow(Duration::from_secs(3))).await,
+            Fault::ThinDatabase => self.weather(town, Weather::Thin(MEGABIT)).await,
+            Fault::HeldRows => town.hold_rows(HELD_JOBS, self.length / 2).await?,
+            Fault::SickDatabase => {
+                let server = server.context("a server of our own")?;
+                for sickness in [Sickness::ReadOnly, Sickness::Crowded] {
+                    let said = said(centres);
+                    let illness = server.fall_ill(sickness).await?;
+                    // Rights and settings are those of new connections.
+                    turn_all(town, Weather::Cut);
+                    pause(NOTICED).await;
+                    turn_all(town, Weather::Clear);
+                    pause(SICK).await;
+                    ensure_told(centres, said)?;
+                    illness.heal().await?;
+                    resumed(town).await?;
+                }
+            }
+            Fault::FullDisk => {
+                let (disk, said) = (disk.context("a disk of our own")?, said(centres));
+                disk.fill()?;
+                pause(SICK).await;
+                ensure_told(centres, said)?;
+                disk.clear()?;
+                return resumed(town).await.map(Some);
+            }
+            Fault::Partition | Fault::Mute => {
+                let weather = if self.fault == Fault::Mute { Weather::Mute } else { Weather::BlackHole };
+                town.proxies[0].turn(weather);
+                pause(LONGER_THAN_A_LEASE).await;
+                town.proxies[0].turn(Weather::Clear);
+            }
+            Fault::Executors => {
+                let moods = [
+                    Mood::Slow(Duration::from_millis(300)),
+                    // As long as a centre waits, and a little less or more.
+                    Mood::Slow(CALL_TIMEOUT - Duration::from_millis(50)),
+                    Mood::Slow(CALL_TIMEOUT + Duration::from_millis(50)),
+                    Mood::Reset,
+                    Mood::ResetUnread,
+                    Mood::WrongJson,
+                    Mood::Huge,
+                    Mood::Drip,
+                    Mood::Hang,
+                ];
+                for mood in moods {
+                    town.executors[0].feel(mood);
+                    pause(Duration::from_millis(400)).await;
+                }
+                town.executors[0].die();
+                town.executors[0].feel(Mood::Well);
+                pause(Duration::from_millis(400)).await;
+                town.executors[0].come_back().await?;
+            }
+        }
+        Ok(None)
+    }
+
+    async fn weather(&self, town: &Town, weather: Weather) {
+        turn_all(town, weather);
+        pause(self.length / 2).await;
+        turn_all(town, Weather::Clear);
+    }
+}
+
+fn take(centre: &mut Option<Centre>) -> Result<Centre> {
+    centre.take().context("it runs")
+}
+
+fn turn_all(town: &Town, weather: Weather) {
+    town.proxies.iter().for_each(|proxy| proxy.turn(weather));
+}
+
+/// How long it takes from now on until something is sent again.
+async fn resumed(town: &Town) -> Result<Duration> {
+    let (before, back) = (town.journal.len(), tokio::time::Instant::now());
+    let resumed = async || (town.journal.len() > before).then_some(());
+    until("something is sent again", SETTLE, resumed).await?;
+    Ok(back.elapsed())
+}
+
+/// How many lines the nodes have said so far.
+fn said(centres: &[Option<Centre>]) -> usize {
+    centres.iter().flatten().map(|centre| centre.said().lines().count()).sum()
+}
+
+/// They have said more since: nothing fails in silence.
+fn ensure_told(centres: &[Option<Centre>], before: usize) -> Result<()> {
+    ensure!(said(centres) > before, "the nodes say nothing about a database that does not work");
+    Ok(())
+}
+
+/// Faults last for a time; that is no waiting for anything.
+async fn pause(length: Duration) {
+    tokio::time::sleep(length).await;
+}
+
+/// The fault comes when all is well.
+const BEGIN: Duration = Duration::from_millis(1_200);
+
+/// All connections are broken by then.
+const NOTICED: Duration = Duration::from_millis(150);
+
+/// The others have declared a node dead by then.
+const LONGER_THAN_A_LEASE: Duration = Duration::from_millis(4_500);
+
+/// How long a database is sick each time: shorter than a lease, so that nodes go on where they were.
+const SICK: Duration = Duration::from_millis(1_500);
+
+/// In bytes each second.
+const MEGABIT: u32 = 125_000;
+
+/// How long a centre waits for an executor's answer, where nothing else is said.
+const CALL_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The jobs whose rows somebody holds: from the first to this one.
+const HELD_JOBS: i64 = 16;
