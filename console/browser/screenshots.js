@@ -58,6 +58,14 @@ const JOBS = [
   ],
   ['search/warm', 'Warm caches', 'search', '0 * * * * ?', 'sleep 1.2; echo warm', []],
   ['care/reminders', 'Send reminder mails', 'care', '0 0 9 ? * MON-FRI', 'echo mail', ['mail']],
+  [
+    'care/recalculate-loyalty-points-of-all-customers-of-the-southern-region',
+    'Recalculate the loyalty points of all customers of the southern region, and tell them when they have enough for a present',
+    'care',
+    '0 15 3 ? * MON,WED,FRI',
+    'echo points',
+    ['a-rather-long-tag-that-somebody-chose', 'loyalty', 'nightly'],
+  ],
   ['care/birthdays', 'Birthday greetings', 'care', '0 30 8 * * ?', 'echo hi', ['mail']],
 ]
 
@@ -76,9 +84,14 @@ try {
   await picture({ welcome: '/' })
   const call = await api(centre)
   for (const [app, title] of Object.entries(APPS)) {
-    await call('PUT', `/v1/apps/${app}`, { title })
+    // One that nobody answers for.
+    const addressing = app === 'care' ? { kind: 'manual', addresses: ['http://127.0.0.1:9/'] } : undefined
+    await call('PUT', `/v1/apps/${app}`, { title, addressing })
     const { token } = await call('POST', `/v1/apps/${app}/tokens`)
-    if (app === 'care') continue
+    if (app === 'care') {
+      await call('POST', `/v1/apps/${app}/executors/check`, { address: 'http://127.0.0.1:9/' })
+      continue
+    }
     await centre.agent(app, token)
     if (app === 'orders') await centre.agent(app, token)
   }

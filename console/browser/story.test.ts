@@ -1,5 +1,5 @@
 // The whole story, in both languages: first sign-in, first executor, first job, a live run, a failing job, its alert, a script edited
-// and compared, somebody with few rights, and out.
+// and compared, a declared job changed, somebody with few rights, and out.
 
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { en, type Words } from '../src/text/en'
 import { zh } from '../src/text/zh'
 import { faults, launch, watchedPage } from './browser.js'
-import { startCentre } from './centre.js'
+import { api, startCentre } from './centre.js'
 import { openRoom } from './room.js'
 
 /** Texts that would do harm if anything ever took them for more than text. */
@@ -163,7 +163,7 @@ describe.each([
     const row = page.getByRole('table', { name: t.alerts.title }).getByRole('row').filter({ hasText: 'Failing' })
     await row.getByText(t.alerts.kinds.failed, { exact: true }).waitFor()
     await row.getByText(t.alerts.states.delivered, { exact: true }).waitFor()
-    await row.getByText(t.alerts.channels.webhook, { exact: true }).waitFor()
+    await row.getByText(t.alerts.channels.webhook!, { exact: true }).waitFor()
     await fine()
     await row.getByRole('button', { name: 'Failing' }).click()
     const dialog = page.getByRole('dialog', { name: 'Failing' })
@@ -210,6 +210,30 @@ describe.each([
     await link('Failing').click()
     await link(t.job.tabs.history).click()
     await page.getByText('job.create').first().waitFor()
+    await fine()
+  })
+
+  test('what somebody changed of a job that its program declared is told', async () => {
+    const call = await api(centre)
+    const { token } = await call('POST', '/v1/apps/story/tokens')
+    const declared = await fetch(`${centre.address}/api/declare`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'XXL-JOB-ACCESS-TOKEN': token, 'XXL-JOB-APPNAME': 'story' },
+      body: JSON.stringify({
+        address: 'http://127.0.0.1:9/',
+        handlers: ['declared'],
+        jobs: [{ handler: 'declared', name: 'Declared', schedule: { kind: 'cron', expression: '0 0 4 * * ?' } }],
+      }),
+    })
+    expect(await declared.json()).toMatchObject({ code: 200 })
+    await to(t.nav.jobs)
+    await link('Declared').click()
+    await heading('Declared').waitFor()
+    expect(await page.getByText(t.job.declared).count()).toBe(0)
+    await link(t.common.edit).click()
+    await page.getByLabel(t.form.expression).fill('0 0 5 * * ?')
+    await button(t.form.save).click()
+    await page.getByText(t.job.overridden(t.form.schedule)).waitFor()
     await fine()
   })
 

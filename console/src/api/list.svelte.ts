@@ -6,7 +6,7 @@ import type { Page, Problem } from './wire'
 export type Read<T> = (after: string | undefined, signal: AbortSignal) => Promise<Page<T>>
 
 /** At most so many rows are read again on a hint; whoever scrolled further reloads by hand. */
-const REFRESH_MAX = 400
+export const REFRESH_MAX = 400
 
 export class List<T extends { id: number }> {
   items = $state.raw<T[]>([])
@@ -73,6 +73,11 @@ export class List<T extends { id: number }> {
     const life = this.#life.signal
     while (this.more && !life.aborted) await this.load()
     return !life.aborted && this.problem === undefined
+  }
+
+  /** Shows a row as it is now, wherever it stands. */
+  replace(row: T): void {
+    this.items = this.items.map((item) => (item.id === row.id ? row : item))
   }
 
   /** Reads again what is shown, without a flicker. */

@@ -64,6 +64,14 @@ test('beginning anew ends the reading of all', async () => {
   expect(list.items.length).toBeLessThan(1_000)
 })
 
+test('one row is shown anew, however far down it stands', async () => {
+  const list = new List<Row & { on?: boolean }>(source(1_000))
+  await list.loadAll()
+  list.replace({ id: 900, on: true })
+  expect(list.items.filter((row) => row.on).map((row) => row.id)).toEqual([900])
+  expect(list.items).toHaveLength(1_000)
+})
+
 test('what goes wrong is kept to be shown, and ends the reading', async () => {
   const list = new List<Row>(async () => {
     throw new Error('cut')

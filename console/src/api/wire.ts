@@ -307,10 +307,10 @@ export interface LogPage {
 
 export type AlertKind = 'failed' | 'timed_out' | 'lost' | 'late' | 'not_run'
 export type AlertState = 'waiting' | 'delivered' | 'given_up' | 'nobody'
-export type AlertChannel = 'mail' | 'webhook' | 'dingtalk' | 'wecom' | 'feishu' | 'slack'
 
 export interface AlertDelivery {
-  channel: AlertChannel
+  /** `mail`, `webhook`, `dingtalk`, `wecom`, `feishu` or `slack`. */
+  channel: string
   to: string
   at: Instant
   /** Absent if it was delivered. */

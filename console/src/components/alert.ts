@@ -8,7 +8,10 @@ const TONES: Record<AlertKind, Tone> = { failed: 'bad', timed_out: 'bad', lost: 
 
 export const alertTone = (kind: AlertKind): Tone => TONES[kind]
 
+/** A way by which people are told; one of a later version keeps its name. */
+export const channelIn = (t: Words, channel: string) => t.alerts.channels[channel] ?? channel
+
 /** By which ways people were told, or are to be, each once. */
 export function channelsOf(alert: AlertView, t: Words): string {
-  return [...new Set(alert.deliveries.map(({ channel }) => t.alerts.channels[channel]))].join(', ')
+  return [...new Set(alert.deliveries.map(({ channel }) => channelIn(t, channel)))].join(', ')
 }

@@ -23,9 +23,10 @@ function axis(values?: (value: number) => string): uPlot.Axis {
   }
 }
 
-/** Letters of our font are about so wide; the gap and a little air come on top. */
+/** Letters of our font are about so wide, Chinese ones twice; the gap and a little air come on top. */
 const LETTER = 6.6
-const widest = (shown: string[]) => Math.max(2, ...shown.map((text) => text.length)) * LETTER + 14
+const letters = (text: string) => text.length + (text.match(/\p{sc=Han}/gu)?.length ?? 0)
+const widest = (shown: string[]) => Math.max(2, ...shown.map(letters)) * LETTER + 14
 
 const DAY_S = 86_400
 const MINUTE_S = 60

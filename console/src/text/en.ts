@@ -330,7 +330,8 @@ export const en = {
     healthWords: { good: 'Healthy', flaky: 'Unsteady', bad: 'Failing', none: 'No runs yet', off: 'Switched off', broken: 'Cannot fire' },
     noRuns: 'It has not run yet.',
     declared: 'Declared by its program.',
-    overridden: (fields: string) => `Changed here, and so no longer as declared: ${fields}.`,
+    overridden: (fields: string) =>
+      `Changed here since: ${fields}. That stays; put back to what the program says, it follows the program again.`,
     problem: 'Its schedule cannot be used:',
     missReasons: {
       skipped: 'Too late, and this job leaves such out',
@@ -447,10 +448,13 @@ export const en = {
     stateHints: {
       waiting: 'It is sent again until every channel has taken it.',
       delivered: 'Every channel has taken it.',
-      given_up: 'No channel took it in a day; nothing more is tried.',
+      given_up: 'Not every channel took it, and it is not tried any more.',
       nobody: 'No channel is set up, so that it is seen here and in the centre’s log only: see the options alert-mail and alert-webhook.',
     },
-    channels: { mail: 'Mail', webhook: 'Webhook', dingtalk: 'DingTalk', wecom: 'WeCom', feishu: 'Feishu', slack: 'Slack' },
+    channels: { mail: 'Mail', webhook: 'Webhook', dingtalk: 'DingTalk', wecom: 'WeCom', feishu: 'Feishu', slack: 'Slack' } as Record<
+      string,
+      string
+    >,
     what: 'Job and message',
     at: 'When',
     run: 'Run',
@@ -495,7 +499,7 @@ export const en = {
     calendarPartial: (n: number) => `Only the newest ${s(n, 'job')} are counted.`,
     alerts: 'Alerts',
     alertsNone: 'none in 24 hours',
-    alertsTold: 'in 24 hours, all told',
+    alertsTold: 'in 24 hours, all delivered',
     alertsUntold: (n: number) => `${n.toLocaleString('en')} not delivered`,
     less: 'less',
     moreFires: 'more',

@@ -325,7 +325,7 @@ export const zh: Words = {
     healthWords: { good: '健康', flaky: '不稳定', bad: '持续失败', none: '尚未执行', off: '已停用', broken: '无法触发' },
     noRuns: '还没有执行过。',
     declared: '由程序声明。',
-    overridden: (fields) => `已在此修改、不再与声明一致：${fields}。`,
+    overridden: (fields) => `此后在这里修改过：${fields}。修改会保留；改回与程序一致后，将重新跟随程序。`,
     problem: '调度规则无法使用：',
     missReasons: {
       skipped: '已过期，按规则忽略',
@@ -442,7 +442,7 @@ export const zh: Words = {
     stateHints: {
       waiting: '会重复发送，直到每个渠道都已接收。',
       delivered: '每个渠道都已接收。',
-      given_up: '一天内没有渠道接收，不再尝试。',
+      given_up: '并非每个渠道都已接收，不再尝试。',
       nobody: '没有配置通知渠道，只能在这里和调度中心的日志中看到：请查看选项 alert-mail 和 alert-webhook。',
     },
     channels: { mail: '邮件', webhook: 'Webhook', dingtalk: '钉钉', wecom: '企业微信', feishu: '飞书', slack: 'Slack' },
@@ -490,7 +490,7 @@ export const zh: Words = {
     calendarPartial: (count) => `只统计了最新的 ${n(count)} 个任务。`,
     alerts: '告警',
     alertsNone: '24 小时内没有',
-    alertsTold: '24 小时内，均已通知',
+    alertsTold: '24 小时内，均已送达',
     alertsUntold: (count) => `${n(count)} 条未送达`,
     less: '少',
     moreFires: '多',

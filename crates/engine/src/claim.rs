@@ -78,7 +78,7 @@ impl Engine {
                 if !claim.orders.is_empty() {
                     let took = self.inner.clock.monotonic() - asked;
                     self.inner.paces.claims.took(claim.orders.len(), took);
-                    self.inner.observer.claimed(claim.orders.len(), took);
+                    self.inner.observer.claimed(&claim.orders, took);
                 }
                 more |= claim.more;
                 next_at = [next_at, claim.next_at].into_iter().flatten().min();

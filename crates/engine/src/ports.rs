@@ -714,8 +714,8 @@ pub trait Observer: Send + Sync {
     /// A run leaves, this long after it was due.
     fn leaves(&self, _late: Duration) {}
 
-    /// A claim of so many runs took so long, its commit included.
-    fn claimed(&self, _runs: usize, _took: Duration) {}
+    /// A claim brought these runs and took so long, its commit included.
+    fn claimed(&self, _orders: &[Order], _took: Duration) {}
 
     /// Writing down the ends of so many runs took so long, the commit included.
     fn completed(&self, _runs: usize, _took: Duration) {}

@@ -1,6 +1,6 @@
 //! The smallest executor: one handler, one centre.
 //!
-//! `cargo run -p tickwright-executor --example hello -- http://127.0.0.1:8080/xxl-job-admin`
+//! `cargo run -p tickwright-executor --example hello -- http://127.0.0.1:8080/xxl-job-admin default_token`
 
 use tickwright_executor::{Context, Error, Executor, job};
 
@@ -13,5 +13,6 @@ async fn hello(ctx: Context) -> String {
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let centre = std::env::args().nth(1).unwrap_or("http://127.0.0.1:8080".to_owned());
-    Executor::builder("hello-app").centre(centre).token("default_token").listen("127.0.0.1:0").run().await
+    let token = std::env::args().nth(2).unwrap_or_default();
+    Executor::builder("hello-app").centre(centre).token(token).listen("127.0.0.1:0").run().await
 }

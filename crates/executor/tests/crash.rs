@@ -24,7 +24,7 @@ const RUNS_PER_ROUND: i64 = 24;
 async fn every_accepted_run_is_reported_and_none_is_run_twice() {
     let seeds = match std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()) {
         Some(seed) => vec![seed],
-        None => (1..=6).collect(),
+        None => (1..=8).collect(),
     };
     for seed in seeds {
         println!("SEED={seed}");
@@ -40,7 +40,9 @@ async fn play(seed: u64) {
     let mut sent: Vec<i64> = Vec::new();
     let mut accepted: BTreeSet<i64> = BTreeSet::new();
     for round in 0..ROUNDS {
-        centre.plan(random.bool().then_some(Fault::LoseAnswer));
+        // A result may not be taken, or be taken without the executor hearing of it.
+        let faults = [None, Some(Fault::LoseAnswer), Some(Fault::Refuse), Some(Fault::Status500)];
+        centre.plan(faults[random.usize(0..4)]);
         let (child, to) = start(&centre, directory.path(), round).await;
         let fresh: Vec<i64> = (0..RUNS_PER_ROUND).map(|n| round as i64 * RUNS_PER_ROUND + n + 1).collect();
         let mut requests = fresh.clone();
@@ -50,8 +52,17 @@ async fn play(seed: u64) {
         sent.extend(fresh);
         let asking: Vec<_> = requests.into_iter().map(|run_id| tokio::spawn(ask(to, run_id))).collect();
         // While requests are read, while the disk is written, while handlers work, while results are sent.
-        let longest = [2_000, 10_000, 100_000][random.usize(0..3)];
-        tokio::time::sleep(Duration::from_micros(random.u64(0..longest))).await;
+        let longest = [2_000, 10_000, 100_000, 100_000][random.usize(0..4)];
+        let killed_at = tokio::time::sleep(Duration::from_micros(random.u64(0..longest)));
+        // Or just as some result has come, while the executor waits to hear that it was taken.
+        let known = centre.results().len() + random.usize(1..12);
+        let is_aimed = random.bool();
+        tokio::select! {
+            () = killed_at, if !is_aimed => {}
+            () = centre.until("some results", |centre| centre.results().len() >= known), if is_aimed => {}
+            // Fewer may come than were hoped for.
+            () = tokio::time::sleep(Duration::from_millis(200)) => {}
+        }
         drop(child);
         for asked in asking {
             accepted.extend(asked.await.expect("asking does not panic"));

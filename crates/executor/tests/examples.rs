@@ -30,7 +30,11 @@ async fn every_example_runs_what_it_is_sent() {
         let desk = tempfile::tempdir().unwrap();
         std::fs::write(desk.path().join("my-app.token"), TOKEN).unwrap();
         let mut command = Command::new(built().join(name));
-        command.arg(centre.url()).current_dir(desk.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args([&centre.url(), TOKEN])
+            .current_dir(desk.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let example = Process(command.spawn().unwrap());
         centre.until(name, |centre| !centre.registered().is_empty()).await;
         let address = centre.registered()[0].trim_start_matches("http://").trim_end_matches('/').to_owned();

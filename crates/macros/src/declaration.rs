@@ -72,7 +72,7 @@ impl Declaration {
         let param = self.param.as_ref().map(|param| quote!(.param(#param)));
         let timeout = self.timeout.as_ref().map(period_tokens).transpose()?;
         let timeout = timeout.map(|timeout| quote!(.timeout(#timeout)));
-        let retries = self.retries.as_ref().map(LitInt::base10_parse::<u32>).transpose()?;
+        let retries = self.retries.as_ref().map(count).transpose()?;
         let retries = retries.map(|retries| quote!(.retries(#retries)));
         let route = self.route.as_ref().map(|route| quote!(.route(#route)));
         Ok(quote! {
@@ -89,6 +89,11 @@ impl Declaration {
             None => Ok(TokenStream::new()),
         }
     }
+}
+
+fn count(literal: &LitInt) -> Result<u32> {
+    let why = "write a number of retries, 0 or more: `retries = 2`";
+    literal.base10_parse().map_err(|_| Error::new(literal.span(), why))
 }
 
 #[cfg(test)]
@@ -138,7 +143,7 @@ mod tests {
         check(r#"fixed_rate = "5 seconds""#, "is not a duration");
         check(r#"retries = 2"#, "say when, in one way");
         check(r#"zone = "Asia/Shanghai""#, "say when, in one way");
-        check(r#"cron = "0 0 2 * * ?", retries = -1"#, "expected integer");
+        check(r#"cron = "0 0 2 * * ?", retries = -1"#, "0 or more");
         check(r#"cron = "0 0 2 * * ?", cron = "0 0 3 * * ?""#, "`cron` is given twice");
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cron::{Schedule, Timestamp, Zone};
 use engine::policy::Repeats;
-use engine::{AppId, Engine, JobSpec, Observer, Outcome, Parts, RunId, StoreError};
+use engine::{AppId, Engine, JobSpec, Observer, Order, Outcome, Parts, RunId, StoreError};
 use store::{Addresses, AppSpec, Database, NewToken};
 use timer::{Clock, SystemClock};
 use tokio::net::TcpListener;
@@ -26,7 +26,7 @@ use crate::lateness::Lateness;
 use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
 use crate::people::{FirstAdmin, People};
-use crate::runs::{self, Ended, Flights, LogKeeper};
+use crate::runs::{self, Ended, FlightKeeper, Flights, LogKeeper};
 use crate::settings::{DeclaredJobs, Settings};
 use crate::{doors, http};
 
@@ -191,6 +191,7 @@ impl Centre {
         let keeper = inside.keeper.clone();
         let keeping = tokio::spawn(async move { keeper.run().await });
         let keeping_logs = tokio::spawn(inside.log_keeper().run(ended));
+        let keeping_flights = tokio::spawn(inside.flight_keeper().run());
         let counting = runs::count_loop(inside.clock.clone(), inside.database.clone(), inside.engine.clone());
         let counting = tokio::spawn(counting);
         let (engine_stop, engine_done) = schedule_apart(inside.engine.clone());
@@ -200,9 +201,10 @@ impl Centre {
         inside.closing.cancel();
         quiet.cancel();
         let _ = serving.await;
-        for side_loop in [keeping, keeping_logs, counting, following] {
+        for side_loop in [keeping, keeping_logs, keeping_flights, counting, following] {
             side_loop.abort();
         }
+        inside.flight_keeper().finish().await;
     }
 }
 
@@ -246,7 +248,7 @@ impl Inside {
         };
         let outbound = Outbound::new(options)?;
         let (hints, lateness) = (Arc::new(Hints::new()), Arc::new(Lateness::new()));
-        let flights = Arc::new(Flights::default());
+        let flights = Arc::new(Flights::new(&settings.node));
         let directory = Arc::new(Directory::default());
         let tokens = Arc::new(Tokens::new(settings.token.clone(), settings.allow_no_token));
         let keeper = Arc::new(Keeper::new(
@@ -328,6 +330,11 @@ impl Inside {
         })
     }
 
+    fn flight_keeper(&self) -> FlightKeeper {
+        let (clock, database) = (self.clock.clone(), self.database.clone());
+        FlightKeeper { clock, database, flights: self.flights.clone() }
+    }
+
     fn log_keeper(&self) -> LogKeeper {
         LogKeeper {
             clock: self.clock.clone(),
@@ -364,8 +371,9 @@ impl Observer for Watching {
         self.lateness.note(self.clock.now(), late);
     }
 
-    fn claimed(&self, runs: usize, took: Duration) {
-        self.metrics.claimed(runs, took);
+    fn claimed(&self, orders: &[Order], took: Duration) {
+        self.flights.claimed(orders, self.clock.now());
+        self.metrics.claimed(orders, took);
         self.hints.runs();
     }
 
@@ -375,7 +383,8 @@ impl Observer for Watching {
     }
 
     fn over(&self, run: RunId, outcome: &Outcome) {
-        self.flights.recorded_end(run, self.clock.now());
+        let is_good = matches!(outcome, Outcome::Succeeded(_) | Outcome::Cancelled(_));
+        self.flights.recorded_end(run, is_good, self.clock.now());
         if !self.ended.tell(run, outcome) {
             self.metrics.log_kept("too_many", 1);
         }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use engine::{Observer, Outcome, Receipt, Status};
+use engine::{Observer, Order, Outcome, Receipt, Status};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -142,9 +142,9 @@ impl Observer for Metrics {
         self.lateness.observe(late.as_secs_f64());
     }
 
-    fn claimed(&self, runs: usize, took: Duration) {
+    fn claimed(&self, orders: &[Order], took: Duration) {
         self.claims.observe(took.as_secs_f64());
-        self.claimed.inc_by(runs as u64);
+        self.claimed.inc_by(orders.len() as u64);
     }
 
     fn completed(&self, runs: usize, took: Duration) {

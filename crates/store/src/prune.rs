@@ -13,45 +13,50 @@ pub async fn prune(
 ) -> Result<usize, SessionError> {
     let runs_before = tables.wall.time(retention.runs_before);
     let history_before: Value = retention.history_before.into();
-    let old: [(&[(&str, &str)], &str, Vec<Value>); 5] = [
-        (
-            &[("xxl_job_log", "id"), ("tw_flight", "log_id")],
-            "SELECT l.id FROM xxl_job_log l WHERE l.trigger_time < ? \
-             AND (l.handle_time IS NULL OR l.handle_time < ?) \
-             AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.log_id = l.id) ORDER BY l.trigger_time LIMIT ?",
-            vec![runs_before.clone(), runs_before],
-        ),
-        // By their own age: whoever else deletes runs, as Java admins do, leaves these.
-        (
-            &[("tw_run_log", "log_id")],
-            "SELECT log_id FROM tw_run_log WHERE kept_ms < ? AND part = 0 ORDER BY kept_ms LIMIT ?",
-            vec![retention.runs_before.into()],
-        ),
-        (
-            &[("tw_alert", "id"), ("tw_delivery", "alert_id")],
-            "SELECT a.id FROM tw_alert a WHERE a.at_ms < ? \
-             AND NOT EXISTS (SELECT 1 FROM tw_outbox o WHERE o.id = a.outbox_id) ORDER BY a.at_ms LIMIT ?",
-            vec![retention.runs_before.into()],
-        ),
+    let old = [
+        Old {
+            rows: &[("xxl_job_log", "id"), ("tw_flight", "log_id")],
+            select: "SELECT l.id FROM xxl_job_log l WHERE l.trigger_time < ? \
+                     AND (l.handle_time IS NULL OR l.handle_time < ?) \
+                     AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.log_id = l.id) ORDER BY l.trigger_time LIMIT ?",
+            before: vec![runs_before.clone(), runs_before],
+        },
+        // These by their own age: whoever else deletes runs, as Java admins do, leaves them.
+        Old {
+            rows: &[("tw_run_log", "log_id")],
+            select: "SELECT log_id FROM tw_run_log WHERE kept_ms < ? AND part = 0 ORDER BY kept_ms LIMIT ?",
+            before: vec![retention.runs_before.into()],
+        },
+        Old {
+            rows: &[("tw_flight", "log_id")],
+            select: "SELECT log_id FROM tw_flight WHERE saved_ms < ? ORDER BY saved_ms LIMIT ?",
+            before: vec![retention.runs_before.into()],
+        },
+        Old {
+            rows: &[("tw_alert", "id"), ("tw_delivery", "alert_id")],
+            select: "SELECT a.id FROM tw_alert a WHERE a.at_ms < ? \
+                     AND NOT EXISTS (SELECT 1 FROM tw_outbox o WHERE o.id = a.outbox_id) ORDER BY a.at_ms LIMIT ?",
+            before: vec![retention.runs_before.into()],
+        },
         // Rows of this table have no time of their own; they go with the log of their first shard.
-        (
-            &[("tw_broadcast", "fire_id")],
-            "SELECT b.fire_id FROM tw_broadcast b WHERE b.open = 0 \
-             AND NOT EXISTS (SELECT 1 FROM xxl_job_log l WHERE l.id = b.fire_id) LIMIT ?",
-            vec![],
-        ),
-        (
-            &[("tw_history", "id")],
-            "SELECT id FROM tw_history WHERE at_ms < ? ORDER BY id LIMIT ?",
-            vec![history_before.clone()],
-        ),
+        Old {
+            rows: &[("tw_broadcast", "fire_id")],
+            select: "SELECT b.fire_id FROM tw_broadcast b WHERE b.open = 0 \
+                     AND NOT EXISTS (SELECT 1 FROM xxl_job_log l WHERE l.id = b.fire_id) LIMIT ?",
+            before: vec![],
+        },
+        Old {
+            rows: &[("tw_history", "id")],
+            select: "SELECT id FROM tw_history WHERE at_ms < ? ORDER BY id LIMIT ?",
+            before: vec![history_before.clone()],
+        },
     ];
     let mut pruned = 0;
-    for (rows_of, select, mut params) in old {
+    for Old { rows, select, before: mut params } in old {
         params.push(left(max, pruned));
         let ids = ids(s, select, &params).await?;
         if !ids.is_empty() {
-            for (table, key) in rows_of {
+            for (table, key) in rows {
                 s.delete(table, key, &ids).await?;
             }
         }
@@ -63,6 +68,16 @@ pub async fn prune(
     pruned += prune_triggers(s, &history_before, left(max, pruned)).await?;
     pruned += prune_nodes(s, &history_before, left(max, pruned)).await?;
     Ok(pruned)
+}
+
+/// What is old: the rows of a table, and what belongs to them in others.
+struct Old {
+    /// Tables, each with the column that has the number.
+    rows: &'static [(&'static str, &'static str)],
+    /// The numbers of the oldest.
+    select: &'static str,
+    /// Before when, as often as the query asks.
+    before: Vec<Value>,
 }
 
 /// Runs beyond so many, and their logs.

@@ -1,136 +1,253 @@
-//! The flight recorder: what happened to the runs that this node sent last, to the millisecond.
+//! The flight recorder: what happened to runs on their way, to the millisecond.
 //!
-//! The database remembers what a run came to, not each step on the way there: a row for each would double what a run
-//! costs. So the steps are kept in memory, of as many runs as somebody may still ask about.
+//! Each step is noted in memory as it happens, which costs a fire next to nothing. What a node knows of a run is written
+//! down in the background, once a second and many in one statement ([`super::FlightKeeper`]), so that it outlives the node:
+//! everything of runs with trouble, and of the others as many as fit ([`ORDINARY`]). A row for each run would add a third
+//! to what a run costs the database; a thousand a second at most are a hundredth of what it can take.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
-use engine::{Order, Origin, Receipt, RunId};
+use engine::{Order, Receipt, RunId};
+use store::{Flight, Sending};
 use timer::Timestamp;
 
-/// The last flights.
-#[derive(Default)]
-pub struct Flights(Mutex<Recorded>);
+/// The last flights, as one node knows them.
+pub struct Flights {
+    node: String,
+    recorded: Mutex<Recorded>,
+}
 
 #[derive(Default)]
 struct Recorded {
-    flights: HashMap<RunId, Flight>,
+    /// When runs were claimed that have not left yet,
+    claimed: HashMap<RunId, Timestamp>,
+    /// in that order. Some of them have left since.
+    claims: VecDeque<RunId>,
+    flights: HashMap<RunId, Held>,
     /// The oldest first.
     order: VecDeque<RunId>,
+    /// How many of them, from the oldest on, were looked at for whether they take long.
+    looked_at: usize,
+    /// To be written down: those with trouble,
+    troubled: Vec<Flight>,
+    /// and others.
+    ordinary: Vec<Flight>,
 }
 
-/// One run on its way.
-#[derive(Clone, Debug)]
-pub struct Flight {
-    /// The instant it stands for.
-    pub scheduled_at: Timestamp,
-    /// Why it exists.
-    pub origin: Origin,
-    /// Which attempt it is,
-    pub attempt: u32,
-    /// and of which run.
-    pub retry_of: Option<RunId>,
-    /// The node that had it.
-    pub node: Option<String>,
-    /// How its executor was chosen.
-    pub route: String,
-    /// What was called there.
-    pub handler: String,
-    /// When it left this node.
-    pub left_at: Timestamp,
-    /// What the executor answered, and when.
-    pub answer: Option<(Timestamp, Receipt)>,
-    /// When the result came.
-    pub reported_at: Option<Timestamp>,
-    /// When its end was written down.
-    pub recorded_at: Option<Timestamp>,
+struct Held {
+    flight: Flight,
+    /// What was called.
+    handler: String,
+    /// Since when it is known here.
+    since: Timestamp,
+    /// Whether it is written down, or will be.
+    is_kept: bool,
 }
 
 impl Flights {
+    /// Nothing has happened at this node yet.
+    pub fn new(node: &str) -> Flights {
+        Flights { node: node.to_owned(), recorded: Mutex::default() }
+    }
+
+    /// Whose flights these are.
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// Runs were claimed.
+    pub fn claimed(&self, orders: &[Order], now: Timestamp) {
+        let mut recorded = self.recorded();
+        for order in orders {
+            recorded.claimed.insert(order.run.id, now);
+            recorded.claims.push_back(order.run.id);
+        }
+        while recorded.claims.len() > CLAIMED_MAX
+            && let Some(oldest) = recorded.claims.pop_front()
+        {
+            recorded.claimed.remove(&oldest);
+        }
+    }
+
     /// A run leaves.
     pub fn leaves(&self, order: &Order, now: Timestamp) {
         let (run, spec) = (&order.run, &order.job.spec);
-        let flight = Flight {
+        let mut recorded = self.recorded();
+        let sending = Sending {
             scheduled_at: run.scheduled_at,
             origin: run.origin,
             attempt: run.attempt,
             retry_of: run.retry_of,
-            node: run.node.as_ref().map(|node| node.name.clone()),
             route: spec.route.clone(),
-            handler: spec.handler.clone(),
+            claimed_at: recorded.claimed.remove(&run.id),
             left_at: now,
             answer: None,
-            reported_at: None,
-            recorded_at: None,
         };
-        let mut recorded = self.recorded();
-        if recorded.flights.insert(run.id, flight).is_none() {
-            recorded.order.push_back(run.id);
-        }
-        if recorded.order.len() > KEPT
-            && let Some(oldest) = recorded.order.pop_front()
-        {
-            recorded.flights.remove(&oldest);
-        }
+        let flight = self.flight(run.id, Some(sending));
+        recorded.hold(Held { flight, handler: spec.handler.clone(), since: now, is_kept: false });
     }
 
     /// Its executor answered, or nobody did.
     pub fn answered(&self, run: RunId, receipt: &Receipt, now: Timestamp) {
-        self.change(run, |flight| flight.answer = Some((now, receipt.clone())));
+        if let Some(held) = self.recorded().flights.get_mut(&run)
+            && let Some(sending) = &mut held.flight.sending
+        {
+            sending.answer = Some((now, receipt.clone()));
+        }
     }
 
-    /// Its result came.
+    /// Its result came. Another node may have sent it.
     pub fn reported(&self, run: RunId, now: Timestamp) {
-        self.change(run, |flight| flight.reported_at = flight.reported_at.or(Some(now)));
+        let mut recorded = self.recorded();
+        match recorded.flights.get_mut(&run) {
+            Some(held) => held.flight.reported_at = held.flight.reported_at.or(Some(now)),
+            None => {
+                let flight = Flight { reported_at: Some(now), ..self.flight(run, None) };
+                recorded.hold(Held { flight, handler: String::new(), since: now, is_kept: false });
+            }
+        }
     }
 
-    /// Its end was written down.
-    pub fn recorded_end(&self, run: RunId, now: Timestamp) {
-        self.change(run, |flight| flight.recorded_at = Some(now));
+    /// Its end was written down, and whether that was a good one.
+    pub fn recorded_end(&self, run: RunId, is_good: bool, now: Timestamp) {
+        let mut recorded = self.recorded();
+        let flight = match recorded.flights.get_mut(&run) {
+            Some(held) => {
+                held.flight.recorded_at = Some(now);
+                held.is_kept = true;
+                held.flight.clone()
+            }
+            None => Flight { recorded_at: Some(now), ..self.flight(run, None) },
+        };
+        let is_troubled = !is_good || flight.sending.as_ref().is_some_and(|sending| is_slow(sending, now));
+        recorded.keep(flight, is_troubled);
     }
 
-    /// What is known of a run's way.
+    /// What this node knows of a run's way.
     pub fn of(&self, run: RunId) -> Option<Flight> {
-        self.recorded().flights.get(&run).cloned()
+        self.recorded().flights.get(&run).map(|held| held.flight.clone())
+    }
+
+    /// When a run was claimed that has not left yet.
+    pub fn claimed_at(&self, run: RunId) -> Option<Timestamp> {
+        self.recorded().claimed.get(&run).copied()
     }
 
     /// The handlers that were called at an address.
     pub fn handlers_at(&self, address: &str) -> Vec<String> {
         let recorded = self.recorded();
-        let there = recorded.flights.values().filter(|flight| flight.went_to() == Some(address));
-        let handlers: BTreeSet<&str> = there.map(|flight| flight.handler.as_str()).collect();
+        let there = recorded.flights.values().filter(|held| went_to(&held.flight) == Some(address));
+        let handlers: BTreeSet<&str> = there.map(|held| held.handler.as_str()).collect();
         handlers.into_iter().filter(|handler| !handler.is_empty()).map(str::to_owned).collect()
     }
 
-    fn change(&self, run: RunId, change: impl FnOnce(&mut Flight)) {
-        if let Some(flight) = self.recorded().flights.get_mut(&run) {
-            change(flight);
-        }
+    /// What is to be written down now. Runs that take long, or whose ends other nodes hear of, are among it.
+    pub fn take(&self, now: Timestamp) -> Vec<Flight> {
+        let mut recorded = self.recorded();
+        recorded.look_for_long_ones(now);
+        let mut taken = std::mem::take(&mut recorded.troubled);
+        taken.append(&mut recorded.ordinary);
+        taken
+    }
+
+    fn flight(&self, run: RunId, sending: Option<Sending>) -> Flight {
+        Flight { run, node: self.node.clone(), sending, reported_at: None, recorded_at: None }
     }
 
     fn recorded(&self) -> MutexGuard<'_, Recorded> {
-        self.0.lock().expect("no holder of this lock panics")
+        self.recorded.lock().expect("no holder of this lock panics")
     }
 }
 
-impl Flight {
-    /// The executor that took it.
-    fn went_to(&self) -> Option<&str> {
-        match &self.answer {
-            Some((_, Receipt::Accepted { address })) => Some(address),
-            _ => None,
+impl Recorded {
+    fn hold(&mut self, held: Held) {
+        let run = held.flight.run;
+        if self.flights.insert(run, held).is_none() {
+            self.order.push_back(run);
+        }
+        if self.order.len() > HELD_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.flights.remove(&oldest);
+            self.looked_at = self.looked_at.saturating_sub(1);
+        }
+    }
+
+    fn keep(&mut self, flight: Flight, is_troubled: bool) {
+        let (queue, most) =
+            if is_troubled { (&mut self.troubled, TROUBLED) } else { (&mut self.ordinary, ORDINARY) };
+        if queue.len() < most {
+            queue.push(flight);
+        }
+    }
+
+    fn look_for_long_ones(&mut self, now: Timestamp) {
+        while let Some(run) = self.order.get(self.looked_at).copied() {
+            let mut long = None;
+            if let Some(held) = self.flights.get_mut(&run) {
+                if now.duration_since(held.since) < LONG {
+                    return;
+                }
+                // The ends of those that others sent are written down when they are.
+                if !held.is_kept && held.flight.sending.is_some() {
+                    held.is_kept = true;
+                    long = Some(held.flight.clone());
+                }
+            }
+            self.looked_at += 1;
+            if let Some(flight) = long {
+                let is_troubled = went_to(&flight).is_none();
+                self.keep(flight, is_troubled);
+            }
         }
     }
 }
 
-/// A few megabytes.
-const KEPT: usize = 10_000;
+/// The executor that took it.
+fn went_to(flight: &Flight) -> Option<&str> {
+    match &flight.sending.as_ref()?.answer {
+        Some((_, Receipt::Accepted { address })) => Some(address),
+        _ => None,
+    }
+}
+
+/// Whether somebody may ask why it took so long.
+fn is_slow(sending: &Sending, ended_at: Timestamp) -> bool {
+    let is_late = sending.left_at.duration_since(sending.scheduled_at) > LATE;
+    let answered_late =
+        sending.answer.as_ref().is_some_and(|(at, _)| at.duration_since(sending.left_at) > LATE);
+    is_late || answered_late || ended_at.duration_since(sending.left_at) > SLOW
+}
+
+/// Later than our promise by far.
+const LATE: Duration = Duration::from_secs(1);
+
+/// Longer than most runs.
+const SLOW: Duration = Duration::from_secs(60);
+
+/// When a run that is not over is written down as far as it is known: its end may come to another node, or after ours.
+const LONG: Duration = Duration::from_secs(10);
+
+/// Flights in memory: a few megabytes.
+const HELD_MAX: usize = 10_000;
+
+/// Runs that are claimed and have not left: more than the engine holds.
+const CLAIMED_MAX: usize = 65_536;
+
+/// Flights with trouble that wait to be written down, which is done each second: where more runs fail, what is wrong is
+/// seen from these.
+const TROUBLED: usize = 800;
+
+/// Others. Most centres never have so many runs a second; at ten thousand a second this is a fiftieth of them, which
+/// shows how they fare for less than a hundredth of what they cost.
+const ORDINARY: usize = 200;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::{AppId, Job, JobId, JobSpec, Run, RunState, Shard};
+    use engine::{AppId, Job, JobId, JobSpec, Origin, Run, RunState, Shard};
     use std::sync::Arc;
 
     fn order(id: i64) -> Order {
@@ -170,22 +287,86 @@ mod tests {
         Order { run, job: Arc::new(job) }
     }
 
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    fn accepted() -> Receipt {
+        Receipt::Accepted { address: "http://a:1/".into() }
+    }
+
     #[test]
     fn the_last_flights_are_kept_and_the_oldest_go() {
-        let flights = Flights::default();
-        let at = Timestamp::from_millis;
-        for id in 1..=KEPT as i64 + 2 {
+        let flights = Flights::new("one");
+        for id in 1..=HELD_MAX as i64 + 2 {
             flights.leaves(&order(id), at(id + 1));
         }
         assert!(flights.of(RunId(2)).is_none());
-        let last = RunId(KEPT as i64 + 2);
-        flights.answered(last, &Receipt::Accepted { address: "http://a:1/".into() }, at(7));
+        let last = RunId(HELD_MAX as i64 + 2);
+        flights.answered(last, &accepted(), at(7));
         flights.reported(last, at(8));
         flights.reported(last, at(9));
-        flights.recorded_end(last, at(10));
         let flight = flights.of(last).unwrap();
-        assert_eq!((flight.left_at, flight.reported_at), (at(last.0 + 1), Some(at(8))));
+        assert_eq!(flight.sending.unwrap().left_at, at(last.0 + 1));
+        assert_eq!(flight.reported_at, Some(at(8)));
         assert_eq!(flights.handlers_at("http://a:1/"), ["echo"]);
         assert!(flights.handlers_at("http://b:1/").is_empty());
+    }
+
+    #[test]
+    fn a_run_is_written_down_when_it_is_over_with_when_it_was_claimed() {
+        let flights = Flights::new("one");
+        flights.claimed(&[order(1), order(2)], at(1));
+        flights.leaves(&order(1), at(5));
+        flights.answered(RunId(1), &accepted(), at(6));
+        assert!(flights.take(at(7)).is_empty(), "it goes on");
+        flights.reported(RunId(1), at(8));
+        flights.recorded_end(RunId(1), true, at(9));
+        let [flight] = &flights.take(at(10))[..] else { panic!("one flight") };
+        assert_eq!((flight.run, flight.node.as_str()), (RunId(1), "one"));
+        assert_eq!((flight.reported_at, flight.recorded_at), (Some(at(8)), Some(at(9))));
+        assert_eq!(flight.sending.as_ref().unwrap().claimed_at, Some(at(1)));
+        assert!(flights.take(at(60_000)).is_empty(), "once is enough");
+    }
+
+    #[test]
+    fn a_run_that_another_node_sent_is_written_down_with_its_end() {
+        let flights = Flights::new("two");
+        flights.reported(RunId(1), at(8));
+        flights.recorded_end(RunId(1), true, at(9));
+        let [flight] = &flights.take(at(10))[..] else { panic!("one flight") };
+        assert_eq!(
+            (&flight.sending, flight.reported_at, flight.recorded_at),
+            (&None, Some(at(8)), Some(at(9)))
+        );
+    }
+
+    #[test]
+    fn a_run_that_takes_long_is_written_down_before_its_end_and_after() {
+        let flights = Flights::new("one");
+        flights.leaves(&order(1), at(1));
+        flights.answered(RunId(1), &accepted(), at(2));
+        assert!(flights.take(at(5_000)).is_empty());
+        let [begun] = &flights.take(at(10_001))[..] else { panic!("one flight") };
+        assert_eq!(begun.recorded_at, None);
+        assert!(flights.take(at(20_000)).is_empty());
+        flights.recorded_end(RunId(1), true, at(70_000));
+        assert_eq!(flights.take(at(70_001)).len(), 1);
+    }
+
+    #[test]
+    fn those_with_trouble_have_their_own_place() {
+        let flights = Flights::new("one");
+        for id in 1..=2_000 {
+            flights.leaves(&order(id), at(id));
+            flights.recorded_end(RunId(id), id % 2 == 0, at(id));
+        }
+        let taken = flights.take(at(2_001));
+        assert_eq!(taken.len(), TROUBLED + ORDINARY);
+        assert!(taken[..TROUBLED].iter().all(|flight| flight.run.0 % 2 == 1));
+        let late = Flights::new("one");
+        late.leaves(&order(1), at(1_100));
+        late.recorded_end(RunId(1), true, at(1_101));
+        assert!(is_slow(late.take(at(1_102))[0].sending.as_ref().unwrap(), at(1_101)));
     }
 }

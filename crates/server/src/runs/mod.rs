@@ -1,11 +1,13 @@
 //! What there is to know about runs beyond their rows: their logs, read from executors and kept
 //! by us, and how many there are of each day.
 
+mod flight_keeper;
 mod flights;
 mod keep;
 pub mod log;
 mod report;
 
-pub use flights::{Flight, Flights};
+pub use flight_keeper::FlightKeeper;
+pub use flights::Flights;
 pub use keep::{Ended, LogKeeper, ended};
 pub use report::count_loop;

@@ -91,9 +91,29 @@ impl Bench {
 
     /// Stops it in good order.
     pub async fn stop(mut self) {
+        self.end().await;
+        std::fs::remove_dir_all(&self.folder).unwrap();
+    }
+
+    async fn end(&mut self) {
         drop(self.stop.take());
         tokio::time::timeout(PATIENCE, &mut self.running).await.expect("it stops").unwrap();
-        std::fs::remove_dir_all(&self.folder).unwrap();
+    }
+
+    /// Another node takes the place of this one, with the same database, which has to be a shared one.
+    pub async fn replace(mut self, node: &str) -> Bench {
+        self.end().await;
+        let settings = Settings { node: node.into(), ..self.settings.clone() };
+        let centre = Centre::open(settings).await.unwrap();
+        (self.address, self.engine) = (centre.address().unwrap(), centre.engine());
+        (self.directory, self.database) = (centre.directory(), centre.database());
+        let (stop, stopped) = oneshot::channel::<()>();
+        self.running = tokio::spawn(centre.run(async {
+            let _ = stopped.await;
+        }));
+        self.stop = Some(stop);
+        until("the node has joined", async || self.engine.status().may_claim.then_some(())).await;
+        self
     }
 
     /// An executor of the sample app with these handlers.

@@ -13,6 +13,7 @@ pub mod crashes;
 pub mod crowds;
 pub mod declarations;
 pub mod endings;
+pub mod flights;
 pub mod nodes;
 pub mod people;
 pub mod places;
@@ -98,6 +99,8 @@ macro_rules! conformance_tests {
             alerts::an_alert_is_seen_from_its_beginning_until_it_is_old
             alerts::what_goes_on_joins_the_alert_and_is_told_less_and_less_often
             alerts::alerts_are_found_by_app_job_kind_state_and_time
+            flights::a_flight_comes_back_as_each_node_knows_it
+            flights::a_flight_goes_with_its_run
             places::runs_that_may_not_overlap_are_blocked
             places::runs_wait_for_the_one_place_and_the_oldest_goes_first
             places::a_later_fire_takes_the_place_of_a_running_one
@@ -203,6 +206,7 @@ pub const FUNCTIONS: &str = concat!(
     include_str!("crowds.rs"),
     include_str!("declarations.rs"),
     include_str!("endings.rs"),
+    include_str!("flights.rs"),
     include_str!("nodes.rs"),
     include_str!("people.rs"),
     include_str!("places.rs"),

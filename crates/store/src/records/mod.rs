@@ -10,6 +10,7 @@ mod api_keys;
 mod apps;
 mod audit;
 mod counters;
+mod flight_rows;
 mod handlers;
 mod job_list;
 mod job_rows;
@@ -39,6 +40,7 @@ pub use alert_rows::{AlertCount, AlertFilter, AlertRow, AlertState, Delivery};
 pub use api_keys::{ApiKey, NewApiKey};
 pub use apps::{Addresses, App, AppSpec};
 pub use audit::{AuditCheck, AuditEntry, AuditFilter, AuditHead, AuditRecord};
+pub use flight_rows::{Flight, Sending};
 pub use job_list::{JobKey, JobList, JobMark, JobName, JobOrder};
 pub use job_rows::{JobFilter, JobRow};
 pub use page::{Page, Paged, Total};
@@ -211,6 +213,12 @@ pub trait Records: Send + Sync {
 
     /// What is kept of a run's log.
     async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError>;
+
+    /// Writes down what a node knows of runs' ways; what it knew before and does not know any more stays.
+    async fn keep_flights(&self, node: &str, flights: &[Flight]) -> Result<(), StoreError>;
+
+    /// What nodes know of runs' ways: of each run the senders first, in the order they sent it.
+    async fn flights_of(&self, runs: &[RunId]) -> Result<Vec<Flight>, StoreError>;
 
     // ── Alerts ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -493,6 +501,14 @@ impl<B: Backend> Records for SqlStore<B> {
 
     async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError> {
         transaction!(self, s => run_logs::kept_run_log(s, run))
+    }
+
+    async fn keep_flights(&self, node: &str, flights: &[Flight]) -> Result<(), StoreError> {
+        transaction!(self, s => flight_rows::keep_flights(s, node, flights))
+    }
+
+    async fn flights_of(&self, runs: &[RunId]) -> Result<Vec<Flight>, StoreError> {
+        transaction!(self, s => flight_rows::flights_of(s, runs))
     }
 
     async fn alert_page(&self, filter: &AlertFilter, page: Page) -> Result<Paged<AlertRow>, StoreError> {

@@ -26,6 +26,7 @@ mod session;
 mod statistics;
 mod timeline;
 mod users;
+mod ways;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
-use engine::{AppId, JobId};
+use engine::{AppId, JobId, RunId};
 use protocol::v1::{Clear, Cleared, LogPage, Origin, Page, Problem, ProblemCode, RunState, RunView};
-use store::{Clearing, JobName, Keep, OpenRun, Rights, RunFilter, RunRow, RunStatus};
+use store::{Clearing, JobName, Keep, OpenRun, Rights, RunFilter, RunRow, RunStatus, Sending};
 use timer::Timestamp;
 
 use super::authorise::{AppInBody, Authorised, Seen, find_job};
 use super::call::{Call, instant};
 use super::problem::{self, Refused};
 use super::reply::Reply;
+use super::ways::{self, Way};
 use super::{events, jobs, timeline};
 use crate::centre::Inside;
-use crate::runs::{Flight, log};
+use crate::runs::log;
 
 // ── Looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -54,7 +55,8 @@ pub async fn seen_job(call: &Call, name: &str) -> Result<Option<JobId>, Refused>
 }
 
 pub async fn show(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
-    let timeline = timeline::of(&call, &run);
+    let way = ways::of(&call, &[run.id]).await?.remove(&run.id).unwrap_or_default();
+    let timeline = timeline::of(&run, &way.0, call.inside.flights.claimed_at(run.id));
     let gone = || problem::new(ProblemCode::NotFound, "there is no such run");
     let view = views(&call, vec![run.into_inner()]).await?.pop().ok_or_else(gone)?;
     Ok(Reply::json(&RunView { timeline, ..view }))
@@ -69,16 +71,19 @@ pub async fn views(call: &Call, rows: Vec<RunRow>) -> Result<Vec<RunView>, Refus
     let names: BTreeMap<JobId, JobName> = names.into_iter().map(|name| (name.job, name)).collect();
     let apps: BTreeMap<AppId, String> = call.inside.directory.names().into_iter().collect();
     let app = |id| apps.get(&id).cloned().unwrap_or_default();
-    let flight = |run| call.inside.flights.of(run);
-    let view = |row: RunRow| view(app(row.app), names.get(&row.job), flight(row.id), row);
+    let ids: Vec<RunId> = rows.iter().map(|row| row.id).collect();
+    let mut ways = ways::of(call, &ids).await?;
+    let mut way = |run| ways.remove(&run).unwrap_or_default();
+    let view = |row: RunRow| view(app(row.app), names.get(&row.job), &way(row.id), row);
     Ok(rows.into_iter().map(view).collect())
 }
 
-fn view(app: String, name: Option<&JobName>, flight: Option<Flight>, row: RunRow) -> RunView {
-    let (open, flight) = (row.open.as_ref(), flight.as_ref());
-    let exact = open.map(|open| open.scheduled_at).or(flight.map(|flight| flight.scheduled_at));
+fn view(app: String, name: Option<&JobName>, way: &Way, row: RunRow) -> RunView {
+    let (open, sending) = (row.open.as_ref(), way.sending());
+    let exact = open.map(|open| open.scheduled_at).or(sending.map(|sending| sending.scheduled_at));
     let scheduled_at: Option<Timestamp> = exact.or(row.triggered_at);
-    let ended_at = flight.and_then(|flight| flight.recorded_at).or(row.ended_at);
+    let ended_at = way.0.iter().find_map(|flight| flight.recorded_at).or(row.ended_at);
+    let holder = open.and_then(|open| open.node.as_ref()).map(|node| node.name.as_str());
     let took = ended_at.zip(scheduled_at).map(|(end, start)| (end.as_millis() - start.as_millis()).max(0));
     let (shard_index, shard_total) = shard(row.shard.as_deref());
     RunView {
@@ -88,14 +93,14 @@ fn view(app: String, name: Option<&JobName>, flight: Option<Flight>, row: RunRow
         job_name: name.map(|name| name.name.clone()),
         app,
         state: state(row.state),
-        origin: origin(open, flight),
+        origin: origin(open, sending),
         scheduled_at: scheduled_at.map(instant),
         ended_at: ended_at.map(instant),
         took_ms: took,
-        node: open.and_then(|open| open.node.as_ref()).map(|node| node.name.clone()),
+        node: holder.or(way.node()).map(str::to_owned),
         attempt: match open {
             Some(open) => u32::try_from(open.attempt).ok(),
-            None => flight.map(|flight| flight.attempt),
+            None => sending.map(|sending| sending.attempt),
         },
         address: row.address,
         handler: row.handler,
@@ -117,10 +122,10 @@ fn shard(written: Option<&str>) -> (u32, u32) {
 }
 
 /// Why a run exists, where its row or the flight recorder knows.
-fn origin(open: Option<&OpenRun>, flight: Option<&Flight>) -> Option<Origin> {
-    let (cause, retry_of) = match (open, flight) {
+fn origin(open: Option<&OpenRun>, sending: Option<&Sending>) -> Option<Origin> {
+    let (cause, retry_of) = match (open, sending) {
         (Some(open), _) => (open.origin, open.retry_of),
-        (None, Some(flight)) => (Some(flight.origin), flight.retry_of),
+        (None, Some(sending)) => (Some(sending.origin), sending.retry_of),
         (None, None) => (None, None),
     };
     if let Some(of) = retry_of {

@@ -1,37 +1,34 @@
-//! What happened to a run, in order: from this node's flight recorder where it has the run, else as far as its rows say.
+//! What happened to a run, in order: as the nodes that had a part in it noted it, else as far as its rows say.
 
 use engine::{Receipt, RunState};
 use protocol::v1::{Moment, MomentKind};
-use store::RunRow;
+use store::{Flight, RunRow, Sending};
 use timer::Timestamp;
 
-use super::call::{Call, instant};
-use crate::runs::Flight;
+use super::call::instant;
 
-/// What happened to a run.
-pub fn of(call: &Call, run: &RunRow) -> Vec<Moment> {
+/// What happened to a run. `claimed_at` is when the node that has it now claimed it, where that is known.
+pub fn of(run: &RunRow, flights: &[Flight], claimed_at: Option<Timestamp>) -> Vec<Moment> {
+    let senders: Vec<(&str, &Sending)> =
+        flights.iter().filter_map(|flight| Some((flight.node.as_str(), flight.sending.as_ref()?))).collect();
     let mut story = Story(Vec::new());
-    let flight = call.inside.flights.of(run.id);
-    let exact = flight.as_ref().map(|flight| flight.scheduled_at);
+    let exact = senders.first().map(|(_, sending)| sending.scheduled_at);
     let exact = exact.or(run.open.as_ref().map(|open| open.scheduled_at));
     story.add(exact.or(run.triggered_at), MomentKind::Scheduled, "");
-    let holder = run.open.as_ref().and_then(|open| open.node.as_ref()).map(|node| node.name.as_str());
-    match &flight {
-        Some(flight) => story.recorded(flight),
-        None => {
-            if let Some(node) = holder {
-                story.add(None, MomentKind::Claimed, node);
-            }
-            story.sending(run);
-        }
+    for (node, sending) in &senders {
+        story.taken(sending.claimed_at, node);
+        story.sent(sending);
     }
-    if let (Some(flight), Some(holder)) = (&flight, holder)
-        && flight.node.as_deref() != Some(holder)
-    {
-        story.add(None, MomentKind::TakenOver, holder);
+    let holder = run.open.as_ref().and_then(|open| open.node.as_ref()).map(|node| node.name.as_str());
+    if let Some(holder) = holder.filter(|holder| senders.last().is_none_or(|(node, _)| node != holder)) {
+        story.taken(claimed_at, holder);
+    }
+    if senders.is_empty() {
+        story.as_rows_say(run);
     }
     if run.state.is_over() {
-        let (came, written) = flight.map_or((None, None), |flight| (flight.reported_at, flight.recorded_at));
+        let came = flights.iter().find_map(|flight| flight.reported_at);
+        let written = flights.iter().find_map(|flight| flight.recorded_at);
         story.add(came, MomentKind::Ended, run.result_message.as_deref().unwrap_or_default());
         story.add(written.or(run.ended_at), MomentKind::Recorded, "");
     }
@@ -45,20 +42,23 @@ impl Story {
         self.0.push(Moment { at: at.map(instant), kind, detail: plain(detail) });
     }
 
-    /// What the flight recorder knows.
-    fn recorded(&mut self, flight: &Flight) {
-        if let Some(node) = &flight.node {
-            self.add(None, MomentKind::Claimed, node);
-        }
-        let answer = flight.answer.as_ref();
+    /// A node took it: the first, or from another.
+    fn taken(&mut self, at: Option<Timestamp>, node: &str) {
+        let is_first = !self.0.iter().any(|moment| moment.kind == MomentKind::Claimed);
+        self.add(at, if is_first { MomentKind::Claimed } else { MomentKind::TakenOver }, node);
+    }
+
+    /// What the node noted that sent it.
+    fn sent(&mut self, sending: &Sending) {
+        let answer = sending.answer.as_ref();
         let address = match answer {
             Some((_, Receipt::Accepted { address } | Receipt::Unknown { address: Some(address), .. })) => {
                 address
             }
             _ => "",
         };
-        self.add(None, MomentKind::Routed, format!("{} {address}", flight.route).trim());
-        self.add(Some(flight.left_at), MomentKind::Sent, address);
+        self.add(None, MomentKind::Routed, format!("{} {address}", sending.route).trim());
+        self.add(Some(sending.left_at), MomentKind::Sent, address);
         match answer {
             Some((at, Receipt::Accepted { address })) => self.add(Some(*at), MomentKind::Accepted, address),
             Some((at, Receipt::Refused { reason })) => self.add(Some(*at), MomentKind::Refused, reason),
@@ -68,7 +68,7 @@ impl Story {
     }
 
     /// What the rows say of the sending.
-    fn sending(&mut self, run: &RunRow) {
+    fn as_rows_say(&mut self, run: &RunRow) {
         let was_sent = !matches!(run.state, RunState::Waiting | RunState::Claimed | RunState::Cancelling);
         if let Some(address) = run.address.as_deref().filter(|_| was_sent) {
             self.add(None, MomentKind::Sent, address);

@@ -67,6 +67,29 @@ async fn a_run_is_shown_with_its_log_and_what_happened_to_it() {
 }
 
 #[tokio::test]
+async fn what_happened_to_a_run_outlives_the_node_that_sent_it() {
+    let bench = Bench::start_with(|settings| settings.database.push_str("?shared=true")).await;
+    let _executor = bench.executor(vec![echo()]).await;
+    let run = run(&bench, &bench.admin().await).await;
+    let before = bench.admin().await.get(&format!("/v1/runs/{run}")).await;
+    let bench = bench.replace("second").await;
+    let admin = bench.admin().await;
+    let after = admin.get(&format!("/v1/runs/{run}")).await;
+    assert_eq!(after, before, "all of it, to the millisecond");
+    let moments = after["timeline"].as_array().unwrap();
+    for kind in ["scheduled", "claimed", "sent", "accepted", "ended", "recorded"] {
+        let moment = moments.iter().find(|moment| moment["kind"] == kind);
+        assert!(moment.is_some_and(|moment| moment["at"].is_string()), "{kind}: {after}");
+    }
+    let claimed = moments.iter().find(|moment| moment["kind"] == "claimed").unwrap();
+    assert_eq!((claimed["detail"].as_str(), after["node"].as_str()), (Some("centre"), Some("centre")));
+    assert_eq!((after["origin"]["kind"].as_str(), after["attempt"].as_u64()), (Some("manual"), Some(1)));
+    let listed = admin.get("/v1/runs").await;
+    assert_eq!(listed["items"][0]["origin"]["kind"], "manual");
+    bench.stop().await;
+}
+
+#[tokio::test]
 async fn runs_are_found_counted_repeated_and_cleared() {
     let bench = Bench::start().await;
     let _executor = bench.executor(vec![echo()]).await;

@@ -1,0 +1,85 @@
+//! What nodes know of runs' ways.
+
+use engine::{Origin, Receipt, Retention, RunId};
+
+use super::Fresh;
+use super::bench::{Bench, HOUR, SECOND, ok};
+use crate::{Clearing, Flight, Keep, Sending};
+
+fn sending(bench: &Bench, answer: Option<Receipt>) -> Sending {
+    Sending {
+        scheduled_at: bench.now,
+        origin: Origin::Child { of: RunId(7) },
+        attempt: 2,
+        retry_of: Some(RunId(8)),
+        route: "FIRST".into(),
+        claimed_at: Some(bench.now - SECOND),
+        left_at: bench.now + SECOND,
+        answer: answer.map(|receipt| (bench.now + SECOND * 2, receipt)),
+    }
+}
+
+fn flight(run: RunId, node: &str, sending: Option<Sending>) -> Flight {
+    Flight { run, node: node.into(), sending, reported_at: None, recorded_at: None }
+}
+
+pub async fn a_flight_comes_back_as_each_node_knows_it(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let store = &bench.store;
+    let accepted = Receipt::Accepted { address: "http://a:1/".into() };
+    let unknown = Receipt::Unknown { address: Some("http://b:1/".into()), reason: "no answer".into() };
+    let refused = Receipt::Refused { reason: "busy".into() };
+    let nowhere = Receipt::Unknown { address: None, reason: "no answer".into() };
+    let answers = [Some(accepted), Some(unknown), Some(refused), Some(nowhere), None];
+    let mut flights: Vec<Flight> = answers
+        .into_iter()
+        .zip(1..)
+        .map(|(answer, run)| flight(RunId(run), "one", Some(sending(&bench, answer))))
+        .collect();
+    store.keep_flights("one", &flights).await.unwrap();
+    let all: Vec<RunId> = flights.iter().map(|flight| flight.run).collect();
+    assert_eq!(store.flights_of(&all).await.unwrap(), flights);
+
+    // The end comes to another node; the run was sent again by a third, later.
+    let end = Flight { recorded_at: Some(bench.now + HOUR), ..flight(RunId(1), "another", None) };
+    store.keep_flights("another", std::slice::from_ref(&end)).await.unwrap();
+    let later = Sending { left_at: bench.now + HOUR, ..sending(&bench, None) };
+    let again = flight(RunId(1), "a third", Some(later));
+    store.keep_flights("a third", std::slice::from_ref(&again)).await.unwrap();
+    assert_eq!(store.flights_of(&[RunId(1)]).await.unwrap(), [flights[0].clone(), again, end]);
+
+    // The same node knows more, and then, of another, only the end.
+    flights[1].reported_at = Some(bench.now + SECOND * 5);
+    let forgotten = Flight { recorded_at: Some(bench.now + SECOND * 9), ..flight(RunId(3), "one", None) };
+    store.keep_flights("one", &[flights[1].clone(), forgotten]).await.unwrap();
+    flights[2].recorded_at = Some(bench.now + SECOND * 9);
+    assert_eq!(store.flights_of(&[RunId(2), RunId(3)]).await.unwrap(), flights[1..3]);
+    store.keep_flights("one", &[]).await.unwrap();
+    assert_eq!(store.flights_of(&[]).await, Ok(vec![]));
+}
+
+pub async fn a_flight_goes_with_its_run(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let store = &bench.store;
+    let job = bench.start(&bench.hourly()).await;
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        let run = bench.run(job).await;
+        bench.end(run.id, ok()).await;
+        store.keep_flights("one", &[flight(run.id, "one", Some(sending(&bench, None)))]).await.unwrap();
+        runs.push(run);
+    }
+    let left = async || -> Vec<RunId> {
+        let all: Vec<RunId> = runs.iter().map(|run| run.id).collect();
+        store.flights_of(&all).await.unwrap().iter().map(|flight| flight.run).collect()
+    };
+    let keep = Keep::Since(runs[1].scheduled_at);
+    store.clear_runs(&Clearing { apps: None, job: Some(job), keep }, 10).await.unwrap();
+    assert_eq!(left().await, [runs[1].id, runs[2].id]);
+    let old = |runs_before, runs_max| Retention { runs_before, runs_max, history_before: bench.now - HOUR };
+    store.prune(&old(bench.now - HOUR, Some(1)), 10).await.unwrap();
+    assert_eq!(left().await, [runs[2].id]);
+    // One whose run somebody else has deleted goes by its own age.
+    store.prune(&old(bench.now + HOUR, None), 10).await.unwrap();
+    assert_eq!(left().await, []);
+}

@@ -1,0 +1,191 @@
+//! What nodes know of runs' ways: rows of `tw_flight`, one for each node that had a part in it.
+
+use std::collections::BTreeSet;
+
+use engine::{Origin, Receipt, RunId};
+use timer::Timestamp;
+
+use crate::runs;
+use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+
+/// What one node knows of a run's way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flight {
+    /// Which run.
+    pub run: RunId,
+    /// The node.
+    pub node: String,
+    /// How it was sent, if this node did.
+    pub sending: Option<Sending>,
+    /// When its result came to this node.
+    pub reported_at: Option<Timestamp>,
+    /// When this node wrote down its end.
+    pub recorded_at: Option<Timestamp>,
+}
+
+/// How a run was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sending {
+    /// The instant it stands for.
+    pub scheduled_at: Timestamp,
+    /// Why it exists.
+    pub origin: Origin,
+    /// Which attempt it is,
+    pub attempt: u32,
+    /// and of which run.
+    pub retry_of: Option<RunId>,
+    /// How its executor was chosen.
+    pub route: String,
+    /// When the node claimed it.
+    pub claimed_at: Option<Timestamp>,
+    /// When it left the node.
+    pub left_at: Timestamp,
+    /// What the executor answered, and when.
+    pub answer: Option<(Timestamp, Receipt)>,
+}
+
+// ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Writes down what a node knows of runs. Where it knows less than it did, what it knew stays.
+pub async fn keep_flights(s: &mut dyn Session, node: &str, flights: &[Flight]) -> Result<(), SessionError> {
+    if flights.is_empty() {
+        return Ok(());
+    }
+    let ids = Value::Ids(flights.iter().map(|flight| flight.run.0).collect());
+    let sql = "SELECT log_id FROM tw_flight WHERE node = ? AND log_id IN ?";
+    let known = s.query(sql, &[node.into(), ids], Lock::None).await?;
+    let known = known.into_iter().map(|row| row.read().int()).collect::<Result<BTreeSet<_>, _>>()?;
+    let is_known = |flight: &&Flight| known.contains(&flight.run.0);
+    let ends = flights.iter().filter(is_known).filter(|flight| flight.sending.is_none());
+    let ends: Vec<Vec<Value>> = ends
+        .map(|end| vec![end.run.0.into(), node.into(), end.reported_at.into(), end.recorded_at.into()])
+        .collect();
+    if !ends.is_empty() {
+        let columns = ["reported_ms", "recorded_ms"];
+        s.update(Columns { table: "tw_flight", keys: &["log_id", "node"], columns: &columns }, ends).await?;
+    }
+    let again = flights.iter().filter(is_known).filter(|flight| flight.sending.is_some());
+    let again: Vec<i64> = again.map(|flight| flight.run.0).collect();
+    if !again.is_empty() {
+        let sql = "DELETE FROM tw_flight WHERE node = ? AND log_id IN ?";
+        s.execute(sql, &[node.into(), Value::Ids(again)]).await?;
+    }
+    let now = s.now().await?;
+    let new = flights.iter().filter(|flight| flight.sending.is_some() || !is_known(flight));
+    let rows: Vec<Vec<Value>> = new.map(|flight| row(flight, node, now)).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    s.insert(Columns { table: "tw_flight", keys: &[], columns: &COLUMNS }, rows).await
+}
+
+const COLUMNS: [&str; 17] = [
+    "log_id",
+    "node",
+    "reported_ms",
+    "recorded_ms",
+    "scheduled_ms",
+    "kind",
+    "cause",
+    "attempt",
+    "retry_of",
+    "route",
+    "claimed_ms",
+    "left_ms",
+    "answered_ms",
+    "answer",
+    "address",
+    "reason",
+    "saved_ms",
+];
+
+fn row(flight: &Flight, node: &str, now: Timestamp) -> Vec<Value> {
+    let mut row: Vec<Value> =
+        vec![flight.run.0.into(), node.into(), flight.reported_at.into(), flight.recorded_at.into()];
+    match &flight.sending {
+        Some(sending) => row.extend(sent(sending)),
+        None => row.extend(std::iter::repeat_n(Value::Null, COLUMNS.len() - row.len() - 1)),
+    }
+    row.push(now.into());
+    row
+}
+
+fn sent(sending: &Sending) -> [Value; 12] {
+    let (kind, cause) = sending.origin.to_numbers();
+    let (answer, address, reason) = match sending.answer.as_ref().map(|(_, receipt)| receipt) {
+        None => (None, None, None),
+        Some(Receipt::Accepted { address }) => (Some(ACCEPTED), Some(address.as_str()), None),
+        Some(Receipt::Refused { reason }) => (Some(REFUSED), None, Some(reason)),
+        Some(Receipt::Unknown { address, reason }) => (Some(UNKNOWN), address.as_deref(), Some(reason)),
+    };
+    [
+        sending.scheduled_at.into(),
+        kind.into(),
+        cause.into(),
+        i64::from(sending.attempt).into(),
+        sending.retry_of.map(|run| run.0).into(),
+        short(&sending.route, ROUTE_MAX).into(),
+        sending.claimed_at.into(),
+        sending.left_at.into(),
+        sending.answer.as_ref().map(|(at, _)| *at).into(),
+        answer.into(),
+        address.map(|address| short(address, ADDRESS_MAX)).into(),
+        reason.map(|reason| runs::message_text(reason)).into(),
+    ]
+}
+
+const ACCEPTED: i64 = 1;
+const REFUSED: i64 = 2;
+const UNKNOWN: i64 = 3;
+
+/// As many letters as the columns hold. Longer ones are wrong anyway, and stand in full where they were written.
+const ROUTE_MAX: usize = 64;
+const ADDRESS_MAX: usize = 255;
+
+fn short(text: &str, most: usize) -> String {
+    text.chars().filter(|letter| *letter != '\0').take(most).collect()
+}
+
+// ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// What is known of runs' ways: of each the senders first, in the order they sent it.
+pub async fn flights_of(s: &mut dyn Session, runs: &[RunId]) -> Result<Vec<Flight>, SessionError> {
+    if runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = format!("SELECT {} FROM tw_flight WHERE log_id IN ?", COLUMNS.join(", "));
+    let ids = Value::Ids(runs.iter().map(|run| run.0).collect());
+    let rows = s.query(&sql, &[ids], Lock::None).await?;
+    let mut flights = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let left_at = |flight: &Flight| flight.sending.as_ref().map(|sending| sending.left_at);
+    flights.sort_by_key(|flight| (flight.run, left_at(flight).is_none(), left_at(flight)));
+    Ok(flights)
+}
+
+fn read(row: Row) -> Result<Flight, SessionError> {
+    let mut row = row.read();
+    let (run, node) = (RunId(row.int()?), row.text()?);
+    let (reported_at, recorded_at) = (row.maybe_instant()?, row.maybe_instant()?);
+    let scheduled_at = row.maybe_instant()?;
+    let origin = row.maybe_int()?.zip(row.maybe_int()?);
+    let origin = origin.and_then(|(kind, cause)| Origin::from_numbers(kind, cause));
+    let attempt = row.maybe_int()?.and_then(|attempt| u32::try_from(attempt).ok()).unwrap_or(1);
+    let (retry_of, route) = (row.maybe_int()?.map(RunId), row.text()?);
+    let (claimed_at, left_at) = (row.maybe_instant()?, row.maybe_instant()?);
+    let (answered_at, answer) = (row.maybe_instant()?, row.maybe_int()?);
+    let (address, reason) = (row.maybe_text()?, row.text()?);
+    let receipt = match answer {
+        Some(ACCEPTED) => Some(Receipt::Accepted { address: address.unwrap_or_default() }),
+        Some(REFUSED) => Some(Receipt::Refused { reason }),
+        Some(UNKNOWN) => Some(Receipt::Unknown { address, reason }),
+        _ => None,
+    };
+    let answer = answered_at.zip(receipt);
+    let sending = match (scheduled_at, origin, left_at) {
+        (Some(scheduled_at), Some(origin), Some(left_at)) => {
+            Some(Sending { scheduled_at, origin, attempt, retry_of, route, claimed_at, left_at, answer })
+        }
+        _ => None,
+    };
+    Ok(Flight { run, node, sending, reported_at, recorded_at })
+}
