@@ -1,7 +1,5 @@
 //! Bad input of every kind, to every listener of the built program at once: nothing is lost, doubled or forgotten meanwhile.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use tickwright_tests::database::Database;

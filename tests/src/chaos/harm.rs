@@ -85,7 +85,6 @@ impl Story {
                     pause(SICK).await;
                     ensure_told(centres, said)?;
                     illness.heal().await?;
-                    resumed(town).await?;
                 }
             }
             Fault::FullDisk => {

@@ -14,7 +14,8 @@ pub async fn body(mut body: Body, max: usize) -> Result<Bytes, StatusCode> {
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
     }
     let started = Instant::now();
-    let mut received = Vec::new();
+    // Once, where it is known: a body that grows piece by piece is copied again and again.
+    let mut received = Vec::with_capacity(usize::try_from(body.size_hint().lower()).unwrap_or(0));
     loop {
         let allowed = START + Duration::from_millis(received.len() as u64 * 1_000 / RATE_MIN);
         match timeout_at(started + allowed.min(WAIT_MAX), body.frame()).await {

@@ -88,7 +88,8 @@ impl Front {
         // Answers are small, and somebody waits for each.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
-            let service = move |request| self.clone().answer(request, peer, false);
+            // In a box: a connection that waits for a request has no room for its answer yet.
+            let service = move |request| Box::pin(self.clone().answer(request, peer, false));
             return converse(stream, service, stop).await;
         };
         match tokio::time::timeout(HANDSHAKE_MAX, speaks_tls(&stream)).await {
@@ -99,7 +100,7 @@ impl Front {
         // Who cannot agree on a key with us is told so by the protocol.
         let accepted = tokio::time::timeout(HANDSHAKE_MAX, tls.acceptor().accept(stream)).await;
         let Ok(Ok(stream)) = accepted else { return };
-        let service = move |request| self.clone().answer(request, peer, true);
+        let service = move |request| Box::pin(self.clone().answer(request, peer, true));
         converse(stream, service, stop).await;
     }
 
