@@ -93,12 +93,20 @@ async fn create(
     planner: &dyn Planner,
 ) -> Result<Declared, SessionError> {
     let spec = JobSpec { key: Some(key.to_owned()), ..declaration.spec() };
-    let job = control::create_job(s, tables, &spec).await?;
+    let job = control::create_job(s, tables, &spec).await.map_err(overtaken)?;
     // Where another process was faster this, or its key, collides, and what that made is found.
     insert(s, job, words(tables, declaration)?).await?;
     let at = s.now().await?;
     control::start(s, jobs::new(job, spec.clone()), at, planner).await?;
     Ok(Declared { job, before: None, after: spec, overridden: Vec::new(), cancelling: 0 })
+}
+
+/// A key that was free when we looked was taken by another process since: to look again finds its job.
+fn overtaken(error: SessionError) -> SessionError {
+    match error {
+        SessionError::Store(StoreError::Conflict(why)) => SessionError::Collision(why),
+        other => other,
+    }
 }
 
 async fn change(
