@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use argon2::password_hash::{Output, ParamsString, PasswordHash, PasswordVerifier, SaltString};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use ring::digest::{SHA256, digest};
@@ -16,23 +14,20 @@ use protocol::v1::ProblemCode;
 /// Hashes and checks passwords, few at a time: each takes 19 MiB and some 20 ms of a processor, by intent.
 pub struct Passwords {
     places: Semaphore,
-    /// The memory of each place, once it was needed. Freed it would stay with the thread that had it, and the next takes
-    /// another thread.
-    rooms: Arc<Mutex<Vec<Vec<Block>>>>,
 }
 
 impl Passwords {
     /// A workshop with its places free.
     pub fn new() -> Passwords {
-        Passwords { places: Semaphore::new(AT_ONCE), rooms: Arc::default() }
+        Passwords { places: Semaphore::new(AT_ONCE) }
     }
 
     /// A hash to be kept: argon2id with a salt of its own.
     pub async fn hash(&self, password: &str) -> Result<String, Fault> {
         let password = password.to_owned();
-        self.aside(move |room| {
+        self.aside(move || {
             let salt = random::<16>();
-            let output = output(password.as_bytes(), &salt, room);
+            let output = output(password.as_bytes(), &salt);
             let salt = SaltString::encode_b64(&salt).expect("16 bytes are a salt");
             let params = ParamsString::try_from(argon2().params()).expect("numbers can be written");
             let hash = PasswordHash {
@@ -51,8 +46,8 @@ impl Passwords {
     pub async fn verify(&self, password: &str, hash: Option<&str>) -> Result<bool, Fault> {
         let (password, is_real) = (password.to_owned(), hash.is_some());
         let hash = hash.unwrap_or(NOBODYS).to_owned();
-        let fits = self.aside(move |room| match PasswordHash::new(&hash) {
-            Ok(hash) => fits(password.as_bytes(), &hash, room),
+        let fits = self.aside(move || match PasswordHash::new(&hash) {
+            Ok(hash) => fits(password.as_bytes(), &hash),
             Err(error) => {
                 tracing::error!(%error, "a stored password hash cannot be read; its user needs a new password");
                 false
@@ -61,10 +56,7 @@ impl Passwords {
         Ok(fits.await? && is_real)
     }
 
-    async fn aside<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Vec<Block>) -> T + Send + 'static,
-    ) -> Result<T, Fault> {
+    async fn aside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
         let busy = || Fault {
             wait: Some(WAIT_MAX),
             ..Fault::new(
@@ -74,38 +66,36 @@ impl Passwords {
         };
         let place = tokio::time::timeout(WAIT_MAX, self.places.acquire()).await.map_err(|_| busy())?;
         let _place = place.map_err(|_| busy())?;
-        let rooms = Arc::clone(&self.rooms);
-        let work = move || {
-            let mut room = rooms.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-            let result = work(&mut room);
-            rooms.lock().unwrap_or_else(PoisonError::into_inner).push(room);
-            result
-        };
         tokio::task::spawn_blocking(work).await.map_err(|_| busy())
     }
 }
 
 /// Whether a password gives this hash, by constant time.
-fn fits(password: &[u8], hash: &PasswordHash<'_>, room: &mut Vec<Block>) -> bool {
+fn fits(password: &[u8], hash: &PasswordHash<'_>) -> bool {
     let is_ours = hash.algorithm == Algorithm::Argon2id.ident()
         && ParamsString::try_from(argon2().params()).is_ok_and(|params| params == hash.params);
     let mut bytes = [0; 64];
     let salt = hash.salt.and_then(|salt| salt.decode_b64(&mut bytes).ok());
     match (salt, hash.hash) {
-        (Some(salt), Some(expected)) if is_ours => output(password, salt, room) == expected,
+        (Some(salt), Some(expected)) if is_ours => output(password, salt) == expected,
         // One that an earlier release made with other settings.
         _ => argon2().verify_password(password, hash).is_ok(),
     }
 }
 
-fn output(password: &[u8], salt: &[u8], room: &mut Vec<Block>) -> Output {
+fn output(password: &[u8], salt: &[u8]) -> Output {
     let argon2 = argon2();
+    let mut room: Vec<Block> = Vec::with_capacity(GIVEN_BACK / size_of::<Block>());
     room.resize(argon2.params().block_count(), Block::default());
     let mut output = [0; Params::DEFAULT_OUTPUT_LEN];
-    let done = argon2.hash_password_into_with_memory(password, salt, &mut output, room);
+    let done = argon2.hash_password_into_with_memory(password, salt, &mut output, &mut room);
     done.expect("passwords are shorter than the algorithm's limit");
     Output::new(&output).expect("32 bytes are an output")
 }
+
+/// What is larger than 32 MiB is given back to the system when it is free. Anything smaller the allocator may keep, once
+/// for each thread that ever needed it. Of what is asked for only the part that is used takes memory.
+const GIVEN_BACK: usize = 33 * 1024 * 1024;
 
 fn argon2() -> Argon2<'static> {
     let params =
