@@ -142,9 +142,11 @@ impl Reader {
     }
 }
 
+/// Whether there is nothing on a page, and none after it: a search that has not gone far enough gives an empty page with a
+/// next one.
 fn is_empty(page: &[u8]) -> Result<bool> {
     let page: serde_json::Value = serde_json::from_slice(page)?;
-    Ok(page["rows"].as_array().context("a page has rows")?.is_empty())
+    Ok(page["items"].as_array().context("a page has items")?.is_empty() && page["next"].is_null())
 }
 
 /// Fires each second.
