@@ -54,6 +54,16 @@ pub async fn a_flight_comes_back_as_each_node_knows_it(fresh: Fresh) {
     store.keep_flights("one", &[flights[1].clone(), forgotten]).await.unwrap();
     flights[2].recorded_at = Some(bench.now + SECOND * 9);
     assert_eq!(store.flights_of(&[RunId(2), RunId(3)]).await.unwrap(), flights[1..3]);
+
+    // A run ends twice before anything is written down: it was lost, and then reported.
+    let lost =
+        Flight { recorded_at: Some(bench.now), ..flight(RunId(9), "one", Some(sending(&bench, None))) };
+    let late = bench.now + SECOND;
+    let reported =
+        Flight { reported_at: Some(late), recorded_at: Some(late), ..flight(RunId(9), "one", None) };
+    store.keep_flights("one", &[lost.clone(), reported]).await.unwrap();
+    let both = Flight { reported_at: Some(late), recorded_at: Some(late), ..lost };
+    assert_eq!(store.flights_of(&[RunId(9)]).await.unwrap(), [both]);
     store.keep_flights("one", &[]).await.unwrap();
     assert_eq!(store.flights_of(&[]).await, Ok(vec![]));
 }

@@ -1,6 +1,6 @@
 //! What nodes know of runs' ways: rows of `tw_flight`, one for each node that had a part in it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{Origin, Receipt, RunId};
 use timer::Timestamp;
@@ -46,11 +46,13 @@ pub struct Sending {
 
 // ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Writes down what a node knows of runs. Where it knows less than it did, what it knew stays.
+/// Writes down what a node knows of runs. Where it knows less than it did, what it knew stays. A run may be among them
+/// more than once, as one that was lost and reported after all.
 pub async fn keep_flights(s: &mut dyn Session, node: &str, flights: &[Flight]) -> Result<(), SessionError> {
     if flights.is_empty() {
         return Ok(());
     }
+    let flights = once_each(flights);
     let ids = Value::Ids(flights.iter().map(|flight| flight.run.0).collect());
     let sql = "SELECT log_id FROM tw_flight WHERE node = ? AND log_id IN ?";
     let known = s.query(sql, &[node.into(), ids], Lock::None).await?;
@@ -77,6 +79,30 @@ pub async fn keep_flights(s: &mut dyn Session, node: &str, flights: &[Flight]) -
         return Ok(());
     }
     s.insert(Columns { table: "tw_flight", keys: &[], columns: &COLUMNS }, rows).await
+}
+
+fn once_each(flights: &[Flight]) -> Vec<Flight> {
+    let mut runs: BTreeMap<i64, Flight> = BTreeMap::new();
+    for flight in flights {
+        match runs.get_mut(&flight.run.0) {
+            Some(known) => known.learn(flight),
+            None => {
+                runs.insert(flight.run.0, flight.clone());
+            }
+        }
+    }
+    runs.into_values().collect()
+}
+
+impl Flight {
+    /// Takes in what is known of the same run later.
+    fn learn(&mut self, later: &Flight) {
+        if later.sending.is_some() {
+            self.sending.clone_from(&later.sending);
+        }
+        self.reported_at = later.reported_at.or(self.reported_at);
+        self.recorded_at = later.recorded_at.or(self.recorded_at);
+    }
 }
 
 const COLUMNS: [&str; 17] = [
