@@ -256,13 +256,20 @@ async fn children(call: &Call, body: &JobBody) -> Result<Vec<JobId>, Refused> {
 /// Each is looked up; what their column holds is less.
 const CHILDREN_READ: usize = 100;
 
+/// A job as the audit keeps it.
 async fn written(call: &Call, job: JobId) -> Result<Option<serde_json::Value>, Refused> {
     Ok(on_record(&call.inside, job).await?)
 }
 
-/// A job as the audit keeps it, whatever door it is changed through: without the source of its script, whose versions are
-/// kept anyway.
-pub async fn on_record(inside: &Inside, job: JobId) -> Result<Option<serde_json::Value>, StoreError> {
+/// The job of that number as the audit keeps it, for the doors that speak XXL-JOB's words. That it cannot be read keeps
+/// nobody from changing it.
+pub async fn text_on_record(inside: &Inside, id: &str) -> Option<String> {
+    let job = on_record(inside, JobId(id.trim().parse().ok()?)).await.ok().flatten()?;
+    Some(job.to_string())
+}
+
+/// The same for all doors: without the source of its script, whose versions are kept anyway.
+async fn on_record(inside: &Inside, job: JobId) -> Result<Option<serde_json::Value>, StoreError> {
     let Some(row) = inside.database.job_rows(&[job]).await?.pop() else { return Ok(None) };
     let children = inside.database.job_names(&row.job.spec.children).await?;
     let apps = inside.directory.names();
@@ -344,7 +351,10 @@ pub async fn bulk(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> 
     }
     let (mut results, mut each) = (Vec::new(), Vec::new());
     for id in bulk.jobs.iter().copied() {
-        let problem = one(&call, &bulk, JobId(id)).await.err().map(|refused| *refused.problem);
+        let (problem, before, after) = match one(&call, &bulk, JobId(id)).await {
+            Ok((before, after)) => (None, before, after),
+            Err(refused) => (Some(*refused.problem), None, None),
+        };
         let result =
             problem.as_ref().map_or_else(|| "done".into(), |problem: &Problem| problem.detail.clone());
         let action = match bulk.action {
@@ -353,13 +363,14 @@ pub async fn bulk(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> 
             BulkAction::Delete => "job.delete",
             BulkAction::Move => "job.move",
         };
-        each.push(Noted { action, object: job_name(JobId(id)), result });
+        each.push(Noted { action, object: job_name(JobId(id)), result, before, after });
         results.push(BulkResult { job: id, problem });
     }
     Ok(Reply::json(&results).noting(each))
 }
 
-async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<(), Refused> {
+/// Does it to one of them; with how it was and how it is, where that is another definition.
+async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<Change, Refused> {
     let right = match bulk.action {
         BulkAction::Start | BulkAction::Stop => Rights::OPERATE,
         BulkAction::Delete | BulkAction::Move => Rights::EDIT,
@@ -369,6 +380,8 @@ async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<(), Refused> {
     if !call.who.principal.may(right, job.spec.app) {
         return Err(problem::new(ProblemCode::NotAllowed, "this needs another right in the job's app"));
     }
+    let defines = matches!(bulk.action, BulkAction::Delete | BulkAction::Move);
+    let before = if defines { written(call, id).await? } else { None };
     match bulk.action {
         BulkAction::Start => jobs.start(&job).await?,
         BulkAction::Stop => jobs.stop(&job).await?,
@@ -379,8 +392,12 @@ async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<(), Refused> {
             jobs.edit(&job, spec).await?;
         }
     }
-    Ok(())
+    let after = if defines { written(call, id).await? } else { None };
+    Ok((before, after))
 }
+
+/// How a job was, and how it is.
+type Change = (Option<serde_json::Value>, Option<serde_json::Value>);
 
 /// Somebody waits for all of them.
 const BULK_MAX: usize = 1_000;
