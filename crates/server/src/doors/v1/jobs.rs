@@ -19,6 +19,7 @@ use super::route::Needs;
 use super::schedules;
 use super::session::rights_view;
 use crate::centre::Inside;
+use crate::jobs::Belongings;
 
 const EDIT: Needs = Needs::Right(Rights::EDIT);
 
@@ -182,19 +183,14 @@ fn outdated(why: &str) -> Refused {
 async fn add(call: &Call, body: &JobBody, app: AppId, key: Option<String>) -> Result<Reply, Refused> {
     let children = children(call, body).await?;
     let spec = reading(call, None).spec(body, app, children).map_err(problem::fields)?;
-    let (script, is_named) = (spec.script.clone(), key.is_some());
+    let is_named = key.is_some();
     let spec = engine::JobSpec { key, ..spec };
-    let added = call.jobs().create(spec, body.enabled == Some(true), body.tags.clone()).await;
+    let added = call.jobs().create(spec, belongings(body)).await;
     let id = added.map_err(|fault| match fault.code {
         // Somebody else has just added one of the same key.
         ProblemCode::Conflict if is_named && wants_new(call) => outdated(THERE_ALREADY),
         _ => fault.into(),
     })?;
-    if let (Some(script), Some(written)) = (script, &body.script) {
-        // Its first version, which later ones are compared with.
-        let remark = &written.remark;
-        call.inside.database.save_script(id, script.language, &script.source, remark).await?;
-    }
     let after = written(call, id).await?;
     let view = view(call, id).await?;
     let reply = Reply::json(&view).status(StatusCode::CREATED).revision(view.revision);
@@ -208,13 +204,7 @@ async fn edit(call: &Call, body: &JobBody, job: Job) -> Result<Reply, Refused> {
     let before = written(call, job.id).await?;
     let jobs = call.jobs();
     jobs.check_edit(&job, &spec, body.enabled).await?;
-    if let Some(script) = body.script.as_ref().filter(|script| is_new_script(&job, script)) {
-        jobs.save_script(&job, language(script.language), &script.source, &script.remark).await?;
-    }
-    // Saving a script has raised the revision.
-    let job = call.inside.database.job(job.id).await?.ok_or_else(gone)?;
-    let spec = engine::JobSpec { script: job.spec.script.clone(), ..spec };
-    if let Err(fault) = jobs.put(&job, spec, body.enabled, body.tags.clone()).await {
+    if let Err(fault) = jobs.put(&job, spec, belongings(body)).await {
         let now = call.inside.database.job(job.id).await?;
         let was_faster = now.is_none_or(|now| now.revision != job.revision);
         return Err(if was_faster { outdated(OVERTAKEN) } else { fault.into() });
@@ -229,10 +219,9 @@ fn reading<'a>(call: &'a Call, before: Option<&'a Job>) -> Reading<'a> {
     Reading { zone: &call.inside.zone, now: call.inside.engine.now(), before }
 }
 
-fn is_new_script(job: &Job, script: &ScriptBody) -> bool {
-    let same =
-        |own: &engine::Script| own.language == language(script.language) && own.source == script.source;
-    !job.spec.script.as_ref().is_some_and(same)
+fn belongings(body: &JobBody) -> Belongings<'_> {
+    let remark = body.script.as_ref().map_or("", |script| &script.remark);
+    Belongings { enabled: body.enabled, tags: body.tags.clone(), remark }
 }
 
 /// The jobs that a body names as those that follow, each one that the caller may run.
