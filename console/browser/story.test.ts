@@ -209,7 +209,7 @@ describe.each([
     await page.goto(page.url().replace(/runs.*/, 'jobs'))
     await link('Failing').click()
     await link(t.job.tabs.history).click()
-    await page.getByText('job.create').first().waitFor()
+    await page.getByText(t.audit.actions['job.create']!).first().waitFor()
     await fine()
   })
 

@@ -426,4 +426,4 @@ export interface AuditView {
   result: string
 }
 
-export type EventKind = 'runs' | 'jobs' | 'executors'
+export type EventKind = 'runs' | 'jobs' | 'executors' | 'alerts'

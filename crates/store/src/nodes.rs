@@ -1,6 +1,6 @@
 //! Lives of nodes: rows of `tw_node`.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::{Heartbeat, Joined, LifelineId, Node, Outcome, Peer, RunState, StoreError};
 use timer::Timestamp;
@@ -67,8 +67,14 @@ fn ids(lifelines: &[LifelineId]) -> Value {
 /// What the column holds.
 const NAME_MAX: usize = 190;
 
-pub async fn heartbeat(s: &mut dyn Session, node: &Node, lease: Duration) -> Result<Heartbeat, SessionError> {
+/// Also says when, here, the database's clock was known.
+pub async fn heartbeat(
+    s: &mut dyn Session,
+    node: &Node,
+    lease: Duration,
+) -> Result<(Heartbeat, Instant), SessionError> {
     let now = s.now().await?;
+    let known = Instant::now();
     let sql = "UPDATE tw_node SET lease_until_ms = ? WHERE name = ? AND epoch = ? AND fenced = 0";
     let extended =
         s.execute(sql, &[(now + lease).into(), node.name.as_str().into(), node.epoch.into()]).await?;
@@ -82,7 +88,7 @@ pub async fn heartbeat(s: &mut dyn Session, node: &Node, lease: Duration) -> Res
         let node = Node { name: row.text()?, epoch: row.int()? };
         Ok(Peer { node, lease_until: row.instant()? })
     };
-    Ok(Heartbeat { now, nodes: rows.into_iter().map(peer).collect::<Result<_, _>>()? })
+    Ok((Heartbeat { now, nodes: rows.into_iter().map(peer).collect::<Result<_, _>>()? }, known))
 }
 
 pub async fn fence(s: &mut dyn Session, node: &Node) -> Result<bool, SessionError> {

@@ -191,9 +191,9 @@ impl<B: Backend> Store for SqlStore<B> {
     }
 
     async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<Heartbeat, StoreError> {
-        let heartbeat = transaction!(self, s => nodes::heartbeat(s, node, lease))?;
+        let (heartbeat, known) = transaction!(self, s => nodes::heartbeat(s, node, lease))?;
         // Committing takes milliseconds, and the engine counts from when it gets the answer.
-        let now = self.backend.clock().unwrap_or(heartbeat.now);
+        let now = self.backend.clock().unwrap_or_else(|| heartbeat.now + known.elapsed());
         Ok(Heartbeat { now, ..heartbeat })
     }
 

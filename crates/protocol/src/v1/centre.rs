@@ -25,7 +25,7 @@ pub struct Overview {
     pub executors_suspect: u64,
     /// Runs that are open, newest first, a handful.
     pub running: Vec<RunView>,
-    /// Runs that failed lately, newest first, a handful.
+    /// The last run of each job that failed lately, newest first, a handful.
     pub failing: Vec<RunView>,
     /// What fires next, a handful.
     pub upcoming: Vec<JobView>,

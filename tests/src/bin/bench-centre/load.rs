@@ -1,4 +1,4 @@
-//! One load on one centre: so many jobs, each second, for so long.
+//! One load on one centre: so many jobs, so often, for so long.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,12 +11,15 @@ use tickwright_tests::process::{Check, Nodes, Phases, Timing, Town, Workload, pe
 pub struct Load {
     pub jobs: u64,
     pub phases: Phases,
+    /// All jobs fire so often.
+    pub period: Duration,
     pub seconds: u64,
 }
 
 /// What it did.
 pub struct Measured {
     pub jobs: u64,
+    pub period: Duration,
     pub lifecycles_per_second: f64,
     pub timing: Timing,
     pub herd_p99: f64,
@@ -33,7 +36,7 @@ impl Load {
     pub async fn run(&self, database: &Database) -> Result<Measured> {
         let length = Duration::from_secs(self.seconds);
         let nodes = Nodes { centres: 1, executors: 4, lead: LEAD, length };
-        let workload = Workload::each_second(self.jobs, self.phases);
+        let workload = Workload { period: self.period, ..Workload::each_second(self.jobs, self.phases) };
         let town = Town::build(database, nodes, workload).await?;
         let mut centres = town.start_all().await?;
         let centre = centres[0].take().context("one centre was started")?;
@@ -57,6 +60,7 @@ impl Load {
         let took = length - WARM_UP;
         let result = Measured {
             jobs: self.jobs,
+            period: self.period,
             lifecycles_per_second: fires as f64 / took.as_secs_f64(),
             timing: Timing::of(&town.journal, measured.clone()),
             herd_p99: self.herd_p99(&town, measured),
@@ -75,7 +79,7 @@ impl Load {
         Ok(result)
     }
 
-    /// Of each second, how long until 99 of 100 were gone; the median of them.
+    /// Of each herd, how long until 99 of 100 were gone; the median of them.
     fn herd_p99(&self, town: &Town, measured: std::ops::Range<i64>) -> f64 {
         if self.phases == Phases::Spread {
             return 0.0;
@@ -93,7 +97,7 @@ impl Measured {
     pub fn keeps_up(&self) -> bool {
         self.missed == 0
             && self.unacknowledged == 0
-            && self.lifecycles_per_second >= self.jobs as f64 * KEEPS_UP
+            && self.lifecycles_per_second >= self.jobs as f64 / self.period.as_secs_f64() * KEEPS_UP
     }
 }
 
@@ -101,8 +105,9 @@ impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:>6} jobs/s: {:>6.0} lifecycles/s, late p50 {:>6.1} p99 {:>7.1} max {:>7.1} ms, herd {:>6.1} ms, missed {} doubled {} early {} unreported {}, {:>4.0} ms CPU/1000, {:>5.1} MiB idle {:>5.1} loaded",
+            "{:>6} jobs each {} s: {:>6.0} lifecycles/s, late p50 {:>6.1} p99 {:>7.1} max {:>7.1} ms, herd {:>6.1} ms, missed {} doubled {} early {} unreported {}, {:>4.0} ms CPU/1000, {:>5.1} MiB idle {:>5.1} loaded",
             self.jobs,
+            self.period.as_secs(),
             self.lifecycles_per_second,
             self.timing.p50,
             self.timing.p99,

@@ -9,6 +9,8 @@ mod limits;
 mod load;
 mod start;
 
+use std::time::Duration;
+
 use anyhow::Result;
 use clap::Parser;
 use tickwright_tests::Figure;
@@ -22,9 +24,12 @@ use load::{Load, Measured};
 struct Options {
     /// Databases by name: sqlite, mariadb, postgresql [default: all there are]
     databases: Vec<String>,
-    /// Only one load: so many jobs, each second
+    /// Only one load: so many jobs
     #[arg(long)]
     jobs: Option<u64>,
+    /// Jobs of that load fire each so many seconds
+    #[arg(long, default_value_t = 1)]
+    every: u64,
     /// All jobs of that load fire at the same instant
     #[arg(long)]
     herd: bool,
@@ -53,7 +58,8 @@ async fn main() -> Result<()> {
             _ if options.hostile => figures.extend(hostile::measure(&database, options.seconds).await?),
             Some(jobs) => {
                 let phases = if options.herd { Phases::Together } else { Phases::Spread };
-                let load = Load { jobs, phases, seconds: options.seconds };
+                let period = Duration::from_secs(options.every.max(1));
+                let load = Load { jobs, phases, period, seconds: options.seconds };
                 figures.extend(show(&database, "load", &load.run(&database).await?));
             }
             None => figures.extend(all(&database).await?),
@@ -68,11 +74,12 @@ async fn main() -> Result<()> {
 /// Every case on one database.
 async fn all(database: &Database) -> Result<Vec<Figure>> {
     let mut figures = limits::sql(database).await?;
-    let spread = |jobs, seconds| Load { jobs, phases: Phases::Spread, seconds };
-    let herd = |jobs| Load { jobs, phases: Phases::Together, seconds: 5 };
+    let spread = |jobs, seconds| Load { jobs, phases: Phases::Spread, period: SECOND, seconds };
+    let herd = |jobs, period, seconds| Load { jobs, phases: Phases::Together, period, seconds };
     figures.extend(show(database, "spread", &spread(1_000, 10).run(database).await?));
-    figures.extend(show(database, "herd", &herd(1_000).run(database).await?));
-    figures.extend(show(database, "herd", &herd(10_000).run(database).await?));
+    figures.extend(show(database, "herd", &herd(1_000, SECOND, 5).run(database).await?));
+    figures.extend(show(database, "herd", &herd(10_000, SECOND, 5).run(database).await?));
+    figures.extend(show(database, "herd", &herd(10_000, 5 * SECOND, 21).run(database).await?));
     let mut most = 0.0;
     for jobs in STEPS {
         let measured = spread(jobs, 8).run(database).await?;
@@ -89,12 +96,14 @@ async fn all(database: &Database) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
+const SECOND: Duration = Duration::from_secs(1);
+
 /// Jobs each second, more and more until the centre does not keep up.
 const STEPS: [u64; 6] = [2_000, 4_000, 5_000, 6_000, 8_000, 10_000];
 
 fn show(database: &Database, case: &str, measured: &Measured) -> Vec<Figure> {
     println!("{:<10} {case:<6} {measured}", database.name());
-    let case = format!("{case} {}", measured.jobs);
+    let case = format!("{case} {} each {} s", measured.jobs, measured.period.as_secs());
     let figure = |what: &str, value, unit| figure(database.name(), &format!("{case} {what}"), value, unit);
     vec![
         figure("lifecycles", measured.lifecycles_per_second, "1/s"),

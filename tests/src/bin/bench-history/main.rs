@@ -48,13 +48,15 @@ async fn main() -> Result<()> {
 
 async fn measure(database: &Database, rows: u64) -> Result<Vec<Figure>> {
     let name = database.name();
-    let nodes = Nodes { centres: 1, executors: 4, lead: LEAD, length: LENGTH };
-    let town = Town::build(database, nodes, Workload::each_second(JOBS, Phases::Spread)).await?;
+    let home = database.create().await?;
+    drop(home.open().await?);
     let started = Instant::now();
     let past = Past::until_now(rows, JOBS);
-    town.write(&past.statements(database)).await?;
+    home.run(&past.statements(database)).await?;
     println!("{name:<10} {rows} runs were written in {:.0} s", started.elapsed().as_secs_f64());
 
+    let nodes = Nodes { centres: 1, executors: 4, lead: LEAD, length: LENGTH };
+    let town = Town::build_in(home, nodes, Workload::each_second(JOBS, Phases::Spread)).await?;
     let mut centres = town.start_all().await?;
     let centre = centres[0].take().context("one centre was started")?;
     let mut figures = Vec::new();
