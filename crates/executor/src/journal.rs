@@ -46,7 +46,7 @@ impl Journal {
         clock: Arc<dyn Clock>,
         reports: UnboundedSender<Report>,
     ) -> Result<Journal, Error> {
-        let explain = |source| Error::Directory { path: directory.to_owned(), source };
+        let explain = |why| Error::Directory { path: directory.to_owned(), why };
         fs::create_dir_all(directory).map_err(explain)?;
         let lock = lock(directory)?;
         let path = directory.join("journal");
@@ -292,12 +292,12 @@ fn compact_at(length: u64) -> u64 {
 /// One process per directory: two would each run what the other has taken.
 fn lock(directory: &Path) -> Result<File, Error> {
     let path = directory.join("lock");
-    let explain = |source| Error::Directory { path: path.clone(), source };
+    let explain = |why| Error::Directory { path: path.clone(), why };
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(explain)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(fs::TryLockError::WouldBlock) => Err(Error::DirectoryTaken { path: directory.to_owned() }),
-        Err(fs::TryLockError::Error(source)) => Err(explain(source)),
+        Err(fs::TryLockError::Error(why)) => Err(explain(why)),
     }
 }
 

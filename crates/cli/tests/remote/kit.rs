@@ -136,8 +136,8 @@ impl Shell {
         self
     }
 
-    /// Runs a command, with nothing of this process's environment that it would listen to.
-    pub fn run(&self, line: &str) -> Outcome {
+    /// A command, with nothing of this process's environment that it would listen to.
+    pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(TICKWRIGHT);
         command.args(words(line)).env("XDG_CONFIG_HOME", &self.home).env("TZ", "UTC");
         for (name, value) in [("TICKWRIGHT_URL", &self.url), ("TICKWRIGHT_API_KEY", &self.key)] {
@@ -146,6 +146,12 @@ impl Shell {
                 None => command.env_remove(name),
             };
         }
+        command
+    }
+
+    /// Runs a command.
+    pub fn run(&self, line: &str) -> Outcome {
+        let mut command = self.command(line);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary was built for this test");
         // A command that does not read may be over already.
