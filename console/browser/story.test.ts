@@ -263,6 +263,8 @@ describe.each([
       await heading(title).waitFor()
       await fine()
     }
+    await page.getByText(t.about.settings, { exact: true }).waitFor()
+    await page.getByText('keep-runs', { exact: true }).waitFor()
     await page.keyboard.press('g')
     await page.keyboard.press('j')
     await heading(t.jobs.title).waitFor()

@@ -128,6 +128,8 @@ export interface AppView extends AppBody {
   id: number
   name: string
   executors: ExecutorView[]
+  /** Those that were there within a day and are not any more. */
+  gone?: { address: string; seen_at: Instant }[]
   jobs: number
   rights: Right[]
 }
@@ -400,6 +402,13 @@ export interface NodeView {
   lease_until: Instant
   alive: boolean
   this: boolean
+}
+
+export interface SettingView {
+  option: string
+  value: string | null
+  /** Whether something is set that nobody is shown. */
+  hidden: boolean
 }
 
 export interface About {

@@ -139,6 +139,18 @@ pub struct About {
     pub clock_offset_ms: Option<f64>,
 }
 
+/// An option of the node that answers, by the name under which it is set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SettingView {
+    /// What it is called.
+    pub option: String,
+    /// What it is, as it could be written; absent if nothing is set, or what is set is a secret.
+    pub value: Option<String>,
+    /// Whether something is set that nobody is shown.
+    pub hidden: bool,
+}
+
 /// What remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -60,7 +60,7 @@ impl Keeper {
                 self.outbound.forget(&address);
             }
             if let Err(error) = self.database.register(std::slice::from_ref(&registration)).await {
-                self.directory.left(app, address);
+                self.directory.never_arrived(app, address);
                 return Err(error);
             }
             tracing::info!(app, address, "an executor has registered");
@@ -74,7 +74,7 @@ impl Keeper {
     /// Takes an executor out. When this returns, no run goes to it any more.
     pub async fn unregister(&self, registration: &Registration) -> Result<(), StoreError> {
         let Registration { app, address } = registration;
-        self.directory.left(app, address);
+        self.directory.left(app, address, self.clock.now());
         self.beats().remove(registration);
         self.database.unregister(app, address).await?;
         tracing::info!(app, address, "an executor has left");

@@ -1,4 +1,4 @@
-//! `/v1/overview`, `/v1/nodes` and `/v1/about`: how the centre is doing.
+//! `/v1/overview`, `/v1/nodes`, `/v1/settings` and `/v1/about`: how the centre is doing.
 
 use std::collections::BTreeSet;
 
@@ -105,6 +105,10 @@ pub async fn nodes(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused>
         epoch: peer.node.epoch,
     };
     Ok(Reply::json(&engine.peers().into_iter().map(view).collect::<Vec<_>>()))
+}
+
+pub async fn settings(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
+    Ok(Reply::json(&call.inside.settings))
 }
 
 pub async fn about(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
