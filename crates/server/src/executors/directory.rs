@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Duration;
 
 use engine::policy::{Router, Target};
 use engine::{AppId, Job};
@@ -122,11 +121,11 @@ impl Directory {
         }
     }
 
-    /// Takes out who has not registered for [`SILENT_MAX`].
-    pub fn expire(&self, now: Timestamp) {
+    /// Takes out who has not registered since `limit`.
+    pub fn expire(&self, limit: Timestamp) {
         let mut shelf = self.write();
         let before = shelf.registered.len();
-        shelf.registered.retain(|_, seen_at| now.duration_since(*seen_at) <= SILENT_MAX);
+        shelf.registered.retain(|_, seen_at| *seen_at >= limit);
         if shelf.registered.len() < before {
             shelf.sort_out_all();
         }
@@ -303,9 +302,6 @@ impl Directory {
     }
 }
 
-/// An executor that has not registered for so long is gone: three beats, as XXL-JOB counts.
-pub const SILENT_MAX: Duration = Duration::from_secs(90);
-
 /// The most shards of one fire: the most addresses that an app can have.
 const SHARDS_MAX: usize = 1_000;
 
@@ -384,13 +380,13 @@ mod tests {
     }
 
     #[test]
-    fn silence_of_ninety_seconds_ends_an_executor() {
+    fn who_has_been_silent_for_too_long_is_gone() {
         let directory = directory();
         directory.arrived("shop", "http://a:1/", at(0));
         directory.arrived("shop", "http://b:1/", at(60));
-        directory.expire(at(90));
+        directory.expire(at(0));
         assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST").len(), 2);
-        directory.expire(at(91));
+        directory.expire(at(1));
         assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST"), ["http://b:1/"]);
     }
 
