@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cron::Zone;
+use store::JavaAdmins;
 
 use crate::alerts::Channel;
 use crate::executors::Key;
@@ -29,6 +30,8 @@ pub struct Settings {
     pub zone: Zone,
     /// Connections to the database, at most.
     pub connections: u32,
+    /// Whether Java admins of XXL-JOB work with the same database.
+    pub java_admins: JavaAdmins,
     /// Seals what must be kept secret and shown again. All nodes of a database need the same.
     pub key: Key,
     /// One token for all executors, as old setups have it.
