@@ -209,7 +209,7 @@ describe.each([
     await page.goto(page.url().replace(/runs.*/, 'jobs'))
     await link('Failing').click()
     await link(t.job.tabs.history).click()
-    await page.getByText('job.create').first().waitFor()
+    await page.getByText(t.audit.actions['job.create']!).first().waitFor()
     await fine()
   })
 
@@ -263,6 +263,8 @@ describe.each([
       await heading(title).waitFor()
       await fine()
     }
+    await page.getByText(t.about.settings, { exact: true }).waitFor()
+    await page.getByText('keep-runs', { exact: true }).waitFor()
     await page.keyboard.press('g')
     await page.keyboard.press('j')
     await heading(t.jobs.title).waitFor()

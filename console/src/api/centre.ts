@@ -1,5 +1,5 @@
 import { get, query } from './call'
-import type { About, Calendar, NodeView, Overview, Statistics } from './wire'
+import type { About, Calendar, NodeView, Overview, SettingView, Statistics } from './wire'
 
 const span = (from: number, until: number, stepMs: number) => ({
   from: new Date(from).toISOString(),
@@ -12,4 +12,5 @@ export const statistics = (from: number, until: number, stepMs: number) =>
   get<Statistics>(`/v1/statistics${query(span(from, until, stepMs))}`)
 export const calendar = (from: number, until: number, stepMs: number) => get<Calendar>(`/v1/calendar${query(span(from, until, stepMs))}`)
 export const nodes = () => get<NodeView[]>('/v1/nodes')
+export const settings = () => get<SettingView[]>('/v1/settings')
 export const about = () => get<About>('/v1/about')

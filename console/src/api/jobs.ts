@@ -1,4 +1,4 @@
-import { answer, asProblem, get, post, put, query, remove } from './call'
+import { answer, get, post, put, query, remove } from './call'
 import type { BulkAction, BulkResult, JobBody, JobChange, JobView, Miss, Page, Preview, Schedule, ScriptBody, ScriptVersion } from './wire'
 
 export interface JobFilter {
@@ -32,16 +32,8 @@ export const create = (body: JobBody) => post<JobView>('/v1/jobs', body)
 /** Makes the job with that key be so, whether it is there or not. */
 export const apply = (body: JobBody, key: string) => put<JobView>(byKey(key), body)
 
-/** Whether a job with that key is there, as far as the reader may see. */
-export async function exists(key: string): Promise<boolean> {
-  try {
-    await get(byKey(key))
-    return true
-  } catch (error) {
-    if (asProblem(error).code === 'not_found') return false
-    throw error
-  }
-}
+/** Creates a job with that key; one that has it already is left as it is, and the call refused as outdated. */
+export const createAs = (body: JobBody, key: string) => put<JobView>(byKey(key), body, { 'If-None-Match': '*' })
 
 export const edit = (id: number, body: JobBody, etag: string | null) =>
   put<JobView>(path(id), body, etag === null ? undefined : { 'If-Match': etag })

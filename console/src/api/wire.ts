@@ -128,6 +128,8 @@ export interface AppView extends AppBody {
   id: number
   name: string
   executors: ExecutorView[]
+  /** Those that were there within a day and are not any more. */
+  gone?: { address: string; seen_at: Instant }[]
   jobs: number
   rights: Right[]
 }
@@ -402,6 +404,13 @@ export interface NodeView {
   this: boolean
 }
 
+export interface SettingView {
+  option: string
+  value: string | null
+  /** Whether something is set that nobody is shown. */
+  hidden: boolean
+}
+
 export interface About {
   version: string
   node: string
@@ -426,4 +435,4 @@ export interface AuditView {
   result: string
 }
 
-export type EventKind = 'runs' | 'jobs' | 'executors'
+export type EventKind = 'runs' | 'jobs' | 'executors' | 'alerts'

@@ -49,7 +49,8 @@ export function overTime(values: (value: number) => string, atLeast: number): Om
   return {
     tzDate,
     legend: { show: false },
-    padding: [10, 22, 0, 0],
+    // Half a label of the time hangs over the right edge.
+    padding: [10, 28, 0, 0],
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     scales: { y: { range: (_, __, max) => [0, Math.max(max * 1.15, atLeast)] } },
     axes: [timeAxis(), axis(values)],

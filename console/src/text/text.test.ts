@@ -54,6 +54,39 @@ test('every trouble with an executor has words', () => {
   expect(Object.keys(en.executors.troubles).sort()).toEqual(codes.sort())
 })
 
+test('every action on record has words', () => {
+  // Those that `crates/server/src/doors/v1/routes.rs` notes, what is noted of each of many jobs, and declarations.
+  const actions = [
+    'session.open',
+    'session.close',
+    'password.change',
+    'session.end',
+    'user.put',
+    'user.delete',
+    'key.create',
+    'key.delete',
+    'app.put',
+    'app.delete',
+    'token.create',
+    'token.end',
+    'executor.check',
+    'job.create',
+    'job.bulk',
+    'job.put',
+    'job.delete',
+    'job.start',
+    'job.stop',
+    'job.trigger',
+    'script.put',
+    'run.clear',
+    'run.kill',
+    'run.again',
+    'job.move',
+    'job.declare',
+  ]
+  expect(Object.keys(en.audit.actions).sort()).toEqual(actions.sort())
+})
+
 function keys(value: unknown, path = ''): string[] {
   if (typeof value === 'string') {
     expect(value, path).not.toBe('')

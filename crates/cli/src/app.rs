@@ -54,7 +54,9 @@ pub async fn run(App { remote, command }: App) -> Result<()> {
 async fn add(client: &Client, name: &str, title: Option<String>, output: Output) -> Result<()> {
     let place = path("/v1/apps/", name, "");
     match client.send(Call::get(&place)).await {
-        Ok(_) => bail!("there is an app `{name}` already"),
+        Ok(_) => {
+            bail!("there is an app `{name}` already; make a token for it with: tickwright app token {name}")
+        }
         Err(trouble) if trouble.is(ProblemCode::NotFound) => {}
         Err(trouble) => return Err(trouble.into()),
     }
@@ -72,7 +74,9 @@ async fn token(client: &Client, app: &str, to: Option<&Path>, output: Output) ->
     let made = client.fetch(Call::post(path("/v1/apps/", app, "/tokens"))).await;
     let made: NewToken = made.with_context(|| format!("app `{app}`"))?;
     if let Some(file) = to {
-        return secret::write(file, &format!("{}\n", made.token));
+        secret::write(file, &format!("{}\n", made.token))?;
+        eprintln!("the token is in {}, which only you can read", file.display());
+        return Ok(());
     }
     match output {
         Output::Json => terminal::say_json(&made),

@@ -40,7 +40,7 @@ pub async fn print(client: &Client, run: i64, mut from: u64) -> Result<()> {
 
 /// Prints a log as it is written, until the run is over; then says how it went.
 pub async fn follow(client: &Client, run: i64, from: u64) -> Result<Ending> {
-    let mut tail = Tail { next: from, is_over: false, told: None };
+    let mut tail = Tail { next: from, is_over: false, in_vain: 0, told: None };
     let live = |next| Call::get(format!("/v1/runs/{run}/log/live")).query("from", Some(next));
     let first = client.open(live(from)).await.with_context(|| format!("run {run}"))?;
     tail.read(first).await?;
@@ -63,7 +63,7 @@ pub async fn follow(client: &Client, run: i64, from: u64) -> Result<Ending> {
     }
     let view = over(client, run).await?;
     let took = view.took_ms.map(|took| format!(" after {}", duration::in_words(took))).unwrap_or_default();
-    let message = view.result_message.lines().next().unwrap_or_default();
+    let message = run::message(&view).lines().next().unwrap_or_default();
     let message = if message.is_empty() { String::new() } else { format!(": {message}") };
     eprintln!("run {run} {}{took}{message}", terminal::word(&view.state).replace('_', " "));
     Ok(if view.state == RunState::Succeeded { Ending::Succeeded } else { Ending::Failed })
@@ -77,6 +77,8 @@ const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 struct Tail {
     next: u64,
     is_over: bool,
+    /// How often in a row there was trouble instead of lines.
+    in_vain: u32,
     /// The last trouble that was told, so that it is told once.
     told: Option<String>,
 }
@@ -106,14 +108,23 @@ impl Tail {
         show(&page.text)?;
         self.next = self.next.max(page.next);
         self.is_over = page.end;
-        let problem = page.problem.map(|problem| problem.detail);
-        if let Some(problem) = problem.as_ref().filter(|problem| self.told.as_ref() != Some(*problem)) {
+        let Some(problem) = page.problem.map(|problem| problem.detail) else {
+            self.in_vain = 0;
+            return Ok(());
+        };
+        self.in_vain += 1;
+        // A run that never began has no log, and how it ended says why.
+        let is_lasting = self.in_vain > NOT_YET && !self.is_over;
+        if is_lasting && self.told.as_ref() != Some(&problem) {
             eprintln!("no lines: {problem}");
+            self.told = Some(problem);
         }
-        self.told = problem.or(self.told.take());
         Ok(())
     }
 }
+
+/// A run is known up to two seconds before its executor hears of it, and the centre looks for lines every second.
+const NOT_YET: u32 = 3;
 
 /// The centre says that it is still there more often than this.
 const SILENCE: Duration = Duration::from_secs(60);

@@ -137,8 +137,7 @@ async fn logs(client: &Client, run: &str, follow: bool, from: u64) -> Result<()>
 }
 
 async fn kill(client: &Client, run: i64, output: Output) -> Result<()> {
-    let killed = client.send(Call::post(format!("/v1/runs/{run}/kill"))).await;
-    killed.with_context(|| format!("run {run}"))?;
+    client.send(Call::post(format!("/v1/runs/{run}/kill"))).await?;
     match output {
         Output::Json => Ok(()),
         Output::Table => terminal::say(&format!("run {run} is being ended")),
@@ -151,7 +150,7 @@ fn job(run: &RunView) -> String {
 }
 
 /// What there is to say about a run: its result, or why it got nowhere.
-fn message(run: &RunView) -> &str {
+pub fn message(run: &RunView) -> &str {
     match run.result_message.as_str() {
         "" if is_bad(run.state) => &run.dispatch_message,
         result => result,

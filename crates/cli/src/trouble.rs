@@ -106,11 +106,25 @@ impl std::fmt::Display for Trouble {
 fn detail(problem: &Problem) -> String {
     match problem.fields.as_slice() {
         [] if problem.detail.is_empty() => problem.title.clone(),
-        [] => problem.detail.clone(),
+        [] => format!("{}{}", problem.detail, way_out(&problem.detail)),
         fields => {
-            let said = fields.iter().map(|field| format!("{}: {}", field.field, field.detail));
+            let said = fields
+                .iter()
+                .map(|field| format!("{}: {}{}", field.field, field.detail, way_out(&field.detail)));
             said.collect::<Vec<_>>().join("; ")
         }
+    }
+}
+
+/// Where to look for what is not there under that name.
+fn way_out(detail: &str) -> &'static str {
+    match detail {
+        "there is no such job" => "; see those there are with: tickwright job list",
+        "there is no such run" => "; see those there are with: tickwright run list",
+        "there is no such app" => {
+            "; see those there are with: tickwright app list, or add it with: tickwright app add"
+        }
+        _ => "",
     }
 }
 

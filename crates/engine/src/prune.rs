@@ -11,6 +11,7 @@ impl Engine {
         loop {
             self.inner.clock.sleep(PRUNE_EVERY).await;
             loop {
+                let started = self.inner.clock.monotonic();
                 let now = self.now();
                 let retention = Retention {
                     runs_before: now - self.inner.options.keep_runs,
@@ -18,7 +19,10 @@ impl Engine {
                     history_before: now - self.inner.options.keep_history,
                 };
                 match self.inner.store.prune(&retention, PRUNE_MAX).await {
-                    Ok(PRUNE_MAX) => self.inner.clock.sleep(PRUNE_PAUSE).await,
+                    Ok(PRUNE_MAX) => {
+                        let took = self.inner.clock.monotonic() - started;
+                        self.inner.clock.sleep(PRUNE_PAUSE.max(took * PRUNE_SHARE)).await;
+                    }
                     Ok(_) => break,
                     Err(error) => {
                         tracing::warn!(%error, "could not delete what is old; trying again in {PRUNE_EVERY:?}");
@@ -55,11 +59,14 @@ impl Engine {
 
 const PRUNE_EVERY: Duration = Duration::from_secs(60);
 
-/// Rows per transaction: no lock is held for long.
-const PRUNE_MAX: usize = 1000;
+/// Rows per transaction: whoever fires waits for one of them at most, and on SQLite there is one writer.
+const PRUNE_MAX: usize = 200;
 
-/// Between two of them, so that firing is not disturbed.
-const PRUNE_PAUSE: Duration = Duration::from_millis(50);
+/// Between two of them nothing is deleted for at least so long,
+const PRUNE_PAUSE: Duration = Duration::from_millis(10);
+
+/// and for so many times as long as one took, so that firing has most of the database.
+const PRUNE_SHARE: u32 = 2;
 
 const ADOPT_EVERY: Duration = Duration::from_secs(1);
 const ADOPT_MAX: usize = 1000;

@@ -31,6 +31,7 @@ fn crunch(ctx: Context) -> Result<String, &'static str> {
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
+    tracing_subscriber::fmt().init();
     let centre = std::env::args().nth(1).unwrap_or("http://127.0.0.1:8080".to_owned());
     // On Ctrl-C, runs have ten seconds to end by themselves.
     let executor = Executor::builder("long-app").centre(centre).listen("127.0.0.1:0");

@@ -10,9 +10,9 @@
 
 use std::time::Duration;
 
-use tickwright_executor::{Context, Declaration, Executor, Job, job};
+use tickwright_executor::{Context, Declaration, Error, Executor, Job, job};
 
-/// Every weekday morning, by the clocks of Shanghai.
+/// Every five minutes of a working day, by the clocks of Shanghai.
 #[job("sync-orders", cron = "0 0/5 9-17 ? * MON-FRI", zone = "Asia/Shanghai", retries = 2)]
 async fn sync_orders(ctx: Context) -> String {
     ctx.log("asking the shop for new orders");
@@ -20,12 +20,13 @@ async fn sync_orders(ctx: Context) -> String {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), Error> {
+    tracing_subscriber::fmt().init();
     let centre = std::env::args().nth(1).unwrap_or("http://127.0.0.1:8080".to_owned());
-    let token = std::fs::read_to_string("my-app.token")?;
     // The same for a handler that is made at run time.
     let heartbeat = Job::new("heartbeat", |_: Context| async { "alive" })
         .declare(Declaration::fixed_rate(Duration::from_secs(10)).name("Say that we are alive"));
-    let executor = Executor::builder("my-app").centre(centre).token(token).listen("127.0.0.1:0");
-    Ok(executor.job(heartbeat).run().await?)
+    let executor =
+        Executor::builder("my-app").centre(centre).token_file("my-app.token").listen("127.0.0.1:0");
+    executor.job(heartbeat).run().await
 }

@@ -1,6 +1,6 @@
 //! The program of docs/guides/start.md: a handler of one's own, called by the centre.
 
-use tickwright_executor::{Context, Executor, job};
+use tickwright_executor::{Context, Error, Executor, job};
 
 #[job("greet")]
 async fn greet(ctx: Context) -> String {
@@ -9,8 +9,8 @@ async fn greet(ctx: Context) -> String {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), Error> {
+    tracing_subscriber::fmt().init();
     let centre = std::env::args().nth(1).unwrap_or("http://127.0.0.1:8080".to_owned());
-    let token = std::fs::read_to_string("my-app.token")?;
-    Ok(Executor::builder("my-app").centre(centre).token(token).listen("127.0.0.1:0").run().await?)
+    Executor::builder("my-app").centre(centre).token_file("my-app.token").listen("127.0.0.1:0").run().await
 }

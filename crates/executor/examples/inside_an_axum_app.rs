@@ -9,7 +9,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
-use tickwright_executor::{Context, Executor, Job};
+use tickwright_executor::{Context, Executor, Job, RunLogLayer};
+use tracing_subscriber::prelude::*;
 
 /// What pages show and jobs change.
 #[derive(Default)]
@@ -23,6 +24,8 @@ async fn front_page(State(shop): State<Arc<Shop>>) -> String {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // What handlers say by `tracing` is then in the logs of their runs, too.
+    tracing_subscriber::registry().with(tracing_subscriber::fmt::layer()).with(RunLogLayer).init();
     let centre = std::env::args().nth(1).unwrap_or("http://127.0.0.1:8080".to_owned());
     let shop = Arc::new(Shop::default());
     // Made here rather than marked, so that it can use what the application has.
@@ -31,7 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Job::new("restock", move |ctx: Context| {
             let shop = Arc::clone(&shop);
             async move {
-                ctx.log(format!("ordering {}", ctx.param()));
+                tracing::info!(goods = ctx.param(), "ordering");
                 format!("restocked {} times", shop.restocked.fetch_add(1, Ordering::Relaxed) + 1)
             }
         })

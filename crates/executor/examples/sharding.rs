@@ -17,6 +17,7 @@ async fn bill_customers(ctx: Context) -> Result<String, Infallible> {
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
+    tracing_subscriber::fmt().init();
     let centre = std::env::args().nth(1).unwrap_or("http://127.0.0.1:8080".to_owned());
     let executor = |directory: &str| {
         Executor::builder("billing-app").centre(&centre).listen("127.0.0.1:0").directory(directory)

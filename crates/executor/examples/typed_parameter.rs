@@ -21,6 +21,7 @@ async fn cleanup(ctx: Context) -> Result<String, ParamError> {
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
+    tracing_subscriber::fmt().init();
     let centre = std::env::args().nth(1).unwrap_or("http://127.0.0.1:8080".to_owned());
     Executor::builder("cleanup-app").centre(centre).listen("127.0.0.1:0").run().await
 }

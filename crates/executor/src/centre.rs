@@ -40,12 +40,21 @@ struct Node {
 pub(crate) enum CallError {
     #[error("no address of a scheduling centre is given")]
     Nowhere,
-    #[error("{node} does not answer: {why}")]
+    #[error("{node} does not answer: {why}; look whether the scheduling centre runs there")]
     Silent { node: String, why: String },
-    #[error("{node} does not answer: {why}")]
+    #[error("{node} does not answer as a scheduling centre does: {why}; look at its address")]
     Strange { node: String, status: StatusCode, why: String },
-    #[error("{node} refuses: {why}")]
+    #[error("{node} refuses: {why}{}", way_out(why))]
     Refused { node: String, why: String },
+}
+
+/// What to do about a refusal. All lineages name the token when they mean it, each in its own words.
+fn way_out(why: &str) -> &'static str {
+    if why.to_ascii_lowercase().contains("token") {
+        " (use the token that `tickwright app token` makes for this app; XXL-JOB's is in its settings, `xxl.job.accessToken`)"
+    } else {
+        ""
+    }
 }
 
 /// What a centre makes of a declaration.

@@ -209,26 +209,31 @@ impl Door {
             Some(page) => {
                 LogPage { from_line_num: from, to_line_num: page.to, log_content: page.text, is_end: false }
             }
-            None if self.journal.standing(log_id) == Standing::New => LogPage {
-                from_line_num: from,
-                to_line_num: 0,
-                log_content: texts::NO_LOG_FILE.to_owned(),
-                is_end: true,
-            },
-            // A file's first line is its heading, so this stands in for it; the next page starts at line 2 either way.
-            None => LogPage {
-                from_line_num: from,
-                to_line_num: 1,
-                log_content: if from <= 1 { SILENT.to_owned() } else { String::new() },
-                is_end: false,
+            None => match self.journal.standing(log_id) {
+                Standing::New => LogPage {
+                    from_line_num: from,
+                    to_line_num: 0,
+                    log_content: texts::NO_LOG_FILE.to_owned(),
+                    is_end: true,
+                },
+                // As of a file without lines: whoever asks again from there misses nothing.
+                Standing::Open => {
+                    LogPage { from_line_num: from, to_line_num: 0, log_content: String::new(), is_end: false }
+                }
+                Standing::Unacknowledged | Standing::Done => LogPage {
+                    from_line_num: from,
+                    to_line_num: 1,
+                    log_content: if from <= 1 { SILENT.to_owned() } else { String::new() },
+                    is_end: false,
+                },
             },
         };
         Ok(Answer::with(serde_json::to_value(page).expect("numbers and texts are writable")))
     }
 }
 
-/// Shown for a run that was taken and has written nothing. A centre that asks whether a run arrived has its answer.
-const SILENT: &str = "accepted; nothing was logged so far\n";
+/// Shown for a run that is over and wrote nothing.
+const SILENT: &str = "nothing was logged\n";
 /// The end of the year 9999: later times have no date.
 const TIME_MAX: i64 = 253_402_300_799_999;
 /// Stock executors close a connection that was silent for so long.

@@ -1,11 +1,14 @@
 //! Why an executor does not start.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Why an executor does not start.
-#[derive(Debug, thiserror::Error)]
+///
+/// Its `Debug` is its sentence too: that is what a `main` that returns it shows.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The application has no name.
@@ -31,11 +34,25 @@ pub enum Error {
         /// What is wrong with the token.
         what: &'static str,
     },
+    /// A token's file cannot be read.
+    #[error(
+        "cannot read the token in `{}`: {why}; for Tickwright's centre, make it with: tickwright app token {app} --to {}",
+        path.display(),
+        path.display()
+    )]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// The application whose token it would be.
+        app: String,
+        /// Why not.
+        why: io::Error,
+    },
     /// A token that no header can carry.
     #[error("the token holds a character that cannot stand in an HTTP header; use letters and digits")]
     TokenText,
     /// Two handlers have one name.
-    #[error("two handlers are named `{name}`; a centre could not tell them apart")]
+    #[error("two handlers are named `{name}`; a centre could not tell them apart, so rename one")]
     HandlerTwice {
         /// The name.
         name: String,
@@ -49,20 +66,20 @@ pub enum Error {
         why: String,
     },
     /// The port cannot be had.
-    #[error("cannot listen on `{address}`: {source}")]
+    #[error("cannot listen on `{address}`: {why}; choose another address, or port 0 for any that is free")]
     Listen {
         /// Where it was to listen.
         address: String,
         /// Why not.
-        source: io::Error,
+        why: io::Error,
     },
     /// The journal or the logs cannot be kept there.
-    #[error("cannot keep the journal in `{}`: {source}", path.display())]
+    #[error("cannot keep the journal in `{}`: {why}; use a directory that this user can write", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
         /// Why not.
-        source: io::Error,
+        why: io::Error,
     },
     /// Another process keeps its journal there.
     #[error(
@@ -73,4 +90,10 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }

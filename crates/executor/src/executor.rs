@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub struct Builder {
     app: String,
     centres: Vec<String>,
     token: String,
+    token_file: Option<PathBuf>,
     listen: String,
     address: Option<String>,
     directory: PathBuf,
@@ -55,6 +57,7 @@ impl Builder {
             app,
             centres: Vec::new(),
             token: String::new(),
+            token_file: None,
             listen: "127.0.0.1:9999".to_owned(),
             address: None,
             directory: PathBuf::from("tickwright-executor"),
@@ -83,6 +86,12 @@ impl Builder {
     pub fn token(mut self, token: impl AsRef<str>) -> Builder {
         // A header cannot carry the spaces around it.
         self.token = token.as_ref().trim().to_owned();
+        self
+    }
+
+    /// A file with that token, read when the executor starts: `tickwright app token APP --to FILE` writes one.
+    pub fn token_file(mut self, path: impl Into<PathBuf>) -> Builder {
+        self.token_file = Some(path.into());
         self
     }
 
@@ -177,9 +186,14 @@ impl Builder {
     }
 
     /// Starts: reads the journal, listens, registers, declares its jobs. Must be called on a tokio runtime with I/O and time.
-    pub async fn start(self) -> Result<Executor, Error> {
+    pub async fn start(mut self) -> Result<Executor, Error> {
         if self.app.trim().is_empty() {
             return Err(Error::App);
+        }
+        if let Some(path) = self.token_file.take() {
+            let app = self.app.clone();
+            let token = fs::read_to_string(&path).map_err(|why| Error::TokenFile { path, app, why })?;
+            self = self.token(token);
         }
         let declared = self.jobs.iter().filter_map(|job| job.declared().transpose());
         let declared = declared.collect::<Result<Vec<_>, _>>()?;
@@ -192,7 +206,7 @@ impl Builder {
         let (reports, reported) = mpsc::unbounded_channel();
         let journal = Journal::open(&self.directory, self.memory, Arc::clone(&clock), reports)?;
         // The journal's lock says that the directory is ours.
-        let explain = |source| Error::Directory { path: self.directory.clone(), source };
+        let explain = |why| Error::Directory { path: self.directory.clone(), why };
         let workspace = Workspace::open(&self.directory, &self.passed, self.output_max).map_err(explain)?;
         let shelf = self.scripts.map(|scripts| Shelf::open(&self.directory, scripts)).transpose();
         let shelf = shelf.map_err(explain)?.map(Arc::new);
@@ -363,7 +377,7 @@ fn by_name(jobs: Vec<Job>) -> Result<HashMap<String, Arc<Job>>, Error> {
 }
 
 async fn listen(address: &str, token: &str) -> Result<(TcpListener, SocketAddr), Error> {
-    let explain = |source| Error::Listen { address: address.to_owned(), source };
+    let explain = |why| Error::Listen { address: address.to_owned(), why };
     let listener = TcpListener::bind(address).await.map_err(explain)?;
     let local = listener.local_addr().map_err(explain)?;
     match door::weakness(token, local) {

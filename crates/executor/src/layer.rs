@@ -12,7 +12,7 @@ use crate::run_log;
 /// Copies tracing events that a handler emits into the log of its run.
 ///
 /// Put it beside the usual layers: `tracing_subscriber::registry().with(fmt::layer()).with(RunLogLayer)`. Events of
-/// tasks and threads the handler starts by itself are not its own and stay out. Needs the feature `layer`.
+/// tasks and threads the handler starts by itself are not its own and stay out. Needs the feature `layer`, which is on by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunLogLayer;
 
@@ -66,5 +66,17 @@ mod tests {
         )
         .await;
         assert_eq!(ended.log, ["INFO copied count=3 name=x", "WARN slow"]);
+    }
+
+    #[tokio::test]
+    async fn so_do_those_of_one_that_blocks() {
+        let subscriber = tracing_subscriber::registry().with(RunLogLayer);
+        let dispatch = tracing::Dispatch::new(subscriber);
+        // A subscriber for one thread is all a test may set, and a handler that blocks has a thread of its own.
+        let count = move |_: crate::Context| {
+            tracing::dispatcher::with_default(&dispatch, || tracing::info!("counted"));
+        };
+        let ended = testing::run_blocking(count, "").await;
+        assert_eq!(ended.log, ["INFO counted"]);
     }
 }

@@ -26,7 +26,7 @@
 //! | code that blocks or computes | a plain `fn`, [`Job::blocking`] |
 //! | the parameter | [`Context::param`], [`Context::param_as`] |
 //! | a part of the work per executor | [`Context::shard`] |
-//! | lines people read in the centre | [`Context::log`], [`log!`], `RunLogLayer` |
+//! | lines people read in the centre | [`Context::log`], [`log!`], [`RunLogLayer`] |
 //! | to stop when told to | [`Context::is_cancelled`], [`Context::cancellation`] |
 //! | to start and stop by hand | [`Builder::start`], [`Executor::stop`] |
 //! | scripts that are written in the centre | [`Builder::scripts`] |

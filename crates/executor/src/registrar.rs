@@ -21,17 +21,19 @@ impl Registrar {
     /// Registers at once and then every 30 s, until told to leave; then deregisters.
     pub async fn run(mut self, leave: CancellationToken) {
         let mut failures = 0;
+        let mut is_known = false;
         loop {
             let wait = match self.visit(&leave).await {
                 Ok(()) => {
-                    if failures > 0 {
-                        tracing::info!(address = self.registry.registry_value, "registered again");
+                    if !is_known {
+                        let Registry { registry_key: app, registry_value: address, .. } = &self.registry;
+                        tracing::info!(app, address, "registered at the scheduling centre");
                     }
-                    failures = 0;
+                    (failures, is_known) = (0, true);
                     PERIOD
                 }
                 Err((what, error)) => {
-                    failures += 1;
+                    (failures, is_known) = (failures + 1, false);
                     let wait = after_failure(failures);
                     tracing::warn!(%error, "{what}; trying again in {} s", wait.as_secs());
                     wait
@@ -42,7 +44,9 @@ impl Registrar {
                 () = leave.cancelled() => break,
             }
         }
-        if let Err(error) = self.centre.deregister(&self.registry).await {
+        if let Err(error) = self.centre.deregister(&self.registry).await
+            && is_known
+        {
             tracing::warn!(%error, "not deregistered; the centre will notice within 90 s");
         }
     }

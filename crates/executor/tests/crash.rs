@@ -1,4 +1,9 @@
 //! An executor is killed again and again, at any moment. Every run it accepted is reported, and none is run twice.
+//!
+//! Killing alone would seldom tell whether something was on disk before others heard of it: the disk is quicker than
+//! the way to the centre. So in some lives the disk fills up first. From then on all that is told and not written
+//! is sure to be forgotten, and the next life contradicts it.
+#![cfg(unix)]
 
 mod kit;
 
@@ -12,6 +17,7 @@ use std::time::Duration;
 
 use kit::{Centre, Fault, TOKEN, trigger};
 use protocol::xxl::Lineage;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use tickwright_executor::{Context, Executor, Job};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -19,6 +25,12 @@ use tokio::net::TcpStream;
 /// Kills per history.
 const ROUNDS: usize = 6;
 const RUNS_PER_ROUND: i64 = 24;
+/// Bytes that a full disk may still have had at the start: about what the runs of a round take in the journal.
+const ROOM_MAX: u64 = 3_000;
+/// Of the journal's line that says that run 1 was taken.
+const ACCEPTED_LENGTH: u64 = "01234567 accepted 1 1794769410531\n".len() as u64;
+/// Many times what a result takes to the centre.
+const HEARSAY: Duration = Duration::from_millis(300);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_accepted_run_is_reported_and_none_is_run_twice() {
@@ -32,6 +44,52 @@ async fn every_accepted_run_is_reported_and_none_is_run_twice() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_on_disk_nobody_hears_of() {
+    let centre = Centre::start(Lineage::L33).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    // Room for taking a run, not for its result.
+    let (child, to) = start(&centre, directory.path(), 0, Some(ACCEPTED_LENGTH + 10)).await;
+    assert_eq!(ask(to, 1).await, Some(1));
+    until(|| (times(directory.path(), "end", 1) == 1).then_some(())).await;
+    assert_eq!(ask(to, 2).await, None, "who cannot write takes no more");
+    let told = centre.until("a result", |centre| !centre.results().is_empty());
+    assert!(tokio::time::timeout(HEARSAY, told).await.is_err(), "told before it was written");
+    drop(child);
+
+    let (child, to) = start(&centre, directory.path(), 1, None).await;
+    let (code, message) = centre.result(1).await;
+    assert!(code == 500 && message.starts_with("the executor was restarted"), "{message}");
+    assert_eq!(ask(to, 2).await, Some(2), "it was not taken before");
+    assert_eq!(centre.result(2).await, (200, "did 2".to_owned()));
+    // The answer is that it is over, or that it is known.
+    ask(to, 1).await;
+    drop(child);
+    assert_eq!([1, 2].map(|run_id| times(directory.path(), "start", run_id)), [1, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_is_told_again_in_the_same_words_until_it_is_confirmed() {
+    let centre = Centre::start(Lineage::L33).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    for life in 0..3 {
+        // Killed just when the centre has taken it, before it says so.
+        centre.plan([Fault::Hang]);
+        let (child, to) = start(&centre, directory.path(), life, None).await;
+        ask(to, 1).await;
+        centre.until("the result", |centre| centre.results().len() == life + 1).await;
+        drop(child);
+    }
+    centre.plan([]);
+    let (child, to) = start(&centre, directory.path(), 3, None).await;
+    centre.until("it is confirmed", |centre| !centre.confirmed().is_empty()).await;
+    ask(to, 1).await;
+    drop(child);
+    let told: Vec<_> = centre.results().into_iter().map(|item| (item.handle_code, item.handle_msg)).collect();
+    assert_eq!(told, vec![(200, Some("did 1".to_owned())); 4]);
+    assert_eq!(times(directory.path(), "start", 1), 1);
+}
+
 /// One history of kills.
 async fn play(seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -41,9 +99,11 @@ async fn play(seed: u64) {
     let mut accepted: BTreeSet<i64> = BTreeSet::new();
     for round in 0..ROUNDS {
         // A result may not be taken, or be taken without the executor hearing of it.
-        let faults = [None, Some(Fault::LoseAnswer), Some(Fault::Refuse), Some(Fault::Status500)];
-        centre.plan(faults[random.usize(0..4)]);
-        let (child, to) = start(&centre, directory.path(), round).await;
+        let faults =
+            [None, Some(Fault::LoseAnswer), Some(Fault::Hang), Some(Fault::Refuse), Some(Fault::Status500)];
+        centre.plan(faults[random.usize(0..faults.len())]);
+        let room = random.bool().then(|| random.u64(0..ROOM_MAX));
+        let (child, to) = start(&centre, directory.path(), round, room).await;
         let fresh: Vec<i64> = (0..RUNS_PER_ROUND).map(|n| round as i64 * RUNS_PER_ROUND + n + 1).collect();
         let mut requests = fresh.clone();
         // What was sent before is sent again, whatever became of it.
@@ -69,18 +129,14 @@ async fn play(seed: u64) {
         }
     }
     centre.plan([]);
-    let (child, _) = start(&centre, directory.path(), ROUNDS).await;
-    centre
-        .until("all results", |centre| {
-            let reported: BTreeSet<i64> = centre.results().iter().map(|item| item.log_id).collect();
-            accepted.is_subset(&reported)
-        })
-        .await;
+    let (child, _) = start(&centre, directory.path(), ROUNDS, None).await;
+    // Also what the centre has taken, and its executor never knew that it had.
+    let told = centre.results().into_iter().map(|item| item.log_id);
+    let owed: BTreeSet<i64> = accepted.iter().copied().chain(told).collect();
+    centre.until("all results are confirmed", |centre| owed.is_subset(&centre.confirmed())).await;
     drop(child);
 
-    let work = fs::read_to_string(directory.path().join("work")).unwrap_or_default();
-    let times =
-        |what: &str, run_id: i64| work.lines().filter(|line| *line == format!("{what} {run_id}")).count();
+    let times = |what: &str, run_id: i64| times(directory.path(), what, run_id);
     let mut outcomes: BTreeMap<i64, (i32, Option<String>)> = BTreeMap::new();
     for item in centre.results() {
         assert!(sent.contains(&item.log_id), "nobody asked for {}", item.log_id);
@@ -130,11 +186,18 @@ async fn ask(to: SocketAddr, run_id: i64) -> Option<i64> {
     answer.contains(r#"{"code":200,"#).then_some(run_id)
 }
 
-/// Starts this very program as an executor, under a name of its own.
-async fn start(centre: &Centre, directory: &Path, number: usize) -> (Process, SocketAddr) {
+/// Starts this very program as an executor, under a name of its own. Its journal may grow by so much.
+async fn start(centre: &Centre, directory: &Path, number: usize, room: Option<u64>) -> (Process, SocketAddr) {
     let address = directory.join("address");
     let _ = fs::remove_file(&address);
-    let child = Command::new(std::env::current_exe().expect("this program"))
+    let mut command = Command::new("sh");
+    // Writing beyond the limit is then an error, as on a full disk, and not the end of the process.
+    command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]);
+    if let Some(room) = room {
+        command.env("TEST_ROOM", room.to_string());
+    }
+    let child = command
+        .arg(std::env::current_exe().expect("this program"))
         .args(["--exact", "the_executor_that_is_killed"])
         .env("TEST_CENTRE", centre.url())
         .env("TEST_DIRECTORY", directory)
@@ -143,16 +206,27 @@ async fn start(centre: &Centre, directory: &Path, number: usize) -> (Process, So
         .spawn()
         .expect("this program runs");
     let child = Process(child);
-    let started = async {
+    let address = until(|| fs::read_to_string(&address).ok()?.parse().ok()).await;
+    (child, address)
+}
+
+/// How often the handler has noted this about a run.
+fn times(directory: &Path, what: &str, run_id: i64) -> usize {
+    let work = fs::read_to_string(directory.join("work")).unwrap_or_default();
+    work.lines().filter(|line| *line == format!("{what} {run_id}")).count()
+}
+
+/// Looks at files until something is there.
+async fn until<T>(seen: impl Fn() -> Option<T>) -> T {
+    let looking = async {
         loop {
-            if let Some(address) = fs::read_to_string(&address).ok().and_then(|text| text.parse().ok()) {
-                return address;
+            if let Some(seen) = seen() {
+                return seen;
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    let address = tokio::time::timeout(Duration::from_secs(30), started).await.expect("it starts");
-    (child, address)
+    tokio::time::timeout(Duration::from_secs(30), looking).await.expect("it comes")
 }
 
 /// Killed when dropped, by a failing test too.
@@ -188,8 +262,18 @@ fn the_executor_that_is_killed() {
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let builder = Executor::builder(app).centre(centre).token(TOKEN).listen("127.0.0.1:0");
         let executor = builder.directory(directory.join("executor")).job(work).start().await.unwrap();
+        if let Ok(room) = std::env::var("TEST_ROOM") {
+            fill_disk(&directory.join("executor/journal"), room.parse().unwrap());
+        }
         fs::write(directory.join("address.new"), executor.local_address().to_string()).unwrap();
         fs::rename(directory.join("address.new"), directory.join("address")).unwrap();
         std::future::pending::<()>().await;
     });
+}
+
+/// Lets this process's files grow no longer than its journal, by far its longest, is now and so much.
+fn fill_disk(journal: &Path, room: u64) {
+    let length = fs::metadata(journal).expect("a journal").len();
+    let limit = Rlimit { current: Some(length + room), maximum: None };
+    setrlimit(Resource::Fsize, limit).expect("a limit may be lowered");
 }

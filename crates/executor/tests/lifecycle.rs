@@ -389,6 +389,10 @@ async fn what_cannot_work_does_not_start() {
     assert!(matches!(error, Error::HandlerTwice { .. }), "{error}");
     let error = base().centre("centre:8080").start().await.unwrap_err();
     assert!(matches!(error, Error::Centre { .. }), "{error}");
+    let missing = directory.path().join("my.token");
+    let error = base().token_file(&missing).start().await.unwrap_err();
+    assert!(error.to_string().contains("tickwright app token app --to "), "{error}");
+    assert_eq!(format!("{error:?}"), error.to_string(), "a main that returns it shows the sentence");
     let error = base().token("a\nb").start().await.unwrap_err();
     assert!(matches!(error, Error::TokenText), "{error}");
     let error = Executor::builder(" ").start().await.unwrap_err();
@@ -399,6 +403,10 @@ async fn what_cannot_work_does_not_start() {
     let error = base().start().await.unwrap_err();
     assert!(matches!(error, Error::DirectoryTaken { .. }), "{error}");
     running.stop(SOON).await;
+    std::fs::write(&missing, format!("{TOKEN}\n")).unwrap();
+    let strict = base().token_file(&missing).job(echo()).start().await.unwrap();
+    assert_eq!(call(strict.local_address(), "/beat", "").await["code"], json!(200), "without its line's end");
+    strict.stop(SOON).await;
     // Without a token, on loopback, everybody is welcome.
     let open = base().job(echo()).start().await.unwrap();
     assert_eq!(call(open.local_address(), "/beat", "").await["code"], json!(200));

@@ -208,6 +208,11 @@ async fn logs_come_by_the_page_and_nothing_else_does() {
     // It ran and had nothing to say: the centre can tell that from a run that never came.
     let page = &call(to, "/log", &ask(401.into(), 1.into())).await["data"];
     assert_eq!((&page["toLineNum"], &page["isEnd"]), (&json!(1), &json!(false)));
+    assert_eq!(page["logContent"], "nothing was logged\n");
+    // It is at work and has said nothing so far: whoever asks again gets all of it.
+    assert_eq!(call(to, "/run", &trigger(500, "sleep", "").to_string()).await["code"], 200);
+    let page = &call(to, "/log", &ask(500.into(), 1.into())).await["data"];
+    assert_eq!(page, &json!({"fromLineNum": 1, "toLineNum": 0, "logContent": "", "isEnd": false}));
     let page = &call(to, "/log", &ask(402.into(), 1.into())).await["data"];
     assert_eq!(
         page,

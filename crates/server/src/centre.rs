@@ -9,6 +9,7 @@ use std::time::Duration;
 use cron::{Schedule, Timestamp, Zone};
 use engine::policy::Repeats;
 use engine::{AppId, Engine, JobSpec, Observer, Order, Outcome, Parts, RunId, StoreError};
+use protocol::v1::SettingView;
 use store::{Addresses, AppSpec, Database, NewToken};
 use timer::{Clock, SystemClock};
 use tokio::net::TcpListener;
@@ -72,6 +73,8 @@ pub struct Inside {
     pub(crate) lateness: Arc<Lateness>,
     pub(crate) flights: Arc<Flights>,
     pub(crate) origin: Origin,
+    /// What was set, as it is shown.
+    pub(crate) settings: Vec<SettingView>,
 }
 
 /// What this node is.
@@ -328,6 +331,7 @@ impl Inside {
             lateness,
             flights,
             origin,
+            settings: settings.shown(),
         })
     }
 

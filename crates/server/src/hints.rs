@@ -8,14 +8,14 @@ use tokio::sync::watch;
 
 /// Hints of one node.
 pub struct Hints {
-    kinds: [(Event, watch::Sender<u64>); 3],
+    kinds: [(Event, watch::Sender<u64>); KINDS],
 }
 
 impl Hints {
     /// Nothing has happened yet.
     pub fn new() -> Hints {
         let kind = |event| (event, watch::Sender::new(0));
-        Hints { kinds: [kind(Event::Runs), kind(Event::Jobs), kind(Event::Executors)] }
+        Hints { kinds: [kind(Event::Runs), kind(Event::Jobs), kind(Event::Executors), kind(Event::Alerts)] }
     }
 
     /// Runs began or ended.
@@ -33,12 +33,20 @@ impl Hints {
         self.raise(2);
     }
 
+    /// An alert arose, or somebody was told of one.
+    pub fn alerts(&self) {
+        self.raise(3);
+    }
+
     fn raise(&self, kind: usize) {
         self.kinds[kind].1.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// Looks on, from now.
-    pub fn watch(&self) -> [(Event, watch::Receiver<u64>); 3] {
+    pub fn watch(&self) -> [(Event, watch::Receiver<u64>); KINDS] {
         self.kinds.each_ref().map(|(event, kind)| (event.clone(), kind.subscribe()))
     }
 }
+
+/// One for each kind of [`Event`].
+const KINDS: usize = 4;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cron::Zone;
+use protocol::v1::SettingView;
 use store::JavaAdmins;
 
 use crate::alerts::Channel;
@@ -60,6 +61,70 @@ pub struct Settings {
     pub keep_runs_max: Option<u64>,
 }
 
+impl Settings {
+    /// What is set, by the names of the options, without secrets.
+    pub(crate) fn shown(&self) -> Vec<SettingView> {
+        let shown = |option: &str, value: String| SettingView {
+            option: option.into(),
+            value: Some(value).filter(|value| !value.is_empty()),
+            hidden: false,
+        };
+        let secret =
+            |option: &str, is_set: bool| SettingView { option: option.into(), value: None, hidden: is_set };
+        let certificate = self.identity.as_ref().map(|identity| &identity.certificate);
+        let kinds: Vec<&str> = self.channels.iter().map(|channel| channel.kind()).collect();
+        // What a program is told is called by its form where it is set.
+        let written = |kind: &'static str| if kind == "webhook" { "json" } else { kind };
+        let rooms = kinds.iter().copied().filter(|kind| *kind != MAIL).map(written);
+        let declared = match self.declared_jobs {
+            DeclaredJobs::None => "none",
+            DeclaredJobs::OwnToken => "own-token",
+            DeclaredJobs::All => "all",
+        };
+        let java_admins = match self.java_admins {
+            JavaAdmins::Auto => "auto",
+            JavaAdmins::Beside => "beside",
+            JavaAdmins::None => "none",
+        };
+        vec![
+            shown("listen", self.listen.to_string()),
+            shown("tls-cert", certificate.map(|path| path.display().to_string()).unwrap_or_default()),
+            shown("behind-proxy", list(&self.proxies)),
+            secret("database-url", true),
+            shown("connections", self.connections.to_string()),
+            shown("java-admins", java_admins.into()),
+            shown("node", self.node.clone()),
+            shown("zone", self.zone.name().into()),
+            secret("token", self.token.is_some()),
+            shown("allow-no-token", self.allow_no_token.to_string()),
+            shown("executor-networks", list(&self.executor_networks)),
+            shown("call-timeout", length(self.call_timeout)),
+            shown("allow-scripts", self.scripts.to_string()),
+            shown("declared-jobs", declared.into()),
+            secret("alert-mail", kinds.contains(&MAIL)),
+            shown("alert-webhook", rooms.collect::<Vec<_>>().join(", ")),
+            shown("alert-late-after", length(self.late_after)),
+            shown("keep-runs", length(self.keep_runs)),
+            shown("keep-runs-max", self.keep_runs_max.map(|max| max.to_string()).unwrap_or_default()),
+        ]
+    }
+}
+
+/// The kind of the channel that has an option of its own.
+const MAIL: &str = "mail";
+
+fn list(networks: &[Cidr]) -> String {
+    networks.iter().map(Cidr::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A length of time, as options are written.
+fn length(length: Duration) -> String {
+    let millis = length.as_millis();
+    let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+    let whole = units.into_iter().find(|(_, unit)| millis > 0 && millis.is_multiple_of(*unit));
+    whole.map_or_else(|| "0s".into(), |(word, unit)| format!("{}{word}", millis / unit))
+}
+
 /// Whose programs may declare jobs of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeclaredJobs {
@@ -70,4 +135,19 @@ pub enum DeclaredJobs {
     OwnToken,
     /// Those of everybody who is let in.
     All,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_shown_as_options_are_written() {
+        let check = |millis, expected: &str| assert_eq!(length(Duration::from_millis(millis)), expected);
+        check(30 * 86_400_000, "30d");
+        check(90 * 60_000, "90m");
+        check(3_000, "3s");
+        check(1_500, "1500ms");
+        check(0, "0s");
+    }
 }

@@ -2,14 +2,14 @@
 
 use engine::{
     AppId, CancelAnswer, Control, Controlled, Disposition, Job, JobId, JobSpec, NewJob, NextFire, Origin,
-    Outcome, Planner, Run, RunEvent, RunId, RunState, StoreError, To, Trigger, Trouble, Unsent,
+    Outcome, Planner, Run, RunEvent, RunId, RunState, Script, StoreError, To, Trigger, Trouble, Unsent,
 };
 use timer::Timestamp;
 
 use crate::adopt::claim_of;
 use crate::claim::asked_to_cancel;
 use crate::jobs::{self, Stored};
-use crate::records::{apps, job_tags};
+use crate::records::{apps, job_tags, scripts};
 use crate::runs::{self, Closing, Entry, Opening};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::sql_store::Tables;
@@ -35,6 +35,10 @@ pub async fn add_job(
 ) -> Result<JobId, SessionError> {
     let id = create_job(s, tables, &new.spec).await?;
     job_tags::set_job_tags(s, tables, id, &new.tags).await?;
+    if new.spec.script.is_some() {
+        // Its first version, which later ones are compared with.
+        scripts::keep_version(s, id).await?;
+    }
     if new.enabled {
         let at = s.now().await?;
         start(s, jobs::new(id, new.spec.clone()), at, planner).await?;
@@ -192,6 +196,11 @@ async fn put(
         (job.enabled, job.next_fire_at) = (false, None);
     }
     let starts = enabled == Some(true) && !job.enabled;
+    if let Some(script) = new_script(&job.spec, spec) {
+        scripts::save_script(s, tables, job.id, script.language, &script.source, "").await?;
+    }
+    // When a script was changed is not the caller's to say.
+    job.spec.script.clone_from(&spec.script);
     if *spec != job.spec {
         edit(s, tables, job.clone(), at, spec, None, planner).await?;
         job = Job { spec: spec.clone(), problem: None, ..job };
@@ -200,6 +209,15 @@ async fn put(
         start(s, job, at, planner).await?;
     }
     Ok(())
+}
+
+/// The script that a definition gives to a job that has another or none. One that it leaves out stays.
+fn new_script<'a>(before: &JobSpec, spec: &'a JobSpec) -> Option<&'a Script> {
+    let is_new = |script: &&Script| {
+        let own = before.script.as_ref();
+        own.is_none_or(|own| (own.language, &own.source) != (script.language, &script.source))
+    };
+    spec.script.as_ref().filter(is_new)
 }
 
 fn check_revision(job: &Job, revision: Option<i64>) -> Result<(), SessionError> {

@@ -578,7 +578,14 @@ pub fn check(tables: &Tables, spec: &JobSpec) -> Result<(), StoreError> {
         check_text(text)?;
         tables.schema.check_fits(table, column, text)?;
     }
+    check_source(tables, spec.script.as_ref().map_or("", |script| &script.source))?;
     Wording::of(&spec.schedule, tables).map(|_| ())
+}
+
+/// Refuses a script that its column cannot hold.
+pub fn check_source(tables: &Tables, source: &str) -> Result<(), StoreError> {
+    check_text(source)?;
+    tables.schema.check_fits("xxl_job_info", "glue_source", source)
 }
 
 /// PostgreSQL stores no such character, so none does.

@@ -60,6 +60,9 @@ pub async fn prune(
     ];
     let mut pruned = 0;
     for Old { rows, select, before: mut params } in old {
+        if pruned == max {
+            return Ok(pruned);
+        }
         params.push(left(max, pruned));
         let ids = ids(s, select, &params).await?;
         if !ids.is_empty() {

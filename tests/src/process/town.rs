@@ -54,7 +54,7 @@ impl Town {
         Town::build_in(database.create().await?, nodes, workload).await
     }
 
-    /// The same in a database that is there, with nothing in it.
+    /// The same in a database that is there, with no apps and jobs in it.
     pub async fn build_in(home: Home, nodes: Nodes, mut workload: Workload) -> Result<Town> {
         let folder = std::env::temp_dir().join(format!("tickwright-town-{:08x}", fastrand::u32(..)));
         fs::create_dir_all(&folder)?;
@@ -138,11 +138,6 @@ impl Town {
     /// What its executors show.
     pub fn token(&self) -> &str {
         &self.token
-    }
-
-    /// Runs statements in its database, while no node has it.
-    pub async fn write(&self, statements: &[String]) -> Result<()> {
-        self.home.run(statements).await
     }
 
     /// Waits until an instant, counted from the first fire.

@@ -4,7 +4,7 @@ mod definition;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use protocol::v1::{IDEMPOTENCY_KEY, JobBody, JobView, Preview, ProblemCode, Trigger, Triggered};
+use protocol::v1::{AppView, IDEMPOTENCY_KEY, JobBody, JobView, Preview, ProblemCode, Trigger, Triggered};
 
 use crate::api::{Call, Client, Most, Output, Remote, path};
 use crate::duration;
@@ -204,7 +204,26 @@ impl Jobs {
         } else {
             format!("; start its schedule with: tickwright job start {key}")
         };
-        self.done(&view, &format!("added{hint}"))
+        self.done(&view, &format!("added{hint}"))?;
+        self.look_for_handler(&view).await;
+        Ok(())
+    }
+
+    /// Says so if no executor of the app is known to have the job's handler: it may be a slip of the pen. Not an error, since
+    /// a job may well be there before its program.
+    async fn look_for_handler(&self, job: &JobView) {
+        let JobBody { app, handler, .. } = &job.body;
+        let Ok(view) = self.client.fetch::<AppView>(Call::get(path("/v1/apps/", app, ""))).await else {
+            return;
+        };
+        let mut known: Vec<_> = view.executors.iter().flat_map(|executor| &executor.handlers).collect();
+        known.sort();
+        known.dedup();
+        if handler.is_empty() || known.is_empty() || known.contains(&handler) {
+            return;
+        }
+        let known = known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
+        eprintln!("note: no executor of {app} is known to have a handler `{handler}`; known are {known}");
     }
 
     async fn edit(&self, job: &str, definition: &Definition) -> Result<()> {
@@ -220,7 +239,9 @@ impl Jobs {
         }
         let call = Call::put(path("/v1/jobs/", job, "")).header("if-match", &revision).json(&body);
         let view: JobView = self.client.fetch(call).await.with_context(|| about(job))?;
-        self.done(&view, "changed")
+        self.done(&view, "changed")?;
+        self.look_for_handler(&view).await;
+        Ok(())
     }
 
     async fn remove(&self, jobs: &[String], yes: bool) -> Result<()> {
@@ -273,7 +294,10 @@ impl Jobs {
         if self.output == Output::Json {
             return terminal::say_json(&preview);
         }
-        terminal::say(&format!("{}, in {}", preview.english, preview.zone))?;
+        let Preview { english, zone, .. } = &preview;
+        // A rule that depends on a place names it.
+        let place = if english.contains(zone.as_str()) { String::new() } else { format!(", in {zone}") };
+        terminal::say(&format!("{english}{place}"))?;
         for fire in &preview.fires {
             let changed = if fire.clock_changed { "  (the clocks changed before)" } else { "" };
             terminal::say(&format!("  {}{changed}", fire.local))?;

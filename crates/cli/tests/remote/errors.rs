@@ -30,15 +30,23 @@ fn without_a_centre_the_error_says_how_to_start_one() {
 fn what_the_centre_refuses_is_one_sentence_with_a_way_out() {
     let centre = Centre::signed_in();
     let check = |line: &str, code: i32, expected: &str| centre.shell().run(line).fails(code, expected);
-    check("job show nobody", 4, "job `nobody`: ");
-    check("run show 99999", 4, "run 99999: ");
+    check(
+        "job show nobody",
+        4,
+        "job `nobody`: there is no such job; see those there are with: tickwright job list",
+    );
+    check(
+        "run show 99999",
+        4,
+        "run 99999: there is no such run; see those there are with: tickwright run list",
+    );
     check("run logs 99999", 4, "run 99999: ");
     check("run logs -f nobody", 4, "job `nobody`: ");
     check("job trigger nobody", 4, "job `nobody`: ");
     check("job add x --handler h", 1, "say which app runs it with --app");
     check(&format!("job add x --app {APP}"), 1, "handler: ");
     check(&format!("job add x --app {APP} --handler h --cron '0 60 * * * ?'"), 1, "schedule.expression: ");
-    check("job add x --app nobody --handler h", 1, "job `x`: app: there is no such app");
+    check("job add x --app nobody --handler h", 1, "job `x`: app: there is no such app; see those there are");
     check(&format!("job add x --app {APP} --script nowhere.sh"), 1, "cannot read the script in nowhere.sh");
     check(&format!("job add x --app {APP} --script nowhere.txt"), 1, "say it with --language");
     check("job list --limit 0", 2, "");

@@ -18,24 +18,70 @@ fn five_minutes_after_the_clone_a_job_of_one_s_own_runs() {
         assert!(seen.contains(expected), "no `{expected}` in\n{seen}");
     }
     let program = fs::read_to_string(repository().join("crates/executor/examples/first.rs")).unwrap();
-    let guide = fs::read_to_string(repository().join("docs/guides/start.md")).unwrap();
     let code = program.split_once("\n\n").unwrap().1;
-    assert!(guide.contains(code), "the guide shows the program as it is");
+    assert!(page("start.md").contains(code), "the guide shows the program as it is");
     assert!(code.lines().count() <= 15);
 }
 
 #[test]
+fn the_guide_says_the_same_in_chinese() {
+    let (english, chinese) = (page("start.md"), page("start.zh-CN.md"));
+    let commands = |page: &str| {
+        let blocks = [blocks(page, "sh"), blocks(page, "rust")].concat().join("\n");
+        let lines = blocks.lines().filter(|line| !line.starts_with("# ")).map(str::to_owned);
+        lines.collect::<Vec<_>>()
+    };
+    // Each page has a time zone that its readers know.
+    let english: Vec<String> =
+        commands(&english).iter().map(|line| line.replace("Europe/London", "Asia/Shanghai")).collect();
+    assert_eq!(commands(&chinese), english);
+}
+
+#[test]
+fn the_page_about_jobs_that_declare_themselves_works_as_written() {
+    let centre = Centre::signed_in();
+    let mut desk = Desk::new();
+    desk.build_example("declared");
+    desk.meet(&centre);
+    // What the guide before it has made.
+    desk.type_in("tickwright app add my-app\ntickwright app token my-app --to my-app.token\n");
+    let seen = desk.follow("declared-jobs.md");
+    let words: Vec<&str> = seen.split_whitespace().collect();
+    for expected in ["my-app/sync-orders", "Every 30 seconds", "overridden schedule"] {
+        let expected: Vec<&str> = expected.split(' ').collect();
+        assert!(words.windows(expected.len()).any(|found| found == expected), "no {expected:?} in\n{seen}");
+    }
+    assert_eq!(seen.matches("overridden").count(), 1, "put back, it follows again:\n{seen}");
+    centre.stop();
+}
+
+#[test]
 fn the_page_about_the_command_line_works_as_written() {
-    let centre = Centre::start();
+    let centre = Centre::signed_in();
     // The page begins with the centre that the guide before it has started, and with an agent.
-    let shell = centre.shell();
-    shell.input(&centre.password).run("login --user admin").succeeds();
     let _agent = centre.agent();
     let mut desk = Desk::new();
-    desk.meet(&centre.url, &centre.password);
-    desk.exports = "export PATH=\"$PWD/target/release:$PATH\"\n".into();
+    desk.meet(&centre);
     desk.follow("command-line.md");
     centre.stop();
+}
+
+#[test]
+fn a_slip_of_the_pen_in_a_guide_is_noticed() {
+    let desk = Desk::new();
+    desk.build_example("first");
+    for wrong in [
+        "make rum",
+        "cargo run --release --exampel first",
+        "cargo run --release --example frist",
+        "cargo run --release --example first http://127.0.0.1:8080",
+        "cargo run --example first",
+        "cargo run --release -p tickwright-clii -- serve",
+        "target/release/tickwright jobs list",
+    ] {
+        let output = desk.shell(wrong, Some(PATIENCE)).output().unwrap();
+        assert!(!output.status.success(), "{wrong}: {}", String::from_utf8_lossy(&output.stdout));
+    }
 }
 
 /// Somebody who reads a guide and types what it says, in a folder of their own with what `make run` has built.
@@ -66,22 +112,21 @@ impl Desk {
             exports: String::new(),
             terminals: Vec::new(),
         };
-        // What these would build has been built for this test, with other options.
-        desk.program("make", "[ \"$*\" = run ] && exec target/release/tickwright serve");
-        desk.program("cargo", "[ \"$1 $2 $3\" = 'run --release --example' ] && n=$4 && shift 5 && exec target/release/examples/$n \"$@\"");
-        let makefile = fs::read_to_string(repository().join("Makefile")).unwrap();
-        assert!(
-            makefile.contains("cargo run --release -p tickwright-cli -- serve"),
-            "make run is what is typed here"
-        );
+        // `make` is the real one, and does what the repository says.
+        std::os::unix::fs::symlink(repository().join("Makefile"), desk.folder.path().join("Makefile"))
+            .unwrap();
+        desk.lay_out_cargo();
         desk
     }
 
-    fn program(&self, name: &str, line: &str) {
+    /// A `cargo` that starts what was built for this test, with other options, where the real one would build it first.
+    /// It understands what the guides say to it and nothing else.
+    fn lay_out_cargo(&self) {
         let folder = self.folder.path().join("bin");
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(name), format!("#!/bin/sh\n{line}\n")).unwrap();
-        fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        let script = CARGO.replace("REPOSITORY", repository().to_str().unwrap());
+        fs::write(folder.join("cargo"), script).unwrap();
+        fs::set_permissions(folder.join("cargo"), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     /// All tests together build the examples; alone, this one has to.
@@ -96,12 +141,10 @@ impl Desk {
 
     /// Types every command of a guide; what was printed.
     fn follow(&mut self, guide: &str) -> String {
-        let text = fs::read_to_string(repository().join("docs/guides").join(guide)).unwrap();
-        let blocks: Vec<&str> =
-            text.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+        let blocks = blocks(&page(guide), "sh");
         assert!(!blocks.is_empty());
         let mut seen = String::new();
-        for block in blocks {
+        for block in &blocks {
             match block.starts_with(OWN_TERMINAL) {
                 true => self.open_terminal(block),
                 false => seen += &self.type_in(block),
@@ -138,16 +181,19 @@ impl Desk {
             None => {
                 let url = process.wait_for("listening   ").trim().to_owned();
                 let password = process.wait_for("sign in     as admin with ");
-                self.meet(&url, password.split(' ').next().unwrap());
+                self.url = Some(url);
+                self.password = password.split(' ').next().unwrap().into();
             }
             Some(before) => until("one more executor is there", || (self.executors() > before).then_some(())),
         }
         self.terminals.push(process);
     }
 
-    fn meet(&mut self, url: &str, password: &str) {
-        self.url = Some(url.into());
-        self.password = password.into();
+    /// Goes on where another page has ended: with this centre, signed in.
+    fn meet(&mut self, centre: &Centre) {
+        self.url = Some(centre.url.clone());
+        self.password.clone_from(&centre.password);
+        self.type_in("export PATH=\"$PWD/target/release:$PATH\"\ntickwright login --user admin\n");
     }
 
     /// How many executors the centre knows.
@@ -176,6 +222,39 @@ impl Desk {
             .env_remove("TICKWRIGHT_API_KEY");
         command
     }
+}
+
+/// What the guides say to `cargo`, done with what is there. An example must be one of the repository, and the only one of its name.
+const CARGO: &str = r#"#!/bin/sh
+no() { echo "cargo is not called so in a guide: $1" >&2; exit 101; }
+said="$*"
+[ "$1 $2" = "run --release" ] || no "$said"
+case "$3" in
+--example)
+    ls REPOSITORY/examples/examples/"$4".rs REPOSITORY/crates/*/examples/"$4".rs 2>/dev/null | wc -l | grep -qx 1 || no "$said"
+    program=examples/$4
+    ;;
+-p)
+    [ "$4" = tickwright-cli ] || no "$said"
+    program=tickwright
+    ;;
+*) no "$said" ;;
+esac
+shift 4
+[ $# = 0 ] || [ "$1" = -- ] || no "$said"
+[ $# = 0 ] || shift
+exec target/release/$program "$@"
+"#;
+
+/// A page of the guides.
+fn page(name: &str) -> String {
+    fs::read_to_string(repository().join("docs/guides").join(name)).unwrap()
+}
+
+/// What a page shows of a language.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let begin = format!("```{language}\n");
+    page.split(&begin).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
 /// Where the binary is, and the examples beside it.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::{APP, Centre};
+use crate::kit::{APP, Centre, Process};
 
 #[test]
 fn a_run_is_triggered_and_its_log_is_on_the_screen() {
@@ -53,16 +53,12 @@ fn a_run_is_followed_while_it_goes_on_and_killed() {
     centre.script_job("long", "echo started\nsleep 1000\n");
     centre.shell().run("run logs long").fails(1, "add -f to wait for its first run");
     let run = centre.json("job trigger long")["run"].as_i64().unwrap();
-    centre.json_once(&format!("run show {run}"), |run| run["state"] == "running");
-    let followed = std::thread::scope(|scope| {
-        let shell = centre.shell();
-        let follow = scope.spawn(move || shell.run(&format!("run logs -f {run}")));
-        assert_eq!(centre.says(&format!("run kill {run}")), format!("run {run} is being ended\n"));
-        follow.join().unwrap()
-    });
+    let following = Process::start(centre.shell().command(&format!("run logs -f {run}")));
+    following.wait_for(" started");
+    assert_eq!(centre.json(&format!("run show {run}"))["state"], "running", "its line came meanwhile");
+    assert_eq!(centre.says(&format!("run kill {run}")), format!("run {run} is being ended\n"));
+    following.wait_for(&format!("run {run} "));
     centre.json_once(&format!("run show {run}"), |run| !run["ended_at"].is_null());
-    assert!(followed.stdout.contains("started") || followed.stdout.is_empty(), "{}", followed.stdout);
-    followed.succeeds();
     centre.shell().run(&format!("run kill {run}")).fails(1, "is over already");
     centre.stop();
 }
@@ -90,5 +86,24 @@ fn without_an_executor_the_trigger_says_so() {
     let triggered = centre.shell().run("job trigger lonely --follow");
     assert_eq!(triggered.code, Some(1), "{}{}", triggered.stdout, triggered.stderr);
     assert!(triggered.stderr.contains("did not succeed"), "{}", triggered.stderr);
+    assert!(triggered.stderr.contains("no executor of the app"), "it says why: {}", triggered.stderr);
+    centre.stop();
+}
+
+#[test]
+fn a_handler_that_nobody_has_is_named_when_the_job_is_added_and_when_it_runs() {
+    let centre = Centre::signed_in();
+    let _agent = centre.agent();
+    // The agent has `http`, but for want of a URL it may call, no other handler.
+    let added = centre.shell().run(&format!("job add typo --app {APP} --handler htpp"));
+    assert!(
+        added.stderr.contains("no executor of tickwright-sample is known to have a handler `htpp`"),
+        "{}",
+        added.stderr
+    );
+    let triggered = centre.shell().run("job trigger typo --follow");
+    assert!(triggered.stderr.contains("job handler [htpp] not found."), "{}", triggered.stderr);
+    assert!(!triggered.stderr.contains("no lines"), "{}", triggered.stderr);
+    triggered.fails(1, "did not succeed");
     centre.stop();
 }

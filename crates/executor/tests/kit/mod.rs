@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::future::pending;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -43,6 +45,8 @@ struct State {
     results: Vec<CallbackItem>,
     /// Which application sent which result.
     senders: Vec<(String, i64)>,
+    /// Runs whose result was taken, and whose executor was told so.
+    confirmed: BTreeSet<i64>,
     /// Applications that were not told that their results were taken.
     kept_waiting: Vec<String>,
     refused: usize,
@@ -66,6 +70,8 @@ pub enum Fault {
     Status500,
     /// Taken, and the answer is lost.
     LoseAnswer,
+    /// Taken, and never answered.
+    Hang,
 }
 
 impl Centre {
@@ -115,12 +121,20 @@ impl Centre {
                 "callback" => match self.next_fault() {
                     Some(Fault::Status500) => return status(StatusCode::INTERNAL_SERVER_ERROR),
                     Some(Fault::Refuse) => self.fail("boom"),
-                    Some(Fault::LoseAnswer) => {
+                    Some(fault @ (Fault::LoseAnswer | Fault::Hang)) => {
                         self.take(&body, app);
                         self.state().kept_waiting.extend(app.map(str::to_owned));
+                        self.shared.changed.notify_waiters();
+                        if fault == Fault::Hang {
+                            pending::<()>().await;
+                        }
                         return status(StatusCode::BAD_GATEWAY);
                     }
-                    None => self.take(&body, app),
+                    None => {
+                        let answer = self.take(&body, app);
+                        self.confirm(&body, &answer);
+                        answer
+                    }
                 },
                 _ => self.fail("invalid request, uri-mapping not found."),
             }
@@ -184,6 +198,13 @@ impl Centre {
         self.ok()
     }
 
+    fn confirm(&self, body: &[u8], answer: &Value) {
+        if answer["code"] == 200 {
+            let items = read_callbacks(body).expect("results").into_iter().flatten();
+            self.state().confirmed.extend(items.map(|item| item.log_id));
+        }
+    }
+
     fn ok(&self) -> Value {
         match self.shared.lineage {
             Lineage::L22 | Lineage::L23 => json!({"code": 200, "msg": null, "content": null}),
@@ -233,6 +254,11 @@ impl Centre {
     /// Which application sent which result, in order.
     pub fn senders(&self) -> Vec<(String, i64)> {
         self.state().senders.clone()
+    }
+
+    /// Runs whose executor knows that their result was taken.
+    pub fn confirmed(&self) -> BTreeSet<i64> {
+        self.state().confirmed.clone()
     }
 
     /// Whether an answer to this application was lost.

@@ -44,10 +44,24 @@ pub struct AppView {
     pub body: AppBody,
     /// Its executors.
     pub executors: Vec<ExecutorView>,
+    /// Those that were there within a day and are not any more, as far as the node that answers knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<GoneExecutor>,
     /// How many jobs it has.
     pub jobs: u64,
     /// What the caller may do with it.
     pub rights: Vec<Right>,
+}
+
+/// An executor that is not there any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct GoneExecutor {
+    /// Where it listened.
+    pub address: String,
+    /// When it was last heard of.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub seen_at: Instant,
 }
 
 /// An executor.

@@ -25,7 +25,7 @@ pub struct Overview {
     pub executors_suspect: u64,
     /// Runs that are open, newest first, a handful.
     pub running: Vec<RunView>,
-    /// Runs that failed lately, newest first, a handful.
+    /// The last run of each job that failed lately, newest first, a handful.
     pub failing: Vec<RunView>,
     /// What fires next, a handful.
     pub upcoming: Vec<JobView>,
@@ -137,6 +137,18 @@ pub struct About {
     pub scripts: bool,
     /// How far its clock is from the database's, in milliseconds, where that is known.
     pub clock_offset_ms: Option<f64>,
+}
+
+/// An option of the node that answers, by the name under which it is set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SettingView {
+    /// What it is called.
+    pub option: String,
+    /// What it is, as it could be written; absent if nothing is set, or what is set is a secret.
+    pub value: Option<String>,
+    /// Whether something is set that nobody is shown.
+    pub hidden: bool,
 }
 
 /// What remembers.

@@ -14,4 +14,6 @@ pub enum Event {
     Jobs,
     /// Executors came or went, or apps were changed.
     Executors,
+    /// People were told of something, or should have been.
+    Alerts,
 }

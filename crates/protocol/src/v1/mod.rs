@@ -19,12 +19,13 @@ mod schedule;
 
 pub use alerts::{AlertCounts, AlertKind, AlertState, AlertView, DeliveryView};
 pub use apps::{
-    Addressing, AppBody, AppView, ExecutorCheck, ExecutorState, ExecutorTrouble, ExecutorView, NewToken,
-    TokenView, TroubleCode,
+    Addressing, AppBody, AppView, ExecutorCheck, ExecutorState, ExecutorTrouble, ExecutorView, GoneExecutor,
+    NewToken, TokenView, TroubleCode,
 };
 pub use audit::AuditView;
 pub use centre::{
-    About, Calendar, CalendarBucket, Database, NodeView, Overview, RunCounts, Statistics, StatisticsBucket,
+    About, Calendar, CalendarBucket, Database, NodeView, Overview, RunCounts, SettingView, Statistics,
+    StatisticsBucket,
 };
 pub use events::Event;
 pub use instant::Instant;

@@ -9,6 +9,7 @@ mod webhook;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::{Alarms, Alert};
@@ -98,7 +99,14 @@ impl Alarms for Alerts {
             }
         }
         let (shared, alert) = (Arc::clone(&self.shared), alert.clone());
-        let told = self.runtime.spawn(async move { shared.tell(&alert).await });
+        let told = self.runtime.spawn(async move {
+            shared.hints.alerts();
+            let told = shared.tell(&alert).await;
+            if told.is_ok() {
+                tokio::spawn(async move { shared.hint_when_settled(alert.id).await });
+            }
+            told
+        });
         told.await.unwrap_or_else(|_| Err("the centre is stopping".into()))
     }
 }
@@ -124,7 +132,7 @@ impl Shared {
         };
         let deliveries: Vec<Delivery> = told.into_iter().map(delivery).collect();
         let noted = self.database.note_told(alert.id, alert.tries, &deliveries).await;
-        self.hints.runs();
+        self.hints.alerts();
         // Whoever was told is remembered here until that is written down.
         noted.map_err(|error| format!("could not write down who was told: {error}"))?;
         if !failures.is_empty() {
@@ -132,6 +140,16 @@ impl Shared {
         }
         self.settled().remove(&alert.id);
         Ok(())
+    }
+
+    /// The engine takes an alert that was told out of the outbox; whoever looks on is to see it without.
+    async fn hint_when_settled(&self, alert: i64) {
+        for _ in 0..LOOKS {
+            self.clock.sleep(LOOK).await;
+            if let Ok(None) = self.database.alert_to_tell(alert).await {
+                return self.hints.alerts();
+            }
+        }
     }
 
     /// Tells somebody, unless that is settled; with why it is to be tried again, if it is.
@@ -196,3 +214,9 @@ const SETTLED_MAX: usize = 10_000;
 
 /// Letters that are kept of why somebody was not told.
 const TROUBLE_MAX: usize = 500;
+
+/// How often it is looked whether an alert that was told is out of the outbox: that is one commit away,
+const LOOK: Duration = Duration::from_millis(200);
+
+/// and how many times. One that is still there then is to be told again, and looked for again after that.
+const LOOKS: usize = 10;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
@@ -45,13 +45,27 @@ const PAGES: [&str; 13] = [
 
 /// Its paths.
 pub fn door() -> Router<Arc<Inside>> {
-    let page = FILES.iter().find(|file| file.path == "/index.html").unwrap_or(&NOTICE);
+    let page = page();
     let router = PAGES.iter().fold(Router::new(), |router, path| {
         router.route(path, get(move |headers: HeaderMap| async move { answer(page, &headers) }))
     });
+    let router = router.fallback(async |method: Method, headers: HeaderMap| lost(&method, &headers));
     FILES.iter().fold(router, |router, file| {
         router.route(file.path, get(move |headers: HeaderMap| async move { answer(file, &headers) }))
     })
+}
+
+fn page() -> &'static File {
+    FILES.iter().find(|file| file.path == "/index.html").unwrap_or(&NOTICE)
+}
+
+/// There is nothing at an address. People are told so by the console, which knows the way back.
+fn lost(method: &Method, headers: &HeaderMap) -> Response {
+    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    match method == Method::GET && accepted.contains("text/html") {
+        true => browser::protect((StatusCode::NOT_FOUND, whole(page(), headers)).into_response()),
+        false => StatusCode::NOT_FOUND.into_response(),
+    }
 }
 
 /// What is shown instead of a console that was not built.
@@ -162,7 +176,20 @@ mod tests {
 
     #[test]
     fn the_console_has_a_page_for_each_of_its_addresses_even_if_it_was_not_built() {
-        let page = FILES.iter().find(|file| file.path == "/index.html").unwrap_or(&NOTICE);
-        assert!(page.plain.starts_with(b"<!doctype html>"));
+        assert!(page().plain.starts_with(b"<!doctype html>"));
+    }
+
+    #[test]
+    fn people_who_are_lost_are_shown_the_way_back_and_programs_get_a_code() {
+        let check = |method: Method, accepted: &'static str, is_page: bool| {
+            let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accepted))]);
+            let response = lost(&method, &headers);
+            assert_eq!(response.status(), StatusCode::NOT_FOUND);
+            let kind = response.headers().get(header::CONTENT_TYPE);
+            assert_eq!(kind.is_some_and(|kind| kind == "text/html; charset=utf-8"), is_page, "{accepted}");
+        };
+        check(Method::GET, "text/html,application/xhtml+xml,*/*;q=0.8", true);
+        check(Method::GET, "*/*", false);
+        check(Method::POST, "text/html", false);
     }
 }

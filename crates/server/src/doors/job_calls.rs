@@ -7,7 +7,9 @@ use std::net::IpAddr;
 use engine::JobId;
 use protocol::xxl::{Answer, Fields, JobForm, texts};
 use serde_json::Value;
+use store::AuditEntry;
 
+use super::v1;
 use crate::audit;
 use crate::centre::Inside;
 use crate::executors::Scope;
@@ -21,6 +23,9 @@ pub fn is_job_call(name: &str) -> bool {
 }
 
 const CALLS: [&str; 6] = ["addJob", "updateJob", "removeJob", "startJob", "stopJob", "triggerJob"];
+
+/// Those that give a job another definition, or its first or last one: the audit keeps how it was and how it is.
+const DEFINING: [&str; 3] = ["addJob", "updateJob", "removeJob"];
 
 impl Inside {
     /// Answers one of these calls, when its turn has come, and puts on record what was done.
@@ -47,16 +52,25 @@ impl Inside {
         };
         let who = Principal::token(scope);
         let jobs = Jobs { inside: self, who: &who };
+        let on_record = async |id: &str| match DEFINING.contains(&name) {
+            true => v1::text_on_record(self, id).await,
+            false => None,
+        };
+        let named = fields.get("id").unwrap_or_default();
+        let before = on_record(named).await;
         let done = manage(&jobs, name, &fields).await;
-        let result = done.as_ref().err().map_or_else(|| "done".into(), Refusal::to_string);
-        let mut entry = audit::entry("api", &who.name, from, format!("/api/{name}"), result);
         let id = match &done {
             // A new job has its number only now.
             Ok(Answer { payload: Value::String(id), .. }) => id,
-            _ => fields.get("id").unwrap_or_default(),
+            _ => named,
         };
-        entry.object = format!("job:{id}");
-        self.audit.record(entry).await;
+        let (result, before, after) = match &done {
+            Ok(_) => ("done".into(), before, on_record(id).await),
+            Err(refusal) => (refusal.to_string(), None, None),
+        };
+        let object = format!("job:{id}");
+        let entry = audit::entry("api", &who.name, from, format!("/api/{name}"), result);
+        self.audit.record(AuditEntry { object, before, after, ..entry }).await;
         done.unwrap_or_else(|refusal| Answer::fail(refusal.0))
     }
 }

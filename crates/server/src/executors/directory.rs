@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use engine::policy::{Router, Target};
 use engine::{AppId, Job};
@@ -32,6 +33,8 @@ struct Shelf {
     handlers: BTreeMap<Registration, Vec<String>>,
     /// Addresses that could not be reached, since when, and why.
     suspects: HashMap<String, (Timestamp, ExecutorTrouble)>,
+    /// Those that are not there any more, by app name and address, and when they were last heard of.
+    gone: BTreeMap<(String, String), Timestamp>,
 }
 
 struct Entry {
@@ -89,8 +92,11 @@ impl Directory {
             if known || seen_at >= as_of {
                 let latest = registered.entry(key).or_insert(seen_at);
                 *latest = seen_at.max(*latest);
+            } else {
+                shelf.gone.insert(key, seen_at);
             }
         }
+        shelf.gone.retain(|key, _| !registered.contains_key(key));
         shelf.registered = registered;
         let listed: HashSet<String> = shelf.apps.values().flat_map(|entry| shelf.lists(entry)).collect();
         shelf.suspects.retain(|address, _| listed.contains(address));
@@ -105,8 +111,10 @@ impl Directory {
     /// An executor has registered. True if it was not there before.
     pub fn arrived(&self, app: &str, address: &str, now: Timestamp) -> bool {
         let mut shelf = self.write();
-        let is_new = shelf.registered.insert((app.to_owned(), address.to_owned()), now).is_none();
+        let key = (app.to_owned(), address.to_owned());
+        let is_new = shelf.registered.insert(key.clone(), now).is_none();
         if is_new {
+            shelf.gone.remove(&key);
             shelf.suspects.remove(address);
             shelf.sort_out(app);
         }
@@ -114,20 +122,34 @@ impl Directory {
     }
 
     /// An executor has taken itself out.
-    pub fn left(&self, app: &str, address: &str) {
+    pub fn left(&self, app: &str, address: &str, now: Timestamp) {
         let mut shelf = self.write();
-        if shelf.registered.remove(&(app.to_owned(), address.to_owned())).is_some() {
+        let key = (app.to_owned(), address.to_owned());
+        if shelf.registered.remove(&key).is_some() {
+            shelf.gone.insert(key, now);
             shelf.sort_out(app);
         }
     }
 
-    /// Takes out who has not registered since `limit`.
-    pub fn expire(&self, limit: Timestamp) {
+    /// An executor that has just arrived could not be written down: it never was there.
+    pub fn never_arrived(&self, app: &str, address: &str) {
         let mut shelf = self.write();
-        let before = shelf.registered.len();
-        shelf.registered.retain(|_, seen_at| *seen_at >= limit);
-        if shelf.registered.len() < before {
+        shelf.registered.remove(&(app.to_owned(), address.to_owned()));
+        shelf.sort_out(app);
+    }
+
+    /// Takes out who has not registered since `limit`, and forgets who is long gone.
+    pub fn expire(&self, now: Timestamp, limit: Timestamp) {
+        let mut shelf = self.write();
+        let silent: Vec<_> = shelf.registered.extract_if(.., |_, seen_at| *seen_at < limit).collect();
+        if !silent.is_empty() {
+            shelf.gone.extend(silent);
             shelf.sort_out_all();
+        }
+        shelf.gone.retain(|_, seen_at| now.duration_since(*seen_at) <= GONE_SHOWN);
+        while shelf.gone.len() > GONE_MAX {
+            let oldest = shelf.gone.iter().min_by_key(|(_, seen_at)| **seen_at).map(|(key, _)| key.clone());
+            shelf.gone.remove(&oldest.expect("there are some"));
         }
     }
 
@@ -190,6 +212,14 @@ impl Directory {
             address,
         };
         shelf.lists(entry).into_iter().map(sighting).collect()
+    }
+
+    /// Where executors of an app were that are not there any more, and when they were last heard of.
+    pub fn gone(&self, app: AppId) -> Vec<(String, Timestamp)> {
+        let shelf = self.read();
+        let Some(entry) = shelf.apps.get(&app) else { return Vec::new() };
+        let gone = shelf.gone.iter().filter(|((name, _), _)| *name == entry.app.spec.name);
+        gone.map(|((_, address), seen_at)| (address.clone(), *seen_at)).collect()
     }
 
     /// The registered executors of each app that finds its executors that way, as they stand in its list.
@@ -302,6 +332,12 @@ impl Directory {
     }
 }
 
+/// So long people are shown who is gone,
+const GONE_SHOWN: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// and so many at most: where executors come and go with every release, the last of them are enough.
+const GONE_MAX: usize = 1_000;
+
 /// The most shards of one fire: the most addresses that an app can have.
 const SHARDS_MAX: usize = 1_000;
 
@@ -362,8 +398,31 @@ mod tests {
         assert!(!directory.arrived("shop", "http://a:1/", at(30)), "a beat is not an arrival");
         assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST"), ["http://a:1/", "http://b:1/"]);
         assert_eq!(targets(&directory, 1, "LAST"), ["http://b:1/"]);
-        directory.left("shop", "http://a:1/");
+        directory.left("shop", "http://a:1/", at(40));
         assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST"), ["http://b:1/"]);
+    }
+
+    #[test]
+    fn an_executor_that_is_gone_is_remembered_until_it_is_back_or_a_day_has_passed() {
+        let directory = directory();
+        let gone = || directory.gone(AppId(1));
+        for name in ["left", "silent", "missing"] {
+            directory.arrived("shop", &format!("http://{name}:1/"), at(0));
+        }
+        directory.left("shop", "http://left:1/", at(10));
+        directory.arrived("shop", "http://silent:1/", at(20));
+        directory.learn_registrations(Vec::new(), at(15));
+        assert_eq!(gone(), [("http://left:1/".into(), at(10)), ("http://missing:1/".into(), at(0))]);
+        directory.expire(at(111), at(21));
+        assert_eq!(gone().last(), Some(&("http://silent:1/".into(), at(20))));
+        assert!(directory.gone(AppId(2)).is_empty(), "of another app");
+        directory.arrived("shop", "http://missing:1/", at(120));
+        directory.expire(at(24 * 3_600 + 11), at(24 * 3_600 - 79));
+        assert_eq!(
+            gone(),
+            [("http://missing:1/".into(), at(120)), ("http://silent:1/".into(), at(20))],
+            "one is back and silent again, one was forgotten"
+        );
     }
 
     #[test]
@@ -384,9 +443,9 @@ mod tests {
         let directory = directory();
         directory.arrived("shop", "http://a:1/", at(0));
         directory.arrived("shop", "http://b:1/", at(60));
-        directory.expire(at(0));
+        directory.expire(at(90), at(0));
         assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST").len(), 2);
-        directory.expire(at(1));
+        directory.expire(at(91), at(1));
         assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST"), ["http://b:1/"]);
     }
 

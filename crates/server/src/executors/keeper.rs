@@ -62,7 +62,7 @@ impl Keeper {
                 self.outbound.forget(&address);
             }
             if let Err(error) = self.database.register(std::slice::from_ref(&registration)).await {
-                self.directory.left(app, address);
+                self.directory.never_arrived(app, address);
                 return Err(error);
             }
             tracing::info!(app, address, "an executor has registered");
@@ -76,7 +76,7 @@ impl Keeper {
     /// Takes an executor out. When this returns, no run goes to it any more.
     pub async fn unregister(&self, registration: &Registration) -> Result<(), StoreError> {
         let Registration { app, address } = registration;
-        self.directory.left(app, address);
+        self.directory.left(app, address, self.clock.now());
         self.beats().remove(registration);
         self.database.unregister(app, address).await?;
         tracing::info!(app, address, "an executor has left");
@@ -143,7 +143,7 @@ impl Keeper {
             self.clock.sleep(POLL).await;
             let result = async {
                 let revision = self.revision().await?;
-                self.directory.expire(self.silent_before());
+                self.directory.expire(self.clock.now(), self.silent_before());
                 if known != Some(revision) || self.clock.monotonic() - last_read > READ_ALL {
                     self.load().await?;
                     if known != Some(revision) {

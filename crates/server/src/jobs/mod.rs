@@ -11,7 +11,7 @@ mod rate;
 mod xxl;
 
 use cron::{Schedule, Timestamp};
-use engine::{AppId, Job, JobId, JobSpec, NewJob, RunId, StoreError, Trigger};
+use engine::{AppId, Job, JobId, JobSpec, NewJob, RunId, Script, StoreError, Trigger};
 use protocol::v1::ProblemCode;
 use store::Rights;
 
@@ -32,8 +32,10 @@ pub struct Jobs<'a> {
 }
 
 impl Jobs<'_> {
-    /// Adds a job to an app that the caller may edit, and starts it if asked to.
-    pub async fn create(&self, spec: JobSpec, enabled: bool, tags: Vec<String>) -> Result<JobId, Fault> {
+    /// Adds a job to an app that the caller may edit, with all that belongs to it, and starts it if asked to.
+    pub async fn create(&self, spec: JobSpec, belongings: Belongings<'_>) -> Result<JobId, Fault> {
+        let Belongings { enabled, tags, remark } = belongings;
+        let enabled = enabled == Some(true);
         if spec.script.is_some() {
             self.check_may_script(spec.app)?;
         }
@@ -41,8 +43,10 @@ impl Jobs<'_> {
             self.check_may_start(&spec.schedule, spec.app, self.inside.engine.now())?;
         }
         self.check_children(&spec.children, None).await?;
+        let script = spec.script.clone();
         let job = self.inside.engine.add(&NewJob { spec, enabled, tags }).await?;
         self.inside.hints.jobs();
+        self.remark(job, script, remark).await;
         Ok(job)
     }
 
@@ -54,17 +58,22 @@ impl Jobs<'_> {
         Ok(())
     }
 
-    /// The same, with all that belongs to the job, in one go: see [`check_edit`](Jobs::check_edit) first.
-    pub async fn put(
-        &self,
-        job: &Job,
-        spec: JobSpec,
-        enabled: Option<bool>,
-        tags: Vec<String>,
-    ) -> Result<(), Fault> {
+    /// The same, with all that belongs to the job, its script too, in one go: see [`check_edit`](Jobs::check_edit) first.
+    pub async fn put(&self, job: &Job, spec: JobSpec, belongings: Belongings<'_>) -> Result<(), Fault> {
+        let Belongings { enabled, tags, remark } = belongings;
+        let script = spec.script.clone().filter(|script| is_new_script(job, script));
         self.inside.engine.put(job.id, spec, Some(job.revision), enabled, tags).await?;
         self.inside.hints.jobs();
+        self.remark(job.id, script, remark).await;
         Ok(())
+    }
+
+    /// Says what is new about a script that was just saved. Without that it is saved all the same.
+    async fn remark(&self, job: JobId, script: Option<Script>, remark: &str) {
+        let Some(script) = script.filter(|_| !remark.is_empty()) else { return };
+        if let Err(error) = self.inside.database.remark_script(job, &script.source, remark).await {
+            tracing::warn!(%error, %job, remark, "a script is saved without what was said about it");
+        }
     }
 
     /// Whether the caller, who may edit the job, may give it that definition, and start or stop it with that.
@@ -73,7 +82,7 @@ impl Jobs<'_> {
             self.check_children(&spec.children, Some(job.id)).await?;
         }
         let moves = spec.app != job.spec.app;
-        if moves && spec.script.is_some() {
+        if spec.script.as_ref().is_some_and(|script| moves || is_new_script(job, script)) {
             self.check_may_script(spec.app)?;
         }
         let now = self.inside.engine.now();
@@ -206,6 +215,22 @@ impl Jobs<'_> {
         };
         named.into_iter().map(registered).collect()
     }
+}
+
+/// What belongs to a job beside its definition.
+#[derive(Default)]
+pub struct Belongings<'a> {
+    /// Whether its schedule fires from now on; as before, or stopped, where nothing is said.
+    pub enabled: Option<bool>,
+    /// The words by which people find it.
+    pub tags: Vec<String>,
+    /// What is said about its script, if that is new.
+    pub remark: &'a str,
+}
+
+fn is_new_script(job: &Job, script: &Script) -> bool {
+    let same = |own: &Script| (own.language, &own.source) == (script.language, &script.source);
+    !job.spec.script.as_ref().is_some_and(same)
 }
 
 /// Whether a schedule has another instant. A delay after the end of a run always has.

@@ -4,7 +4,7 @@ use engine::{AppId, JobId, JobSpec};
 use protocol::xxl::JobForm;
 use store::Rights;
 
-use super::{Jobs, children, form, no_scripts};
+use super::{Belongings, Jobs, children, form, no_scripts};
 use crate::refusal::Refusal;
 
 impl Jobs<'_> {
@@ -14,7 +14,8 @@ impl Jobs<'_> {
         let app = self.group(form).await?.ok_or_else(none)?;
         let spec = form::new_spec(form, app, &self.inside.zone, self.inside.engine.now())?;
         let children = children::read(form.children.as_deref().unwrap_or_default())?;
-        Ok(self.create(JobSpec { children, ..spec }, form.started, Vec::new()).await?)
+        let belongings = Belongings { enabled: Some(form.started), ..Belongings::default() };
+        Ok(self.create(JobSpec { children, ..spec }, belongings).await?)
     }
 
     /// Changes a job. What XXL-JOB's form cannot say stays as it is.

@@ -2,7 +2,7 @@
 
 use engine::JobId;
 use serde_json::{Value, json};
-use store::{Addresses, AppSpec};
+use store::{Addresses, AppSpec, AuditFilter, AuditRecord, Page};
 use tickwright_server::outbound::Secret;
 
 use crate::kit::{Bench, echo};
@@ -86,6 +86,48 @@ async fn a_token_manages_its_own_app_only_and_the_global_one_all() {
     }
     let added = call(&bench, "the one for everybody", "addJob", &job(&[("jobGroup", other.0.into())])).await;
     assert_eq!(added["code"], 200, "{added}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_program_changes_is_on_record_as_it_was_and_as_it_is() {
+    let bench = Bench::start().await;
+    let added = call(&bench, &bench.token, "addJob", &job(&[])).await;
+    let id = added["data"].as_str().expect("a text").to_owned();
+    let named = |changes: &[(&str, Value)]| job(&[&[("id", id.clone().into())], changes].concat());
+    for (name, body) in [
+        ("updateJob", named(&[("author", "bob".into())])),
+        ("updateJob", named(&[("author", "bob".into()), ("scheduleConf", "never".into())])),
+        ("startJob", named(&[])),
+        ("removeJob", named(&[])),
+    ] {
+        call(&bench, &bench.token, name, &body).await;
+    }
+    let filter = AuditFilter { object: Some(format!("job:{id}")), ..AuditFilter::default() };
+    let found = bench.database.audit_page(&filter, Page::first(10)).await.unwrap();
+    let author = |text: &Option<String>| {
+        let job: Value = serde_json::from_str(text.as_ref()?).unwrap();
+        job["author"].as_str().map(str::to_owned)
+    };
+    let seen: Vec<_> = found
+        .rows
+        .iter()
+        .rev()
+        .map(|AuditRecord { entry, .. }| {
+            (entry.action.as_str(), entry.result == "done", author(&entry.before), author(&entry.after))
+        })
+        .collect();
+    let (ann, bob) = (Some("ann".to_owned()), Some("bob".to_owned()));
+    assert_eq!(
+        seen,
+        [
+            ("/api/addJob", true, None, ann.clone()),
+            ("/api/updateJob", true, ann, bob.clone()),
+            ("/api/updateJob", false, None, None),
+            ("/api/startJob", true, None, None),
+            ("/api/removeJob", true, bob, None),
+        ]
+    );
     bench.stop().await;
 }
 

@@ -406,3 +406,54 @@ pub async fn a_job_is_put_with_all_that_belongs_to_it_or_not_at_all(fresh: Fresh
     let row = look().await;
     assert_eq!((row.job.enabled, row.tags, row.job.next_fire_at.is_some()), (true, vec![], true));
 }
+
+pub async fn a_definition_and_its_script_are_put_together_or_not_at_all(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let (store, planner) = (&bench.store, Simple { now: bench.now });
+    let script = |source: &str| {
+        Some(Script { language: Language::Shell, source: source.into(), edited_at: bench.now - HOUR })
+    };
+    let spec =
+        |name: &str, source: &str| JobSpec { name: name.into(), script: script(source), ..bench.hourly() };
+    let new = NewJob { spec: spec("one", "echo 1"), enabled: true, tags: vec![] };
+    let id = store.add_job(&new, &planner).await.unwrap();
+    let look = async || {
+        let job = store.job(id).await.unwrap().unwrap();
+        let versions = store.script_versions(id).await.unwrap();
+        let own = job.spec.script.as_ref().expect("it has a script");
+        assert_eq!((&own.source, Some(own.edited_at)), (&versions[0].source, versions[0].saved_at));
+        (job, versions)
+    };
+    let (job, versions) = look().await;
+    assert_eq!((versions.len(), versions[0].source.as_str()), (1, "echo 1"));
+
+    let put = async |spec: JobSpec, revision| {
+        let put = Control::Put { spec: Box::new(spec), revision, enabled: None, tags: vec![] };
+        store.control(id, &put, &planner).await
+    };
+    put(spec("two", "echo 2"), Some(job.revision)).await.unwrap();
+    let (edited, versions) = look().await;
+    assert_eq!((edited.spec.name.as_str(), versions.len()), ("two", 2));
+    assert!(edited.revision > job.revision, "who edits it has to read it again");
+    put(spec("two", "echo 2"), Some(edited.revision)).await.unwrap();
+    assert_eq!(look().await, (edited.clone(), versions.clone()), "nothing is new");
+
+    // What cannot be done in part is not done in part.
+    let outdated = put(spec("three", "echo 3"), Some(job.revision)).await;
+    assert!(matches!(outdated, Err(StoreError::Conflict(_))), "{outdated:?}");
+    for (name, source) in [("three\0", "echo 3"), ("three", "echo 3\0")] {
+        assert!(matches!(put(spec(name, source), None).await, Err(StoreError::Invalid(_))), "{name:?}");
+        let new = NewJob { spec: spec(name, source), enabled: false, tags: vec![] };
+        assert!(matches!(store.add_job(&new, &planner).await, Err(StoreError::Invalid(_))), "{name:?}");
+    }
+    assert_eq!(look().await, (edited, versions));
+    assert_eq!(store.jobs(None, 10).await.unwrap().len(), 1);
+
+    // What is said about a script is said about no other.
+    store.remark_script(id, "echo 1", "of another").await.unwrap();
+    store.remark_script(id, "echo 2", "the second").await.unwrap();
+    store.remark_script(id, "echo 2", "once more").await.unwrap();
+    let remarks: Vec<String> = look().await.1.into_iter().map(|version| version.remark).collect();
+    assert_eq!(remarks, ["the second", ""]);
+    assert_eq!(store.job_rows(&[id]).await.unwrap()[0].script_remark, "the second");
+}

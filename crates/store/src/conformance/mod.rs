@@ -116,6 +116,7 @@ macro_rules! conformance_tests {
             control::an_edit_cancels_the_old_instants_and_plans_the_new_ones
             control::an_edit_of_an_older_revision_is_refused
             control::a_job_is_put_with_all_that_belongs_to_it_or_not_at_all
+            control::a_definition_and_its_script_are_put_together_or_not_at_all
             control::a_deleted_job_is_gone_and_its_runs_are_cancelled
             control::an_answer_that_comes_too_late_moves_the_job_past_the_instant
             control::a_report_about_a_run_that_was_to_be_cancelled_moves_the_job_past_it

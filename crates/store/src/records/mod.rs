@@ -22,7 +22,7 @@ mod reports;
 mod rights;
 mod run_logs;
 mod run_rows;
-mod scripts;
+pub(crate) mod scripts;
 mod sessions;
 mod settings;
 mod tokens;
@@ -204,6 +204,9 @@ pub trait Records: Send + Sync {
         source: &str,
         remark: &str,
     ) -> Result<(), StoreError>;
+
+    /// Says what is new about a script that was saved without a word; nothing where the job has another by now.
+    async fn remark_script(&self, job: JobId, source: &str, remark: &str) -> Result<(), StoreError>;
 
     /// Keeps the logs of runs, each in place of what was kept; returns how many of the runs there are.
     async fn keep_run_logs(&self, logs: &[(RunId, RunLog)]) -> Result<usize, StoreError>;
@@ -486,6 +489,10 @@ impl<B: Backend> Records for SqlStore<B> {
         remark: &str,
     ) -> Result<(), StoreError> {
         transaction!(self, s => scripts::save_script(s, &self.tables, job, language, source, remark))
+    }
+
+    async fn remark_script(&self, job: JobId, source: &str, remark: &str) -> Result<(), StoreError> {
+        transaction!(self, s => scripts::remark_script(s, &self.tables, job, source, remark))
     }
 
     async fn keep_run_logs(&self, logs: &[(RunId, RunLog)]) -> Result<usize, StoreError> {

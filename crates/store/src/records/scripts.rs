@@ -55,30 +55,56 @@ pub async fn save_script(
     source: &str,
     remark: &str,
 ) -> Result<(), SessionError> {
-    let texts = [
-        ("xxl_job_info", "glue_source", source),
-        ("xxl_job_info", "glue_remark", remark),
-        ("xxl_job_logglue", "glue_remark", remark),
-    ];
-    for (table, column, text) in texts {
-        check_text(text)?;
-        tables.schema.check_fits(table, column, text)?;
-    }
+    check_remark(tables, remark)?;
+    jobs::check_source(tables, source)?;
     jobs::lock(s, &[job.0], Lock::Wait).await?;
     let saved_at = tables.wall.time(next_edit(s, tables, job).await?);
     let now = tables.wall.time(s.now().await?);
     let word = jobs::language_word(language);
     let columns = ["glue_type", "glue_source", "glue_remark", "glue_updatetime", "update_time"];
     let set = Columns { table: "xxl_job_info", keys: &["id"], columns: &columns };
-    let row = vec![job.0.into(), word.into(), source.into(), remark.into(), saved_at.clone(), now];
+    let row = vec![job.0.into(), word.into(), source.into(), remark.into(), saved_at, now];
     s.update(set, vec![row]).await?;
     // Whoever is editing the job has to read it again.
     s.execute("UPDATE tw_job SET revision = revision + 1 WHERE job_id = ?", &[job.0.into()]).await?;
-    let columns = ["job_id", "glue_type", "glue_source", "glue_remark", "add_time", "update_time"];
-    let into = Columns { table: "xxl_job_logglue", keys: &[], columns: &columns };
-    let row = vec![job.0.into(), word.into(), source.into(), remark.into(), saved_at.clone(), saved_at];
-    s.insert(into, vec![row]).await?;
+    keep_version(s, job).await
+}
+
+fn check_remark(tables: &Tables, remark: &str) -> Result<(), SessionError> {
+    check_text(remark)?;
+    for table in ["xxl_job_info", "xxl_job_logglue"] {
+        tables.schema.check_fits(table, "glue_remark", remark)?;
+    }
+    Ok(())
+}
+
+/// Keeps the script that a job has now as a version.
+pub async fn keep_version(s: &mut dyn Session, job: JobId) -> Result<(), SessionError> {
+    let sql = "INSERT INTO xxl_job_logglue (job_id, glue_type, glue_source, glue_remark, add_time, update_time) \
+               SELECT id, glue_type, glue_source, glue_remark, glue_updatetime, glue_updatetime \
+               FROM xxl_job_info WHERE id = ?";
+    s.execute(sql, &[job.0.into()]).await?;
     forget_versions(s, job).await
+}
+
+pub async fn remark_script(
+    s: &mut dyn Session,
+    tables: &Tables,
+    job: JobId,
+    source: &str,
+    remark: &str,
+) -> Result<(), SessionError> {
+    check_remark(tables, remark)?;
+    jobs::lock(s, &[job.0], Lock::Wait).await?;
+    let newest = script_versions(s, tables, job).await?.into_iter().next();
+    let Some(version) = newest.filter(|newest| newest.source == source && newest.remark.is_empty()) else {
+        return Ok(());
+    };
+    for (table, id) in [("xxl_job_info", job.0), ("xxl_job_logglue", version.id)] {
+        let set = Columns { table, keys: &["id"], columns: &["glue_remark"] };
+        s.update(set, vec![vec![id.into(), remark.into()]]).await?;
+    }
+    Ok(())
 }
 
 /// When the script counts as changed: executors tell versions apart by it, to the second, so it never is the same twice.

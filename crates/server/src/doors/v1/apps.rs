@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::http::StatusCode;
 use engine::AppId;
 use protocol::v1::{
-    Addressing, AppBody, AppView, ExecutorCheck, ExecutorState, ExecutorView, NewToken, ProblemCode,
-    TokenView,
+    Addressing, AppBody, AppView, ExecutorCheck, ExecutorState, ExecutorView, GoneExecutor, NewToken,
+    ProblemCode, TokenView,
 };
 use serde_json::json;
 use store::{Addresses, App, AppSpec, Token};
@@ -89,11 +89,13 @@ fn addressing(spec: &AppSpec) -> Addressing {
 
 fn view(call: &Call, app: App, jobs: &BTreeMap<AppId, u64>) -> AppView {
     let executors = call.inside.directory.sightings(app.id).into_iter().map(|seen| executor(call, seen));
+    let gone = call.inside.directory.gone(app.id);
     AppView {
         id: app.id.0,
         body: AppBody { addressing: addressing(&app.spec), title: app.spec.title },
         name: app.spec.name,
         executors: executors.collect(),
+        gone: gone.into_iter().map(|(address, at)| GoneExecutor { address, seen_at: instant(at) }).collect(),
         jobs: jobs.get(&app.id).copied().unwrap_or(0),
         rights: rights_view(call.who.principal.rights(app.id)),
     }

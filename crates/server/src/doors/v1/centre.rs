@@ -1,4 +1,6 @@
-//! `/v1/overview`, `/v1/nodes` and `/v1/about`: how the centre is doing.
+//! `/v1/overview`, `/v1/nodes`, `/v1/settings` and `/v1/about`: how the centre is doing.
+
+use std::collections::BTreeSet;
 
 use protocol::v1::{About, AlertCounts, NodeView, Overview, RunCounts};
 use store::{AlertFilter, JobFilter, JobKey, JobOrder, Page, RunFilter, RunStatus};
@@ -18,12 +20,15 @@ pub async fn overview(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refus
     let soon = JobOrder { by: JobKey::NextFire, down: false };
     let started = JobFilter { enabled: Some(true), ..all };
     let upcoming = database.job_list(&started, soon, None, HANDFUL).await?.rows;
-    let handful = async |status| {
+    let newest = async |status, most| {
         let filter = RunFilter { apps: apps.clone(), status: Some(status), ..RunFilter::default() };
-        let found = database.run_page(&filter, Page::first(HANDFUL)).await?;
-        runs::views(&call, found.rows).await
+        Ok::<_, Refused>(database.run_page(&filter, Page::first(most)).await?.rows)
     };
-    let (running, failing) = (handful(RunStatus::Running).await?, handful(RunStatus::Failed).await?);
+    let running = newest(RunStatus::Running, HANDFUL).await?;
+    // One job that fails all the time is not to hide the others.
+    let mut failing = newest(RunStatus::Failed, FAILED_READ).await?;
+    let mut known = BTreeSet::new();
+    failing.retain(|run| known.insert(run.job) && known.len() <= HANDFUL);
     let (executors_alive, executors_suspect) = executors(&call, &seen);
     Ok(Reply::json(&Overview {
         now: instant(call.inside.engine.now()),
@@ -33,14 +38,17 @@ pub async fn overview(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refus
         alerts: alerts(&call, &seen).await?,
         executors_alive,
         executors_suspect,
-        running,
-        failing,
+        running: runs::views(&call, running).await?,
+        failing: runs::views(&call, failing).await?,
         upcoming: jobs::views(&call, upcoming, false).await?,
     }))
 }
 
 /// Rows of each list.
 const HANDFUL: usize = 8;
+
+/// Failed runs among which the last of each job is looked for: some milliseconds.
+const FAILED_READ: usize = 200;
 
 /// The alerts of the last day.
 async fn alerts(call: &Call, seen: &Seen) -> Result<AlertCounts, Refused> {
@@ -97,6 +105,10 @@ pub async fn nodes(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused>
         epoch: peer.node.epoch,
     };
     Ok(Reply::json(&engine.peers().into_iter().map(view).collect::<Vec<_>>()))
+}
+
+pub async fn settings(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
+    Ok(Reply::json(&call.inside.settings))
 }
 
 pub async fn about(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue};
-use protocol::v1::{Event, ProblemCode};
+use futures_util::future::select_all;
+use protocol::v1::ProblemCode;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
@@ -24,30 +25,20 @@ use crate::centre::Inside;
 /// Hints for whoever looks on.
 pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
     stream(call, |inside, out| async move {
-        let [(_, mut runs), (_, mut jobs), (_, mut executors)] = inside.hints.watch();
+        let mut kinds = inside.hints.watch();
+        let mut known = kinds.each_ref().map(|(_, count)| *count.borrow());
         loop {
-            let (mut said_runs, mut said_jobs, mut said_executors) = (false, false, false);
-            tokio::select! {
-                Ok(()) = runs.changed() => said_runs = true,
-                Ok(()) = jobs.changed() => said_jobs = true,
-                Ok(()) = executors.changed() => said_executors = true,
-                () = inside.clock.sleep(OTHERS_LOOK) => {
-                    // What other nodes do is not heard here.
-                    said_runs = inside.engine.peers().len() > 1;
-                    (said_jobs, said_executors) = (said_runs, said_runs);
-                }
-            }
+            let heard = select_all(kinds.iter_mut().map(|(_, count)| Box::pin(count.changed())));
+            let by_others = tokio::select! {
+                _ = heard => false,
+                // What other nodes do is not heard here.
+                () = inside.clock.sleep(OTHERS_LOOK) => inside.engine.peers().len() > 1,
+            };
             inside.clock.sleep(TOGETHER).await;
-            said_runs |= runs.has_changed().unwrap_or(false);
-            said_jobs |= jobs.has_changed().unwrap_or(false);
-            said_executors |= executors.has_changed().unwrap_or(false);
-            for receiver in [&mut runs, &mut jobs, &mut executors] {
-                receiver.mark_unchanged();
-            }
-            let said =
-                [(said_runs, Event::Runs), (said_jobs, Event::Jobs), (said_executors, Event::Executors)];
-            for (_, event) in said.into_iter().filter(|(said, _)| *said) {
-                if !out.send(&event).await {
+            for ((event, count), known) in kinds.iter_mut().zip(&mut known) {
+                let count = *count.borrow_and_update();
+                let is_new = std::mem::replace(known, count) != count;
+                if (is_new || by_others) && !out.send(event).await {
                     return;
                 }
             }

@@ -45,9 +45,8 @@ impl Reading<'_> {
             script.as_ref().is_none_or(|script| !script.source.trim().is_empty()),
             || "enter the script".into(),
         );
-        // A script that is there stays, and is changed apart.
-        let kept = self.before.and_then(|before| before.script.clone());
-        let script = kept.or(script);
+        // One that nothing is said of stays.
+        let script = script.or_else(|| self.before.and_then(|before| before.script.clone()));
         wrong.check("handler", script.is_some() || !body.handler.trim().is_empty(), || {
             "enter the name of the handler to call, or write a script".into()
         });
@@ -160,7 +159,14 @@ fn check_texts(body: &JobBody, wrong: &mut Wrong) {
     wrong.check("tags", body.tags.len() <= TAGS_MAX && body.tags.iter().all(fits), || {
         format!("are at most {TAGS_MAX} words of at most {TAG_MAX} letters, without commas")
     });
+    let remark = body.script.as_ref().map_or("", |script| &script.remark);
+    wrong.check("script.remark", remark.chars().count() <= REMARK_MAX && !remark.contains('\0'), || {
+        format!("has at most {REMARK_MAX} letters")
+    });
 }
+
+/// What the columns for it hold.
+const REMARK_MAX: usize = 128;
 
 /// What is wrong, field by field.
 #[derive(Default)]
@@ -508,6 +514,9 @@ mod tests {
         check(r#","tags":["a,b"]"#, "tags");
         check(r#","alert_to":[""]"#, "alert_to");
         check(r#","script":{"language":"shell","source":" "}"#, "script.source");
+        let long = "r".repeat(REMARK_MAX + 1);
+        let script = format!(r#","script":{{"language":"shell","source":"date","remark":"{long}"}}"#);
+        check(&script, "script.remark");
     }
 
     #[test]

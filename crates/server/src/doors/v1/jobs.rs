@@ -19,6 +19,7 @@ use super::route::Needs;
 use super::schedules;
 use super::session::rights_view;
 use crate::centre::Inside;
+use crate::jobs::Belongings;
 
 const EDIT: Needs = Needs::Right(Rights::EDIT);
 
@@ -182,19 +183,14 @@ fn outdated(why: &str) -> Refused {
 async fn add(call: &Call, body: &JobBody, app: AppId, key: Option<String>) -> Result<Reply, Refused> {
     let children = children(call, body).await?;
     let spec = reading(call, None).spec(body, app, children).map_err(problem::fields)?;
-    let (script, is_named) = (spec.script.clone(), key.is_some());
+    let is_named = key.is_some();
     let spec = engine::JobSpec { key, ..spec };
-    let added = call.jobs().create(spec, body.enabled == Some(true), body.tags.clone()).await;
+    let added = call.jobs().create(spec, belongings(body)).await;
     let id = added.map_err(|fault| match fault.code {
         // Somebody else has just added one of the same key.
         ProblemCode::Conflict if is_named && wants_new(call) => outdated(THERE_ALREADY),
         _ => fault.into(),
     })?;
-    if let (Some(script), Some(written)) = (script, &body.script) {
-        // Its first version, which later ones are compared with.
-        let remark = &written.remark;
-        call.inside.database.save_script(id, script.language, &script.source, remark).await?;
-    }
     let after = written(call, id).await?;
     let view = view(call, id).await?;
     let reply = Reply::json(&view).status(StatusCode::CREATED).revision(view.revision);
@@ -208,13 +204,7 @@ async fn edit(call: &Call, body: &JobBody, job: Job) -> Result<Reply, Refused> {
     let before = written(call, job.id).await?;
     let jobs = call.jobs();
     jobs.check_edit(&job, &spec, body.enabled).await?;
-    if let Some(script) = body.script.as_ref().filter(|script| is_new_script(&job, script)) {
-        jobs.save_script(&job, language(script.language), &script.source, &script.remark).await?;
-    }
-    // Saving a script has raised the revision.
-    let job = call.inside.database.job(job.id).await?.ok_or_else(gone)?;
-    let spec = engine::JobSpec { script: job.spec.script.clone(), ..spec };
-    if let Err(fault) = jobs.put(&job, spec, body.enabled, body.tags.clone()).await {
+    if let Err(fault) = jobs.put(&job, spec, belongings(body)).await {
         let now = call.inside.database.job(job.id).await?;
         let was_faster = now.is_none_or(|now| now.revision != job.revision);
         return Err(if was_faster { outdated(OVERTAKEN) } else { fault.into() });
@@ -229,10 +219,9 @@ fn reading<'a>(call: &'a Call, before: Option<&'a Job>) -> Reading<'a> {
     Reading { zone: &call.inside.zone, now: call.inside.engine.now(), before }
 }
 
-fn is_new_script(job: &Job, script: &ScriptBody) -> bool {
-    let same =
-        |own: &engine::Script| own.language == language(script.language) && own.source == script.source;
-    !job.spec.script.as_ref().is_some_and(same)
+fn belongings(body: &JobBody) -> Belongings<'_> {
+    let remark = body.script.as_ref().map_or("", |script| &script.remark);
+    Belongings { enabled: body.enabled, tags: body.tags.clone(), remark }
 }
 
 /// The jobs that a body names as those that follow, each one that the caller may run.
@@ -256,13 +245,20 @@ async fn children(call: &Call, body: &JobBody) -> Result<Vec<JobId>, Refused> {
 /// Each is looked up; what their column holds is less.
 const CHILDREN_READ: usize = 100;
 
+/// A job as the audit keeps it.
 async fn written(call: &Call, job: JobId) -> Result<Option<serde_json::Value>, Refused> {
     Ok(on_record(&call.inside, job).await?)
 }
 
-/// A job as the audit keeps it, whatever door it is changed through: without the source of its script, whose versions are
-/// kept anyway.
-pub async fn on_record(inside: &Inside, job: JobId) -> Result<Option<serde_json::Value>, StoreError> {
+/// The job of that number as the audit keeps it, for the doors that speak XXL-JOB's words. That it cannot be read keeps
+/// nobody from changing it.
+pub async fn text_on_record(inside: &Inside, id: &str) -> Option<String> {
+    let job = on_record(inside, JobId(id.trim().parse().ok()?)).await.ok().flatten()?;
+    Some(job.to_string())
+}
+
+/// The same for all doors: without the source of its script, whose versions are kept anyway.
+async fn on_record(inside: &Inside, job: JobId) -> Result<Option<serde_json::Value>, StoreError> {
     let Some(row) = inside.database.job_rows(&[job]).await?.pop() else { return Ok(None) };
     let children = inside.database.job_names(&row.job.spec.children).await?;
     let apps = inside.directory.names();
@@ -344,7 +340,10 @@ pub async fn bulk(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> 
     }
     let (mut results, mut each) = (Vec::new(), Vec::new());
     for id in bulk.jobs.iter().copied() {
-        let problem = one(&call, &bulk, JobId(id)).await.err().map(|refused| *refused.problem);
+        let (problem, before, after) = match one(&call, &bulk, JobId(id)).await {
+            Ok((before, after)) => (None, before, after),
+            Err(refused) => (Some(*refused.problem), None, None),
+        };
         let result =
             problem.as_ref().map_or_else(|| "done".into(), |problem: &Problem| problem.detail.clone());
         let action = match bulk.action {
@@ -353,13 +352,14 @@ pub async fn bulk(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> 
             BulkAction::Delete => "job.delete",
             BulkAction::Move => "job.move",
         };
-        each.push(Noted { action, object: job_name(JobId(id)), result });
+        each.push(Noted { action, object: job_name(JobId(id)), result, before, after });
         results.push(BulkResult { job: id, problem });
     }
     Ok(Reply::json(&results).noting(each))
 }
 
-async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<(), Refused> {
+/// Does it to one of them; with how it was and how it is, where that is another definition.
+async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<Change, Refused> {
     let right = match bulk.action {
         BulkAction::Start | BulkAction::Stop => Rights::OPERATE,
         BulkAction::Delete | BulkAction::Move => Rights::EDIT,
@@ -369,6 +369,8 @@ async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<(), Refused> {
     if !call.who.principal.may(right, job.spec.app) {
         return Err(problem::new(ProblemCode::NotAllowed, "this needs another right in the job's app"));
     }
+    let defines = matches!(bulk.action, BulkAction::Delete | BulkAction::Move);
+    let before = if defines { written(call, id).await? } else { None };
     match bulk.action {
         BulkAction::Start => jobs.start(&job).await?,
         BulkAction::Stop => jobs.stop(&job).await?,
@@ -379,8 +381,12 @@ async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<(), Refused> {
             jobs.edit(&job, spec).await?;
         }
     }
-    Ok(())
+    let after = if defines { written(call, id).await? } else { None };
+    Ok((before, after))
 }
+
+/// How a job was, and how it is.
+type Change = (Option<serde_json::Value>, Option<serde_json::Value>);
 
 /// Somebody waits for all of them.
 const BULK_MAX: usize = 1_000;

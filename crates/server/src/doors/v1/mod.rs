@@ -51,7 +51,7 @@ use reply::Reply;
 use route::{Plane, Route, Served};
 
 pub use events::Streams;
-pub use jobs::on_record;
+pub use jobs::text_on_record;
 pub use routes::{Described, described};
 
 /// Its paths.
@@ -217,12 +217,15 @@ impl Record<'_> {
             return Vec::new();
         }
         let entry = self.entry();
+        let text = serde_json::Value::to_string;
         match &self.served.result {
             Ok(reply) if !reply.each.is_empty() => {
                 let noted = |each: &reply::Noted| AuditEntry {
                     action: each.action.into(),
                     object: each.object.clone(),
                     result: each.result.clone(),
+                    before: each.before.as_ref().map(text),
+                    after: each.after.as_ref().map(text),
                     ..entry.clone()
                 };
                 reply.each.iter().map(noted).collect()
@@ -232,7 +235,7 @@ impl Record<'_> {
     }
 
     fn entry(&self) -> AuditEntry {
-        let text = |value: &serde_json::Value| value.to_string();
+        let text = serde_json::Value::to_string;
         let mut entry = AuditEntry {
             principal: self.principal.clone(),
             plane: "api".into(),

@@ -31,6 +31,10 @@ pub struct Noted {
     pub object: String,
     /// and what came of it.
     pub result: String,
+    /// How it was before, where it is another now,
+    pub before: Option<Value>,
+    /// and after.
+    pub after: Option<Value>,
 }
 
 impl Reply {

@@ -4,7 +4,8 @@ use protocol::v1::{
     About, AlertView, ApiKeyBody, ApiKeyView, AppBody, AppView, AuditView, Bulk, BulkResult, Calendar, Clear,
     Cleared, Event, ExecutorCheck, ExecutorView, JobBody, JobChange, JobView, LogPage, Me, Miss, NewApiKey,
     NewToken, NodeView, Overview, Page, PasswordChange, Preview, PreviewRequest, RunView, ScriptBody,
-    ScriptVersion, SessionView, SignIn, Statistics, TokenView, Trigger, Triggered, UserBody, UserView,
+    ScriptVersion, SessionView, SettingView, SignIn, Statistics, TokenView, Trigger, Triggered, UserBody,
+    UserView,
 };
 use store::Rights;
 
@@ -100,6 +101,7 @@ pub fn table() -> Vec<Route> {
         route(Get, "/v1/statistics", Api, VIEW, statistics::runs).says("Runs over time").asks(&[FROM, UNTIL, STEP, APP, JOB]).gives::<Statistics>(200),
         route(Get, "/v1/events", Api, NOTHING, events::list).says("Hints that something is new, as server-sent events").gives::<Event>(200),
         route(Get, "/v1/nodes", Api, NOTHING, centre::nodes).says("The nodes of the cluster").gives::<Vec<NodeView>>(200),
+        route(Get, "/v1/settings", Api, ADMIN, centre::settings).says("The options of the node that answers, without secrets").gives::<Vec<SettingView>>(200),
         route(Get, "/v1/about", Api, NOTHING, centre::about).says("What this is").gives::<About>(200),
     ]
 }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use cron::Schedule;
-use engine::Job;
+use cron::{Schedule, Zone};
+use engine::{Job, StoreError};
 use protocol::v1::{Calendar, CalendarBucket, ProblemCode, RunCounts, Statistics, StatisticsBucket};
-use store::{DayReport, JobFilter, JobMark, JobOrder, RunFilter, RunTally};
+use store::{Database, DayReport, JobFilter, JobMark, JobOrder, RunFilter, RunTally};
 use timer::Timestamp;
 
 use super::authorise::{Authorised, Seen, find_job};
@@ -90,34 +90,33 @@ pub async fn runs(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> 
         Some(name) => Some(find_job(&call, name).await?.map_or(engine::JobId(0), |job| job.id)),
     };
     let filter = RunFilter { apps: seen.apps.clone(), job, ..RunFilter::default() };
-    let mut counting =
-        Counting { call: &call, days: days(&call, &filter, span).await?, filter, left: RUNS_MAX };
-    let mut buckets = Vec::new();
-    let mut counted_from = None;
-    let parts: Vec<_> = span.parts().collect();
-    // The newest are what people look at: where not all can be counted, they are.
-    for (from, until) in parts.into_iter().rev() {
-        let Some(runs) = counting.count(from, until).await? else {
-            counted_from = Some(instant(until));
-            break;
-        };
-        if runs != RunCounts::default() {
-            let (p50, p99) = call.inside.lateness.between(from, until);
-            let (lateness_p50_ms, lateness_p99_ms) = (p50, p99);
-            buckets.push(StatisticsBucket { at: instant(from), runs, lateness_p50_ms, lateness_p99_ms });
-        }
-    }
-    buckets.reverse();
-    let complete = counted_from.is_none();
-    Ok(Reply::json(&Statistics { step_ms: span.step_ms(), buckets, complete, counted_from }))
+    let inside = &call.inside;
+    let days = days(&*inside.database, &filter, span).await?;
+    let counting =
+        Counting { database: &*inside.database, zone: &inside.zone, now, filter, days, left: RUNS_MAX };
+    let Counted { parts, counted_from } = counting.all(span).await?;
+    let bucket = |((from, until), runs): ((Timestamp, Timestamp), RunCounts)| {
+        let (lateness_p50_ms, lateness_p99_ms) = inside.lateness.between(from, until);
+        StatisticsBucket { at: instant(from), runs, lateness_p50_ms, lateness_p99_ms }
+    };
+    Ok(Reply::json(&Statistics {
+        step_ms: span.step_ms(),
+        buckets: parts.into_iter().map(bucket).collect(),
+        complete: counted_from.is_none(),
+        counted_from: counted_from.map(instant),
+    }))
 }
 
 /// The counts of whole days that are over, where all runs of apps are asked for: they were counted while the days passed.
-async fn days(call: &Call, filter: &RunFilter, span: Span) -> Result<BTreeMap<String, RunCounts>, Refused> {
+async fn days(
+    database: &dyn Database,
+    filter: &RunFilter,
+    span: Span,
+) -> Result<BTreeMap<String, RunCounts>, StoreError> {
     if filter.job.is_some() || span.step < SHORTEST_DAY {
         return Ok(BTreeMap::new());
     }
-    let days = call.inside.database.report((span.from, span.until), filter.apps.as_deref()).await?;
+    let days = database.report((span.from, span.until), filter.apps.as_deref()).await?;
     let counts =
         |day: &DayReport| RunCounts { running: day.running, succeeded: day.succeeded, failed: day.failed };
     // One in which something still runs, or that goes on, is counted anew.
@@ -127,15 +126,43 @@ async fn days(call: &Call, filter: &RunFilter, span: Span) -> Result<BTreeMap<St
 
 /// Counts runs, at most so many for one answer.
 struct Counting<'a> {
-    call: &'a Call,
+    database: &'a dyn Database,
+    zone: &'a Zone,
+    now: Timestamp,
     filter: RunFilter,
     days: BTreeMap<String, RunCounts>,
     left: usize,
 }
 
+/// Runs that were counted.
+struct Counted {
+    /// Parts of the time in which there were some, in order.
+    parts: Vec<((Timestamp, Timestamp), RunCounts)>,
+    /// Where not all could be counted: since when they were.
+    counted_from: Option<Timestamp>,
+}
+
 impl Counting<'_> {
+    /// The runs of all parts. The newest are what people look at: where not all can be counted, they are.
+    async fn all(mut self, span: Span) -> Result<Counted, StoreError> {
+        let all: Vec<_> = span.parts().collect();
+        let (mut parts, mut counted_from) = (Vec::new(), None);
+        for (from, until) in all.into_iter().rev() {
+            match self.count(from, until).await? {
+                Some(runs) if runs == RunCounts::default() => {}
+                Some(runs) => parts.push(((from, until), runs)),
+                None => {
+                    counted_from = Some(until);
+                    break;
+                }
+            }
+        }
+        parts.reverse();
+        Ok(Counted { parts, counted_from })
+    }
+
     /// The runs between two instants; none if there are too many.
-    async fn count(&mut self, from: Timestamp, until: Timestamp) -> Result<Option<RunCounts>, Refused> {
+    async fn count(&mut self, from: Timestamp, until: Timestamp) -> Result<Option<RunCounts>, StoreError> {
         if let Some(counts) = self.whole_day(from, until) {
             return Ok(Some(counts));
         }
@@ -143,7 +170,7 @@ impl Counting<'_> {
         let mut spans = vec![(from, until)];
         while let Some((from, until)) = spans.pop() {
             let filter = RunFilter { from: Some(from), until: Some(until), ..self.filter.clone() };
-            let tally = self.call.inside.database.run_tally(&filter, AT_ONCE.min(self.left)).await?;
+            let tally = self.database.run_tally(&filter, AT_ONCE.min(self.left)).await?;
             self.left -= tally.read.min(self.left);
             if tally.is_all {
                 add(&mut sum, &tally);
@@ -159,13 +186,13 @@ impl Counting<'_> {
     }
 
     fn whole_day(&self, from: Timestamp, until: Timestamp) -> Option<RunCounts> {
-        let day = schedules::local(from, &self.call.inside.zone);
+        let day = schedules::local(from, self.zone);
         let is_whole = |first: &jiff::Zoned, next: jiff::Zoned| {
             (first.timestamp().as_millisecond(), next.timestamp().as_millisecond())
                 == (from.as_millis(), until.as_millis())
         };
         let (first, next) = (day.start_of_day().ok()?, day.tomorrow().ok()?.start_of_day().ok()?);
-        let is_over = until + COUNTED_AFTER <= self.call.inside.engine.now();
+        let is_over = until + COUNTED_AFTER <= self.now;
         (is_over && is_whole(&first, next)).then(|| self.days.get(&day.date().to_string()).copied())?
     }
 }
@@ -199,11 +226,25 @@ pub async fn calendar(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refus
     let now = call.inside.engine.now();
     let span = Span::read(&call, now, now + DAY)?;
     let filter = JobFilter { apps: seen.apps.clone(), enabled: Some(true), ..JobFilter::default() };
+    let (fires, complete) = fires(&*call.inside.database, &filter, span, JOBS_MAX).await?;
+    let (buckets, jobs) = (fires.buckets(), fires.jobs);
+    Ok(Reply::json(&Calendar { step_ms: span.step_ms(), buckets, complete, jobs }))
+}
+
+/// The fires of at most so many jobs, and whether those are all.
+async fn fires(
+    database: &dyn Database,
+    filter: &JobFilter,
+    span: Span,
+    most: usize,
+) -> Result<(Fires, bool), Refused> {
     let mut fires = Fires::new(span);
     let mut after: Option<JobMark> = None;
-    for _ in 0..JOBS_PAGES {
-        let order = JobOrder::default();
-        let found = call.inside.database.job_list(&filter, order, after.as_ref(), store::Page::MAX).await?;
+    let mut left = most;
+    while left > 0 {
+        let (order, max) = (JobOrder::default(), left.min(store::Page::MAX));
+        let found = database.job_list(filter, order, after.as_ref(), max).await?;
+        left -= found.rows.len().min(left);
         // Counting is work for a processor, not for those who wait for answers.
         let counted = tokio::task::spawn_blocking(move || {
             let enough = found.rows.iter().any(|row| !fires.add(&row.job));
@@ -219,9 +260,12 @@ pub async fn calendar(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refus
             break;
         }
     }
-    let complete = after.is_none();
-    let (buckets, jobs) = (fires.buckets(), fires.jobs);
-    Ok(Reply::json(&Calendar { step_ms: span.step_ms(), buckets, complete, jobs }))
+    let is_all = match &after {
+        None => true,
+        // A page that is full says nothing of whether more would follow.
+        Some(_) => database.job_list(filter, JobOrder::default(), after.as_ref(), 1).await?.rows.is_empty(),
+    };
+    Ok((fires, is_all))
 }
 
 fn too_much() -> Refused {
@@ -230,7 +274,7 @@ fn too_much() -> Refused {
 }
 
 /// As many jobs as are looked at, in pages: some seconds of reading. Beyond that the answer says that it is not complete.
-const JOBS_PAGES: usize = 100;
+const JOBS_MAX: usize = 100_000;
 
 /// Fires found one by one for one answer: about a second of a processor.
 const FIRES_MAX: usize = 1_000_000;
@@ -296,9 +340,14 @@ impl Fires {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use cron::{Cron, DstRule, Zone};
-    use engine::{AppId, JobId, JobSpec};
+    use cron::{Cron, DstRule};
+    use engine::{AppId, JobId, JobSpec, Store, Trigger};
+    use store::SqliteStore;
+    use timer::Clock;
+    use timer::testing::ManualClock;
 
     fn job(schedule: Schedule) -> Job {
         let spec = JobSpec::new(AppId(1), "job", schedule, "handler");
@@ -318,5 +367,60 @@ mod tests {
         let sums: Vec<u64> = fires.buckets().iter().map(|bucket| bucket.fires).collect();
         let whole: u64 = sums.iter().sum();
         assert_eq!((sums.len(), whole), (4, 6 + 6 + 60), "{sums:?}");
+    }
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    /// A database, its clock, and a job that fires each ten minutes.
+    async fn database() -> (SqliteStore, Arc<ManualClock>, JobSpec) {
+        let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_782_000_000_000)));
+        let database = SqliteStore::in_memory(clock.clone()).unwrap();
+        let app = database.ensure_app("orders").await.unwrap();
+        let cron = Cron::parse("0 0/10 * * * ?").unwrap();
+        let schedule = Schedule::cron(cron, Zone::utc(), DstRule::NATURAL);
+        (database, clock, JobSpec::new(app, "job", schedule, "handler"))
+    }
+
+    #[tokio::test]
+    async fn of_too_many_runs_the_newest_are_counted_and_the_answer_says_since_when() {
+        let (database, clock, spec) = database().await;
+        let job = database.create_job(&spec).await.unwrap();
+        let from = clock.now();
+        for key in 0..12 {
+            // Three in each hour.
+            database.trigger(job, &Trigger { key, at: None, param: None, address: None }).await.unwrap();
+            clock.advance(HOUR / 3);
+        }
+        let span = Span { from, until: clock.now(), step: HOUR };
+        let check = async |left: usize, parts: usize, counted_from: Option<Timestamp>| {
+            let (filter, days) = (RunFilter::default(), BTreeMap::new());
+            let counting =
+                Counting { database: &database, zone: &Zone::utc(), now: clock.now(), filter, days, left };
+            let counted = counting.all(span).await.unwrap();
+            assert!(counted.parts.iter().all(|(_, runs)| runs.running == 3), "{:?}", counted.parts);
+            assert_eq!((counted.parts.len(), counted.counted_from), (parts, counted_from), "{left} at most");
+        };
+        check(100, 4, None).await;
+        check(12, 4, None).await;
+        check(11, 3, Some(from + HOUR)).await;
+        check(7, 2, Some(from + HOUR * 2)).await;
+        check(0, 0, Some(from + HOUR * 4)).await;
+    }
+
+    #[tokio::test]
+    async fn of_too_many_jobs_some_are_looked_at_and_the_answer_says_how_many() {
+        let (database, clock, spec) = database().await;
+        for _ in 0..3 {
+            database.create_job(&spec).await.unwrap();
+        }
+        let span = Span { from: clock.now(), until: clock.now() + HOUR, step: HOUR };
+        let check = async |most: usize, jobs: u64, is_all: bool| {
+            let Ok((fires, complete)) = fires(&database, &JobFilter::default(), span, most).await else {
+                panic!("it is counted");
+            };
+            assert_eq!((fires.jobs, fires.buckets()[0].fires, complete), (jobs, 6 * jobs, is_all));
+        };
+        check(100, 3, true).await;
+        check(3, 3, true).await;
+        check(2, 2, false).await;
     }
 }

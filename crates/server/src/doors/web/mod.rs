@@ -25,7 +25,7 @@ use axum::extract::State;
 use axum::http::{Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, post};
-use engine::{JobId, StoreError};
+use engine::StoreError;
 use protocol::xxl::{self, Fields};
 use serde_json::Value;
 use store::AuditEntry;
@@ -197,12 +197,10 @@ impl Visit<'_> {
         self.fields.get("id").or(self.fields.get("ids[]"))
     }
 
-    /// The job of that number as the audit keeps it, for calls that give it another definition. That it cannot be read
-    /// keeps nobody from changing it.
+    /// The job of that number as the audit keeps it, for calls that give it another definition.
     async fn job_on_record(&self, id: Option<&str>) -> Option<String> {
-        let id = id.filter(|_| self.route.call.defines_job())?.trim().parse().ok()?;
-        let job = super::v1::on_record(self.inside, JobId(id)).await.ok().flatten()?;
-        Some(job.to_string())
+        let id = id.filter(|_| self.route.call.defines_job())?;
+        super::v1::text_on_record(self.inside, id).await
     }
 
     async fn put_on_record(&self, object: String, result: String) {

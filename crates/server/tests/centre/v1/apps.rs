@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use store::{Addresses, AppSpec};
+use tickwright_server::outbound::Secret;
 
 use crate::kit::{Bench, echo, until};
 
@@ -100,5 +101,47 @@ async fn what_is_wrong_with_an_executor_is_told_by_a_code() {
         assert_eq!((seen["state"].as_str(), seen["trouble"]["code"].as_str()), (Some("suspect"), Some(code)));
         assert!(seen["trouble"]["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{seen}");
     }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn an_executor_that_has_left_is_shown_as_gone() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let path = format!("/v1/apps/{}", bench.app);
+    let address = "http://127.0.0.1:9/";
+    let beat = json!({ "registryGroup": "EXECUTOR", "registryKey": bench.app, "registryValue": address })
+        .to_string();
+    bench.post("/api/registry", Some(&bench.token), &beat).await;
+    let app = admin.get(&path).await;
+    assert_eq!(app["executors"][0]["address"], address);
+    assert!(app.get("gone").is_none(), "{app}");
+    bench.post("/api/registryRemove", Some(&bench.token), &beat).await;
+    let app = admin.get(&path).await;
+    assert_eq!(app["executors"], json!([]));
+    assert_eq!(app["gone"][0]["address"], address);
+    assert!(app["gone"][0]["seen_at"].is_string(), "{app}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn administrators_see_what_is_set_and_nobody_sees_secrets() {
+    let bench = Bench::start_with(|settings| {
+        settings.token = Some(Secret::new("the one for everybody"));
+        settings.keep_runs = std::time::Duration::from_secs(7 * 24 * 60 * 60);
+    })
+    .await;
+    let reply = bench.admin().await.send("GET", "/v1/settings", &Value::Null).await;
+    assert!(!reply.body.contains("the one for everybody") && !reply.body.contains("centre.db"), "{reply:?}");
+    let settings = reply.json();
+    let find = |name: &str| {
+        let found = settings.as_array().unwrap().iter().find(|setting| setting["option"] == name);
+        found.map(|setting| (setting["value"].clone(), setting["hidden"].clone()))
+    };
+    assert_eq!(find("keep-runs"), Some((json!("7d"), json!(false))));
+    assert_eq!(find("token"), Some((Value::Null, json!(true))));
+    assert_eq!(find("behind-proxy"), Some((Value::Null, json!(false))));
+    let viewer = bench.person("viewer", store::Rights::ALL).await;
+    assert_eq!(viewer.refused("GET", "/v1/settings", &Value::Null).await, "not_allowed");
     bench.stop().await;
 }

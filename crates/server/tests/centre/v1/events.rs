@@ -57,6 +57,31 @@ async fn whoever_looks_on_is_told_that_something_is_new() {
 }
 
 #[tokio::test]
+async fn whoever_looks_on_is_told_of_alerts_until_they_are_settled() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let mut job = body(&bench.app, "Nobody runs it");
+    job["alert"] = json!(true);
+    admin.done("PUT", "/v1/jobs/one", &job).await;
+    let mut stream = Stream::open(&bench, &admin, "/v1/events").await;
+    admin.post("/v1/jobs/one/trigger", &Value::Null).await;
+    // Whoever reads the list after each hint, and at no other time, sees how it ends.
+    let settled = async {
+        loop {
+            assert!(stream.until(r#"data: {"kind":"alerts"}"#).await);
+            stream.1.clear();
+            let state = admin.get("/v1/alerts").await["items"][0]["state"].clone();
+            if state == "nobody" {
+                break;
+            }
+            assert_eq!(state, "waiting");
+        }
+    };
+    settled.await;
+    bench.stop().await;
+}
+
+#[tokio::test]
 async fn a_stream_that_is_closed_makes_room_for_another_at_once() {
     let bench = Bench::start().await;
     let admin = bench.admin().await;

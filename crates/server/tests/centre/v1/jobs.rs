@@ -311,3 +311,68 @@ async fn a_put_is_done_with_its_tags_and_its_start_or_not_at_all() {
     assert!(view.get("tags").is_none(), "{view}");
     bench.stop().await;
 }
+
+#[tokio::test]
+async fn a_put_is_done_with_its_script_or_not_at_all() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let mut job = body(&bench.app, "One");
+    let script =
+        |source: &str, remark: &str| json!({ "language": "shell", "source": source, "remark": remark });
+    job["script"] = script("echo 1", "first");
+    let first = admin.done("PUT", "/v1/jobs/one", &job).await;
+    (job["name"], job["script"]) = (json!("Two"), script("echo 2", "second"));
+    let second = admin.done("PUT", "/v1/jobs/one", &job).await;
+    assert!(second["revision"].as_i64() > first["revision"].as_i64(), "{second}");
+    assert_eq!(
+        admin.done("PUT", "/v1/jobs/one", &job).await["revision"],
+        second["revision"],
+        "as it is already"
+    );
+
+    let versions = async || {
+        let versions = admin.get("/v1/jobs/one/script").await;
+        let said = |version: &Value| (version["source"].clone(), version["remark"].clone());
+        versions.as_array().unwrap().iter().map(said).collect::<Vec<_>>()
+    };
+    let kept = [(json!("echo 2"), json!("second")), (json!("echo 1"), json!("first"))];
+    assert_eq!(versions().await, kept);
+    // The database refuses the name, and the script with it; and the other way round.
+    for (name, source) in [("Three\0", "echo 3"), ("Three", "echo 3\0")] {
+        (job["name"], job["script"]) = (json!(name), script(source, "third"));
+        assert_eq!(admin.refused("PUT", "/v1/jobs/one", &job).await, "invalid_fields");
+    }
+    (job["name"], job["script"]) = (json!("Three"), script("echo 3", &"r".repeat(129)));
+    assert_eq!(admin.refused("PUT", "/v1/jobs/one", &job).await, "invalid_fields");
+    assert_eq!(versions().await, kept);
+    let view = admin.get("/v1/jobs/one").await;
+    assert_eq!((&view["name"], &view["script"]["source"]), (&json!("Two"), &json!("echo 2")));
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_done_to_many_is_on_record_for_each() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    admin.done("PUT", "/v1/apps/other1", &json!({ "title": "Other" })).await;
+    let id = admin.done("PUT", "/v1/jobs/one", &body(&bench.app, "One")).await["id"].clone();
+    for (action, app) in [("move", json!("other1")), ("delete", Value::Null)] {
+        let results =
+            admin.post("/v1/jobs/bulk", &json!({ "action": action, "jobs": [id], "app": app })).await;
+        assert!(results[0].get("problem").is_none_or(Value::is_null), "{results}");
+    }
+    let noted = admin.get(&format!("/v1/audit?object=job:{id}&limit=2")).await;
+    let app = |text: &Value| {
+        let job: Value = serde_json::from_str(text.as_str()?).unwrap();
+        job["app"].as_str().map(str::to_owned)
+    };
+    let seen: Vec<_> = noted["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| (entry["action"].as_str().unwrap(), app(&entry["before"]), app(&entry["after"])))
+        .collect();
+    let other = Some("other1".to_owned());
+    assert_eq!(seen, [("job.delete", other.clone(), None), ("job.move", Some(bench.app.clone()), other)]);
+    bench.stop().await;
+}

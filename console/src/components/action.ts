@@ -1,0 +1,6 @@
+// What somebody did, in the reader's words.
+
+import { text } from '../text/words.svelte'
+
+/** The words for an action of the record; what XXL-JOB's tools ask for is named by its path. */
+export const actionWords = (action: string): string => text.t.audit.actions[action] ?? action
