@@ -50,6 +50,10 @@ pub async fn run(options: Export) -> Result<()> {
     let text = jobs.write()?;
     match options.file {
         None => terminal::write(&text),
-        Some(file) => fs::write(&file, text).with_context(|| format!("cannot write {}", file.display())),
+        Some(file) => {
+            fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+            eprintln!("{} jobs are in {}", jobs.jobs.len(), file.display());
+            Ok(())
+        }
     }
 }

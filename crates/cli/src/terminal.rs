@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use anyhow::{Context, Result, bail};
-use comfy_table::{Cell, Color, Table, presets};
+use comfy_table::{Cell, Color, ColumnConstraint, Table, Width, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
 use protocol::v1::Instant;
@@ -78,11 +78,36 @@ pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> Strin
     table.set_header(heads.to_vec());
     table.add_rows(rows);
     for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
+        column.set_padding((0, GAP));
+    }
+    // Of what is piped elsewhere, each row is one line.
+    if let Some(screen) = table.width().filter(|_| io::stdout().is_terminal()) {
+        fit(&mut table, screen);
     }
     let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
     lines.join("\n")
 }
+
+/// Lets the widest column, which has the sentences, go on over several lines where the screen is too narrow for all of it.
+fn fit(table: &mut Table, screen: u16) {
+    let widths: Vec<u16> =
+        table.column_max_content_widths().iter().map(|width| width.saturating_add(GAP)).collect();
+    let whole = widths.iter().fold(0_u16, |whole, width| whole.saturating_add(*width));
+    let Some((widest, width)) = widths.iter().enumerate().max_by_key(|(_, width)| **width) else { return };
+    let left = screen.saturating_sub(whole - width);
+    if whole - GAP > screen
+        && left >= READABLE
+        && let Some(column) = table.column_mut(widest)
+    {
+        column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(left)));
+    }
+}
+
+/// Between columns.
+const GAP: u16 = 2;
+
+/// A column that is narrower is better left to the terminal to break.
+const READABLE: u16 = 24;
 
 /// What there is to say about one thing, each on a line; what is empty is left out.
 pub fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> String {
@@ -160,6 +185,29 @@ mod tests {
         let row = |a: &str, b: &str| vec![Cell::new(a), Cell::new(b)];
         let text = table(&["JOB", "APP"], [row("orders/sync", "o"), row("x", "orders")]);
         assert_eq!(text, "JOB          APP\norders/sync  o\nx            orders");
+    }
+
+    #[test]
+    fn a_sentence_goes_on_under_itself_where_the_screen_is_narrow() {
+        let fitted = |screen| {
+            let mut table = Table::new();
+            table.load_style(presets::NOTHING);
+            table.set_header(vec!["JOB", "WHEN", "STATE"]);
+            table.add_row(vec!["x", "every five minutes on working days", "started"]);
+            for column in table.column_iter_mut() {
+                column.set_padding((0, GAP));
+            }
+            fit(&mut table, screen);
+            table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>()
+        };
+        let broken = [
+            "JOB  WHEN                      STATE",
+            "x    every five minutes on     started",
+            "     working days",
+        ];
+        assert_eq!(fitted(40), broken);
+        assert_eq!(fitted(50).len(), 2, "there is room");
+        assert_eq!(fitted(20).len(), 2, "there is none at all");
     }
 
     #[test]

@@ -75,6 +75,42 @@ fn a_killed_agent_s_scripts_are_ended_and_never_run_again() {
     agent.terminate();
 }
 
+/// Few machines have all of these languages. What stands in for them says how it was called, and with which script.
+#[test]
+fn every_language_is_started_as_xxl_job_starts_it() {
+    let (centre, calls) = centre();
+    let directory = tempfile::tempdir().unwrap();
+    let programs = directory.path().join("bin");
+    fs::create_dir(&programs).unwrap();
+    for name in ["bash", "python3", "python", "php", "node", "pwsh"] {
+        let program = programs.join(name);
+        let script = format!(
+            "#!/bin/sh\necho \"{name} $(basename \"$1\") has $(cat \"$1\")\"\nshift\nprintf '<%s>' \"$@\"\n"
+        );
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = agent(&directory.path().join("data"), TOKEN);
+    command.env("PATH", format!("{}:{}", programs.display(), std::env::var("PATH").unwrap()));
+    let agent = Agent::start_by(command, &centre, &["--allow-scripts"]);
+    for (run_id, language, program, suffix) in [
+        (100, "GLUE_SHELL", "bash", "sh"),
+        (200, "GLUE_PYTHON", "python3", "py"),
+        (300, "GLUE_PYTHON2", "python", "py"),
+        (400, "GLUE_PHP", "php", "php"),
+        (500, "GLUE_NODEJS", "node", "js"),
+        (600, "GLUE_POWERSHELL", "pwsh", "ps1"),
+    ] {
+        agent.trigger_in(language, run_id, "the source");
+        until(&calls, "/api/callback", &format!(r#""logId":{run_id}"#));
+        let ask = format!(r#"{{"logDateTim":1794769410531,"logId":{run_id},"fromLineNum":1}}"#);
+        let log = agent.call("/log", &ask);
+        let said = format!("{program} {}_1.{suffix} has the source", run_id / 100);
+        assert!(log.contains(&said) && log.contains("<a b><1><3>"), "{language}: {log}");
+    }
+    agent.terminate();
+}
+
 /// X6, X7, X27 of docs/security.md.
 #[test]
 fn what_is_not_allowed_is_refused() {
@@ -146,7 +182,10 @@ struct Agent {
 
 impl Agent {
     fn start(centre: &str, directory: &Path, arguments: &[&str]) -> Agent {
-        let mut command = agent(directory, TOKEN);
+        Agent::start_by(agent(directory, TOKEN), centre, arguments)
+    }
+
+    fn start_by(mut command: Command, centre: &str, arguments: &[&str]) -> Agent {
         let command = command.args(["--admin", centre]).args(arguments).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the binary was built for this test");
         let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
@@ -156,12 +195,17 @@ impl Agent {
     }
 
     fn trigger(&self, run_id: i64, source: &str) -> String {
+        self.trigger_in("GLUE_SHELL", run_id, source)
+    }
+
+    fn trigger_in(&self, language: &str, run_id: i64, source: &str) -> String {
         let job_id = run_id / 100;
         self.call(
             "/run",
             &format!(
-                r#"{{"jobId":{job_id},"executorHandler":"","executorParams":"","logId":{run_id},
-                    "logDateTime":1794769410531,"glueType":"GLUE_SHELL","glueSource":"{source}","glueUpdatetime":1}}"#
+                r#"{{"jobId":{job_id},"executorHandler":"","executorParams":"a b","logId":{run_id},
+                    "logDateTime":1794769410531,"glueType":"{language}","glueSource":"{source}","glueUpdatetime":1,
+                    "broadcastIndex":1,"broadcastTotal":3}}"#
             ),
         )
     }

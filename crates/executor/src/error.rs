@@ -52,7 +52,7 @@ pub enum Error {
     #[error("the token holds a character that cannot stand in an HTTP header; use letters and digits")]
     TokenText,
     /// Two handlers have one name.
-    #[error("two handlers are named `{name}`; a centre could not tell them apart")]
+    #[error("two handlers are named `{name}`; a centre could not tell them apart, so rename one")]
     HandlerTwice {
         /// The name.
         name: String,

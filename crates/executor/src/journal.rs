@@ -435,34 +435,37 @@ mod tests {
 
     #[tokio::test]
     #[cfg(target_os = "linux")]
-    async fn a_full_disk_refuses_runs_and_keeps_outcomes() {
-        let directory = tempfile::tempdir().unwrap();
-        let (reports, mut reported) = unbounded_channel();
-        let shared = Arc::new(Shared {
-            clock: clock(),
-            ledger: Mutex::new(Ledger::new(Memory::default())),
-            acknowledged: Notify::new(),
-        });
-        let mut writer = Writer {
-            path: directory.path().join("journal"),
-            file: OpenOptions::new().write(true).open("/dev/full").unwrap(),
-            length: 0,
-            compact_at: u64::MAX,
-            shared,
-            reports,
-            _lock: lock(directory.path()).unwrap(),
-        };
-        let report = Report { run_id: 1, triggered_at: at(0), outcome: Outcome::TimedOut };
-        let (reply, written) = oneshot::channel();
-        let taken = Entry::Accepted(Record::Accepted { run_id: 2, triggered_at: at(0) }, reply);
-        let rest = writer.commit(vec![Entry::Finished(report.clone()), taken]);
-        assert!(written.await.unwrap().is_err());
-        assert_eq!(rest.len(), 1);
-        assert!(reported.try_recv().is_err());
-        // Somebody makes room.
-        writer.file = File::create(&writer.path).unwrap();
-        assert!(writer.commit(rest).is_empty());
-        assert_eq!(reported.recv().await.unwrap(), report);
+    async fn a_disk_that_does_not_keep_what_is_written_refuses_runs_and_keeps_outcomes() {
+        // The one takes nothing, the other takes all and cannot promise to keep it.
+        for disk in ["/dev/full", "/dev/null"] {
+            let directory = tempfile::tempdir().unwrap();
+            let (reports, mut reported) = unbounded_channel();
+            let shared = Arc::new(Shared {
+                clock: clock(),
+                ledger: Mutex::new(Ledger::new(Memory::default())),
+                acknowledged: Notify::new(),
+            });
+            let mut writer = Writer {
+                path: directory.path().join("journal"),
+                file: OpenOptions::new().write(true).open(disk).unwrap(),
+                length: 0,
+                compact_at: u64::MAX,
+                shared,
+                reports,
+                _lock: lock(directory.path()).unwrap(),
+            };
+            let report = Report { run_id: 1, triggered_at: at(0), outcome: Outcome::TimedOut };
+            let (reply, written) = oneshot::channel();
+            let taken = Entry::Accepted(Record::Accepted { run_id: 2, triggered_at: at(0) }, reply);
+            let rest = writer.commit(vec![Entry::Finished(report.clone()), taken]);
+            assert!(written.await.unwrap().is_err(), "{disk}");
+            assert_eq!(rest.len(), 1, "{disk}");
+            assert!(reported.try_recv().is_err(), "{disk}");
+            // Somebody makes room.
+            writer.file = File::create(&writer.path).unwrap();
+            assert!(writer.commit(rest).is_empty());
+            assert_eq!(reported.recv().await.unwrap(), report);
+        }
     }
 
     fn open(directory: &Path) -> (Journal, UnboundedReceiver<Report>) {

@@ -13,6 +13,8 @@ pub struct Client {
     pub ends_late_runs_with: Option<i64>,
     /// Runs scripts that are written in the centre.
     pub runs_scripts: bool,
+    /// Also those in Groovy, which are Java.
+    pub runs_groovy: bool,
     /// Keeps the result of a run that ended while no centre was there.
     pub keeps_results: bool,
     /// Unregisters when it is asked to stop.
@@ -27,9 +29,13 @@ impl Client {
         obeys_kills: true,
         ends_late_runs_with: Some(502),
         runs_scripts: true,
+        runs_groovy: true,
         keeps_results: true,
         says_goodbye: true,
     };
+
+    /// Ours.
+    pub const OWN: Client = Client { name: "own", runs_groovy: false, ..Client::JAVA };
 
     /// `pyxxl`.
     pub const PYTHON: Client =
@@ -51,6 +57,7 @@ impl Client {
         obeys_kills: false,
         ends_late_runs_with: None,
         runs_scripts: false,
+        runs_groovy: false,
         keeps_results: true,
         says_goodbye: false,
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use tokio::process::{Child, Command};
 
-use super::patiently;
+use super::{Client, patiently};
 use crate::process::{Output, signal};
 
 /// A running program. Dropping it kills it.
@@ -20,9 +20,7 @@ impl Program {
     /// Starts the program of a client in a folder of its own, with settings in the environment.
     pub fn start(client: &str, folder: &Path, settings: &[(&str, String)]) -> Result<Program> {
         std::fs::create_dir_all(folder)?;
-        let start = installed()?.join(client).join("start");
-        ensure!(start.is_file(), "{} is not there; run: make interop", start.display());
-        let mut process = Command::new(start)
+        let mut process = launcher(client)?
             .current_dir(folder)
             .envs(settings.iter().map(|(name, value)| (name, value)))
             // Some clients ask the environment for a proxy, and none leads here.
@@ -67,6 +65,18 @@ impl Program {
         let ended = tokio::time::timeout(END_MAX, self.process.wait()).await;
         Ok(ended.with_context(|| format!("it does not end; it said:\n{}", self.said()))??)
     }
+}
+
+/// What starts the program of a client. Ours is in the test's own program, as a test that by itself does nothing.
+fn launcher(client: &str) -> Result<Command> {
+    if client == Client::OWN.name {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["--exact", "the_executor_of_our_own", "--nocapture"]);
+        return Ok(command);
+    }
+    let start = installed()?.join(client).join("start");
+    ensure!(start.is_file(), "{} is not there; run: make interop", start.display());
+    Ok(Command::new(start))
 }
 
 /// Where `scripts/interop` has put them.

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -42,7 +43,6 @@ pub enum Mood {
 
 /// An executor in the process of the test.
 pub struct JournalExecutor {
-    address: SocketAddr,
     shared: Arc<Shared>,
     listening: JoinHandle<()>,
     reporting: JoinHandle<()>,
@@ -50,6 +50,8 @@ pub struct JournalExecutor {
 
 struct Shared {
     app: String,
+    address: SocketAddr,
+    is_registered: AtomicBool,
     journal: Journal,
     mood: Mutex<Mood>,
     /// What it can be asked about.
@@ -67,25 +69,23 @@ impl JournalExecutor {
         let centres = Centres::new(centres, token);
         let reporting = tokio::spawn(reporter::report(reports, centres.clone(), journal.clone()));
         let mood = Mutex::new(Mood::Well);
-        let shared =
-            Arc::new(Shared { app: app.into(), journal, mood, taken: Mutex::default(), done, centres });
+        let (app, is_registered) = (app.to_owned(), AtomicBool::new(false));
+        let taken = Mutex::default();
+        let shared = Arc::new(Shared { app, address, is_registered, journal, mood, taken, done, centres });
         let listening = tokio::spawn(listen(listener, shared.clone()));
-        Ok(JournalExecutor { address, shared, listening, reporting })
+        Ok(JournalExecutor { shared, listening, reporting })
     }
 
     /// Where it is called.
     pub fn url(&self) -> String {
-        format!("http://{}/", self.address)
+        self.shared.url()
     }
 
-    /// Registers at the first centre that takes it.
+    /// Registers at the first centre that takes it, and from then on again and again.
     pub async fn register(&self) -> io::Result<()> {
-        let registry = Registry::executor(&self.shared.app, &self.url());
-        let body = format!(
-            r#"{{"registryGroup":"{}","registryKey":"{}","registryValue":"{}"}}"#,
-            registry.registry_group, registry.registry_key, registry.registry_value
-        );
-        self.shared.centres.post("/api/registry", &body).await
+        self.shared.register().await?;
+        self.shared.is_registered.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Behaves so from now on.
@@ -95,13 +95,13 @@ impl JournalExecutor {
 
     /// Dies: its connections break, and nobody listens at its address.
     pub fn die(&self) {
-        // Connections are served by tasks of the one that listens.
+        // It serves connections and registers by tasks of the one that listens.
         self.listening.abort();
     }
 
     /// Is back at the address where it died.
     pub async fn come_back(&mut self) -> io::Result<()> {
-        let listener = TcpListener::bind(self.address).await?;
+        let listener = TcpListener::bind(self.shared.address).await?;
         self.listening = tokio::spawn(listen(listener, self.shared.clone()));
         Ok(())
     }
@@ -115,16 +115,24 @@ impl Drop for JournalExecutor {
 }
 
 async fn listen(listener: TcpListener, shared: Arc<Shared>) {
-    let mut connections = tokio::task::JoinSet::new();
+    let mut tasks = tokio::task::JoinSet::new();
+    let mut beat = tokio::time::interval(BEAT);
     loop {
         tokio::select! {
             accepted = listener.accept() => if let Ok((stream, _)) = accepted {
-                connections.spawn(serve(stream, shared.clone()));
+                tasks.spawn(serve(stream, shared.clone()));
             },
-            Some(_) = connections.join_next() => {}
+            _ = beat.tick() => if shared.is_registered.load(Ordering::Relaxed) {
+                let shared = shared.clone();
+                tasks.spawn(async move { shared.register().await });
+            },
+            Some(_) = tasks.join_next() => {}
         }
     }
 }
+
+/// As often as executors register. Whoever is silent three times as long is gone.
+const BEAT: Duration = Duration::from_secs(30);
 
 async fn serve(stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
     if shared.mood() == Mood::ResetUnread {
@@ -153,6 +161,19 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
 }
 
 impl Shared {
+    fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    async fn register(&self) -> io::Result<()> {
+        let registry = Registry::executor(&self.app, &self.url());
+        let body = format!(
+            r#"{{"registryGroup":"{}","registryKey":"{}","registryValue":"{}"}}"#,
+            registry.registry_group, registry.registry_key, registry.registry_value
+        );
+        self.centres.post("/api/registry", &body).await
+    }
+
     fn mood(&self) -> Mood {
         *self.mood.lock().unwrap_or_else(PoisonError::into_inner)
     }

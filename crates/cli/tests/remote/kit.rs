@@ -32,15 +32,31 @@ pub struct Centre {
 impl Centre {
     pub fn start() -> Centre {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new(TICKWRIGHT);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--zone", "UTC", "--allow-scripts"]);
-        command.args(["--sample", "false", "--data-dir"]).arg(folder.path().join("data"));
-        let process = Process::start(command);
+        let process = Centre::process(folder.path(), "127.0.0.1:0");
         let url = process.wait_for("listening   ").trim().to_owned();
         let sign_in = process.wait_for("sign in     as admin with ");
         let token = process.wait_for("xxl.job.accessToken=");
         let password = sign_in.split(' ').next().unwrap().to_owned();
         Centre { url, password, token, folder, process }
+    }
+
+    fn process(folder: &Path, listen: &str) -> Process {
+        let mut command = Command::new(TICKWRIGHT);
+        command.args(["serve", "--listen", listen, "--zone", "UTC", "--allow-scripts"]);
+        command.args(["--sample", "false", "--data-dir"]).arg(folder.join("data"));
+        Process::start(command)
+    }
+
+    /// Dies, at once.
+    pub fn die(&mut self) {
+        self.process.kill();
+    }
+
+    /// Is back where it died, with what it had on disk.
+    pub fn come_back(&mut self) {
+        let address = self.url.trim_start_matches("http://");
+        self.process = Centre::process(self.folder.path(), address);
+        self.process.wait_for("listening   ");
     }
 
     /// A centre where somebody is signed in.
@@ -52,16 +68,21 @@ impl Centre {
 
     /// An agent that runs shell scripts for the sample app, once the centre knows of it.
     pub fn agent(&self) -> Process {
-        let mut command = Command::new(TICKWRIGHT);
-        command.args(["agent", "--app", APP, "--listen", "127.0.0.1:0", "--allow-scripts=shell"]);
-        command.args(["--admin", &self.url, "--data-dir"]).arg(self.folder.path().join("agent"));
-        command.env("TICKWRIGHT_AGENT_TOKEN", &self.token);
-        let process = Process::start(command);
+        let process = self.agent_at("127.0.0.1:0");
         until("the agent is registered", || {
             let apps = self.json("app list");
             (apps[0]["executors"].as_array().map(Vec::len) == Some(1)).then_some(())
         });
         process
+    }
+
+    /// The agent, listening there.
+    pub fn agent_at(&self, address: &str) -> Process {
+        let mut command = Command::new(TICKWRIGHT);
+        command.args(["agent", "--app", APP, "--listen", address, "--allow-scripts=shell"]);
+        command.args(["--admin", &self.url, "--data-dir"]).arg(self.folder.path().join("agent"));
+        command.env("TICKWRIGHT_AGENT_TOKEN", &self.token);
+        Process::start(command)
     }
 
     /// A shell of somebody who talks to this centre.
@@ -225,11 +246,18 @@ impl Process {
     }
 }
 
+impl Process {
+    /// Ends it at once, with all that it has started in its group.
+    pub fn kill(&mut self) {
+        let group = format!("-{}", self.child.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+        let _ = self.child.wait();
+    }
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
-        let group = format!("-{}", self.child.id());
-        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
-        let _ = self.child.wait();
+        self.kill();
     }
 }
 

@@ -75,6 +75,10 @@ async fn measure(database: &Database, rows: u64) -> Result<Vec<Figure>> {
     // Deleting begins a minute after the start, and ends when the oldest run is young enough.
     let oldest = format!("/v1/runs?until={}&limit=1", past.kept_from());
     let begun = async || reader.is_empty(&format!("/v1/runs?until={}&limit=1", past.soon_gone())).await;
+    ensure!(
+        begun().await.is_none(),
+        "pages took so long that deleting has begun; try when the machine is idle"
+    );
     until_each(LOOK, "deleting begins", PATIENCE, begun).await?;
     let deleting = now_ms();
     until_each(LOOK, "all that is old is deleted", PATIENCE, async || reader.is_empty(&oldest).await).await?;
@@ -84,6 +88,7 @@ async fn measure(database: &Database, rows: u64) -> Result<Vec<Figure>> {
         [("late while people look", warm(&town)..quiet), ("late while old runs go", deleting..over)]
     {
         let timing = Timing::of(&town.journal, range);
+        ensure!(timing.count > 0, "nothing fired: {case}");
         figure(&format!("{case}, p50"), timing.p50);
         figure(&format!("{case}, p99"), timing.p99);
         figure(&format!("{case}, max"), timing.max);
