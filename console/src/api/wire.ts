@@ -280,6 +280,8 @@ export interface RunView {
   job: number
   job_key?: string
   job_name?: string
+  /** Where the job follows other clocks than the centre's. */
+  job_zone?: string
   app: string
   state: RunState
   origin?: Origin

@@ -1,6 +1,6 @@
 // Schedules as the console shows them.
 
-import type { JobView, Preview, Schedule } from '../api/wire'
+import type { JobView, Preview, RunView, Schedule } from '../api/wire'
 import { session } from '../session.svelte'
 import { text } from '../text/words.svelte'
 
@@ -9,6 +9,8 @@ export const expressionOf = (schedule: Schedule) => (schedule.kind === 'cron' ? 
 
 /** The zone whose clocks a job follows. */
 export const zoneOf = (job: JobView) => (job.schedule.kind === 'cron' ? job.schedule.zone : undefined) ?? session.me?.zone
+
+export const zoneOfRun = (run: RunView) => run.job_zone ?? session.me?.zone
 
 /** What a schedule means. Its zone stands at the end of the centre's words, and is left out where it goes without saying. */
 export function withoutZone(words: string, zone: string | undefined): string {

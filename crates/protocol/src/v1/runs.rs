@@ -18,6 +18,9 @@ pub struct RunView {
     /// and name, while the job is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_name: Option<String>,
+    /// The zone whose clocks the job follows, if it has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_zone: Option<String>,
     /// The app of its job then, by name.
     pub app: String,
     /// Where it stands.

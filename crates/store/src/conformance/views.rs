@@ -1,6 +1,6 @@
 //! What people look at: jobs, runs, reports, scripts and logs.
 
-use cron::Schedule;
+use cron::{Cron, DstRule, Schedule, Zone};
 use engine::{AppId, Control, JobId, JobSpec, Language, Retention, RunId, RunState, StoreError};
 use timer::Timestamp;
 
@@ -105,7 +105,16 @@ pub async fn jobs_are_listed_in_every_order_from_where_a_page_ended(fresh: Fresh
     assert_eq!(store.job_count(&JobFilter { apps: Some(vec![]), ..all }).await.unwrap(), (0, 0));
     assert_eq!(store.jobs_by_app().await.unwrap(), [(bench.app, 5)].into());
     let names = store.job_names(&[ids[2], JobId(4_711)]).await.unwrap();
-    assert_eq!(names, [JobName { job: ids[2], key: Some("key-2".into()), name: "c".into() }]);
+    assert_eq!(names, [JobName { job: ids[2], key: Some("key-2".into()), name: "c".into(), zone: None }]);
+    let elsewhere = bench
+        .create(|spec| {
+            let (cron, zone) =
+                (Cron::parse("0 0 9 * * ?").unwrap(), Zone::parse("America/New_York").unwrap());
+            spec.schedule = Schedule::cron(cron, zone, DstRule::NATURAL);
+        })
+        .await;
+    let names = store.job_names(&[elsewhere]).await.unwrap();
+    assert_eq!(names[0].zone.as_deref(), Some("America/New_York"));
     let rows = store.job_rows(&[ids[4], ids[0]]).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.job.id).collect::<Vec<_>>(), [ids[4], ids[0]]);
 }

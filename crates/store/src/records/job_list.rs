@@ -58,6 +58,8 @@ pub struct JobName {
     pub key: Option<String>,
     /// For people.
     pub name: String,
+    /// The zone of its own whose clocks it follows, if it has one.
+    pub zone: Option<String>,
 }
 
 pub async fn job_list(
@@ -141,14 +143,16 @@ pub async fn job_names(
         return Ok(Vec::new());
     }
     let sql = format!(
-        "SELECT j.id, t.job_key, j.{} FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE j.id IN ?",
+        "SELECT j.id, t.job_key, j.{}, t.zone FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE j.id IN ?",
         tables.schema.description_column()
     );
     let ids = Value::Ids(jobs.iter().map(|job| job.0).collect());
     let mut names = Vec::new();
     for row in s.query(&sql, &[ids], Lock::None).await? {
         let mut row = row.read();
-        names.push(JobName { job: JobId(row.int()?), key: row.maybe_text()?, name: row.text()? });
+        let (job, key) = (JobId(row.int()?), row.maybe_text()?);
+        let (name, zone) = (row.text()?, row.maybe_text()?.filter(|zone| !zone.is_empty()));
+        names.push(JobName { job, key, name, zone });
     }
     Ok(names)
 }

@@ -91,6 +91,7 @@ fn view(app: String, name: Option<&JobName>, way: &Way, row: RunRow) -> RunView 
         job: row.job.0,
         job_key: name.and_then(|name| name.key.clone()),
         job_name: name.map(|name| name.name.clone()),
+        job_zone: name.and_then(|name| name.zone.clone()),
         app,
         state: state(row.state),
         origin: origin(open, sending),
