@@ -20,6 +20,7 @@ pub fn parse(written: &str) -> Result<Duration> {
     let millis = number.parse::<u64>().ok().and_then(|number| number.checked_mul(millis_per_unit));
     match millis {
         Some(millis) if millis > 0 => Ok(Duration::from_millis(millis)),
+        Some(_) if millis_per_unit > 0 => bail!("`{written}` is no time at all; write more than 0"),
         _ => bail!("`{written}` is not a duration; write a number and a unit: 500ms, 3s, 5m, 12h, 30d"),
     }
 }

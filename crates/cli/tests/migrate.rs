@@ -38,6 +38,15 @@ fn settings_of_xxl_job_become_a_file_that_only_its_owner_reads() {
     assert!(text.contains("--output"), "{text}");
 }
 
+#[test]
+fn a_database_that_is_not_there_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, text) = migrate(folder.path(), &["--check"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("there is no database at tickwright-data/tickwright.db; name XXL-JOB's"), "{text}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nor a folder or a key");
+}
+
 #[tokio::test]
 async fn the_report_names_each_difference_and_why() {
     let folder = tempfile::tempdir().unwrap();

@@ -139,12 +139,11 @@ impl Ender for After {
                 }
             }
         }
-        if let Schedule::FixedDelay { delay } = job.spec.schedule
+        if let Schedule::FixedDelay { .. } = job.spec.schedule
             && run.origin.is_scheduled()
             && follow.retry_at.is_none()
         {
-            let fire_at = self.now + delay;
-            follow.rearm = Some((fire_at, plan::claim_at(job, fire_at)));
+            follow.rearm = Some(plan::at_or_never(job, job.spec.next_after_end(self.now)));
         }
         follow
     }
@@ -213,8 +212,12 @@ impl Reports {
         self.open.fetch_sub(count, Ordering::Relaxed);
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.open.load(Ordering::Relaxed) == 0
+        self.len() == 0
     }
 }
 
@@ -234,6 +237,7 @@ mod tests {
     use super::*;
     use crate::job::JobId;
     use crate::policy::{Backoff, Retry};
+    use crate::ports::NextFire;
     use crate::run::{Origin, RunState};
     use crate::testing::{each_second, job, ms, run};
 
@@ -288,10 +292,18 @@ mod tests {
     fn a_fixed_delay_counts_from_the_last_end_of_a_scheduled_run() {
         let mut job = job(Schedule::fixed_delay(Duration::from_secs(7)).unwrap(), 0);
         let scheduled = run(1, RunState::Running, 40_000);
-        assert_eq!(follow(&job, &scheduled, failed()).rearm, Some((ms(57_000), ms(55_500))));
+        let next = NextFire::At { fire_at: ms(57_000), claim_at: ms(55_500) };
+        assert_eq!(follow(&job, &scheduled, failed()).rearm, Some(next));
         let by_hand = Run { origin: Origin::Manual { key: 1 }, ..scheduled.clone() };
         assert_eq!(follow(&job, &by_hand, failed()).rearm, None);
         job.spec.retry = Retry { count: 1, backoff: Backoff::Fixed(Duration::ZERO) };
         assert_eq!(follow(&job, &scheduled, failed()).rearm, None, "the retry is still to come");
+        job.spec.retry = Retry::NONE;
+        job.spec.valid_until = Some(ms(56_999));
+        assert_eq!(
+            follow(&job, &scheduled, failed()).rearm,
+            Some(NextFire::Never),
+            "it is not valid any more"
+        );
     }
 }

@@ -192,9 +192,17 @@ impl Engine {
     /// What there is to know about this node.
     pub fn status(&self) -> Status {
         let monotonic = self.inner.clock.monotonic();
-        let held = self.outbox().len();
+        let idle = Status {
+            node: None,
+            may_send: false,
+            may_claim: false,
+            skew: Skew { millis: 0 },
+            held: self.outbox().len(),
+            answers_waiting: self.inner.notes.len(),
+            ends_waiting: self.inner.reports.len(),
+        };
         match self.life().as_ref() {
-            None => Status { node: None, may_send: false, may_claim: false, skew: Skew { millis: 0 }, held },
+            None => idle,
             Some(life) => {
                 let has_lease = !life.lease_left(monotonic).is_zero();
                 Status {
@@ -202,7 +210,7 @@ impl Engine {
                     may_send: has_lease && life.lifeline_holds(monotonic),
                     may_claim: has_lease && !life.skew.is_too_large() && !self.is_stopping(),
                     skew: life.skew,
-                    held,
+                    ..idle
                 }
             }
         }
@@ -412,6 +420,10 @@ pub struct Status {
     pub skew: Skew,
     /// How many claimed runs it has in hand.
     pub held: usize,
+    /// How many executors' answers it has still to write down,
+    pub answers_waiting: usize,
+    /// and how many ends of runs.
+    pub ends_waiting: usize,
 }
 
 /// How long a life lasts without a heartbeat. A dead node's fires are late by this and one heartbeat at most.

@@ -131,7 +131,18 @@ impl JobSpec {
             Some(from) => after.max(from - Duration::from_millis(1)),
             None => after,
         };
-        self.schedule.next_after(after).filter(|at| self.valid_until.is_none_or(|until| *at <= until))
+        self.schedule.next_after(after).filter(|at| self.is_valid_still(*at))
+    }
+
+    /// When to fire after a run that ended at `ended`, or after the job was started then, inside the job's validity; none
+    /// unless the schedule counts from there.
+    pub fn next_after_end(&self, ended: Timestamp) -> Option<Timestamp> {
+        let at = self.schedule.next_after_end(ended)?;
+        Some(self.valid_from.map_or(at, |from| at.max(from))).filter(|at| self.is_valid_still(*at))
+    }
+
+    fn is_valid_still(&self, at: Timestamp) -> bool {
+        self.valid_until.is_none_or(|until| at <= until)
     }
 }
 

@@ -43,13 +43,17 @@ impl Notes {
         notes
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.lock().expect("no holder of this lock panics").len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.lock().expect("no holder of this lock panics").is_empty()
+        self.len() == 0
     }
 
     /// While the store does not keep up, nothing more is sent.
     pub(crate) fn has_room(&self) -> bool {
-        self.waiting.lock().expect("no holder of this lock panics").len() < NOTES_MAX
+        self.len() < NOTES_MAX
     }
 
     pub(crate) fn clear(&self) {

@@ -73,6 +73,9 @@ impl Planner for Tick<'_> {
         if run.recalled {
             return Assignment::Cancel("its job was stopped or changed before it was sent".into());
         }
+        if is_missed(job, run, self.now) {
+            return Assignment::Drop(Disposition::MisfireSkipped, TOO_LATE.into());
+        }
         if job.spec.overlap.is_exclusive() {
             if run.due_at > self.now {
                 return self.leave(run.due_at);
@@ -82,19 +85,17 @@ impl Planner for Tick<'_> {
                 // Whoever ends the other run wakes this one; looking again is for when that is missed.
                 Overlap::Wait => return self.leave(self.now + WAIT_LOOK),
                 Overlap::Replace => return Assignment::Replace(self.shards_of(job, run)),
-                Overlap::Skip | Overlap::Allow => return Assignment::Block(BLOCKED.into()),
+                Overlap::Skip | Overlap::Allow => {
+                    return Assignment::Drop(Disposition::Blocked, BLOCKED.into());
+                }
             }
         }
         Assignment::Send(self.shards_of(job, run))
     }
 
     fn next_after(&self, job: &Job, after: Timestamp) -> NextFire {
-        match (&job.spec.schedule, job.spec.next_after(after)) {
-            (_, Some(next)) => self.at(job, next),
-            // Started or edited: the first run is one delay away.
-            (Schedule::FixedDelay { delay }, None) => self.at(job, after + *delay),
-            (_, None) => NextFire::Never,
-        }
+        // Started or edited: with a fixed delay, the first run is one delay away.
+        self.at_or_never(job, job.spec.next_after(after).or_else(|| job.spec.next_after_end(after)))
     }
 
     fn claim_at(&self, job: &Job, fire_at: Timestamp) -> Timestamp {
@@ -120,19 +121,19 @@ impl Tick<'_> {
         }
         plan.next = match (&job.spec.schedule, instants.next) {
             (Schedule::FixedDelay { .. }, None) if !plan.fires.is_empty() => NextFire::AfterRun,
-            // Its one instant was not sent, so no run will end: the delay counts from now.
-            (Schedule::FixedDelay { delay }, None) => self.at(job, now + *delay),
-            (_, Some(next)) => self.at(job, next),
-            (_, None) => NextFire::Never,
+            // With a fixed delay whose one instant was not sent no run will end: the delay counts from now.
+            (_, next) => self.at_or_never(job, next.or_else(|| job.spec.next_after_end(now))),
         };
         plan
     }
 
-    fn at(&self, job: &Job, fire_at: Timestamp) -> NextFire {
-        if job.spec.overlap.is_exclusive() {
-            self.wake_at(fire_at);
+    fn at_or_never(&self, job: &Job, fire_at: Option<Timestamp>) -> NextFire {
+        if let Some(at) = fire_at
+            && job.spec.overlap.is_exclusive()
+        {
+            self.wake_at(at);
         }
-        NextFire::At { fire_at, claim_at: claim_at(job, fire_at) }
+        at_or_never(job, fire_at)
     }
 
     /// The targets of a waiting run: all shards of one that is not split yet, else the one of its shard.
@@ -154,6 +155,22 @@ impl Tick<'_> {
 /// whose runs must not overlap is decided upon only when it is due, since the other run may end until then.
 pub(crate) fn claim_at(job: &Job, fire_at: Timestamp) -> Timestamp {
     if job.spec.overlap.is_exclusive() { fire_at } else { fire_at - LOOK_AHEAD }
+}
+
+/// The fire of a job at an instant of its schedule, if there is one left.
+pub(crate) fn at_or_never(job: &Job, fire_at: Option<Timestamp>) -> NextFire {
+    match fire_at {
+        Some(fire_at) => NextFire::At { fire_at, claim_at: claim_at(job, fire_at) },
+        None => NextFire::Never,
+    }
+}
+
+/// Whether a run that no node has is so late that its job does not want it any more: all nodes were away since it was
+/// claimed ahead of its time. One that waits for its job's place is late by its job's own wish.
+fn is_missed(job: &Job, run: &Run, now: Timestamp) -> bool {
+    let skips = job.spec.misfire == Misfire::Skip && job.spec.overlap != Overlap::Wait;
+    let is_first = run.origin == Origin::Schedule && run.attempt == 1;
+    skips && is_first && run.due_at < now - Misfire::GRACE
 }
 
 /// The instants of a job's schedule, from its next fire on.
@@ -202,8 +219,7 @@ fn missed(job: &Job, instants: &mut Instants<'_>, now: Timestamp, plan: &mut Pla
         Misfire::Skip | Misfire::FireAll { .. } => Disposition::MisfireSkipped,
     };
     let ranges = [before, after].into_iter();
-    plan.unsent
-        .extend(ranges.filter_map(|range| range.into_unsent(disposition, "nobody could fire it in time")));
+    plan.unsent.extend(ranges.filter_map(|range| range.into_unsent(disposition, TOO_LATE)));
     plan.fires.extend(make_up.into_iter().map(|at| fire(job, at, Origin::Misfire)));
 }
 
@@ -319,6 +335,8 @@ pub(crate) const FIRES_MAX: u32 = 1000;
 
 /// How often a run that waits for its job's place looks whether it is free, should nobody have woken it.
 const WAIT_LOOK: Duration = Duration::from_secs(1);
+
+const TOO_LATE: &str = "nobody could fire it in time";
 
 const BLOCKED: &str = "another run of the job was going on";
 

@@ -349,8 +349,8 @@ pub enum Assignment {
     Send(Vec<Target>),
     /// Somebody looks again then.
     Leave(Timestamp),
-    /// It is recorded as blocked and closed as cancelled, with this reason.
-    Block(String),
+    /// It is recorded like this and closed, with this reason, and people are told if the job wants that.
+    Drop(Disposition, String),
     /// It is recorded and closed as cancelled, with this reason.
     Cancel(String),
     /// It is sent, and the run that holds the job's place is ended.
@@ -487,7 +487,7 @@ pub struct FollowUps {
     /// People are to be told.
     pub trouble: Option<Trouble>,
     /// The job's next fire, for a fixed delay. Only written while the job is enabled and has none.
-    pub rearm: Option<(Timestamp, Timestamp)>,
+    pub rearm: Option<NextFire>,
 }
 
 /// A run whose owner is gone.

@@ -128,6 +128,7 @@ impl Centre {
         let options = store::Options {
             zone: settings.zone.clone(),
             connections: settings.connections,
+            java_admins: settings.java_admins,
             repeats: Some(Repeats::USUAL),
             ..Default::default()
         };
@@ -388,6 +389,7 @@ impl Observer for Watching {
 
     fn over(&self, run: RunId, outcome: &Outcome) {
         let is_good = matches!(outcome, Outcome::Succeeded(_) | Outcome::Cancelled(_));
+        self.metrics.over(run, outcome);
         self.flights.recorded_end(run, is_good, self.clock.now());
         if !self.ended.tell(run, outcome) {
             self.metrics.log_kept("too_many", 1);

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use engine::{Observer, Order, Outcome, Receipt, Status};
+use engine::{Disposition, Observer, Order, Outcome, Receipt, RunId, Status};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -18,7 +18,7 @@ pub struct Metrics {
     claims: Histogram,
     completions: Histogram,
     claimed: Counter,
-    completed: Counter,
+    over: Family<As, Counter>,
     sent: Family<As, Counter>,
     reported: Family<As, Counter>,
     run_logs: Family<As, Counter>,
@@ -26,6 +26,8 @@ pub struct Metrics {
     may_send: Gauge,
     clock_skew: Gauge<f64, AtomicU64>,
     held: Gauge,
+    answers_waiting: Gauge,
+    ends_waiting: Gauge,
     executors: Family<As, Gauge>,
 }
 
@@ -36,7 +38,7 @@ struct As {
 }
 
 impl Metrics {
-    /// All at nothing.
+    /// All at nothing, and all to be seen.
     pub fn new() -> Self {
         let metrics = Metrics {
             registry: Registry::with_prefix("tickwright"),
@@ -44,7 +46,7 @@ impl Metrics {
             claims: Histogram::new(SECONDS),
             completions: Histogram::new(SECONDS),
             claimed: Counter::default(),
-            completed: Counter::default(),
+            over: Family::default(),
             sent: Family::default(),
             reported: Family::default(),
             run_logs: Family::default(),
@@ -52,8 +54,20 @@ impl Metrics {
             may_send: Gauge::default(),
             clock_skew: Gauge::default(),
             held: Gauge::default(),
+            answers_waiting: Gauge::default(),
+            ends_waiting: Gauge::default(),
             executors: Family::default(),
         };
+        let families = [
+            (&metrics.sent, &["accepted", "refused", "unknown"][..]),
+            (&metrics.reported, &["succeeded", "failed", "timed_out"]),
+            (&metrics.over, &["succeeded", "failed", "timed_out", "lost", "cancelled", "not_run"]),
+            (&metrics.run_logs, &["kept", "too_many", "unreachable", "not_written"]),
+        ];
+        // What is not there yet cannot be asked for its growth.
+        for (family, outcomes) in families {
+            outcomes.iter().for_each(|outcome| drop(family.get_or_create(&As { outcome })));
+        }
         metrics.registered()
     }
 
@@ -72,7 +86,11 @@ impl Metrics {
             registry.register_with_unit(name, help, Unit::Seconds, histogram.clone());
         }
         registry.register("runs_claimed", "Runs claimed by this node", self.claimed.clone());
-        registry.register("runs_completed", "Runs whose ends this node wrote down", self.completed.clone());
+        registry.register(
+            "runs_over",
+            "Runs whose ends this node wrote down, by how they ended",
+            self.over.clone(),
+        );
         registry.register("sent", "Runs handed to executors, by their answer", self.sent.clone());
         registry.register("results", "Results that executors reported", self.reported.clone());
         registry.register(
@@ -89,6 +107,16 @@ impl Metrics {
             self.clock_skew.clone(),
         );
         registry.register("runs_in_hand", "Claimed runs that wait here for their time", self.held.clone());
+        registry.register(
+            "answers_waiting",
+            "Executors' answers that are still to be written down",
+            self.answers_waiting.clone(),
+        );
+        registry.register(
+            "ends_waiting",
+            "Ends of runs that are still to be written down",
+            self.ends_waiting.clone(),
+        );
         registry.register(
             "executors",
             "Executors known, by whether they can be reached",
@@ -129,6 +157,8 @@ impl Metrics {
         self.may_send.set(i64::from(status.may_send));
         self.clock_skew.set(status.skew.millis as f64 / 1_000.0);
         self.held.set(number(status.held));
+        self.answers_waiting.set(number(status.answers_waiting));
+        self.ends_waiting.set(number(status.ends_waiting));
         self.executors.get_or_create(&As { outcome: "reachable" }).set(number(reachable));
         self.executors.get_or_create(&As { outcome: "suspect" }).set(number(suspect));
         let mut page = String::new();
@@ -147,9 +177,20 @@ impl Observer for Metrics {
         self.claimed.inc_by(orders.len() as u64);
     }
 
-    fn completed(&self, runs: usize, took: Duration) {
+    fn completed(&self, _runs: usize, took: Duration) {
         self.completions.observe(took.as_secs_f64());
-        self.completed.inc_by(runs as u64);
+    }
+
+    fn over(&self, _run: RunId, outcome: &Outcome) {
+        let outcome = match outcome {
+            Outcome::Succeeded(_) => "succeeded",
+            Outcome::Failed(_) => "failed",
+            Outcome::TimedOut(_) => "timed_out",
+            Outcome::Lost(_) | Outcome::Ambiguous(_) => "lost",
+            Outcome::Cancelled(_) | Outcome::Dropped(Disposition::Cancelled, _) => "cancelled",
+            Outcome::Refused(_) | Outcome::Dropped(..) => "not_run",
+        };
+        self.over.get_or_create(&As { outcome }).inc();
     }
 }
 

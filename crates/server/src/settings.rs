@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cron::Zone;
 use protocol::v1::SettingView;
+use store::JavaAdmins;
 
 use crate::alerts::Channel;
 use crate::executors::Key;
@@ -30,6 +31,8 @@ pub struct Settings {
     pub zone: Zone,
     /// Connections to the database, at most.
     pub connections: u32,
+    /// Whether Java admins of XXL-JOB work with the same database.
+    pub java_admins: JavaAdmins,
     /// Seals what must be kept secret and shown again. All nodes of a database need the same.
     pub key: Key,
     /// One token for all executors, as old setups have it.
@@ -78,12 +81,18 @@ impl Settings {
             DeclaredJobs::OwnToken => "own-token",
             DeclaredJobs::All => "all",
         };
+        let java_admins = match self.java_admins {
+            JavaAdmins::Auto => "auto",
+            JavaAdmins::Beside => "beside",
+            JavaAdmins::None => "none",
+        };
         vec![
             shown("listen", self.listen.to_string()),
             shown("tls-cert", certificate.map(|path| path.display().to_string()).unwrap_or_default()),
             shown("behind-proxy", list(&self.proxies)),
             secret("database-url", true),
             shown("connections", self.connections.to_string()),
+            shown("java-admins", java_admins.into()),
             shown("node", self.node.clone()),
             shown("zone", self.zone.name().into()),
             secret("token", self.token.is_some()),

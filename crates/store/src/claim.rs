@@ -391,9 +391,9 @@ pub async fn claim_waiting(
                 stored.job.waiting = stored.job.waiting.saturating_sub(1);
                 continue;
             }
-            Assignment::Block(reason) => {
+            Assignment::Drop(disposition, reason) => {
                 let unsent = Unsent {
-                    disposition: Disposition::Blocked,
+                    disposition,
                     first: run.scheduled_at,
                     last: run.scheduled_at,
                     count: 1,
@@ -401,7 +401,7 @@ pub async fn claim_waiting(
                 };
                 let trouble = Trouble::of_unsent(&stored.job, &unsent);
                 taken.troubles.extend(trouble.map(|trouble| (run.job, Some(run.id), trouble)));
-                taken.closed.push(Closing::last(run, Outcome::Dropped(Disposition::Blocked, reason)));
+                taken.closed.push(Closing::last(run, Outcome::Dropped(disposition, reason)));
                 stored.job.waiting = stored.job.waiting.saturating_sub(1);
                 continue;
             }

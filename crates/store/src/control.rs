@@ -9,7 +9,7 @@ use timer::Timestamp;
 use crate::adopt::claim_of;
 use crate::claim::asked_to_cancel;
 use crate::jobs::{self, Stored};
-use crate::records::{job_tags, scripts};
+use crate::records::{apps, job_tags, scripts};
 use crate::runs::{self, Closing, Entry, Opening};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::sql_store::Tables;
@@ -17,32 +17,10 @@ use crate::{alerts, declare, moves};
 
 // ── Jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-pub async fn ensure_app(s: &mut dyn Session, tables: &Tables, name: &str) -> Result<AppId, SessionError> {
-    jobs::check_text(name)?;
-    let title = tables.schema.title_column();
-    tables.schema.check_fits("xxl_job_group", "app_name", name)?;
-    let sql = "SELECT id FROM xxl_job_group WHERE app_name = ? ORDER BY id LIMIT 1";
-    if let Some(row) = s.query(sql, &[name.into()], Lock::None).await?.into_iter().next() {
-        return Ok(AppId(row.read().int()?));
-    }
-    // Old tables have room for twelve letters, and it is only a title.
-    let short: String = match tables.schema.check_fits("xxl_job_group", title, name) {
-        Ok(()) => name.to_owned(),
-        Err(_) => name.chars().take(12).collect(),
-    };
-    let mut columns = vec!["app_name", title, "address_type", "address_list"];
-    let mut row: Vec<Value> = vec![name.into(), short.into(), 0.into(), "".into()];
-    if tables.schema.group_has_update_time() {
-        columns.push("update_time");
-        row.push(tables.wall.time(s.now().await?));
-    }
-    let into = Columns { table: "xxl_job_group", keys: &[], columns: &columns };
-    Ok(AppId(s.insert_numbered(into, vec![row]).await?[0]))
-}
-
 pub async fn create_job(s: &mut dyn Session, tables: &Tables, spec: &JobSpec) -> Result<JobId, SessionError> {
     jobs::check(tables, spec)?;
     check_key(s, spec, None).await?;
+    check_app(s, spec.app).await?;
     let now = s.now().await?;
     let id = jobs::insert(s, tables, &[spec], now).await?[0];
     jobs::insert_own(s, tables, &[(&jobs::new(id, spec.clone()), None)]).await?;
@@ -85,6 +63,16 @@ pub async fn add_started_jobs(
         Columns { table: "xxl_job_info", keys: &["id"], columns: &["trigger_status", "trigger_next_time"] };
     s.update(set, ids.iter().map(|id| vec![id.0.into(), 1.into(), next.into()]).collect()).await?;
     Ok(ids)
+}
+
+/// Refuses an app that is no more. Until the transaction ends nobody deletes it.
+async fn check_app(s: &mut dyn Session, app: AppId) -> Result<(), SessionError> {
+    match apps::lock(s, app).await? {
+        true => Ok(()),
+        false => {
+            Err(StoreError::Invalid(format!("there is no app {}; choose another for the job", app.0)).into())
+        }
+    }
 }
 
 /// Refuses a key that another job has.
@@ -255,6 +243,9 @@ pub async fn edit(
     check_revision(&job, revision)?;
     jobs::check(tables, spec)?;
     check_key(s, spec, Some(job.id)).await?;
+    if spec.app != job.spec.app {
+        check_app(s, spec.app).await?;
+    }
     let asked = cancel(s, tables, job.id, at, |run| {
         run.origin.is_scheduled() && run.attempt == 1 && run.scheduled_at > at
     })

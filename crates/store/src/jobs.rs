@@ -518,20 +518,13 @@ pub async fn set_next(s: &mut dyn Session, id: JobId, next: NextFire) -> Result<
     Ok(())
 }
 
-/// Gives a job with a fixed delay its next time, if it is enabled and has none.
-pub async fn rearm(
-    s: &mut dyn Session,
-    job: JobId,
-    fire_at: Timestamp,
-    claim_at: Timestamp,
-) -> Result<(), SessionError> {
-    let sql = "UPDATE xxl_job_info SET trigger_next_time = ? \
-               WHERE id = ? AND trigger_status <> 0 AND trigger_next_time = 0";
-    if s.execute(sql, &[fire_at.into(), job.0.into()]).await? > 0 {
-        let sql = "UPDATE tw_job SET next_ms = ?, claim_ms = ? WHERE job_id = ?";
-        s.execute(sql, &[fire_at.into(), claim_at.into(), job.0.into()]).await?;
+/// Gives a job with a fixed delay its next time, or stops it if it has none; only if it is enabled and waits for that.
+pub async fn rearm(s: &mut dyn Session, job: JobId, next: NextFire) -> Result<(), SessionError> {
+    let sql = "SELECT id FROM xxl_job_info WHERE id = ? AND trigger_status <> 0 AND trigger_next_time = 0";
+    match s.query(sql, &[job.0.into()], Lock::Wait).await?.is_empty() {
+        true => Ok(()),
+        false => set_next(s, job, next).await,
     }
-    Ok(())
 }
 
 /// The same for the jobs of runs that ended without an end that anybody reported: their delay counts from now.
@@ -544,11 +537,12 @@ pub async fn rearm_after(
     let ids: BTreeSet<i64> = ended.filter(|run| run.origin.is_scheduled()).map(|run| run.job.0).collect();
     for stored in load(s, tables, &ids.into_iter().collect::<Vec<_>>()).await?.into_values() {
         let job = stored.job;
-        if let Schedule::FixedDelay { delay } = job.spec.schedule
+        if let Schedule::FixedDelay { .. } = job.spec.schedule
             && !has_scheduled_run(s, job.id).await?
         {
             // No later than any planner would have it claimed; a claim that is early does no harm.
-            rearm(s, job.id, now + delay, now + delay - LOOK_AHEAD).await?;
+            let at = |fire_at| NextFire::At { fire_at, claim_at: fire_at - LOOK_AHEAD };
+            rearm(s, job.id, job.spec.next_after_end(now).map_or(NextFire::Never, at)).await?;
         }
     }
     Ok(())

@@ -50,6 +50,13 @@ pub async fn prune(
             select: "SELECT id FROM tw_history WHERE at_ms < ? ORDER BY id LIMIT ?",
             before: vec![history_before.clone()],
         },
+        // Nor have these; they go with the entry that says so.
+        Old {
+            rows: &[("tw_lost", "run_id")],
+            select: "SELECT l.run_id FROM tw_lost l \
+                     WHERE NOT EXISTS (SELECT 1 FROM tw_history h WHERE h.run_id = l.run_id) LIMIT ?",
+            before: vec![],
+        },
     ];
     let mut pruned = 0;
     for Old { rows, select, before: mut params } in old {

@@ -391,7 +391,37 @@ pub async fn close(
     s.delete("tw_fire", "log_id", &ids).await?;
     let history = closings.iter().filter_map(|closing| ended_entry(now, closing)).collect();
     record(s, history).await?;
+    remember_lost(s, closings).await?;
     count_down(s, closings).await
+}
+
+/// Keeps of lost runs what a late result has to know and no other row says.
+async fn remember_lost(s: &mut dyn Session, closings: &[Closing]) -> Result<(), SessionError> {
+    let lost = closings.iter().filter(|closing| matches!(closing.outcome, Outcome::Lost(_)));
+    let row = |closing: &Closing| -> Vec<Value> {
+        let (kind, cause) = closing.run.origin.to_numbers();
+        vec![closing.run.id.0.into(), kind.into(), cause.into(), i64::from(closing.run.depth).into()]
+    };
+    let rows: Vec<Vec<Value>> = lost.map(row).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let columns = ["run_id", "kind", "cause", "depth"];
+    s.insert(Columns { table: "tw_lost", keys: &[], columns: &columns }, rows).await
+}
+
+/// Why a lost run existed, and how deep in a chain of children. Those that a node of an older version gave up are not
+/// remembered.
+pub async fn take_lost(s: &mut dyn Session, run: RunId) -> Result<Option<(Origin, u32)>, SessionError> {
+    let sql = "SELECT kind, cause, depth FROM tw_lost WHERE run_id = ?";
+    let Some(row) = s.query(sql, &[run.0.into()], Lock::None).await?.into_iter().next() else {
+        return Ok(None);
+    };
+    s.delete("tw_lost", "run_id", &[run.0]).await?;
+    let mut row = row.read();
+    let (kind, cause) = (row.int()?, row.int()?);
+    let origin = Origin::from_numbers(kind, cause).ok_or_else(|| odd(run, "kind", kind))?;
+    Ok(Some((origin, small(run, row.int()?)?)))
 }
 
 /// A row for [`write_results`]: XXL-JOB's codes for an outcome.

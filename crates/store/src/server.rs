@@ -60,6 +60,9 @@ const ACQUIRE_TRIES: u32 = 3;
 /// that is back is used that soon.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// How long it takes to be told why: a machine that is there says so at once.
+const WHY_TIMEOUT: Duration = Duration::from_millis(200);
+
 /// How long the next transaction waits for rollbacks, which take a millisecond each.
 const ROLLBACK_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -98,7 +101,20 @@ impl<DB: Server> Connections<DB> {
                 other => return other,
             }
         }
-        self.pool.acquire().await
+        match self.pool.acquire().await {
+            Err(sqlx::Error::PoolTimedOut) if self.pool.size() == 0 => Err(self.why_not().await),
+            other => other,
+        }
+    }
+
+    /// Why no connection could be made, which the pool keeps to itself.
+    async fn why_not(&self) -> sqlx::Error {
+        let address = self.pool.connect_options();
+        match tokio::time::timeout(WHY_TIMEOUT, DB::Connection::connect_with(&address)).await {
+            Ok(Err(error)) => error,
+            // It is back, or nobody answers at all.
+            _ => sqlx::Error::PoolTimedOut,
+        }
     }
 }
 
@@ -234,7 +250,7 @@ pub fn surfaced<DB: Server>(error: &sqlx::Error) -> SessionError {
         sqlx::Error::Configuration(_) => StoreError::Invalid(text),
         sqlx::Error::PoolTimedOut => {
             let waited = ACQUIRE_TIMEOUT * ACQUIRE_TRIES;
-            StoreError::Unavailable(format!("no free connection within {} s", waited.as_secs()))
+            StoreError::Unavailable(format!("no connection within {} s", waited.as_secs()))
         }
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => StoreError::Schema(text),
         _ => StoreError::Unavailable(text),

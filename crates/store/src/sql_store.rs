@@ -14,6 +14,7 @@ use engine::{
 };
 use timer::Timestamp;
 
+use crate::records::apps;
 use crate::schema::Schema;
 use crate::session::{Backend, Session, SessionError};
 use crate::wall::Wall;
@@ -282,7 +283,7 @@ impl<B: Backend> Store for SqlStore<B> {
     }
 
     async fn ensure_app(&self, name: &str) -> Result<AppId, StoreError> {
-        transaction!(self, s => control::ensure_app(s, &self.tables, name))
+        transaction!(self, s => apps::ensure_app(s, &self.tables, name))
     }
 
     async fn create_job(&self, spec: &JobSpec) -> Result<JobId, StoreError> {

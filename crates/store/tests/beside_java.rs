@@ -10,9 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use cron::{Schedule, Timestamp};
-use engine::{
-    AppId, Assignment, Control, Fire, Job, JobSpec, NextFire, Origin, Plan, Planner, Run, Slots, Store,
-};
+use engine::{Assignment, Control, Fire, Job, JobSpec, NextFire, Origin, Plan, Planner, Run, Slots, Store};
 use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection, Row};
 use tickwright_store::{JavaAdmins, Options, open};
 
@@ -60,7 +58,7 @@ async fn a_schedule_that_only_we_know_is_neither_fired_nor_stopped_by_a_java_adm
     let Some(url) = xxl_database().await else { return };
     let store = open(&url, Options::default()).await.unwrap();
     let node = store.join("ours", LEASE).await.unwrap();
-    let app = AppId(1);
+    let app = store.ensure_app("ours").await.unwrap();
     let every_250_ms = Schedule::fixed_rate(node.now, Duration::from_millis(250)).unwrap();
     let job = store.create_job(&JobSpec::new(app, "ours", every_250_ms, "demo")).await.unwrap();
     store.control(job, &Control::Start, &Each).await.unwrap();

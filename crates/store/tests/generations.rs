@@ -486,7 +486,8 @@ async fn three_processes_may_open_a_new_postgres_database_at_once() {
 
 async fn works<S: Store>(store: &S) {
     let joined = store.join(&format!("node-{}", fastrand::u32(..)), Duration::from_secs(60)).await.unwrap();
-    let spec = JobSpec::new(AppId(1), "a job", cron("0/1 * * * * ?"), "handle");
+    let app = store.ensure_app("works").await.unwrap();
+    let spec = JobSpec::new(app, "a job", cron("0/1 * * * * ?"), "handle");
     let job = store.create_job(&spec).await.unwrap();
     store.control(job, &Control::Start, &EveryFire).await.unwrap();
     let later = joined.now + Duration::from_secs(5);

@@ -1,8 +1,9 @@
 //! The parity report: what every job would do here and would have done there.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use cron::{Schedule, Timestamp, Zone};
 use store::{Database, JobFilter, JobRow, Page};
 use timer::{Clock, SystemClock};
@@ -12,7 +13,10 @@ use crate::serve;
 
 /// Prints the report; true if every job can be fired.
 pub fn report(options: serve::Options) -> anyhow::Result<bool> {
-    let settings = options.with_file()?.settings()?;
+    let settings = options.with_file()?.settings_to_look_at()?;
+    if let Some(path) = missing_file(&settings.database) {
+        bail!("there is no database at {path}; name XXL-JOB's with --database-url or --config");
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("could not start what reads the database")?;
     runtime.block_on(async {
@@ -27,6 +31,12 @@ pub fn report(options: serve::Options) -> anyhow::Result<bool> {
         );
         compare_all(database, &settings.zone).await
     })
+}
+
+/// The SQLite file that is not there.
+fn missing_file(url: &str) -> Option<&str> {
+    let path = url.strip_prefix("sqlite:")?.split('?').next()?;
+    (!Path::new(path).exists()).then_some(path)
 }
 
 async fn compare_all(database: Arc<dyn Database>, zone: &Zone) -> anyhow::Result<bool> {

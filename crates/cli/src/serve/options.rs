@@ -16,6 +16,7 @@ use server::alerts::{Channel, Mail, Webhook};
 use server::executors::{Key, is_well_known};
 use server::outbound::{Cidr, Secret, Trust};
 use server::{DeclaredJobs, Identity, Settings};
+use store::JavaAdmins;
 
 use super::files;
 use crate::{duration, secret};
@@ -95,6 +96,10 @@ pub struct Options {
     #[arg(long, env = "TICKWRIGHT_CONNECTIONS", value_name = "COUNT")]
     pub connections: Option<u32>,
 
+    /// Whether Java admins of XXL-JOB work with the same database [default: auto]
+    #[arg(long, env = "TICKWRIGHT_JAVA_ADMINS", value_name = "WHETHER")]
+    pub java_admins: Option<Neighbors>,
+
     /// The mail server for alerts: smtps://user:password@host:465, or file:PATH with it
     #[arg(long, env = "TICKWRIGHT_ALERT_MAIL", value_name = "URL", hide_env_values = true)]
     pub alert_mail: Option<String>,
@@ -159,6 +164,18 @@ pub enum Declarers {
     All,
 }
 
+/// Whether Java admins of XXL-JOB work with the same database.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Neighbors {
+    /// If XXL-JOB's tables were there before ours
+    Auto,
+    /// They do, or may at any time: all take turns
+    Beside,
+    /// They do not, and will not: our nodes claim side by side, and a Java admin would fire everything once more
+    None,
+}
+
 /// Takes each field from the first that has it.
 macro_rules! first_of {
     ($over:ident, $under:ident: $($field:ident),+) => {
@@ -176,7 +193,7 @@ impl Options {
             toml::from_str(&text).with_context(|| format!("{} is not a list of options", path.display()))?;
         Ok(
             first_of!(self, file: listen, database_url, data_dir, key_file, node, zone, token, allow_weak_token,
-            allow_no_token, executor_networks, allow_scripts, declared_jobs, call_timeout, executor_ca, executor_any_certificate, connections,
+            allow_no_token, executor_networks, allow_scripts, declared_jobs, call_timeout, executor_ca, executor_any_certificate, connections, java_admins,
             alert_mail, alert_from, alert_webhook, alert_late_after, sample, keep_runs, keep_runs_max, tls_cert, tls_key, behind_proxy,
             insecure_http),
         )
@@ -217,7 +234,12 @@ impl Options {
             database: self.database(&data_dir)?,
             node: self.node.clone().unwrap_or_else(|| format!("{}:{}", files::host_name(), listen.port())),
             zone: self.zone()?,
-            connections: self.connections.unwrap_or(CONNECTIONS),
+            connections: at_least_one("connections", self.connections)?.unwrap_or(CONNECTIONS),
+            java_admins: match self.java_admins {
+                Some(Neighbors::Auto) | None => JavaAdmins::Auto,
+                Some(Neighbors::Beside) => JavaAdmins::Beside,
+                Some(Neighbors::None) => JavaAdmins::None,
+            },
             key: key(&self.key_file.clone().unwrap_or_else(|| data_dir.join("tickwright.key")))?,
             token: self.token()?,
             allow_no_token: self.allow_no_token == Some(true),
@@ -234,7 +256,7 @@ impl Options {
             late_after: duration("alert-late-after", self.alert_late_after.as_deref().unwrap_or("1m"))?,
             sample_job: self.has_sample(),
             keep_runs: duration("keep-runs", self.keep_runs.as_deref().unwrap_or("30d"))?,
-            keep_runs_max: self.keep_runs_max,
+            keep_runs_max: at_least_one("keep-runs-max", self.keep_runs_max)?,
         })
     }
 
@@ -326,6 +348,13 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("could not read {}", path.display()))
 }
 
+fn at_least_one<T: Default + PartialEq>(name: &str, count: Option<T>) -> anyhow::Result<Option<T>> {
+    if count.as_ref() == Some(&T::default()) {
+        bail!("{name} is 0; it can be 1 or more, or be left out");
+    }
+    Ok(count)
+}
+
 fn duration(name: &str, written: &str) -> anyhow::Result<Duration> {
     duration::parse(written).with_context(|| format!("the option {name}"))
 }
@@ -397,6 +426,13 @@ mod tests {
         check(Options { tls_cert: Some("cert.pem".into()), ..Options::default() }, "add --tls-key");
         check(Options { tls_key: Some("key.pem".into()), ..Options::default() }, "add --tls-cert");
         check(Options { behind_proxy: Some(vec!["the proxy".into()]), ..Options::default() }, "the proxy");
+        let in_memory = || Options {
+            database_url: Some("sqlite::memory:".into()),
+            key_file: Some(std::env::temp_dir().join(format!("tickwright-none-{}", std::process::id()))),
+            ..Options::default()
+        };
+        check(Options { connections: Some(0), ..in_memory() }, "connections is 0; it can be 1 or more");
+        check(Options { keep_runs_max: Some(0), ..in_memory() }, "keep-runs-max is 0");
         let key_file = std::env::temp_dir().join(format!("tickwright-key-{}", std::process::id()));
         let with_token = |token: &str| Options {
             token: Some(token.into()),

@@ -178,6 +178,26 @@ fn a_recalled_run_is_not_sent() {
 }
 
 #[test]
+fn a_run_that_nobody_could_send_in_time_is_skipped_where_the_job_wants_that() {
+    let tick = Tick::new(ms(10_000), &Three, Bugs::default());
+    let scheduled = |due| Run { origin: Origin::Schedule, ..waiting_run(due) };
+    let check = |misfire, overlap, run: &Run, sent: bool| {
+        let mut job = each_second(20_000);
+        (job.spec.misfire, job.spec.overlap) = (misfire, overlap);
+        let expected = Assignment::Drop(Disposition::MisfireSkipped, TOO_LATE.into());
+        assert_eq!(tick.assign(&job, run) != expected, sent, "{misfire:?} {overlap:?} {run:?}");
+    };
+    let late = scheduled(4_999);
+    check(Misfire::Skip, Overlap::Allow, &scheduled(5_000), true);
+    check(Misfire::Skip, Overlap::Allow, &late, false);
+    check(Misfire::FireOnce, Overlap::Allow, &late, true);
+    check(Misfire::Skip, Overlap::Wait, &late, true);
+    check(Misfire::Skip, Overlap::Allow, &waiting_run(4_999), true);
+    check(Misfire::Skip, Overlap::Allow, &Run { attempt: 2, ..late.clone() }, true);
+    check(Misfire::Skip, Overlap::Allow, &Run { origin: Origin::Misfire, ..late }, true);
+}
+
+#[test]
 fn a_broadcast_has_one_row_for_each_executor() {
     let mut job = each_second(10_000);
     job.spec.route = "BROADCAST".into();
@@ -209,6 +229,19 @@ fn nothing_fires_outside_a_jobs_validity() {
 }
 
 #[test]
+fn nor_do_fixed_delays() {
+    let mut spec = job(Schedule::fixed_delay(Duration::from_secs(7)).unwrap(), 0).spec;
+    assert_eq!(spec.next_after_end(ms(10_000)), Some(ms(17_000)));
+    spec.valid_until = Some(ms(16_999));
+    assert_eq!(spec.next_after_end(ms(10_000)), None);
+    spec.valid_until = Some(ms(30_000));
+    spec.valid_from = Some(ms(20_000));
+    assert_eq!(spec.next_after_end(ms(10_000)), Some(ms(20_000)));
+    assert_eq!(spec.next_after_end(ms(15_000)), Some(ms(22_000)));
+    assert_eq!(each_second(10_000).spec.next_after_end(ms(10_000)), None);
+}
+
+#[test]
 fn a_waiting_run_takes_the_place_if_it_is_free() {
     let tick = Tick::new(ms(10_000), &Three, Bugs::default());
     let check = |overlap, running: Option<i64>, due, expected: Assignment| {
@@ -222,7 +255,7 @@ fn a_waiting_run_takes_the_place_if_it_is_free() {
     check(Overlap::Wait, None, 10_000, Assignment::Send(address()));
     check(Overlap::Wait, None, 10_001, Assignment::Leave(ms(10_001)));
     check(Overlap::Wait, Some(1), 10_000, Assignment::Leave(ms(11_000)));
-    check(Overlap::Skip, Some(1), 10_000, Assignment::Block(BLOCKED.into()));
+    check(Overlap::Skip, Some(1), 10_000, Assignment::Drop(Disposition::Blocked, BLOCKED.into()));
     check(Overlap::Replace, Some(1), 10_000, Assignment::Replace(address()));
     check(Overlap::Skip, Some(42), 10_000, Assignment::Send(address()));
 }

@@ -89,7 +89,15 @@ impl Alerts {
 impl Alarms for Alerts {
     async fn raise(&self, alert: &Alert) -> Result<(), String> {
         let run = alert.run.map(|run| run.0);
-        tracing::error!(job = %alert.job, run, kind = alert.trouble.kind.word(), "{}", alert.trouble.message);
+        let (kind, message) = (alert.trouble.kind.word(), &alert.trouble.message);
+        match self.shared.channels.len() {
+            0 => {
+                tracing::error!(job = %alert.job, run, kind, message, "trouble with a job; it is listed, and no channel is set to tell anybody")
+            }
+            channels => {
+                tracing::error!(job = %alert.job, run, kind, message, channels, "trouble with a job; telling people")
+            }
+        }
         let (shared, alert) = (Arc::clone(&self.shared), alert.clone());
         let told = self.runtime.spawn(async move {
             shared.hints.alerts();

@@ -118,7 +118,11 @@ fn not_opened(error: &StoreError) -> Finding {
             "a centre is running on this database, so its tables and executors are not looked at from here",
             "ask it: /readyz says whether it works, /metrics counts its executors",
         ),
-        StoreError::Schema(_) => Finding::bad(what, "restore the tables, or name an empty database"),
+        // A server says the same of a user that may not come in and of tables that are broken.
+        StoreError::Schema(_) => Finding::bad(
+            what,
+            "correct user, password and name in --database-url; if they are right, restore the tables or name an empty database",
+        ),
         _ => Finding::bad(what, "look whether it runs, and at user, password and name in --database-url"),
     }
 }

@@ -138,11 +138,10 @@ impl Directory {
         shelf.sort_out(app);
     }
 
-    /// Takes out who has not registered for [`SILENT_MAX`], and forgets who is long gone.
-    pub fn expire(&self, now: Timestamp) {
+    /// Takes out who has not registered since `limit`, and forgets who is long gone.
+    pub fn expire(&self, now: Timestamp, limit: Timestamp) {
         let mut shelf = self.write();
-        let is_silent = |seen_at: &Timestamp| now.duration_since(*seen_at) > SILENT_MAX;
-        let silent: Vec<_> = shelf.registered.extract_if(.., |_, seen_at| is_silent(seen_at)).collect();
+        let silent: Vec<_> = shelf.registered.extract_if(.., |_, seen_at| *seen_at < limit).collect();
         if !silent.is_empty() {
             shelf.gone.extend(silent);
             shelf.sort_out_all();
@@ -333,9 +332,6 @@ impl Directory {
     }
 }
 
-/// An executor that has not registered for so long is gone: three beats, as XXL-JOB counts.
-pub const SILENT_MAX: Duration = Duration::from_secs(90);
-
 /// So long people are shown who is gone,
 const GONE_SHOWN: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -417,11 +413,11 @@ mod tests {
         directory.arrived("shop", "http://silent:1/", at(20));
         directory.learn_registrations(Vec::new(), at(15));
         assert_eq!(gone(), [("http://left:1/".into(), at(10)), ("http://missing:1/".into(), at(0))]);
-        directory.expire(at(111));
+        directory.expire(at(111), at(21));
         assert_eq!(gone().last(), Some(&("http://silent:1/".into(), at(20))));
         assert!(directory.gone(AppId(2)).is_empty(), "of another app");
         directory.arrived("shop", "http://missing:1/", at(120));
-        directory.expire(at(24 * 3_600 + 11));
+        directory.expire(at(24 * 3_600 + 11), at(24 * 3_600 - 79));
         assert_eq!(
             gone(),
             [("http://missing:1/".into(), at(120)), ("http://silent:1/".into(), at(20))],
@@ -443,13 +439,13 @@ mod tests {
     }
 
     #[test]
-    fn silence_of_ninety_seconds_ends_an_executor() {
+    fn who_has_been_silent_for_too_long_is_gone() {
         let directory = directory();
         directory.arrived("shop", "http://a:1/", at(0));
         directory.arrived("shop", "http://b:1/", at(60));
-        directory.expire(at(90));
+        directory.expire(at(90), at(0));
         assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST").len(), 2);
-        directory.expire(at(91));
+        directory.expire(at(91), at(1));
         assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST"), ["http://b:1/"]);
     }
 

@@ -15,7 +15,8 @@ use store::{Database, NewToken, Registration};
 use timer::{Clock, Timestamp};
 use tokio::sync::Notify;
 
-use super::directory::{Directory, SILENT_MAX};
+use super::directory::Directory;
+use super::silence::Silence;
 use super::tokens::{Key, Tokens, fingerprint};
 use crate::hints::Hints;
 use crate::outbound::{Address, Callee, Outbound};
@@ -31,6 +32,7 @@ pub struct Keeper {
     hints: Arc<Hints>,
     /// Beats still to be written.
     beats: Mutex<BTreeSet<Registration>>,
+    silence: Mutex<Silence>,
     ask_now: Notify,
 }
 
@@ -45,8 +47,8 @@ impl Keeper {
         outbound: Outbound,
         hints: Arc<Hints>,
     ) -> Self {
-        let (beats, ask_now) = (Mutex::default(), Notify::new());
-        Keeper { clock, database, directory, tokens, key, outbound, hints, beats, ask_now }
+        let (beats, silence, ask_now) = (Mutex::default(), Mutex::default(), Notify::new());
+        Keeper { clock, database, directory, tokens, key, outbound, hints, beats, silence, ask_now }
     }
 
     /// Registers an executor. When this returns, runs can go to it, on this node at once and on the others within
@@ -139,9 +141,9 @@ impl Keeper {
         let mut last_read = self.clock.monotonic();
         loop {
             self.clock.sleep(POLL).await;
-            self.directory.expire(self.clock.now());
             let result = async {
-                let revision = self.database.registry_revision().await?;
+                let revision = self.revision().await?;
+                self.directory.expire(self.clock.now(), self.silent_before());
                 if known != Some(revision) || self.clock.monotonic() - last_read > READ_ALL {
                     self.load().await?;
                     if known != Some(revision) {
@@ -155,6 +157,17 @@ impl Keeper {
                 tracing::warn!(%error, "could not read who is registered; going on with who was");
             }
         }
+    }
+
+    /// The counter of changes. Whether it can be read at all says whether executors could be heard.
+    async fn revision(&self) -> Result<i64, StoreError> {
+        let asked_at = self.clock.now();
+        let revision = self.database.registry_revision().await;
+        match revision {
+            Ok(_) => self.silence().hears(self.clock.now()),
+            Err(_) => self.silence().is_deaf(asked_at),
+        }
+        revision
     }
 
     async fn read_apps(&self) -> Result<(), StoreError> {
@@ -172,7 +185,7 @@ impl Keeper {
 
     async fn read_registrations(&self) -> Result<(), StoreError> {
         let as_of = self.clock.now();
-        let found = self.database.registrations(as_of - SILENT_MAX).await?;
+        let found = self.database.registrations(self.silent_before()).await?;
         self.directory.learn_registrations(found, as_of - OVERTAKEN);
         self.directory.learn_handlers(self.database.handlers().await?);
         Ok(())
@@ -196,7 +209,7 @@ impl Keeper {
     async fn publish_loop(&self) {
         loop {
             self.clock.sleep(PUBLISH_EVERY).await;
-            let before = self.clock.now() - SILENT_MAX;
+            let before = self.silent_before();
             let published = async {
                 self.database.publish_addresses(&self.directory.lists()).await?;
                 self.database.forget_registrations(before, FORGET_MAX).await
@@ -236,6 +249,15 @@ impl Keeper {
 
     fn beats(&self) -> MutexGuard<'_, BTreeSet<Registration>> {
         self.beats.lock().expect("no holder of this lock panics")
+    }
+
+    fn silence(&self) -> MutexGuard<'_, Silence> {
+        self.silence.lock().expect("no holder of this lock panics")
+    }
+
+    /// Executors that were last heard of before this are gone.
+    fn silent_before(&self) -> Timestamp {
+        self.silence().limit(self.clock.now())
     }
 
     /// The time.

@@ -3,9 +3,10 @@
 mod directory;
 mod keeper;
 mod route;
+mod silence;
 mod tokens;
 
-pub use directory::{Destination, Directory, SILENT_MAX, Sighting};
+pub use directory::{Destination, Directory, Sighting};
 pub use keeper::{Keeper, POLL};
 pub use route::{Candidates, Choices, Route};
 pub use tokens::{Key, Scope, Tokens, fingerprint, generate, is_well_known, random};

@@ -53,6 +53,13 @@ async fn a_look_changes_nothing_and_says_what_a_start_would_add() {
         "the database answers; the first start adds the tables of XXL-JOB, our own tables, step 1 (runs)";
     assert!(findings.iter().any(|finding| finding.what.starts_with(told)), "{findings:#?}");
     assert_eq!(std::fs::read(&file).unwrap(), b"", "not a table was made");
+    let spoilt = bench.folder.join("spoilt.db");
+    std::fs::write(&spoilt, "this is no database, however long one looks at it").unwrap();
+    let settings = Settings { database: format!("sqlite:{}", spoilt.display()), ..bench.settings.clone() };
+    let findings = examine(&settings).await;
+    let found = findings.iter().find(|finding| finding.health == Health::Bad).unwrap();
+    assert!(found.what.starts_with("the database cannot be used: "), "{found:?}");
+    assert!(found.advice.as_ref().unwrap().contains("--database-url"), "{found:?}");
     let beside = |ending: &str| bench.folder.join(format!("another.db{ending}")).exists();
     assert!(!beside(".lock") && !beside("-wal"), "nor a file beside it");
     bench.stop().await;

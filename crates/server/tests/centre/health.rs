@@ -16,6 +16,26 @@ async fn a_node_that_has_joined_is_alive_ready_and_counted() {
     assert!(body.contains(r#""ready":true,"reason":"ready","may_send":true"#), "{body}");
     let (code, body) = get(&bench, "/metrics").await;
     assert_eq!(code, 200);
+    let families = [
+        "lateness_seconds",
+        "claim_seconds",
+        "completion_seconds",
+        "runs_claimed",
+        "runs_over",
+        "sent",
+        "results",
+        "run_logs",
+        "ready",
+        "lease",
+        "clock_skew_seconds",
+        "runs_in_hand",
+        "answers_waiting",
+        "ends_waiting",
+        "executors",
+    ];
+    for family in families {
+        assert!(body.contains(&format!("# TYPE tickwright_{family} ")), "{family}: {body}");
+    }
     assert!(body.contains("tickwright_ready 1"), "{body}");
     assert!(!body.contains(&bench.token), "no secret is counted");
     bench.stop().await;

@@ -61,6 +61,7 @@ impl Bench {
             sample_job: false,
             keep_runs: Duration::from_secs(3_600),
             keep_runs_max: None,
+            java_admins: store::JavaAdmins::Auto,
         };
         change(&mut settings);
         let centre = Centre::open(settings.clone()).await.unwrap();

@@ -6,10 +6,10 @@ use engine::{Disposition, Ender, Ending, JobId, Origin, Outcome, Run, RunId, Run
 use timer::Timestamp;
 
 use super::{Opened, child_of, parent_for_children};
-use crate::jobs;
 use crate::runs::{self, Closing, FireEnd};
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::sql_store::Tables;
+use crate::{alerts, jobs};
 
 /// Answers the endings for which `verdicts` says `Missing` so far.
 pub async fn complete(
@@ -113,6 +113,7 @@ async fn supersede(
     let sql = "UPDATE tw_history SET superseded = ? WHERE id = ?";
     s.execute(sql, &[runs::SUPERSEDED.into(), lost.entry.into()]).await?;
     write_result(s, tables, now, ending).await?;
+    let (origin, depth) = runs::take_lost(s, ending.run).await?.unwrap_or((Origin::Schedule, 0));
     if !matches!(ending.outcome, Outcome::Succeeded(_)) {
         return Ok(());
     }
@@ -122,16 +123,18 @@ async fn supersede(
     let Some(stored) = jobs::load_one(s, tables, log.job).await? else {
         return Ok(());
     };
-    let run = as_it_was(ending.run, lost, log, stored.job.spec.retry.count);
+    let run = Run { origin, depth, ..as_it_was(ending.run, lost, log, stored.job.spec.retry.count) };
     let follow = ender.follow(&stored.job, &run, &ending.outcome);
-    if let Some((fire_at, claim_at)) = follow.rearm.filter(|_| end.over) {
-        jobs::rearm(s, log.job, fire_at, claim_at).await?;
+    if let Some(next) = follow.rearm.filter(|_| end.over) {
+        jobs::rearm(s, log.job, next).await?;
     }
     if let Some(of) = parent_for_children(&stored.job, &run, &ending.outcome, end) {
         let children = follow.children.iter().map(|child| child_of(*child, of, &run, now)).collect();
         Opened { children, ..Opened::default() }.write(s, tables, &BTreeMap::new()).await?;
     }
-    Ok(())
+    // That it was lost was told then; not, that its children are cut off.
+    let raised = follow.trouble.map(|trouble| (run.job, Some(run.id), trouble));
+    alerts::raise(s, tables, now, raised.into_iter().collect()).await
 }
 
 async fn write_result(
@@ -189,7 +192,7 @@ async fn fire_end(
     Ok(Some(end))
 }
 
-/// The run as far as anybody remembers it.
+/// The run as far as its log remembers it.
 fn as_it_was(id: RunId, lost: &Lost, log: &Logged, retries: u32) -> Run {
     Run {
         id,

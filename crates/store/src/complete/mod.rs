@@ -127,8 +127,8 @@ async fn follow(
         if let Some(trouble) = follow.trouble {
             raised.push((run.job, Some(run.id), trouble));
         }
-        if let Some((fire_at, claim_at)) = follow.rearm.filter(|_| end.over) {
-            jobs::rearm(s, run.job, fire_at, claim_at).await?;
+        if let Some(next) = follow.rearm.filter(|_| end.over) {
+            jobs::rearm(s, run.job, next).await?;
         }
         if run.state == RunState::Cancelling {
             // It was sent after all, so its instant must not fire again under the schedule it was cancelled for.

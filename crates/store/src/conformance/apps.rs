@@ -1,9 +1,9 @@
 //! Apps, their executors and tokens, and settings.
 
-use engine::{AppId, StoreError};
+use engine::{AppId, Control, JobSpec, StoreError};
 
 use super::Fresh;
-use super::bench::{Bench, HOUR, SECOND};
+use super::bench::{Bench, HOUR, SECOND, Simple};
 use crate::{Addresses, AppSpec, NewToken, Registration};
 
 fn app(name: &str) -> AppSpec {
@@ -83,6 +83,39 @@ pub async fn an_app_is_deleted_with_all_that_is_its_own_unless_jobs_use_it(fresh
     );
     let tokens = store.tokens().await.unwrap();
     assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [kept]);
+}
+
+pub async fn an_app_that_gets_a_job_just_now_is_not_deleted(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let store = &bench.store;
+    for round in 0..10 {
+        let id = store.create_app(&app(&format!("brief-{round}"))).await.unwrap();
+        let spec = JobSpec { app: id, ..bench.hourly() };
+        let (created, deleted) = tokio::join!(store.create_job(&spec), store.delete_app(id));
+        match (&created, &deleted) {
+            (Ok(_), Err(StoreError::Conflict(_))) | (Err(StoreError::Invalid(_)), Ok(true)) => {}
+            _ => panic!("a job without its app: {created:?} {deleted:?}"),
+        }
+    }
+    let job = bench.create(|_| {}).await;
+    let moved = JobSpec { app: AppId(4_711), ..bench.hourly() };
+    let edit = Control::Edit { spec: Box::new(moved), revision: None };
+    let refused = store.control(job, &edit, &Simple { now: bench.now }).await;
+    assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
+}
+
+pub async fn an_app_that_is_made_where_it_is_missing_is_news(fresh: Fresh) {
+    let store = fresh.store;
+    let revision = store.registry_revision().await.unwrap();
+    let (a, b) = tokio::join!(store.ensure_app("new"), store.ensure_app("new"));
+    assert_eq!(a, b, "both mean the same");
+    let after = store.registry_revision().await.unwrap();
+    assert!(after > revision, "other nodes have to know");
+    assert_eq!(store.ensure_app("new").await, a);
+    assert_eq!(store.registry_revision().await, Ok(after));
+    for bad in ["", "a\0b", &"n".repeat(65)] {
+        assert!(matches!(store.ensure_app(bad).await, Err(StoreError::Invalid(_))), "{bad:?}");
+    }
 }
 
 pub async fn an_executor_is_new_once_and_its_beats_change_nothing_else(fresh: Fresh) {

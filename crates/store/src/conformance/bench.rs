@@ -56,14 +56,16 @@ impl Planner for Simple {
         let is_free = job.running.is_none_or(|holder| holder == run.id);
         match job.spec.overlap {
             Overlap::Wait if !is_free => Assignment::Leave(self.now + HOUR),
-            Overlap::Skip if !is_free => Assignment::Block("another run is going on".into()),
+            Overlap::Skip if !is_free => {
+                Assignment::Drop(Disposition::Blocked, "another run is going on".into())
+            }
             Overlap::Replace if !is_free => Assignment::Replace(targets(job)),
             _ => Assignment::Send(targets(job)),
         }
     }
 
     fn next_after(&self, job: &Job, after: Timestamp) -> NextFire {
-        let next = job.spec.next_after(after).or_else(|| job.spec.schedule.next_after_end(after));
+        let next = job.spec.next_after(after).or_else(|| job.spec.next_after_end(after));
         next.map_or(NextFire::Never, |at| NextFire::At { fire_at: at, claim_at: self.claim_at(job, at) })
     }
 
@@ -92,7 +94,11 @@ impl Ender for Simple {
             children: if succeeded { job.spec.children.clone() } else { vec![] },
             trouble: (failed_for_good && job.spec.alert)
                 .then(|| Trouble::new(TroubleKind::Failed, outcome.message())),
-            rearm: job.spec.schedule.next_after_end(self.now).map(|at| (at, at)),
+            rearm: (matches!(job.spec.schedule, Schedule::FixedDelay { .. }) && run.origin.is_scheduled())
+                .then(|| {
+                    let next = job.spec.next_after_end(self.now);
+                    next.map_or(NextFire::Never, |at| NextFire::At { fire_at: at, claim_at: at })
+                }),
         }
     }
 }

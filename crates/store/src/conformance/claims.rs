@@ -206,7 +206,7 @@ pub async fn a_waiting_run_can_be_left_or_blocked(fresh: Fresh) {
     assert!(claim(Assignment::Leave(until)).await.orders.is_empty(), "it is not looked at before");
 
     let other = bench.trigger(job, 2).await;
-    assert!(claim(Assignment::Block("a test says so".into())).await.orders.is_empty());
+    assert!(claim(Assignment::Drop(Disposition::Blocked, "a test says so".into())).await.orders.is_empty());
     assert_eq!(bench.open(other).await, None);
     let entry = &bench.store.history(job, None, 10).await.unwrap()[0];
     assert_eq!((entry.run, entry.unsent.disposition), (Some(other), Disposition::Blocked));

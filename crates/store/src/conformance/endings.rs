@@ -225,6 +225,34 @@ pub async fn a_lost_run_gives_way_to_one_late_result(fresh: Fresh) {
     assert_eq!(bench.open_of(child).await.len(), 1);
 }
 
+pub async fn a_late_result_knows_how_deep_and_why_its_run_was(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let grandchild = bench.create(|_| {}).await;
+    let child = bench.create(|spec| spec.children = vec![grandchild]).await;
+    let parent = bench.create(|spec| spec.children = vec![child]).await;
+    let run = bench.trigger(parent, 1).await;
+    bench.claim_waiting_at(bench.now).await;
+    bench.end(run, ok()).await;
+    let lost_child = bench.claim_waiting_at(bench.now).await.orders.remove(0).run;
+    assert_eq!((lost_child.job, lost_child.depth), (child, 1));
+    bench.accept(&lost_child).await;
+    bench.end(lost_child.id, lost()).await;
+    assert_eq!(bench.end(lost_child.id, ok()).await, Verdict::Late);
+    assert_eq!(bench.open_of(grandchild).await[0].depth, 2, "the chain is counted on, so that a circle ends");
+
+    // What was asked for by hand does not count as the run whose end a fixed delay waits for.
+    let delay = JobSpec { schedule: Schedule::fixed_delay(HOUR).unwrap(), ..bench.hourly() };
+    let job = bench.start(&delay).await;
+    bench.run(job).await;
+    let by_hand = bench.trigger(job, 2).await;
+    let orders = bench.claim_waiting_at(bench.now).await.orders;
+    let order = orders.iter().find(|order| order.run.id == by_hand).unwrap();
+    bench.accept(&order.run).await;
+    bench.end(by_hand, lost()).await;
+    assert_eq!(bench.end(by_hand, ok()).await, Verdict::Late);
+    assert_eq!(bench.next_of(job).await, None, "its scheduled run is still going on");
+}
+
 pub async fn a_late_shard_completes_the_broadcast(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let (_, child, shards) = broadcast(&bench, ChildrenMode::Once, 0).await;
@@ -287,6 +315,18 @@ pub async fn a_fixed_delay_counts_from_the_end_of_the_run(fresh: Fresh) {
     bench.end_at(run.due_at, run.id, ok()).await;
     let found = bench.store.job(job).await.unwrap().unwrap();
     assert_eq!((found.enabled, found.next_fire_at), (false, None), "a stopped job stays stopped");
+}
+
+pub async fn a_fixed_delay_that_is_not_valid_any_more_stops(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let mut spec = bench.hourly();
+    spec.schedule = Schedule::fixed_delay(HOUR).unwrap();
+    spec.valid_until = Some(bench.now + HOUR + SECOND * 90);
+    let job = bench.start(&spec).await;
+    let run = bench.run(job).await;
+    bench.end_at(run.due_at + SECOND, run.id, ok()).await;
+    let found = bench.store.job(job).await.unwrap().unwrap();
+    assert_eq!((found.enabled, found.next_fire_at), (false, None));
 }
 
 pub async fn a_fixed_delay_goes_on_after_a_run_that_was_never_sent(fresh: Fresh) {

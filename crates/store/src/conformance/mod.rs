@@ -89,9 +89,11 @@ macro_rules! conformance_tests {
             endings::children_of_a_broadcast_run_once_or_for_each_shard
             endings::a_broadcast_with_a_failed_shard_opens_no_children
             endings::a_lost_run_gives_way_to_one_late_result
+            endings::a_late_result_knows_how_deep_and_why_its_run_was
             endings::a_late_shard_completes_the_broadcast
             endings::a_late_success_takes_back_the_retry
             endings::a_fixed_delay_counts_from_the_end_of_the_run
+            endings::a_fixed_delay_that_is_not_valid_any_more_stops
             endings::a_fixed_delay_goes_on_after_a_run_that_was_never_sent
             endings::an_ending_of_a_run_whose_job_is_gone_is_recorded
             endings::alerts_are_leased_until_they_are_forgotten
@@ -136,6 +138,8 @@ macro_rules! conformance_tests {
             apps::an_app_comes_back_as_it_was_written
             apps::a_name_belongs_to_one_app_and_has_to_fit
             apps::an_app_is_deleted_with_all_that_is_its_own_unless_jobs_use_it
+            apps::an_app_that_gets_a_job_just_now_is_not_deleted
+            apps::an_app_that_is_made_where_it_is_missing_is_news
             apps::an_executor_is_new_once_and_its_beats_change_nothing_else
             apps::executors_that_are_silent_are_left_out_and_then_forgotten
             apps::executors_that_register_at_two_nodes_at_once_are_there_once

@@ -134,6 +134,30 @@ pub async fn create_app(s: &mut dyn Session, tables: &Tables, spec: &AppSpec) ->
     Ok(AppId(s.insert_numbered(into, vec![row]).await?[0]))
 }
 
+/// The app of this name, made if there is none.
+pub async fn ensure_app(s: &mut dyn Session, tables: &Tables, name: &str) -> Result<AppId, SessionError> {
+    if let Some(app) = app_by_name(s, tables, name).await? {
+        return Ok(app.id);
+    }
+    // Old tables have room for twelve letters, and it is only a title.
+    let title = match tables.schema.check_fits("xxl_job_group", tables.schema.title_column(), name) {
+        Ok(()) => name.to_owned(),
+        Err(_) => name.chars().take(12).collect(),
+    };
+    let spec = AppSpec { name: name.to_owned(), title, addresses: Addresses::Registered };
+    create_app(s, tables, &spec).await.map_err(|error| match error {
+        // Somebody made it just now: to look again finds it.
+        SessionError::Store(StoreError::Conflict(why)) => SessionError::Collision(why),
+        other => other,
+    })
+}
+
+/// Keeps an app from being deleted until the transaction ends; false if it is no more.
+pub async fn lock(s: &mut dyn Session, id: AppId) -> Result<bool, SessionError> {
+    let rows = s.query("SELECT id FROM xxl_job_group WHERE id = ?", &[id.0.into()], Lock::Wait).await?;
+    Ok(!rows.is_empty())
+}
+
 pub async fn update_app(
     s: &mut dyn Session,
     tables: &Tables,
@@ -158,6 +182,8 @@ pub async fn update_app(
 
 pub async fn delete_app(s: &mut dyn Session, tables: &Tables, id: AppId) -> Result<bool, SessionError> {
     counters::raise(s, REGISTRY).await?;
+    // Whoever is giving it a job has done so before this is locked, or then finds it gone.
+    lock(s, id).await?;
     let Some(app) = app(s, tables, id).await? else {
         return Ok(false);
     };

@@ -7,7 +7,7 @@
 mod about;
 mod alert_rows;
 mod api_keys;
-mod apps;
+pub(crate) mod apps;
 mod audit;
 mod counters;
 mod flight_rows;

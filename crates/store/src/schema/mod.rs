@@ -337,7 +337,7 @@ struct Migration {
 }
 
 fn migrations(dialect: Dialect) -> Vec<Migration> {
-    let [runs, centre, reports, tags, records, declarations] = match dialect {
+    let [runs, centre, reports, tags, records, declarations, lost] = match dialect {
         Dialect::Sqlite => [
             include_str!("sqlite/1_runs.sql"),
             include_str!("sqlite/2_centre.sql"),
@@ -345,6 +345,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("sqlite/4_tags.sql"),
             include_str!("sqlite/5_records.sql"),
             include_str!("sqlite/6_declarations.sql"),
+            include_str!("sqlite/7_lost.sql"),
         ],
         Dialect::MySql => [
             include_str!("mysql/1_runs.sql"),
@@ -353,6 +354,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("mysql/4_tags.sql"),
             include_str!("mysql/5_records.sql"),
             include_str!("mysql/6_declarations.sql"),
+            include_str!("mysql/7_lost.sql"),
         ],
         Dialect::Postgres => [
             include_str!("postgres/1_runs.sql"),
@@ -361,6 +363,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("postgres/4_tags.sql"),
             include_str!("postgres/5_records.sql"),
             include_str!("postgres/6_declarations.sql"),
+            include_str!("postgres/7_lost.sql"),
         ],
     };
     vec![
@@ -370,6 +373,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
         Migration { version: 4, name: "tags", script: tags },
         Migration { version: 5, name: "records", script: records },
         Migration { version: 6, name: "declarations", script: declarations },
+        Migration { version: 7, name: "lost", script: lost },
     ]
 }
 

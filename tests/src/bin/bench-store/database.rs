@@ -21,7 +21,8 @@ pub fn workers(database: &Database) -> usize {
 pub async fn create(database: &Database, jobs: u64, blocks: u64) -> Result<Home> {
     let home = database.create().await?;
     let store = home.open().await?;
-    store.create_job(&a_job()?).await?;
+    let app = store.ensure_app("bench").await?;
+    store.create_job(&a_job(app)?).await?;
     drop(store);
     home.run(&fill(jobs, blocks)).await?;
     home.count().await?;
@@ -35,10 +36,10 @@ pub const BLOCK_STEP: Duration = Duration::from_secs(60);
 /// The first block's fire.
 pub const FIRST_FIRE: Timestamp = Timestamp::from_millis(1_782_000_000_000);
 
-fn a_job() -> Result<JobSpec> {
+fn a_job(app: AppId) -> Result<JobSpec> {
     let schedule = Schedule::cron(Cron::parse("0 */5 * * * ?")?, Zone::utc(), DstRule::QUARTZ);
     let mut spec =
-        JobSpec::new(AppId(1), "synchronize the orders of the last five minutes", schedule, "syncOrders");
+        JobSpec::new(app, "synchronize the orders of the last five minutes", schedule, "syncOrders");
     spec.param = r#"{"source":"shop","target":"warehouse","limit":1000,"dryRun":false}"#.into();
     Ok(spec)
 }

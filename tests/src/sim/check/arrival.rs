@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use cron::Schedule;
 use engine::policy::Delivery;
-use engine::{JobId, JobSpec, Outcome, RunId};
+use engine::{Disposition, JobId, JobSpec, Outcome, RunId};
 
 use super::Case;
 use super::firing::{Fate, end, since, violation};
@@ -128,7 +128,11 @@ impl Expected {
             })
         };
         // So late that it was missed: what then becomes of it is I6.
-        let missed = || self.until > self.due + RECOVERY && !fate.unsent.is_empty();
+        let skipped = || {
+            let mut told = shards.clone().filter_map(|facts| case.evidence.own_history(facts.id));
+            told.any(|disposition| disposition == Disposition::MisfireSkipped)
+        };
+        let missed = || self.until > self.due + RECOVERY && (!fate.unsent.is_empty() || skipped());
         kept || !self.in_time && (given_up() || missed() || is_spoilt(case, fate))
     }
 }

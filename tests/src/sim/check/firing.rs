@@ -22,6 +22,7 @@ pub(super) fn check(case: &mut Case<'_>) {
         nothing_silent(case, job, &fates);
         arrival::check(case, job, &fates);
         misfires(case, job, &fates);
+        too_late_to_send(case, job);
         delays_go_on(case, job);
     }
 }
@@ -392,6 +393,35 @@ fn misfires(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
         }
     }
 }
+
+/// I6, for instants that were claimed ahead and then found by nobody in time: skipped where the job wants that, and only
+/// there.
+fn too_late_to_send(case: &mut Case<'_>, job: JobId) {
+    let grace = Misfire::GRACE.as_millis() as Ms;
+    let specs = &case.timelines[&job].specs;
+    let skips = |spec: &JobSpec| spec.misfire == Misfire::Skip;
+    let always = specs.iter().all(|spec| skips(spec) && spec.overlap == Overlap::Allow);
+    let never = !specs.iter().any(skips);
+    let mut found = Vec::new();
+    for entry in case.evidence.ledger.values() {
+        let facts = &entry.facts;
+        if facts.job != job || facts.origin != Origin::Schedule || facts.attempt > 1 {
+            continue;
+        }
+        let was_skipped = case.evidence.own_history(facts.id) == Some(Disposition::MisfireSkipped);
+        if was_skipped && never {
+            found.push(format!("run {} was skipped as too late; job {job} wants that not", facts.id));
+        }
+        let sent_late = entry.claims.last().is_some_and(|claim| claim.at - entry.due_at > grace + SLACK);
+        if sent_late && always {
+            found.push(format!("run {} was taken up too late; job {job} wants it skipped", facts.id));
+        }
+    }
+    case.found.extend(found.into_iter().map(|text| violation("I6", text)));
+}
+
+/// A claim is decided upon a little before it is committed.
+const SLACK: Ms = 1_000;
 
 /// A job that fires a while after its last end does not stop by itself.
 fn delays_go_on(case: &mut Case<'_>, job: JobId) {

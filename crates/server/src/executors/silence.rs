@@ -1,0 +1,75 @@
+//! How long ago an executor may last have been heard of.
+//!
+//! While the database does not answer, beats that came to other nodes cannot be read, nor can ours be written. That time
+//! counts for nobody's silence, or an outage of the database would end executors that are well.
+
+use std::time::Duration;
+
+use timer::Timestamp;
+
+/// An executor that has not registered for so long is gone: three beats, as XXL-JOB counts.
+const SILENT_MAX: Duration = Duration::from_secs(90);
+
+/// Since when nobody could be heard, if so, and until when that is allowed for.
+#[derive(Debug, Default)]
+pub struct Silence {
+    deaf_since: Option<Timestamp>,
+    spared: Option<Spared>,
+}
+
+/// Everybody has until then to be heard again who was there when the outage began.
+#[derive(Debug)]
+struct Spared {
+    until: Timestamp,
+    since: Timestamp,
+}
+
+impl Silence {
+    /// The database has not answered a question that was asked then.
+    pub fn is_deaf(&mut self, asked_at: Timestamp) {
+        let since = self.limit(asked_at) + SILENT_MAX;
+        self.deaf_since.get_or_insert(since);
+    }
+
+    /// It has.
+    pub fn hears(&mut self, now: Timestamp) {
+        if let Some(since) = self.deaf_since.take() {
+            self.spared = Some(Spared { until: now + SILENT_MAX, since });
+        }
+    }
+
+    /// Who was last heard of before this is gone.
+    pub fn limit(&self, now: Timestamp) -> Timestamp {
+        let heard_until = match (self.deaf_since, &self.spared) {
+            (Some(since), _) => since,
+            (None, Some(spared)) if now < spared.until => spared.since,
+            _ => now,
+        };
+        heard_until - SILENT_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_millis(second * 1_000)
+    }
+
+    #[test]
+    fn an_outage_counts_for_nobodys_silence() {
+        let mut silence = Silence::default();
+        assert_eq!(silence.limit(at(1_000)), at(910));
+        silence.is_deaf(at(1_000));
+        silence.is_deaf(at(1_003));
+        assert_eq!(silence.limit(at(1_200)), at(910), "nobody goes while it lasts");
+        silence.hears(at(1_300));
+        assert_eq!(silence.limit(at(1_389)), at(910), "nor before everybody could be heard again");
+        silence.is_deaf(at(1_389));
+        silence.hears(at(1_400));
+        assert_eq!(silence.limit(at(1_489)), at(910), "one outage soon after another is like one");
+        silence.hears(at(1_489));
+        assert_eq!(silence.limit(at(1_490)), at(1_400));
+    }
+}
