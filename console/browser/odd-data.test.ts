@@ -183,7 +183,7 @@ describe('with odd data', () => {
     await context.close()
   })
 
-  test('a job is made, run and ended without a mouse', async () => {
+  test('a job is made and run without a mouse', async () => {
     const t = en
     const { page, context } = await watchedPage(browser, { locale: 'en-GB' })
     const press = async (...keys: string[]) => {
