@@ -399,9 +399,9 @@ fn misfires(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
 fn too_late_to_send(case: &mut Case<'_>, job: JobId) {
     let grace = Misfire::GRACE.as_millis() as Ms;
     let specs = &case.timelines[&job].specs;
-    let skips = |spec: &JobSpec| spec.misfire == Misfire::Skip;
-    let always = specs.iter().all(|spec| skips(spec) && spec.overlap == Overlap::Allow);
-    let never = !specs.iter().any(skips);
+    let always = specs.iter().all(|spec| spec.misfire == Misfire::Skip && spec.overlap == Overlap::Allow);
+    // Who wants all fired wants only those of a while.
+    let never = specs.iter().all(|spec| spec.misfire == Misfire::FireOnce);
     let mut found = Vec::new();
     for entry in case.evidence.ledger.values() {
         let facts = &entry.facts;
