@@ -9,7 +9,7 @@ use std::time::Duration;
 use cron::{Schedule, Timestamp};
 
 use crate::job::Job;
-use crate::policy::{Misfire, Overlap, Router, Target};
+use crate::policy::{Delivery, Misfire, Overlap, Router, Target};
 use crate::ports::{Assignment, Fire, NextFire, Plan, Planner};
 use crate::run::{Disposition, LOOK_AHEAD, Origin, Run, Shard, Unsent};
 use crate::sabotage::{Bugs, Sabotage};
@@ -73,8 +73,11 @@ impl Planner for Tick<'_> {
         if run.recalled {
             return Assignment::Cancel("its job was stopped or changed before it was sent".into());
         }
-        if is_missed(job, run, self.now) {
-            return Assignment::Drop(Disposition::MisfireSkipped, TOO_LATE.into());
+        // All nodes were away since it was claimed ahead of its time.
+        if may_be_too_late(job, run)
+            && let Some(disposition) = too_late(job, run, true, self.now)
+        {
+            return Assignment::Drop(disposition, TOO_LATE.into());
         }
         if job.spec.overlap.is_exclusive() {
             if run.due_at > self.now {
@@ -165,12 +168,29 @@ pub(crate) fn at_or_never(job: &Job, fire_at: Option<Timestamp>) -> NextFire {
     }
 }
 
-/// Whether a run that no node has is so late that its job does not want it any more: all nodes were away since it was
-/// claimed ahead of its time. One that waits for its job's place is late by its job's own wish.
-fn is_missed(job: &Job, run: &Run, now: Timestamp) -> bool {
-    let skips = job.spec.misfire == Misfire::Skip && job.spec.overlap != Overlap::Wait;
-    let is_first = run.origin == Origin::Schedule && run.attempt == 1;
-    skips && is_first && run.due_at < now - Misfire::GRACE
+/// What becomes of a run that nobody has sent in time: nothing, where the job wants it all the same.
+pub(crate) fn too_late(job: &Job, run: &Run, is_latest: bool, now: Timestamp) -> Option<Disposition> {
+    let is_late = |at| now.duration_since(at) > Misfire::GRACE;
+    if !is_late(run.due_at) || !run.origin.is_scheduled() || run.attempt > 1 {
+        return None;
+    }
+    // The job's next instant is missed too: the make-up of these is still to come, and one is enough.
+    let make_up_to_come = job.enabled && job.next_fire_at.is_some_and(is_late);
+    match job.spec.misfire {
+        Misfire::Skip => Some(Disposition::MisfireSkipped),
+        Misfire::FireOnce => (make_up_to_come || !is_latest).then_some(Disposition::Coalesced),
+        Misfire::FireAll { window, .. } => {
+            (run.scheduled_at < now - window).then_some(Disposition::MisfireSkipped)
+        }
+    }
+}
+
+/// Whether a run may be too late to be sent: not one that makes up for what was, nor one that waits by its job's own wish, for
+/// its place or until it is certain to have been sent.
+fn may_be_too_late(job: &Job, run: &Run) -> bool {
+    run.origin == Origin::Schedule
+        && job.spec.overlap != Overlap::Wait
+        && job.spec.delivery != Delivery::AtLeastOnce
 }
 
 /// The instants of a job's schedule, from its next fire on.

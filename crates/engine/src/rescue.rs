@@ -11,7 +11,8 @@ use cron::Timestamp;
 
 use crate::engine::Engine;
 use crate::job::{Job, JobId};
-use crate::policy::{Delivery, Misfire};
+use crate::plan;
+use crate::policy::Delivery;
 use crate::ports::{Abandoned, CancelAnswer, Ending, Move, StoreError, To};
 use crate::run::{Disposition, Outcome, RunId, RunState};
 use crate::sabotage::Sabotage;
@@ -127,24 +128,12 @@ fn fate(left: &Abandoned, unsent: bool, is_latest: bool, now: Timestamp) -> Fate
 
 /// A run that was certainly not sent: as if its instant had only now been seen.
 fn late(left: &Abandoned, job: &Job, is_latest: bool, now: Timestamp) -> Fate {
-    let run = &left.run;
-    let wait = Fate::Move(To::Waiting { due_at: run.due_at });
-    let in_time = now.duration_since(run.due_at) <= Misfire::GRACE;
-    if in_time || !run.origin.is_scheduled() || run.attempt > 1 {
-        return wait;
-    }
-    let skip = |disposition| {
-        Fate::End(Outcome::Dropped(disposition, "its node died and nobody else could send it in time".into()))
-    };
-    // The job's next instant is missed too: the make-up of these is still to come, and one is enough.
-    let make_up_to_come =
-        job.enabled && job.next_fire_at.is_some_and(|next| now.duration_since(next) > Misfire::GRACE);
-    match job.spec.misfire {
-        Misfire::Skip => skip(Disposition::MisfireSkipped),
-        Misfire::FireOnce if make_up_to_come || !is_latest => skip(Disposition::Coalesced),
-        Misfire::FireOnce => wait,
-        Misfire::FireAll { window, .. } if run.scheduled_at >= now - window => wait,
-        Misfire::FireAll { .. } => skip(Disposition::MisfireSkipped),
+    match plan::too_late(job, &left.run, is_latest, now) {
+        None => Fate::Move(To::Waiting { due_at: left.run.due_at }),
+        Some(disposition) => {
+            let reason = "its node died and nobody else could send it in time";
+            Fate::End(Outcome::Dropped(disposition, reason.into()))
+        }
     }
 }
 
@@ -169,6 +158,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::policy::Misfire;
     use crate::testing::{each_second, ms, run};
 
     /// A run due at 10 s; its node could send until 12 s.

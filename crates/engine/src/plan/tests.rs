@@ -178,23 +178,36 @@ fn a_recalled_run_is_not_sent() {
 }
 
 #[test]
-fn a_run_that_nobody_could_send_in_time_is_skipped_where_the_job_wants_that() {
+fn a_run_that_nobody_could_send_in_time_is_dropped_where_the_job_wants_that() {
     let tick = Tick::new(ms(10_000), &Three, Bugs::default());
-    let scheduled = |due| Run { origin: Origin::Schedule, ..waiting_run(due) };
-    let check = |misfire, overlap, run: &Run, sent: bool| {
+    let late = Run { origin: Origin::Schedule, ..waiting_run(4_999) };
+    let check = |run: &Run, change: &dyn Fn(&mut Job), dropped: Option<Disposition>| {
         let mut job = each_second(20_000);
-        (job.spec.misfire, job.spec.overlap) = (misfire, overlap);
-        let expected = Assignment::Drop(Disposition::MisfireSkipped, TOO_LATE.into());
-        assert_eq!(tick.assign(&job, run) != expected, sent, "{misfire:?} {overlap:?} {run:?}");
+        change(&mut job);
+        let found = match tick.assign(&job, run) {
+            Assignment::Drop(disposition, _) => Some(disposition),
+            _ => None,
+        };
+        assert_eq!(found, dropped, "{run:?} of {job:?}");
     };
-    let late = scheduled(4_999);
-    check(Misfire::Skip, Overlap::Allow, &scheduled(5_000), true);
-    check(Misfire::Skip, Overlap::Allow, &late, false);
-    check(Misfire::FireOnce, Overlap::Allow, &late, true);
-    check(Misfire::Skip, Overlap::Wait, &late, true);
-    check(Misfire::Skip, Overlap::Allow, &waiting_run(4_999), true);
-    check(Misfire::Skip, Overlap::Allow, &Run { attempt: 2, ..late.clone() }, true);
-    check(Misfire::Skip, Overlap::Allow, &Run { origin: Origin::Misfire, ..late }, true);
+    let skipped = Some(Disposition::MisfireSkipped);
+    let with = |misfire| move |job: &mut Job| job.spec.misfire = misfire;
+    check(&late, &with(Misfire::Skip), skipped);
+    check(&Run { due_at: ms(5_000), ..late.clone() }, &with(Misfire::Skip), None);
+    check(&waiting_run(4_999), &with(Misfire::Skip), None);
+    check(&Run { attempt: 2, ..late.clone() }, &with(Misfire::Skip), None);
+    check(&Run { origin: Origin::Misfire, ..late.clone() }, &with(Misfire::Skip), None);
+    check(&late, &|job| job.spec.overlap = Overlap::Wait, None);
+    check(&late, &|job| job.spec.delivery = Delivery::AtLeastOnce, None);
+    let all = |secs| Misfire::FireAll { window: Duration::from_secs(secs), max: 9 };
+    check(&late, &with(all(60)), None);
+    check(&late, &with(all(5)), skipped);
+    check(&late, &with(Misfire::FireOnce), None);
+    // The job's own next instant is missed as well: its make-up stands for this one too.
+    let missed = |job: &mut Job| {
+        (job.spec.misfire, job.next_fire_at) = (Misfire::FireOnce, Some(ms(4_999)));
+    };
+    check(&late, &missed, Some(Disposition::Coalesced));
 }
 
 #[test]

@@ -399,7 +399,11 @@ fn misfires(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
 fn too_late_to_send(case: &mut Case<'_>, job: JobId) {
     let grace = Misfire::GRACE.as_millis() as Ms;
     let specs = &case.timelines[&job].specs;
-    let always = specs.iter().all(|spec| spec.misfire == Misfire::Skip && spec.overlap == Overlap::Allow);
+    let always = specs.iter().all(|spec| {
+        spec.misfire == Misfire::Skip
+            && spec.overlap == Overlap::Allow
+            && spec.delivery != Delivery::AtLeastOnce
+    });
     // Who wants all fired wants only those of a while.
     let never = specs.iter().all(|spec| spec.misfire == Misfire::FireOnce);
     let mut found = Vec::new();
