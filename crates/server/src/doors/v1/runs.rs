@@ -67,12 +67,12 @@ pub async fn views(call: &Call, rows: Vec<RunRow>) -> Result<Vec<RunView>, Refus
     let mut jobs: Vec<JobId> = rows.iter().map(|row| row.job).collect();
     jobs.sort_unstable();
     jobs.dedup();
-    let names = call.inside.database.job_names(&jobs).await?;
+    let ids: Vec<RunId> = rows.iter().map(|row| row.id).collect();
+    let names = async { Ok(call.inside.database.job_names(&jobs).await?) };
+    let (names, mut ways) = tokio::try_join!(names, ways::of(call, &ids))?;
     let names: BTreeMap<JobId, JobName> = names.into_iter().map(|name| (name.job, name)).collect();
     let apps: BTreeMap<AppId, String> = call.inside.directory.names().into_iter().collect();
     let app = |id| apps.get(&id).cloned().unwrap_or_default();
-    let ids: Vec<RunId> = rows.iter().map(|row| row.id).collect();
-    let mut ways = ways::of(call, &ids).await?;
     let mut way = |run| ways.remove(&run).unwrap_or_default();
     let view = |row: RunRow| view(app(row.app), names.get(&row.job), &way(row.id), row);
     Ok(rows.into_iter().map(view).collect())
