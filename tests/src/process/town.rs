@@ -193,9 +193,14 @@ fn name(node: usize) -> String {
 
 /// An address of this machine where nobody listens.
 pub fn free_address() -> Result<SocketAddr> {
-    // Whoever takes it in the meantime makes the test fail with a clear word.
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+    let free = (0..PORT_TRIES).find_map(|_| TcpListener::bind(("127.0.0.1", fastrand::u16(PORTS))).ok());
+    Ok(free.context("no free port was found")?.local_addr()?)
 }
+
+/// Below those that the system gives to connections: it is not to give away a port before a centre listens there, or while
+/// the centre is being started again.
+const PORTS: std::ops::Range<u16> = 10_000..32_000;
+const PORT_TRIES: usize = 100;
 
 fn database_address(home: &Home) -> Result<Option<SocketAddr>> {
     match home {
