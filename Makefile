@@ -32,7 +32,7 @@ interop: toolchain ## Runs executors on other people's client libraries against 
 	@scripts/interop
 
 .PHONY: bench
-bench: bench-cron bench-timer bench-store bench-executor bench-outbound bench-centre bench-hostile ## Runs all benchmarks.
+bench: bench-cron bench-timer bench-store bench-executor bench-outbound bench-centre bench-hostile bench-history ## Runs all benchmarks.
 
 .PHONY: bench-cron
 bench-cron: toolchain ## Measures how fast the next fire of a schedule is found.
