@@ -147,10 +147,7 @@ impl Directory {
             shelf.sort_out_all();
         }
         shelf.gone.retain(|_, seen_at| now.duration_since(*seen_at) <= GONE_SHOWN);
-        while shelf.gone.len() > GONE_MAX {
-            let oldest = shelf.gone.iter().min_by_key(|(_, seen_at)| **seen_at).map(|(key, _)| key.clone());
-            shelf.gone.remove(&oldest.expect("there are some"));
-        }
+        shelf.forget_oldest_gone();
     }
 
     /// An executor could not be reached: it is passed over while there are others. True if nobody knew yet.
@@ -260,6 +257,20 @@ impl Entry {
 }
 
 impl Shelf {
+    /// Keeps the last [`GONE_MAX`], however many a large outage has added at once.
+    fn forget_oldest_gone(&mut self) {
+        let excess = self.gone.len().saturating_sub(GONE_MAX);
+        if excess > 0 {
+            let mut seen: Vec<Timestamp> = self.gone.values().copied().collect();
+            let (_, first_kept, _) = seen.select_nth_unstable(excess);
+            self.gone.retain(|_, seen_at| *seen_at >= *first_kept);
+            // Those of the same moment as the first that is kept may still be too many.
+            while self.gone.len() > GONE_MAX {
+                self.gone.pop_first();
+            }
+        }
+    }
+
     /// All addresses of an app, reachable or not: registered ones sorted, others as they were written.
     fn lists(&self, entry: &Entry) -> Vec<String> {
         match &entry.app.spec.addresses {
@@ -423,6 +434,19 @@ mod tests {
             [("http://missing:1/".into(), at(120)), ("http://silent:1/".into(), at(20))],
             "one is back and silent again, one was forgotten"
         );
+    }
+
+    #[test]
+    fn of_very_many_that_are_gone_the_last_are_remembered() {
+        let directory = directory();
+        for second in 0..GONE_MAX as i64 + 500 {
+            directory.arrived("shop", &format!("http://a:{second}/"), at(second));
+            directory.left("shop", &format!("http://a:{second}/"), at(second));
+        }
+        directory.expire(at(2_000), at(1_910));
+        let gone = directory.gone(AppId(1));
+        assert_eq!(gone.len(), GONE_MAX);
+        assert!(gone.iter().all(|(_, seen_at)| *seen_at >= at(500)));
     }
 
     #[test]
