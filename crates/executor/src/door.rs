@@ -93,6 +93,7 @@ impl Door {
     async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let (head, body) = request.into_parts();
         if let Some(refusal) = self.check(&head.method, &head.headers) {
+            self.hear_out(body).await;
             return json(&refusal);
         }
         let body = match self.read(body).await {
@@ -133,6 +134,16 @@ impl Door {
             return Some(Answer::fail(texts::WRONG_TOKEN_OR_APP));
         }
         None
+    }
+
+    /// Lets the centre say the rest: who is cut short while it sends does not come to read why it was refused.
+    async fn hear_out(&self, body: Incoming) {
+        let mut body = Limited::new(body, xxl::BODY_MAX);
+        let heard = async { while let Some(Ok(_)) = body.frame().await {} };
+        tokio::select! {
+            () = heard => {}
+            () = self.clock.sleep(REFUSED_WAIT) => {}
+        }
     }
 
     async fn read(&self, body: Incoming) -> Result<Bytes, Box<Response<Full<Bytes>>>> {
@@ -240,6 +251,9 @@ const TIME_MAX: i64 = 253_402_300_799_999;
 const IDLE_MAX: Duration = Duration::from_secs(90);
 /// For a body that was announced.
 const BODY_WAIT: Duration = Duration::from_secs(30);
+
+/// How long one may take that is not wanted.
+const REFUSED_WAIT: Duration = Duration::from_secs(2);
 /// A centre uses a few dozen.
 const CONNECTIONS_MAX: usize = 1_024;
 const HEAD_MAX: usize = 64 * 1024;

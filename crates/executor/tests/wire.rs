@@ -6,9 +6,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use kit::{Centre, TOKEN, builder, call, send, trigger, with};
-use protocol::xxl::Lineage;
+use protocol::xxl::{Lineage, texts};
 use serde_json::{Value, json};
 use tickwright_executor::{Context, Executor, Job};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 async fn executor() -> (Executor, SocketAddr, Centre, tempfile::TempDir) {
     let centre = Centre::start(Lineage::L33).await;
@@ -79,6 +81,19 @@ async fn a_beat_needs_neither_body_nor_length() {
         assert_eq!(status, 200);
         assert!(answer.starts_with(r#"{"code":200,"#), "{answer}");
     }
+}
+
+#[tokio::test]
+async fn who_is_refused_may_say_all_and_reads_why() {
+    let (_executor, to, _centre, _directory) = executor().await;
+    let body = trigger(100, "echo", &"x".repeat(4 * 1024 * 1024)).to_string();
+    let head = "POST /run HTTP/1.1\r\nHost: x\r\nXXL-JOB-ACCESS-TOKEN: another\r\nConnection: close\r\n";
+    let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    let mut stream = TcpStream::connect(to).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.contains(texts::WRONG_TOKEN), "{answer}");
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use axum::http::header::{CONNECTION, HOST, LOCATION, RETRY_AFTER, STRICT_TRANSPO
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderValue, Method, Request, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -34,7 +34,7 @@ use tower::ServiceExt;
 
 pub use body::{body, is_too_deep};
 pub use origin::{Caller, Proxies, caller};
-use pace::{Answering, Paced};
+use pace::{Asked, Paced, Progress};
 pub use tls::{Identity, IdentityError, Tls};
 
 /// What listens.
@@ -106,7 +106,7 @@ impl Front {
 
     async fn answer(
         self,
-        request: Request<Incoming>,
+        request: Request<Asked>,
         peer: SocketAddr,
         encrypted: bool,
     ) -> Result<Response, Infallible> {
@@ -129,7 +129,7 @@ impl Front {
     }
 
     /// A place for a request whose body is large, or does not say how long it is. Small ones need none.
-    async fn place(&self, body: &Incoming) -> Result<Option<OwnedSemaphorePermit>, Elapsed> {
+    async fn place(&self, body: &Asked) -> Result<Option<OwnedSemaphorePermit>, Elapsed> {
         if body.size_hint().upper().is_some_and(|length| length <= SMALL_MAX) {
             return Ok(None);
         }
@@ -154,7 +154,7 @@ async fn speaks_tls(stream: &TcpStream) -> io::Result<bool> {
 
 /// Where somebody is sent who speaks plainly to an encrypted port. What was posted has been seen by whoever listens, and
 /// is refused.
-fn elsewhere(request: &Request<Incoming>) -> Response {
+fn elsewhere(request: &Request<Asked>) -> Response {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let target = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
     let location = host.and_then(|host| HeaderValue::try_from(format!("https://{host}{target}")).ok());
@@ -167,19 +167,19 @@ fn elsewhere(request: &Request<Incoming>) -> Response {
 }
 
 /// Answers the requests of one connection.
-async fn converse<S, F>(stream: S, answer: impl Fn(Request<Incoming>) -> F, stop: CancellationToken)
+async fn converse<S, F>(stream: S, answer: impl Fn(Request<Asked>) -> F, stop: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     F: Future<Output = Result<Response, Infallible>>,
 {
-    let answering = Answering::default();
-    let stream = Paced::new(stream, answering.clone());
+    let progress = Progress::default();
+    let stream = Paced::new(stream, progress.clone());
     let service = service_fn(|request| {
-        answering.set(true);
-        let (answering, answered) = (answering.clone(), answer(request));
+        let answered = answer(progress.asked(request));
+        let progress = progress.clone();
         async move {
             let answer = answered.await;
-            answering.set(false);
+            progress.answered();
             answer
         }
     });

@@ -140,6 +140,21 @@ async fn requests_that_are_none_or_lie_about_their_length_are_refused() {
 }
 
 #[tokio::test]
+async fn a_refusal_arrives_though_nobody_wanted_all_that_was_sent() {
+    let bench = Bench::start().await;
+    let body = vec![b'x'; 16 << 20];
+    for (path, expected) in [("/api/callback", 413), ("/healthz", 405), ("/v1/jobs", 401), ("/nowhere", 404)]
+    {
+        let mut request =
+            format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
+        request.extend(&body);
+        // It insists that all can be sent.
+        assert_eq!(bench.raw(&request).await.0, expected, "{path}");
+    }
+    bench.stop().await;
+}
+
+#[tokio::test]
 async fn who_drips_is_let_go() {
     let bench = Bench::start().await;
     // Only the first part is sent, then a byte now and then.
