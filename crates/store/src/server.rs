@@ -27,6 +27,9 @@ pub trait Server: Database {
         sql: String,
     ) -> impl Future<Output = Result<Vec<Row>, sqlx::Error>> + Send;
 
+    /// Begins a transaction.
+    const BEGIN: &'static str;
+
     /// What an error that the server has sent means.
     fn fault(error: &dyn DatabaseError) -> Fault;
 
@@ -77,6 +80,12 @@ pub struct Connections<DB: Server> {
     ending: watch::Sender<usize>,
 }
 
+impl<DB: Server> Clone for Connections<DB> {
+    fn clone(&self) -> Self {
+        Connections { pool: self.pool.clone(), ending: self.ending.clone() }
+    }
+}
+
 impl<DB: Server> Connections<DB> {
     /// At most so many, opened when they are needed; each is told the settings first.
     pub fn new(
@@ -87,7 +96,7 @@ impl<DB: Server> Connections<DB> {
         let pool = PoolOptions::new()
             .max_connections(most.max(1))
             .acquire_timeout(ACQUIRE_TIMEOUT)
-            // `Transaction::begin` finds out by itself, without a round trip before every transaction.
+            // A transaction finds out by itself, without a round trip before each.
             .test_before_acquire(false)
             .after_connect(move |connection, _| Box::pin(DB::run(connection, settings)))
             .connect_lazy_with(address);
@@ -118,11 +127,16 @@ impl<DB: Server> Connections<DB> {
     }
 }
 
-/// A transaction on a pooled connection.
+/// A transaction on a pooled connection. It begins with the first statement that locks or writes: what is only read
+/// before that sees what is committed by then in either case, and needs no round trips for a beginning and an end.
 pub struct Transaction<DB: Server> {
-    ending: watch::Sender<usize>,
-    /// Gone when the transaction is over.
+    connections: Connections<DB>,
+    /// Gone when the transaction is over, or no other could be had in its place.
     connection: Option<PoolConnection<DB>>,
+    /// How many connections may still turn out to be stale. The one after them is new, and its failure is news.
+    stale_max: u32,
+    /// Something may depend on it.
+    begun: bool,
     /// A statement is under way, or did not get an answer: nobody knows what the connection would say next.
     unsettled: bool,
     /// The error after which nothing of it can be committed.
@@ -130,41 +144,70 @@ pub struct Transaction<DB: Server> {
 }
 
 impl<DB: Server> Transaction<DB> {
-    /// Begins one. Idle connections to a server that was restarted meanwhile are thrown away until one works.
+    /// Opens one.
     ///
     /// It finds the locks of transactions that were given up before gone: who tries again at once would otherwise
     /// wait for its own locks, or skip the rows.
-    pub async fn begin(connections: &Connections<DB>, sql: &'static str) -> Result<Self, SessionError> {
+    pub async fn open(connections: &Connections<DB>) -> Result<Self, SessionError> {
         let mut ending = connections.ending.subscribe();
         // Should rollbacks take long, or never cease, the locks they hold are no worse than others'.
         let _ = tokio::time::timeout(ROLLBACK_TIMEOUT, ending.wait_for(|count| *count == 0)).await;
-        // Every connection may be a stale one; the one after them is new, and its failure is news.
-        for _ in 0..connections.pool.size() {
-            match Self::begin_once(connections, sql).await {
-                Err(error) if is_lost::<DB>(&error) => continue,
-                other => return other.map_err(|error| surfaced::<DB>(&error)),
-            }
-        }
-        Self::begin_once(connections, sql).await.map_err(|error| surfaced::<DB>(&error))
+        let stale_max = connections.pool.size();
+        let connection = connections.acquire().await.map_err(|error| surfaced::<DB>(&error))?;
+        Ok(Transaction {
+            connections: connections.clone(),
+            connection: Some(connection),
+            stale_max,
+            begun: false,
+            unsettled: false,
+            failed: None,
+        })
     }
 
-    async fn begin_once(connections: &Connections<DB>, sql: &'static str) -> Result<Self, sqlx::Error> {
-        let connection = connections.acquire().await?;
-        let mut transaction = Transaction {
-            ending: connections.ending.clone(),
-            connection: Some(connection),
-            unsettled: true,
-            failed: None,
-        };
-        bounded(DB::run(transaction.connection(), sql)).await?;
-        transaction.unsettled = false;
-        Ok(transaction)
+    /// Whether it has begun, so that all statements must go to the same connection.
+    pub fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// A statement has begun it, whatever else that came to.
+    pub fn has_now_begun(&mut self) {
+        self.begun = true;
+    }
+
+    /// Begins it, unless it has begun.
+    pub async fn begin(&mut self) -> Result<(), SessionError> {
+        while !self.begun {
+            let answer = bounded(DB::run(self.connection()?, DB::BEGIN)).await;
+            if !self.is_replaced(&answer).await? {
+                self.answered(answer)?;
+                self.begun = true;
+            }
+        }
+        Ok(())
     }
 
     /// The connection, for one statement, whose answer goes to [`answered`](Self::answered).
-    pub fn connection(&mut self) -> &mut DB::Connection {
+    pub fn connection(&mut self) -> Result<&mut DB::Connection, SessionError> {
         self.unsettled = true;
-        self.connection.as_mut().expect("it goes only with the transaction")
+        let gone = || StoreError::Unavailable("the connection has gone".into()).into();
+        self.connection.as_deref_mut().ok_or_else(|| self.failed.clone().unwrap_or_else(gone))
+    }
+
+    /// Whether to ask again, of another connection: this one was idle while the server was restarted, and nothing has
+    /// begun on it.
+    pub async fn is_replaced<T>(&mut self, answer: &Result<T, sqlx::Error>) -> Result<bool, SessionError> {
+        let is_stale = answer.as_ref().is_err_and(|error| is_lost::<DB>(error) && !is_late(error));
+        if self.begun || self.stale_max == 0 || !is_stale {
+            return Ok(false);
+        }
+        self.stale_max -= 1;
+        // Before another is asked for: there may be room for one only.
+        if let Some(mut stale) = self.connection.take() {
+            stale.close_on_drop();
+        }
+        let acquired = self.connections.acquire().await;
+        self.connection = Some(self.answered(acquired)?);
+        Ok(true)
     }
 
     /// The meaning of what a statement has answered.
@@ -183,7 +226,10 @@ impl<DB: Server> Transaction<DB> {
             // PostgreSQL would say yes to the commit, and mean a rollback.
             return Err(error);
         }
-        let committed = bounded(DB::run(self.connection(), "COMMIT")).await;
+        if !self.begun {
+            return Ok(());
+        }
+        let committed = bounded(DB::run(self.connection()?, "COMMIT")).await;
         match committed {
             Ok(()) => {
                 // Back to the pool.
@@ -208,7 +254,10 @@ impl<DB: Server> Drop for Transaction<DB> {
             connection.close_on_drop();
             return;
         }
-        let ending = self.ending.clone();
+        if !self.begun {
+            return;
+        }
+        let ending = self.connections.ending.clone();
         ending.send_modify(|count| *count += 1);
         tokio::spawn(async move {
             if bounded(DB::run(&mut connection, "ROLLBACK")).await.is_err() {
@@ -235,6 +284,11 @@ fn is_lost<DB: Server>(error: &sqlx::Error) -> bool {
         sqlx::Error::Database(error) => DB::fault(&**error) == Fault::Server,
         _ => false,
     }
+}
+
+/// Whether nobody has answered for long. Another connection would hardly do better.
+fn is_late(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut)
 }
 
 /// The error as the steps see it. No variant repeats the address of the database, which may hold a password.

@@ -501,32 +501,50 @@ async fn connections_that_were_cut_while_idle_are_not_noticed() {
         let database = Database::create(&server).await;
         let store = MySqlStore::open(&database.url, options()).await.unwrap();
         let mut other = MySqlConnection::connect(&server).await.unwrap();
-        several_at_once(&store).await;
-        let idle = format!("SELECT id FROM information_schema.processlist WHERE db = '{}'", database.name);
-        for id in raw_sql(AssertSqlSafe(idle)).fetch_all(&mut other).await.unwrap() {
-            run(&mut other, &format!("KILL {}", id.get_unchecked::<i64, _>(0))).await;
-        }
-        several_at_once(&store).await;
+        let cut = async |other: &mut MySqlConnection| {
+            let idle =
+                format!("SELECT id FROM information_schema.processlist WHERE db = '{}'", database.name);
+            for id in raw_sql(AssertSqlSafe(idle)).fetch_all(&mut *other).await.unwrap() {
+                run(other, &format!("KILL {}", id.get_unchecked::<i64, _>(0))).await;
+            }
+        };
+        several_read(&store).await;
+        cut(&mut other).await;
+        several_read(&store).await;
+        cut(&mut other).await;
+        several_write(&store).await;
         drop(store);
         database.remove().await;
     }
     if let Some(server) = server("TICKWRIGHT_TEST_POSTGRES_URL") {
         let database = Database::create(&server).await;
         let store = PostgresStore::open(&database.url, options()).await.unwrap();
-        several_at_once(&store).await;
         let mut other = PgConnection::connect(&server).await.unwrap();
-        let cut = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = ";
-        raw_sql(AssertSqlSafe(format!("{cut}'{}'", database.name))).execute(&mut other).await.unwrap();
-        several_at_once(&store).await;
+        let cut = async |other: &mut PgConnection| {
+            let cut = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = ";
+            raw_sql(AssertSqlSafe(format!("{cut}'{}'", database.name))).execute(other).await.unwrap();
+        };
+        several_read(&store).await;
+        cut(&mut other).await;
+        several_read(&store).await;
+        cut(&mut other).await;
+        several_write(&store).await;
         drop(store);
         database.remove().await;
     }
 }
 
-async fn several_at_once<S: Store>(store: &S) {
+async fn several_read<S: Store>(store: &S) {
     let (a, b, c) = tokio::join!(store.jobs(None, 10), store.jobs(None, 10), store.jobs(None, 10));
     for jobs in [a, b, c] {
         assert_eq!(jobs.unwrap(), []);
+    }
+}
+
+async fn several_write<S: Store>(store: &S) {
+    let (a, b, c) = tokio::join!(store.ensure_app("a"), store.ensure_app("b"), store.ensure_app("c"));
+    for app in [a, b, c] {
+        app.unwrap();
     }
 }
 

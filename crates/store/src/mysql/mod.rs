@@ -36,7 +36,7 @@ impl MySqlStore {
     pub async fn pending(url: &str, options: &Options) -> Result<Vec<String>, StoreError> {
         let pending = async {
             let connections = Connections::new(address(url)?, options.connections, SETTINGS);
-            let mut session = MySqlSession::begin(&connections, Abilities::default()).await?;
+            let mut session = MySqlSession::open(&connections, Abilities::default()).await?;
             schema::pending(&mut session, Dialect::MySql).await
         };
         pending.await.map_err(surfaced)
@@ -56,12 +56,13 @@ impl MySqlBackend {
         let address = address(url)?;
         let lifeline = Lifeline::new(address.clone(), LIFELINE_SETTINGS);
         let connections = Connections::new(address, options.connections, SETTINGS);
-        let mut session = MySqlSession::begin(&connections, Abilities::default()).await?;
+        let mut session = MySqlSession::open(&connections, Abilities::default()).await?;
         let version = session.query("SELECT VERSION()", &[], Lock::None).await?;
         let abilities = match version.first() {
             Some(Row(values)) if let [Value::Text(version)] = &values[..] => Abilities::of(version),
             _ => Abilities::default(),
         };
+        session.transaction.begin().await?;
         let schema = schema::prepare(&mut session, Dialect::MySql).await?;
         Box::new(session).commit().await?;
         Ok(MySqlBackend { connections, lifeline, abilities, schema })
@@ -87,7 +88,7 @@ const LIFELINE_SETTINGS: &str = "SET SESSION wait_timeout = 31536000";
 #[async_trait]
 impl Backend for MySqlBackend {
     async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
-        Ok(Box::new(MySqlSession::begin(&self.connections, self.abilities).await?))
+        Ok(Box::new(MySqlSession::open(&self.connections, self.abilities).await?))
     }
 
     fn schema(&self) -> &Schema {
@@ -131,34 +132,47 @@ struct MySqlSession {
 }
 
 impl MySqlSession {
-    async fn begin(
+    async fn open(
         connections: &Connections<MySql>,
         abilities: Abilities,
     ) -> Result<MySqlSession, SessionError> {
-        Ok(MySqlSession {
-            transaction: Transaction::begin(connections, "START TRANSACTION").await?,
-            abilities,
-        })
+        Ok(MySqlSession { transaction: Transaction::open(connections).await?, abilities })
     }
 
-    async fn run(&mut self, sql: String) -> Result<Ran, SessionError> {
-        let connection = self.transaction.connection();
-        let answer = bounded(async {
-            let mut ran = Ran { found: 0, first_id: 0, rows: Vec::new() };
-            let mut results = raw_sql(AssertSqlSafe(sql)).fetch_many(connection);
-            while let Some(result) = results.try_next().await? {
-                match result {
-                    Either::Left(done) => {
-                        ran.found += done.rows_affected();
-                        ran.first_id = ran.first_id.max(done.last_insert_id());
+    /// Runs a statement of the transaction. The first one goes along with its beginning.
+    async fn run(&mut self, mut sql: String) -> Result<Ran, SessionError> {
+        if !self.transaction.has_begun() {
+            sql.insert_str(0, "; ");
+            sql.insert_str(0, MySql::BEGIN);
+        }
+        let ran = self.ask(&sql).await;
+        self.transaction.has_now_begun();
+        ran
+    }
+
+    /// Runs a statement, which only reads if the transaction has not begun.
+    async fn ask(&mut self, sql: &str) -> Result<Ran, SessionError> {
+        loop {
+            let connection = self.transaction.connection()?;
+            let answer = bounded(async {
+                let mut ran = Ran { found: 0, first_id: 0, rows: Vec::new() };
+                let mut results = raw_sql(AssertSqlSafe(sql)).fetch_many(connection);
+                while let Some(result) = results.try_next().await? {
+                    match result {
+                        Either::Left(done) => {
+                            ran.found += done.rows_affected();
+                            ran.first_id = ran.first_id.max(done.last_insert_id());
+                        }
+                        Either::Right(row) => ran.rows.push(row),
                     }
-                    Either::Right(row) => ran.rows.push(row),
                 }
+                Ok(ran)
+            });
+            let answer = answer.await;
+            if !self.transaction.is_replaced(&answer).await? {
+                return self.transaction.answered(answer);
             }
-            Ok(ran)
-        });
-        let answer = answer.await;
-        self.transaction.answered(answer)
+        }
     }
 
     async fn run_all(&mut self, statements: Vec<String>) -> Result<u64, SessionError> {
@@ -182,12 +196,14 @@ struct Ran {
 impl Session for MySqlSession {
     async fn query(&mut self, sql: &str, params: &[Value], lock: Lock) -> Result<Vec<Row>, SessionError> {
         let mut sql = fill_in(sql, params);
-        sql.push_str(match lock {
-            Lock::None => "",
-            Lock::Skip if self.abilities.skip_locked => " FOR UPDATE SKIP LOCKED",
-            Lock::Wait | Lock::Skip => " FOR UPDATE",
-        });
-        let ran = self.run(sql).await?;
+        let ran = match lock {
+            Lock::None => self.ask(&sql).await?,
+            Lock::Wait | Lock::Skip => {
+                let skips = lock == Lock::Skip && self.abilities.skip_locked;
+                sql.push_str(if skips { " FOR UPDATE SKIP LOCKED" } else { " FOR UPDATE" });
+                self.run(sql).await?
+            }
+        };
         rows::decode(&ran.rows).map_err(|error| server::surfaced::<MySql>(&error))
     }
 
@@ -250,6 +266,8 @@ impl Session for MySqlSession {
 }
 
 impl Server for MySql {
+    const BEGIN: &'static str = "START TRANSACTION";
+
     async fn run(connection: &mut MySqlConnection, sql: &'static str) -> Result<(), sqlx::Error> {
         connection.execute(raw_sql(sql)).await.map(|_| ())
     }

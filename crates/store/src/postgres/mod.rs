@@ -35,7 +35,7 @@ impl PostgresStore {
     pub async fn pending(url: &str, options: &Options) -> Result<Vec<String>, StoreError> {
         let pending = async {
             let connections = Connections::new(address(url)?, options.connections, SETTINGS);
-            let mut session = PostgresSession::begin(&connections).await?;
+            let mut session = PostgresSession::open(&connections).await?;
             schema::pending(&mut session, Dialect::Postgres).await
         };
         pending.await.map_err(surfaced)
@@ -54,7 +54,8 @@ impl PostgresBackend {
         let address = address(url)?;
         let lifeline = Lifeline::new(address.clone(), LIFELINE_SETTINGS);
         let connections = Connections::new(address, options.connections, SETTINGS);
-        let mut session = PostgresSession::begin(&connections).await?;
+        let mut session = PostgresSession::open(&connections).await?;
+        session.transaction.begin().await?;
         let schema = schema::prepare(&mut session, Dialect::Postgres).await?;
         Box::new(session).commit().await?;
         Ok(PostgresBackend { connections, lifeline, schema })
@@ -80,7 +81,7 @@ const LIFELINE_SETTINGS: &str = "SELECT set_config(name, '0', false) FROM pg_set
 #[async_trait]
 impl Backend for PostgresBackend {
     async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
-        Ok(Box::new(PostgresSession::begin(&self.connections).await?))
+        Ok(Box::new(PostgresSession::open(&self.connections).await?))
     }
 
     fn schema(&self) -> &Schema {
@@ -101,33 +102,46 @@ struct PostgresSession {
 }
 
 impl PostgresSession {
-    async fn begin(connections: &Connections<Postgres>) -> Result<PostgresSession, SessionError> {
-        Ok(PostgresSession { transaction: Transaction::begin(connections, "BEGIN").await? })
+    async fn open(connections: &Connections<Postgres>) -> Result<PostgresSession, SessionError> {
+        Ok(PostgresSession { transaction: Transaction::open(connections).await? })
     }
 
     async fn run(&mut self, statement: Statement) -> Result<u64, SessionError> {
-        let answer = bounded(statement.query().execute(self.transaction.connection())).await;
+        self.transaction.begin().await?;
+        let answer = bounded(statement.query().execute(self.transaction.connection()?)).await;
         self.transaction.answered(answer).map(|done| done.rows_affected())
     }
 
-    async fn rows(&mut self, statement: Statement) -> Result<Vec<Row>, SessionError> {
-        let answer = bounded(statement.query().fetch_all(self.transaction.connection())).await;
-        let rows = self.transaction.answered(answer)?;
-        rows::decode(&rows).map_err(|error| server::surfaced::<Postgres>(&error))
+    /// Runs a statement of the transaction that answers with rows.
+    async fn rows(&mut self, statement: &Statement) -> Result<Vec<Row>, SessionError> {
+        self.transaction.begin().await?;
+        self.read(statement).await
+    }
+
+    /// Runs a query that only reads.
+    async fn read(&mut self, statement: &Statement) -> Result<Vec<Row>, SessionError> {
+        loop {
+            let query = statement.clone().query();
+            let answer = bounded(query.fetch_all(self.transaction.connection()?)).await;
+            if self.transaction.is_replaced(&answer).await? {
+                continue;
+            }
+            let rows = self.transaction.answered(answer)?;
+            return rows::decode(&rows).map_err(|error| server::surfaced::<Postgres>(&error));
+        }
     }
 }
 
 #[async_trait]
 impl Session for PostgresSession {
     async fn query(&mut self, sql: &str, params: &[Value], lock: Lock) -> Result<Vec<Row>, SessionError> {
-        let lock = match lock {
-            Lock::None => "",
+        let mut statement = Statement::new(sql, params);
+        statement.sql.push_str(match lock {
+            Lock::None => return self.read(&statement).await,
             Lock::Wait => " FOR UPDATE",
             Lock::Skip => " FOR UPDATE SKIP LOCKED",
-        };
-        let mut statement = Statement::new(sql, params);
-        statement.sql.push_str(lock);
-        self.rows(statement).await
+        });
+        self.rows(&statement).await
     }
 
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, SessionError> {
@@ -153,7 +167,7 @@ impl Session for PostgresSession {
         }
         let mut statement = bulk::insert(into, &rows);
         statement.sql.push_str(" RETURNING id");
-        let numbered = self.rows(statement).await?;
+        let numbered = self.rows(&statement).await?;
         let id = |Row(values): Row| match values[..] {
             [Value::Int(id)] => Some(id),
             _ => None,
@@ -191,6 +205,8 @@ impl Session for PostgresSession {
 }
 
 impl Server for Postgres {
+    const BEGIN: &'static str = "BEGIN";
+
     async fn run(connection: &mut PgConnection, sql: &'static str) -> Result<(), sqlx::Error> {
         connection.execute(raw_sql(sql)).await.map(|_| ())
     }

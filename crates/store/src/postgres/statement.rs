@@ -8,6 +8,7 @@ use crate::server::pieces;
 use crate::session::Value;
 
 /// A statement, ready to run.
+#[derive(Clone)]
 pub struct Statement {
     pub sql: String,
     arguments: PgArguments,
