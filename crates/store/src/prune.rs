@@ -2,6 +2,7 @@
 
 use engine::Retention;
 
+use crate::runs;
 use crate::session::{Lock, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
@@ -12,10 +13,11 @@ pub async fn prune(
     max: usize,
 ) -> Result<usize, SessionError> {
     let runs_before = tables.wall.time(retention.runs_before);
+    let failed_before = runs_before.clone();
     let history_before: Value = retention.history_before.into();
     let old = [
         Old {
-            rows: &[("xxl_job_log", "id"), ("tw_flight", "log_id")],
+            rows: &[("xxl_job_log", "id"), ("tw_flight", "log_id"), ("tw_failed", "id")],
             select: "SELECT l.id FROM xxl_job_log l WHERE l.trigger_time < ? \
                      AND (l.handle_time IS NULL OR l.handle_time < ?) \
                      AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.log_id = l.id) ORDER BY l.trigger_time LIMIT ?",
@@ -26,6 +28,12 @@ pub async fn prune(
             rows: &[("tw_run_log", "log_id")],
             select: "SELECT log_id FROM tw_run_log WHERE kept_ms < ? AND part = 0 ORDER BY kept_ms LIMIT ?",
             before: vec![retention.runs_before.into()],
+        },
+        Old {
+            rows: &[("tw_failed", "id")],
+            select: "SELECT f.id FROM tw_failed f WHERE f.trigger_time < ? \
+                     AND NOT EXISTS (SELECT 1 FROM xxl_job_log l WHERE l.id = f.id) ORDER BY f.trigger_time LIMIT ?",
+            before: vec![failed_before],
         },
         Old {
             rows: &[("tw_flight", "log_id")],
@@ -96,11 +104,7 @@ async fn prune_beyond(s: &mut dyn Session, keep: u64, max: Value) -> Result<usiz
     let sql = "SELECT l.id FROM xxl_job_log l WHERE l.id <= ? \
                AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.log_id = l.id) ORDER BY l.id LIMIT ?";
     let ids = ids(s, sql, &[last.into(), max]).await?;
-    if !ids.is_empty() {
-        s.delete("xxl_job_log", "id", &ids).await?;
-        s.delete("tw_run_log", "log_id", &ids).await?;
-        s.delete("tw_flight", "log_id", &ids).await?;
-    }
+    runs::forget(s, &ids).await?;
     Ok(ids.len())
 }
 

@@ -391,8 +391,34 @@ pub async fn close(
     s.delete("tw_fire", "log_id", &ids).await?;
     let history = closings.iter().filter_map(|closing| ended_entry(now, closing)).collect();
     record(s, history).await?;
+    list_failed(s, closings).await?;
     remember_lost(s, closings).await?;
     count_down(s, closings).await
+}
+
+/// Failures are few, and what people look for first: they are found in a table of their own.
+async fn list_failed(s: &mut dyn Session, closings: &[Closing]) -> Result<(), SessionError> {
+    let failed = closings.iter().filter(|closing| !matches!(closing.outcome, Outcome::Succeeded(_)));
+    let ids: Vec<i64> = failed.map(|closing| closing.run.id.0).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let sql = "INSERT INTO tw_failed (id, job_group, job_id, trigger_time) \
+               SELECT id, job_group, job_id, trigger_time FROM xxl_job_log WHERE id IN ?";
+    s.execute(sql, &[Value::Ids(ids)]).await.map(|_| ())
+}
+
+/// Deletes runs that are over, with all that belongs to them.
+pub async fn forget(s: &mut dyn Session, ids: &[i64]) -> Result<(), SessionError> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    for (table, key) in
+        [("xxl_job_log", "id"), ("tw_run_log", "log_id"), ("tw_flight", "log_id"), ("tw_failed", "id")]
+    {
+        s.delete(table, key, ids).await?;
+    }
+    Ok(())
 }
 
 /// Keeps of lost runs what a late result has to know and no other row says.

@@ -42,6 +42,13 @@ pub struct Tables {
     pub repeats: Option<Repeats>,
 }
 
+impl Tables {
+    /// Whether all runs that failed are listed: Java admins do not list theirs.
+    pub fn lists_failed(&self) -> bool {
+        !self.beside_java && !self.schema.was_xxl_jobs()
+    }
+}
+
 /// Runs the steps, an expression of the session `$s`, in a transaction; repeats it all after a collision. A macro,
 /// since no closure can lend its caller a session for as long as its future lives.
 macro_rules! transaction {

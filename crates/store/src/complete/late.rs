@@ -152,6 +152,9 @@ async fn write_result(
     let row = vec![ending.run.0.into(), tables.wall.time(now), code.into(), message.into()];
     let columns = ["handle_time", "handle_code", "handle_msg"];
     s.update(Columns { table: "xxl_job_log", keys: &["id"], columns: &columns }, vec![row]).await?;
+    if code == 200 {
+        s.delete("tw_failed", "id", &[ending.run.0]).await?;
+    }
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use engine::{
 use timer::Timestamp;
 
 use super::{Faults, Fresh, Seed};
-use crate::Database;
+use crate::{Database, Page, RunFilter, RunStatus};
 
 pub const HOUR: Duration = Duration::from_secs(3_600);
 pub const SECOND: Duration = Duration::from_secs(1);
@@ -167,6 +167,13 @@ impl Bench {
 
     pub async fn claim_waiting_at(&self, now: Timestamp) -> Claim {
         self.store.claim_waiting(&self.node, now, Slots::ALL, 1_000, &Simple { now }).await.unwrap()
+    }
+
+    /// How many failed runs are listed.
+    pub async fn listed_as_failed(&self) -> u64 {
+        let failed = RunFilter { status: Some(RunStatus::Failed), ..RunFilter::default() };
+        let page = self.store.run_page(&failed, Page::Offset { offset: 0, limit: 10 }).await.unwrap();
+        page.total.expect("pages by offset are counted").count
     }
 
     /// Claims the next fire of a job that is the only one due then.

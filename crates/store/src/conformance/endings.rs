@@ -212,7 +212,9 @@ pub async fn a_lost_run_gives_way_to_one_late_result(fresh: Fresh) {
     assert_eq!(bench.end(run.id, lost()).await, Verdict::Applied);
     assert_eq!(bench.end(run.id, lost()).await, Verdict::Duplicate, "only a report replaces it");
     assert!(bench.open_of(child).await.is_empty());
+    assert_eq!(bench.listed_as_failed().await, 1);
     assert_eq!(bench.end(run.id, ok()).await, Verdict::Late);
+    assert_eq!(bench.listed_as_failed().await, 0);
     assert_eq!(bench.end(run.id, failed()).await, Verdict::Duplicate);
     assert_eq!(bench.end(run.id, ok()).await, Verdict::Duplicate);
     assert_eq!(bench.records(job).await[0].state, RunState::Succeeded);
@@ -222,6 +224,7 @@ pub async fn a_lost_run_gives_way_to_one_late_result(fresh: Fresh) {
     bench.end(run.id, lost()).await;
     assert_eq!(bench.end(run.id, Outcome::TimedOut("slow".into())).await, Verdict::Late);
     assert_eq!(bench.records(job).await[1].state, RunState::TimedOut);
+    assert_eq!(bench.listed_as_failed().await, 1);
     assert_eq!(bench.open_of(child).await.len(), 1);
 }
 

@@ -152,6 +152,7 @@ macro_rules! conformance_tests {
             views::what_was_not_sent_is_looked_through_from_the_newest
             views::runs_are_counted_by_what_came_of_them
             views::runs_are_found_by_app_job_status_and_time
+            views::a_rare_run_is_found_far_behind_the_newest
             views::runs_are_turned_page_by_page_in_every_order
             views::a_run_shows_all_that_is_known_of_it
             views::cleared_runs_are_gone_with_their_logs_and_open_ones_stay

@@ -4,7 +4,7 @@ use engine::{JobId, Retention, RunId, RunState, Slots};
 use timer::Timestamp;
 
 use super::Fresh;
-use super::bench::{Bench, HOUR, Simple, lost, ok};
+use super::bench::{Bench, HOUR, Simple, failed, lost, ok};
 use crate::RunLog;
 
 pub async fn jobs_and_runs_are_read_page_by_page(fresh: Fresh) {
@@ -62,6 +62,7 @@ pub async fn what_is_old_is_pruned_and_what_is_open_stays(fresh: Fresh) {
     assert_eq!(bench.store.prune(&runs_before, 1_000).await, Ok(1));
     let left: Vec<_> = bench.records(job).await.iter().map(|record| record.id).collect();
     assert_eq!(left, [runs[2].id, runs[3].id, by_hand]);
+    assert_eq!(bench.listed_as_failed().await, 0);
 
     // The entry of the lost run with what is remembered for it, and the dead life with nothing open; the key of a trigger
     // when its run is over.
@@ -88,7 +89,7 @@ pub async fn runs_beyond_so_many_are_pruned_and_what_is_open_stays(fresh: Fresh)
         runs.push(bench.run(job).await);
     }
     for run in &runs[1..] {
-        bench.end(run.id, ok()).await;
+        bench.end(run.id, failed()).await;
     }
     let log = RunLog { text: "line".into(), complete: true };
     bench.store.keep_run_logs(&[(runs[1].id, log.clone()), (runs[5].id, log)]).await.unwrap();
@@ -103,6 +104,7 @@ pub async fn runs_beyond_so_many_are_pruned_and_what_is_open_stays(fresh: Fresh)
     assert_eq!(bench.store.prune(&keep(3), 1).await, Ok(1), "a little at a time");
     assert_eq!(bench.store.prune(&keep(3), 1_000).await, Ok(1));
     assert_eq!(left().await, [runs[0].id, runs[3].id, runs[4].id, runs[5].id], "the first is open");
+    assert_eq!(bench.listed_as_failed().await, 3);
     assert_eq!(bench.store.kept_run_log(runs[1].id).await, Ok(None));
     assert!(bench.store.kept_run_log(runs[5].id).await.unwrap().is_some());
     assert_eq!(bench.store.prune(&keep(3), 1_000).await, Ok(0));

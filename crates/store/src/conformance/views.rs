@@ -234,6 +234,30 @@ pub async fn runs_are_found_by_app_job_status_and_time(fresh: Fresh) {
     assert_eq!(found(&RunFilter { apps: Some(vec![other]), ..during }).await, [4]);
 }
 
+pub async fn a_rare_run_is_found_far_behind_the_newest(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let store = &bench.store;
+    bench.start_many(bench.hourly(), 1_200, bench.now + HOUR).await;
+    let first = bench.claim_at(bench.now + HOUR).await;
+    bench.claim_at(bench.now + HOUR).await;
+    let mut oldest: Vec<RunId> = first.orders.iter().map(|order| order.run.id).collect();
+    oldest.sort_unstable();
+    bench.end(oldest[0], failed()).await;
+    bench.end(oldest[1], ok()).await;
+    for (rare, status) in [(oldest[0], RunStatus::Failed), (oldest[1], RunStatus::Succeeded)] {
+        let all = RunFilter { status: Some(status), ..RunFilter::default() };
+        let of_a_time = RunFilter { from: Some(bench.now), ..all.clone() };
+        let of_an_app = RunFilter { apps: Some(vec![bench.app]), ..of_a_time.clone() };
+        for filter in [all, of_a_time, of_an_app] {
+            let page = store.run_page(&filter, Page::first(10)).await.unwrap();
+            assert_eq!((run_ids(&page.rows), page.next), (vec![rare], None), "{filter:?}");
+            let rest = Page::After { after: Some(rare.0), limit: 10 };
+            let page = store.run_page(&filter, rest).await.unwrap();
+            assert_eq!((run_ids(&page.rows), page.next), (vec![], None), "{filter:?}");
+        }
+    }
+}
+
 pub async fn runs_are_turned_page_by_page_in_every_order(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let store = &bench.store;
@@ -297,7 +321,7 @@ pub async fn cleared_runs_are_gone_with_their_logs_and_open_ones_stay(fresh: Fre
         runs.push(bench.run(job).await);
     }
     for run in &runs[1..] {
-        bench.end(run.id, ok()).await;
+        bench.end(run.id, failed()).await;
     }
     let log = RunLog { text: "line".into(), complete: true };
     assert_eq!(store.keep_run_logs(&[(runs[1].id, log)]).await, Ok(1));
@@ -320,8 +344,10 @@ pub async fn cleared_runs_are_gone_with_their_logs_and_open_ones_stay(fresh: Fre
     assert_eq!(store.clear_runs(&clearing(Keep::Newest(2)), 1).await, Ok(1));
     assert_eq!(store.clear_runs(&clearing(Keep::Newest(2)), 1).await, Ok(0));
     assert_eq!(left().await, [5, 4, 0]);
+    assert_eq!(bench.listed_as_failed().await, 2);
     assert_eq!(store.clear_runs(&clearing(Keep::Nothing), 10).await, Ok(2));
     assert_eq!(left().await, [0]);
+    assert_eq!(bench.listed_as_failed().await, 0);
 }
 
 pub async fn a_report_counts_the_runs_of_each_day(fresh: Fresh) {

@@ -107,6 +107,13 @@ impl Conditions {
         self.params.extend(params);
     }
 
+    /// These and others.
+    pub fn with(mut self, others: &Conditions) -> Conditions {
+        self.terms.extend(others.terms.iter().cloned());
+        self.params.extend(others.params.iter().cloned());
+        self
+    }
+
     /// The text appears in one of the columns, in upper or lower case.
     pub fn and_contains(&mut self, columns: &[&str], text: &str) {
         if text.is_empty() {

@@ -1,8 +1,9 @@
 //! Runs as people look through them: rows of `xxl_job_log`, of which there may be tens of millions, with what `tw_fire`
 //! knows of those that are open.
 //!
-//! No statement reads more than a bounded number of rows, whatever the filter: a page of a job or of some time follows
-//! an index, and otherwise runs are looked through from the newest on, a window of numbers at a time.
+//! No page reads more than a bounded number of rows, whatever the filter: what is wanted of a job or of some time follows
+//! an index, and what no index knows is looked for from the newest on, some thousands of runs at a time. Then a page may
+//! be short, and the next one goes on from there.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use timer::Timestamp;
 
 use super::page::{Conditions, Page, Paged, Total, limit_of};
 use crate::read::state_of;
+use crate::runs;
 use crate::schema::Dialect;
 use crate::session::{Lock, Row, Session, SessionError, Value};
 use crate::sql_store::Tables;
@@ -135,53 +137,70 @@ pub async fn run_page(
 
 /// How runs are found.
 struct Search {
-    conditions: Conditions,
-    order: &'static str,
-    /// There is an index to follow, or nothing to look for: the first rows found are the page.
+    /// All runs, or those that failed.
+    table: &'static str,
+    /// What an index leads to: runs of a job, or of some time.
+    found: Conditions,
+    /// What each of those has to be, as its row says.
+    wanted: Conditions,
+    /// All that is found is wanted, or an index knows that too.
     direct: bool,
     by_time: bool,
 }
 
 impl Search {
     fn new(tables: &Tables, filter: &RunFilter) -> Search {
-        let mut conditions = Conditions::default();
+        let is_listed = filter.status == Some(RunStatus::Failed) && tables.lists_failed();
+        Search::of(if is_listed { FAILED } else { LOG }, tables, filter)
+    }
+
+    fn of(table: &'static str, tables: &Tables, filter: &RunFilter) -> Search {
+        let (mut found, mut wanted) = (Conditions::default(), Conditions::default());
         if let Some(job) = filter.job {
-            conditions.and("l.job_id = ?", [job.0.into()]);
+            found.and("l.job_id = ?", [job.0.into()]);
         }
-        if let Some(apps) = &filter.apps {
-            conditions.and("l.job_group IN ?", [Value::Ids(apps.iter().map(|app| app.0).collect())]);
-        }
-        match filter.status {
-            Some(RunStatus::Succeeded) => conditions.and("l.handle_code = 200", []),
-            Some(RunStatus::Failed) => conditions.and(format!("NOT {RUNNING} AND l.handle_code <> 200"), []),
-            // Only beside MySQL there are Java admins, whose open runs we have no rows of; there is an index, too.
-            Some(RunStatus::Running) if tables.schema.dialect() == Dialect::MySql => {
-                conditions.and(RUNNING, []);
-            }
-            Some(RunStatus::Running) => conditions.and("l.id IN (SELECT log_id FROM tw_fire)", []),
-            None => {}
-        }
-        let by_time = filter.from.is_some() || filter.until.is_some();
-        let direct = conditions.is_empty()
-            || filter.job.is_some()
-            || by_time
-            || filter.status == Some(RunStatus::Running);
         if let Some(from) = filter.from {
-            conditions.and("l.trigger_time >= ?", [tables.wall.time(from)]);
+            found.and("l.trigger_time >= ?", [tables.wall.time(from)]);
         }
         if let Some(until) = filter.until {
-            conditions.and("l.trigger_time < ?", [tables.wall.time(until)]);
+            found.and("l.trigger_time < ?", [tables.wall.time(until)]);
         }
-        let order = if by_time { "l.trigger_time DESC, l.id DESC" } else { "l.id DESC" };
-        Search { conditions, order, direct, by_time }
+        if let Some(apps) = &filter.apps {
+            wanted.and("l.job_group IN ?", [Value::Ids(apps.iter().map(|app| app.0).collect())]);
+        }
+        match filter.status {
+            Some(RunStatus::Succeeded) => wanted.and("l.handle_code = 200", []),
+            Some(RunStatus::Failed) if table == FAILED => {}
+            Some(RunStatus::Failed) => wanted.and(format!("NOT {RUNNING} AND l.handle_code <> 200"), []),
+            // Only beside MySQL there are Java admins, whose open runs we have no rows of; there is an index, too.
+            Some(RunStatus::Running) if tables.schema.dialect() == Dialect::MySql => wanted.and(RUNNING, []),
+            Some(RunStatus::Running) => wanted.and("l.id IN (SELECT log_id FROM tw_fire)", []),
+            None => {}
+        }
+        let direct = wanted.is_empty() || filter.status == Some(RunStatus::Running);
+        Search { table, found, wanted, direct, by_time: filter.from.is_some() || filter.until.is_some() }
+    }
+
+    fn order(&self) -> &'static str {
+        if self.by_time { "l.trigger_time DESC, l.id DESC" } else { "l.id DESC" }
+    }
+
+    /// Whether runs are looked at one after the other, since no index leads to any.
+    fn goes_by_numbers(&self) -> bool {
+        !self.direct && self.found.is_empty() && self.table == LOG
+    }
+
+    /// All that runs have to fulfil.
+    fn conditions(&self) -> Conditions {
+        self.found.clone().with(&self.wanted)
     }
 
     /// A page with a total that is bounded: counting ends at [`COUNT_MAX`] rows, and where there is no index to follow
     /// only the newest [`OFFSET_SCAN`] runs are looked at.
     async fn by_offset(&self, s: &mut dyn Session, page: Page) -> Result<Paged<i64>, SessionError> {
-        let mut conditions = self.conditions.clone();
+        let mut conditions = self.conditions();
         let mut exact = true;
-        if !self.direct
+        if self.goes_by_numbers()
             && let Some((oldest, newest)) = ends(s).await?
             && newest - oldest >= OFFSET_SCAN
         {
@@ -190,7 +209,8 @@ impl Search {
         }
         let rows = self.select(s, &conditions, page.bounds()).await?;
         let sql = format!(
-            "SELECT COUNT(*) FROM (SELECT l.id FROM xxl_job_log l {} LIMIT ?) counted",
+            "SELECT COUNT(*) FROM (SELECT l.id FROM {} l {} LIMIT ?) counted",
+            self.table,
             conditions.sql()
         );
         let counted = s.query(&sql, &conditions.params([(COUNT_MAX + 1).into()]), Lock::None).await?;
@@ -207,7 +227,7 @@ impl Search {
     ) -> Result<Paged<i64>, SessionError> {
         let page = Page::After { after, limit };
         if self.direct {
-            let mut conditions = self.conditions.clone();
+            let mut conditions = self.conditions();
             if let Some(after) = after
                 && !self.follow(s, &mut conditions, after).await?
             {
@@ -216,7 +236,10 @@ impl Search {
             let rows = self.select(s, &conditions, [limit_of(limit), 0.into()]).await?;
             return Ok(Paged::new(rows, page, None, |id| *id));
         }
-        self.through_windows(s, after, limit).await
+        if self.goes_by_numbers() {
+            return self.through_numbers(s, after, limit).await;
+        }
+        self.through_found(s, after, limit).await
     }
 
     /// Adds that rows come after that one. False if it is gone: then those after it, which are older, are too.
@@ -242,8 +265,45 @@ impl Search {
         Ok(true)
     }
 
-    /// Looks at runs from the newest on, first at few, until the page is full or enough were looked at.
-    async fn through_windows(
+    /// Looks at what is found from the newest on, first at few, until the page is full or enough were looked at.
+    async fn through_found(
+        &self,
+        s: &mut dyn Session,
+        after: Option<i64>,
+        limit: usize,
+    ) -> Result<Paged<i64>, SessionError> {
+        let (mut rows, mut after) = (Vec::new(), after);
+        for window in FOUND_WINDOWS {
+            let mut found = self.found.clone();
+            if let Some(after) = after
+                && !self.follow(s, &mut found, after).await?
+            {
+                return Ok(Paged { rows, total: None, next: None });
+            }
+            let (order, found_sql, wanted_sql) = (self.order(), found.sql(), self.wanted.sql());
+            let (table, codes) =
+                (self.table, if self.table == LOG { ", l.trigger_code, l.handle_code" } else { "" });
+            let sql = format!(
+                "SELECT l.id FROM (SELECT l.id, l.job_group, l.trigger_time{codes} FROM {table} l {found_sql} \
+                 ORDER BY {order} LIMIT ?) l {wanted_sql} ORDER BY {order} LIMIT ?"
+            );
+            let mut params = found.params([window.into()]);
+            params.extend(self.wanted.params([limit_of(limit - rows.len())]));
+            rows.extend(ids(s.query(&sql, &params, Lock::None).await?)?);
+            if rows.len() >= limit {
+                return Ok(Paged { next: rows.last().copied(), rows, total: None });
+            }
+            let last = self.select(s, &found, [1.into(), (window - 1).into()]).await?;
+            let Some(last) = last.first() else {
+                return Ok(Paged { rows, total: None, next: None });
+            };
+            after = Some(*last);
+        }
+        Ok(Paged { rows, total: None, next: after })
+    }
+
+    /// The same among all runs, whose numbers say well enough how many they are.
+    async fn through_numbers(
         &self,
         s: &mut dyn Session,
         after: Option<i64>,
@@ -252,22 +312,16 @@ impl Search {
         let Some((oldest, newest)) = ends(s).await? else {
             return Ok(Paged::empty(Page::After { after, limit }));
         };
-        let mut rows = Vec::new();
-        let mut below = after.unwrap_or(newest + 1);
-        for window in WINDOWS {
-            let from = below - window;
-            let mut conditions = self.conditions.clone();
-            conditions.and("l.id >= ? AND l.id < ?", [from.into(), below.into()]);
-            rows.extend(self.select(s, &conditions, [limit_of(limit - rows.len()), 0.into()]).await?);
-            if rows.len() >= limit {
-                return Ok(Paged { next: rows.last().copied(), rows, total: None });
-            }
-            below = from;
-            if below <= oldest {
-                return Ok(Paged { rows, total: None, next: None });
-            }
-        }
-        Ok(Paged { rows, total: None, next: Some(below) })
+        let below = after.unwrap_or(newest + 1);
+        let from = below - NUMBERS;
+        let mut conditions = self.wanted.clone();
+        conditions.and("l.id >= ? AND l.id < ?", [from.into(), below.into()]);
+        let rows = self.select(s, &conditions, [limit_of(limit), 0.into()]).await?;
+        let next = match rows.last() {
+            Some(last) if rows.len() >= limit => Some(*last),
+            _ => (from > oldest).then_some(from),
+        };
+        Ok(Paged { rows, total: None, next })
     }
 
     async fn select(
@@ -277,13 +331,17 @@ impl Search {
         bounds: [Value; 2],
     ) -> Result<Vec<i64>, SessionError> {
         let sql = format!(
-            "SELECT l.id FROM xxl_job_log l {} ORDER BY {} LIMIT ? OFFSET ?",
+            "SELECT l.id FROM {} l {} ORDER BY {} LIMIT ? OFFSET ?",
+            self.table,
             conditions.sql(),
-            self.order
+            self.order()
         );
-        let rows = s.query(&sql, &conditions.params(bounds), Lock::None).await?;
-        rows.into_iter().map(|row| row.read().int()).collect()
+        ids(s.query(&sql, &conditions.params(bounds), Lock::None).await?)
     }
+}
+
+fn ids(rows: Vec<Row>) -> Result<Vec<i64>, SessionError> {
+    rows.into_iter().map(|row| row.read().int()).collect()
 }
 
 /// XXL-JOB's rule for runs that are not over.
@@ -295,8 +353,17 @@ const COUNT_MAX: i64 = 10_000;
 /// Looked at for a page by offset: some 100 ms of reading.
 const OFFSET_SCAN: i64 = 200_000;
 
-/// Looked at for a page by key, one after the other: some 20 ms of reading at most.
-const WINDOWS: [i64; 3] = [1_000, 8_000, 32_000];
+/// Looked at for a page by key: some 20 ms of reading at most.
+const NUMBERS: i64 = 20_000;
+
+/// The same where each is found by way of an index, first few of them: some databases read all before they compare any.
+const FOUND_WINDOWS: [i64; 2] = [1_000, 10_000];
+
+/// All runs.
+const LOG: &str = "xxl_job_log";
+
+/// Those that failed once more, with the columns by which runs are found.
+const FAILED: &str = "tw_failed";
 
 /// The oldest and the newest run. Asked for one by one: for both at once SQLite would read them all.
 async fn ends(s: &mut dyn Session) -> Result<Option<(i64, i64)>, SessionError> {
@@ -320,7 +387,7 @@ pub async fn run_tally(
         return Ok(tally);
     }
     let mut conditions =
-        Search::new(tables, &RunFilter { from: None, until: None, ..filter.clone() }).conditions;
+        Search::of(LOG, tables, &RunFilter { from: None, until: None, ..filter.clone() }).conditions();
     if let Some(from) = filter.from {
         conditions.and("l.trigger_time >= ?", [tables.wall.first_from(from)]);
     }
@@ -454,7 +521,7 @@ pub async fn clear_runs(
         return Ok(0);
     }
     let filter = RunFilter { apps: clearing.apps.clone(), job: clearing.job, ..RunFilter::default() };
-    let mut conditions = Search::new(tables, &filter).conditions;
+    let mut conditions = Search::of(LOG, tables, &filter).conditions();
     match clearing.keep {
         Keep::Since(at) => conditions.and("l.trigger_time < ?", [tables.wall.time(at)]),
         Keep::Newest(count) => {
@@ -472,12 +539,7 @@ pub async fn clear_runs(
     }
     conditions.and("NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.log_id = l.id)", []);
     let sql = format!("SELECT l.id FROM xxl_job_log l {} ORDER BY l.id LIMIT ?", conditions.sql());
-    let rows = s.query(&sql, &conditions.params([limit_of(max)]), Lock::None).await?;
-    let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
-    if !ids.is_empty() {
-        s.delete("xxl_job_log", "id", &ids).await?;
-        s.delete("tw_run_log", "log_id", &ids).await?;
-        s.delete("tw_flight", "log_id", &ids).await?;
-    }
+    let ids = ids(s.query(&sql, &conditions.params([limit_of(max)]), Lock::None).await?)?;
+    runs::forget(s, &ids).await?;
     Ok(ids.len())
 }

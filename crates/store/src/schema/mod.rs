@@ -337,7 +337,7 @@ struct Migration {
 }
 
 fn migrations(dialect: Dialect) -> Vec<Migration> {
-    let [runs, centre, reports, tags, records, declarations, lost] = match dialect {
+    let [runs, centre, reports, tags, records, declarations, lost, failed] = match dialect {
         Dialect::Sqlite => [
             include_str!("sqlite/1_runs.sql"),
             include_str!("sqlite/2_centre.sql"),
@@ -346,6 +346,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("sqlite/5_records.sql"),
             include_str!("sqlite/6_declarations.sql"),
             include_str!("sqlite/7_lost.sql"),
+            include_str!("sqlite/8_failed.sql"),
         ],
         Dialect::MySql => [
             include_str!("mysql/1_runs.sql"),
@@ -355,6 +356,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("mysql/5_records.sql"),
             include_str!("mysql/6_declarations.sql"),
             include_str!("mysql/7_lost.sql"),
+            include_str!("mysql/8_failed.sql"),
         ],
         Dialect::Postgres => [
             include_str!("postgres/1_runs.sql"),
@@ -364,6 +366,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("postgres/5_records.sql"),
             include_str!("postgres/6_declarations.sql"),
             include_str!("postgres/7_lost.sql"),
+            include_str!("postgres/8_failed.sql"),
         ],
     };
     vec![
@@ -374,6 +377,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
         Migration { version: 5, name: "records", script: records },
         Migration { version: 6, name: "declarations", script: declarations },
         Migration { version: 7, name: "lost", script: lost },
+        Migration { version: 8, name: "failed", script: failed },
     ]
 }
 
@@ -503,6 +507,10 @@ mod tests {
         for dialect in [Dialect::Sqlite, Dialect::MySql, Dialect::Postgres] {
             for migration in migrations(dialect) {
                 for statement in statements(migration.script) {
+                    // Rows of ours may be made from XXL-JOB's, where they are not there yet.
+                    if statement.starts_with("INSERT INTO tw_") && statement.contains("NOT EXISTS") {
+                        continue;
+                    }
                     let harmless = ["CREATE TABLE IF NOT EXISTS ", "CREATE INDEX IF NOT EXISTS "];
                     assert!(harmless.iter().any(|start| statement.starts_with(start)), "{statement}");
                     assert!(

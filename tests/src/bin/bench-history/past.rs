@@ -29,12 +29,18 @@ impl Past {
             statements.push(self.insert(database, &number, &format!("FROM xxl_job_log WHERE id <= {more}")));
             written += more;
         }
+        statements.push(
+            "INSERT INTO tw_failed (id, job_group, job_id, trigger_time) \
+             SELECT id, job_group, job_id, trigger_time FROM xxl_job_log WHERE handle_code = 500"
+                .into(),
+        );
         // What servers do by themselves after a while; and PostgreSQL counts on from what it gave out itself.
         match database {
             Database::Sqlite => {}
-            Database::MySql { .. } => statements.push("ANALYZE TABLE xxl_job_log".into()),
+            Database::MySql { .. } => statements.push("ANALYZE TABLE xxl_job_log, tw_failed".into()),
             Database::Postgres { .. } => statements.extend([
-                "VACUUM ANALYZE xxl_job_log".into(),
+                "VACUUM ANALYZE xxl_job_log, tw_failed".into(),
+                "CHECKPOINT".into(),
                 format!("SELECT setval(pg_get_serial_sequence('xxl_job_log', 'id'), {})", self.rows),
             ]),
         }
@@ -52,17 +58,18 @@ impl Past {
         )
     }
 
-    /// Pages that people look at, and their paths.
-    pub fn pages(&self) -> [(&'static str, String); 6] {
+    /// Pages that people look at, their paths, and whether there is something on them.
+    pub fn pages(&self) -> [(&'static str, String, bool); 7] {
         let middle = self.rows / 2;
         let (from, until) = (self.at(middle), self.at(middle + self.rows / 800));
         [
-            ("newest runs", "/v1/runs".into()),
-            ("runs from the middle on", format!("/v1/runs?after={middle}")),
-            ("runs of a job", "/v1/runs?job=id:7".into()),
-            ("failed runs", "/v1/runs?state=failed".into()),
-            ("failed runs of a job", "/v1/runs?job=id:1&state=failed".into()),
-            ("runs of an hour", format!("/v1/runs?from={from}&until={until}")),
+            ("newest runs", "/v1/runs".into(), true),
+            ("runs from the middle on", format!("/v1/runs?after={middle}"), true),
+            ("runs of a job", "/v1/runs?job=id:7".into(), true),
+            ("failed runs", "/v1/runs?state=failed".into(), true),
+            ("failed runs of a job", "/v1/runs?job=id:1&state=failed".into(), true),
+            ("failed runs of a job that never failed", "/v1/runs?job=id:7&state=failed".into(), false),
+            ("runs of an hour", format!("/v1/runs?from={from}&until={until}"), true),
         ]
     }
 
