@@ -56,9 +56,16 @@ export async function signIn(page, centre) {
   await page.getByRole('navigation').first().waitFor()
 }
 
+/** Waits for what comes in or goes out softly: half-way it is pale, and axe would say so. What spins for ever does not count. */
+function settled() {
+  const ends = document.getAnimations().filter(({ effect }) => effect.getComputedTiming().endTime < Infinity)
+  return Promise.allSettled(ends.map(({ finished }) => finished)).then(() => undefined)
+}
+
 /** What the page's policy refused, and what axe finds serious or worse. Axe tries styles of its own, so that only what was
  * refused before counts. */
 export async function faults(page) {
+  await page.evaluate(settled)
   const refused = await page.evaluate(() => window.violations)
   const found = await page.evaluate(`${axe}; axe.run(document, { resultTypes: ['violations'] })`)
   await page.evaluate(() => (window.violations = []))
