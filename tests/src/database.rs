@@ -122,13 +122,17 @@ impl Home {
         Ok(store::open(&self.url(), Options { zone: Zone::utc(), ..Options::default() }).await?)
     }
 
-    /// What a server does by itself after a while: before it has counted, its plans are guesses.
+    /// After jobs were written with numbers of our own: what a server does by itself after a while, since before it has
+    /// counted, its plans are guesses; and PostgreSQL would number the next job like the first.
     pub async fn count(&self) -> Result<()> {
         match self {
             Home::Sqlite(_) => Ok(()),
             Home::MySql { .. } => self.run(&["ANALYZE TABLE xxl_job_info, tw_job".into()]).await,
             Home::Postgres { .. } => {
-                self.run(&["VACUUM ANALYZE xxl_job_info".into(), "VACUUM ANALYZE tw_job".into()]).await
+                let numbered =
+                    "SELECT setval(pg_get_serial_sequence('xxl_job_info', 'id'), MAX(id)) FROM xxl_job_info";
+                let analyzed = "VACUUM ANALYZE xxl_job_info, tw_job";
+                self.run(&[numbered.into(), analyzed.into()]).await
             }
         }
     }
