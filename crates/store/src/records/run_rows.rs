@@ -1,9 +1,9 @@
 //! Runs as people look through them: rows of `xxl_job_log`, of which there may be tens of millions, with what `tw_fire`
 //! knows of those that are open.
 //!
-//! No page reads more than a bounded number of rows, whatever the filter: what is wanted of a job or of some time follows
-//! an index, and what no index knows is looked for from the newest on, some thousands of runs at a time. Then a page may
-//! be short, and the next one goes on from there.
+//! What is wanted of a job or of some time follows an index (for both at once, the one that the database chooses), and what
+//! no index knows is looked for from the newest on, some thousands of runs at a time, however rare it is. Then a page may be
+//! short, and the next one goes on from there.
 
 use std::collections::BTreeMap;
 
@@ -313,7 +313,8 @@ impl Search {
             return Ok(Paged::empty(Page::After { after, limit }));
         };
         let below = after.unwrap_or(newest + 1);
-        let from = below - NUMBERS;
+        // Where to go on comes from outside.
+        let from = below.saturating_sub(NUMBERS);
         let mut conditions = self.wanted.clone();
         conditions.and("l.id >= ? AND l.id < ?", [from.into(), below.into()]);
         let rows = self.select(s, &conditions, [limit_of(limit), 0.into()]).await?;
