@@ -44,6 +44,8 @@ pub(crate) enum CallError {
     Silent { node: String, why: String },
     #[error("{node} does not answer as a scheduling centre does: {why}; look at its address")]
     Strange { node: String, status: StatusCode, why: String },
+    #[error("{node} cannot take it now: {why}")]
+    Unavailable { node: String, why: String },
     #[error("{node} refuses: {why}{}", way_out(why))]
     Refused { node: String, why: String },
 }
@@ -168,7 +170,12 @@ impl Centre {
 
     async fn post(&self, node: &Node, call: &str, body: String) -> Result<(), CallError> {
         let answer = self.ask(node, call, body).await?;
-        if answer.is_ok() { Ok(()) } else { Err(node.refused(answer.message().to_owned())) }
+        let why = || answer.message().to_owned();
+        match answer.code {
+            xxl::CODE_OK => Ok(()),
+            xxl::CODE_LATER => Err(CallError::Unavailable { node: node.base.clone(), why: why() }),
+            _ => Err(node.refused(why())),
+        }
     }
 
     async fn ask(&self, node: &Node, call: &str, body: String) -> Result<Answer, CallError> {

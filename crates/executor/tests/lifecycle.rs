@@ -263,7 +263,7 @@ async fn a_blocking_handler_that_does_not_listen_is_left_behind() {
 async fn results_are_sent_until_they_are_taken() {
     let centre = Centre::start(Lineage::L23).await;
     let directory = tempfile::tempdir().unwrap();
-    centre.plan([Fault::Status500, Fault::Refuse]);
+    centre.plan([Fault::Status500, Fault::Refuse, Fault::SendAgain]);
     let executor = builder(&centre, directory.path()).job(echo()).start().await.unwrap();
     let to = executor.local_address();
     for run_id in 1..=5 {

@@ -14,9 +14,6 @@ pub const DECLARE: &str = "declare";
 /// Jobs in one call: each may take a transaction, and who calls waits for a few seconds only.
 pub const JOBS_MAX: usize = 50;
 
-/// Not now; the same call may succeed later. The code of an [`Answer`](crate::xxl::Answer).
-pub const CODE_LATER: i32 = 503;
-
 /// What an executor says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Declaration {

@@ -66,6 +66,8 @@ struct State {
 pub enum Fault {
     /// Code 500, not taken.
     Refuse,
+    /// Code 503, not taken: its database is away.
+    SendAgain,
     /// HTTP 500, not taken.
     Status500,
     /// Taken, and the answer is lost.
@@ -121,6 +123,7 @@ impl Centre {
                 "callback" => match self.next_fault() {
                     Some(Fault::Status500) => return status(StatusCode::INTERNAL_SERVER_ERROR),
                     Some(Fault::Refuse) => self.fail("boom"),
+                    Some(Fault::SendAgain) => json!({"code": 503, "msg": "send it again"}),
                     Some(fault @ (Fault::LoseAnswer | Fault::Hang)) => {
                         self.take(&body, app);
                         self.state().kept_waiting.extend(app.map(str::to_owned));

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{CODE_FAIL, CODE_OK, lenient};
+use super::{CODE_FAIL, CODE_LATER, CODE_OK, lenient};
 
 /// An answer, either way.
 ///
@@ -42,6 +42,11 @@ impl Answer {
     /// It failed, and this is why.
     pub fn fail(msg: impl Into<String>) -> Answer {
         Answer { code: CODE_FAIL, msg: Some(msg.into()), payload: Value::Null }
+    }
+
+    /// It cannot be done now, for this reason; the caller may try again.
+    pub fn later(msg: impl Into<String>) -> Answer {
+        Answer { code: CODE_LATER, ..Answer::fail(msg) }
     }
 
     /// Whether the code says so.

@@ -55,6 +55,9 @@ pub const CODE_OK: i32 = 200;
 pub const CODE_FAIL: i32 = 500;
 /// The run took longer than it may.
 pub const CODE_TIMEOUT: i32 = 502;
+/// The centre cannot store anything now; the same call may succeed later. Only our own centre and executors tell it apart
+/// from [`CODE_FAIL`]; for all others it is a failure like any.
+pub const CODE_LATER: i32 = 503;
 
 /// A stock executor takes no larger request body, and neither does ours.
 pub const BODY_MAX: usize = 5 * 1024 * 1024;

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use engine::{AppId, Declaration, Declared, JobSpec};
-use protocol::declare::{self, CODE_LATER, DeclaredJob, JOBS_MAX, Outcome, Settled};
+use protocol::declare::{self, DeclaredJob, JOBS_MAX, Outcome, Settled};
 use protocol::v1::ProblemCode;
 use protocol::xxl::{Answer, texts};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ impl Inside {
     pub(super) async fn answer_declaration(&self, who: Declarer<'_>, body: &[u8]) -> Answer {
         match self.job_calls.turn(self.clock.monotonic()) {
             Some(wait) => self.clock.sleep(wait).await,
-            None => return later(texts::TOO_MANY_REQUESTS),
+            None => return Answer::later(texts::TOO_MANY_REQUESTS),
         }
         let said: declare::Declaration = match serde_json::from_slice(body) {
             Ok(said) => said,
@@ -50,7 +50,7 @@ impl Inside {
         match self.take_declaration(who, said).await {
             Ok(settled) => Answer::with(serde_json::to_value(settled).expect("texts are writable")),
             // What the database said is logged already.
-            Err(_) => later("not stored, the database does not answer; send it again"),
+            Err(_) => Answer::later("not stored, the database does not answer; send it again"),
         }
     }
 
@@ -173,8 +173,4 @@ fn outcome(handler: String, declared: Result<Declared, Fault>) -> Settled {
             Settled { handler, outcome: Outcome::Refused { why: fault.why }, overridden: Vec::new() }
         }
     }
-}
-
-fn later(why: &str) -> Answer {
-    Answer { code: CODE_LATER, msg: Some(why.into()), payload: Value::Null }
 }

@@ -74,7 +74,7 @@ impl Inside {
                     let who = Declarer { scope, app, ip: http::caller(head).ip };
                     return self.answer_declaration(who, body).await;
                 }
-                (Some(_), None) => Err(Refusal(texts::NO_TOKEN_OR_APP.into())),
+                (Some(_), None) => Err(Answer::fail(texts::NO_TOKEN_OR_APP)),
                 (None, _) => Err(wrong_token()),
             },
             name if is_job_call(name) => match self.admit(&head.headers, said_app) {
@@ -82,17 +82,17 @@ impl Inside {
                 None => Err(wrong_token()),
             },
             unknown => match self.admit(&head.headers, said_app) {
-                Some(_) => Err(Refusal(texts::unknown_uri(unknown))),
+                Some(_) => Err(Answer::fail(texts::unknown_uri(unknown))),
                 None => Err(wrong_token()),
             },
         };
         if let Err(refusal) = &done
-            && refusal.0 == texts::WRONG_TOKEN
+            && refusal.message() == texts::WRONG_TOKEN
         {
             let (who, from) = (said_app.unwrap_or_default(), http::caller(head).ip);
-            self.audit.refused(audit::entry("executor", who, from, format!("/api/{name}"), &refusal.0)).await;
+            self.audit.refused(audit::entry("executor", who, from, format!("/api/{name}"), refusal.message())).await;
         }
-        done.map_or_else(|Refusal(why)| Answer::fail(why), |()| Answer::ok())
+        done.map_or_else(|refusal| refusal, |()| Answer::ok())
     }
 
     /// Whose the caller's token is. Of two tokens nobody knows which is meant.
@@ -112,9 +112,9 @@ impl Inside {
         }
     }
 
-    async fn register(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Refusal> {
+    async fn register(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Answer> {
         let registration = self.registration(said_app, head, body)?;
-        let address = Address::parse(&registration.address).map_err(|error| Refusal(error.to_string()))?;
+        let address = Address::parse(&registration.address).map_err(|error| Answer::fail(error.to_string()))?;
         self.keeper.register(registration).await.map_err(not_stored)?;
         // Executors that say whose they are know the newest lineage's path for runs.
         if said_app.is_some() {
@@ -123,7 +123,7 @@ impl Inside {
         Ok(())
     }
 
-    async fn unregister(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Refusal> {
+    async fn unregister(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Answer> {
         let registration = self.registration(said_app, head, body)?;
         self.keeper.unregister(&registration).await.map_err(not_stored)
     }
@@ -133,25 +133,25 @@ impl Inside {
         said_app: Option<&str>,
         head: &Parts,
         body: &[u8],
-    ) -> Result<Registration, Refusal> {
-        let registry = Registry::read(body).map_err(|error| Refusal(texts::invoke_error(error)))?;
+    ) -> Result<Registration, Answer> {
+        let registry = Registry::read(body).map_err(|error| Answer::fail(texts::invoke_error(error)))?;
         let app = registry.registry_key.trim();
         if self.admit(&head.headers, Some(app)).is_none() || said_app.is_some_and(|said| said != app) {
             return Err(wrong_token());
         }
         if !registry.is_complete() {
-            return Err(Refusal(texts::ILLEGAL_ARGUMENT.into()));
+            return Err(Answer::fail(texts::ILLEGAL_ARGUMENT));
         }
         Ok(Registration { app: app.into(), address: registry.registry_value.trim().into() })
     }
 
     /// Takes results. They are durable when this is acknowledged. What can never be stored (a run nobody knows, a second
     /// result) is acknowledged too, since many clients would otherwise report a failure in its place.
-    async fn take_reports(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Refusal> {
+    async fn take_reports(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Answer> {
         let scope = self.admit(&head.headers, said_app).ok_or_else(wrong_token)?;
-        let mut items = xxl::each_callback(body).map_err(|error| Refusal(texts::invoke_error(error)))?;
+        let mut items = xxl::each_callback(body).map_err(|error| Answer::fail(texts::invoke_error(error)))?;
         if items.len() > REPORTS_MAX {
-            return Err(Refusal(format!("a call brings at most {REPORTS_MAX} results")));
+            return Err(Answer::fail(format!("a call brings at most {REPORTS_MAX} results")));
         }
         let mut left_out = 0;
         while items.len() > 0 {
@@ -175,7 +175,7 @@ impl Inside {
     }
 
     /// Writes some results, each where it belongs to an app of the caller's.
-    async fn write_reports(&self, scope: Scope, mut reports: Vec<CallbackItem>) -> Result<(), Refusal> {
+    async fn write_reports(&self, scope: Scope, mut reports: Vec<CallbackItem>) -> Result<(), Answer> {
         if let Scope::App(app) = scope {
             let ids: Vec<RunId> = reports.iter().map(|item| RunId(item.log_id)).collect();
             let owners: HashMap<RunId, _> =
@@ -217,16 +217,13 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim).filter(|value| !value.is_empty())
 }
 
-/// Why a call is refused, in words that clients know.
-struct Refusal(String);
-
-fn wrong_token() -> Refusal {
-    Refusal(texts::WRONG_TOKEN.into())
+fn wrong_token() -> Answer {
+    Answer::fail(texts::WRONG_TOKEN)
 }
 
-fn not_stored(error: StoreError) -> Refusal {
-    tracing::warn!(%error, "could not store what an executor said; it will say it again");
-    Refusal("not stored, the database does not answer; send it again".into())
+fn not_stored(error: StoreError) -> Answer {
+    tracing::warn!(%error, "failed to store a call of an executor; the executor will repeat it");
+    Answer::later("not stored, the database does not answer; send it again")
 }
 
 fn json(answer: &Answer) -> Response {
