@@ -265,6 +265,8 @@ pub enum Outcome {
     Succeeded(String),
     /// The handler failed, with a message.
     Failed(String),
+    /// The handler failed, with a result code of the executor's own and a message.
+    FailedWith(i32, String),
     /// It took longer than its job allows.
     TimedOut(String),
     /// No executor took it: it certainly did not run.
@@ -284,7 +286,9 @@ impl Outcome {
     pub fn event(&self) -> RunEvent {
         match self {
             Outcome::Succeeded(_) => RunEvent::Succeed,
-            Outcome::Failed(_) | Outcome::Refused(_) | Outcome::Ambiguous(_) => RunEvent::Fail,
+            Outcome::Failed(_) | Outcome::FailedWith(..) | Outcome::Refused(_) | Outcome::Ambiguous(_) => {
+                RunEvent::Fail
+            }
             Outcome::TimedOut(_) => RunEvent::TimeOut,
             Outcome::Lost(_) => RunEvent::Lose,
             Outcome::Cancelled(_) | Outcome::Dropped(..) => RunEvent::Cancel,
@@ -296,6 +300,7 @@ impl Outcome {
         match self {
             Outcome::Succeeded(text)
             | Outcome::Failed(text)
+            | Outcome::FailedWith(_, text)
             | Outcome::TimedOut(text)
             | Outcome::Refused(text)
             | Outcome::Ambiguous(text)
@@ -307,7 +312,10 @@ impl Outcome {
 
     /// Whether an executor said so itself. Only that replaces `Lost`.
     pub fn is_reported(&self) -> bool {
-        matches!(self, Outcome::Succeeded(_) | Outcome::Failed(_) | Outcome::TimedOut(_))
+        matches!(
+            self,
+            Outcome::Succeeded(_) | Outcome::Failed(_) | Outcome::FailedWith(..) | Outcome::TimedOut(_)
+        )
     }
 }
 

@@ -62,7 +62,7 @@ impl Trouble {
         let kind = match outcome {
             Outcome::Succeeded(_) | Outcome::Cancelled(_) => return None,
             Outcome::Dropped(disposition, _) if !is_missed(*disposition) => return None,
-            Outcome::Failed(_) => TroubleKind::Failed,
+            Outcome::Failed(_) | Outcome::FailedWith(..) => TroubleKind::Failed,
             Outcome::TimedOut(_) => TroubleKind::TimedOut,
             Outcome::Lost(_) | Outcome::Ambiguous(_) => TroubleKind::Lost,
             Outcome::Refused(_) | Outcome::Dropped(..) => TroubleKind::NotRun,

@@ -253,7 +253,7 @@ fn callback_item(report: &Report) -> CallbackItem {
     CallbackItem {
         log_id: report.run_id,
         log_date_time: report.triggered_at.as_millis(),
-        handle_code,
+        handle_code: handle_code.into(),
         handle_msg,
     }
 }

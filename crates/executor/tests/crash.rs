@@ -137,7 +137,7 @@ async fn play(seed: u64) {
     drop(child);
 
     let times = |what: &str, run_id: i64| times(directory.path(), what, run_id);
-    let mut outcomes: BTreeMap<i64, (i32, Option<String>)> = BTreeMap::new();
+    let mut outcomes: BTreeMap<i64, (i64, Option<String>)> = BTreeMap::new();
     for item in centre.results() {
         assert!(sent.contains(&item.log_id), "nobody asked for {}", item.log_id);
         let outcome = (item.handle_code, item.handle_msg);

@@ -131,7 +131,7 @@ impl Fixture {
     }
 
     /// Result and log of a run.
-    async fn run(&self, handler: &str, param: &str) -> ((i32, String), String) {
+    async fn run(&self, handler: &str, param: &str) -> ((i64, String), String) {
         let run_id = self.next.replace(self.next.get() + 100);
         let request = with(trigger(run_id, handler, param), "executorTimeout", 60);
         assert_eq!(call(self.to, "/run", &request.to_string()).await["code"], 200);

@@ -52,7 +52,7 @@ proptest! {
 }
 
 fn item() -> impl Strategy<Value = CallbackItem> {
-    (any::<i64>(), any::<i64>(), any::<i32>(), any::<Option<String>>()).prop_map(
+    (any::<i64>(), any::<i64>(), any::<i64>(), any::<Option<String>>()).prop_map(
         |(log_id, log_date_time, handle_code, handle_msg)| CallbackItem {
             log_id,
             log_date_time,

@@ -184,7 +184,7 @@ impl Observer for Metrics {
     fn over(&self, _run: RunId, outcome: &Outcome) {
         let outcome = match outcome {
             Outcome::Succeeded(_) => "succeeded",
-            Outcome::Failed(_) => "failed",
+            Outcome::Failed(_) | Outcome::FailedWith(..) => "failed",
             Outcome::TimedOut(_) => "timed_out",
             Outcome::Lost(_) | Outcome::Ambiguous(_) => "lost",
             Outcome::Cancelled(_) | Outcome::Dropped(Disposition::Cancelled, _) => "cancelled",

@@ -454,15 +454,12 @@ pub async fn take_lost(s: &mut dyn Session, run: RunId) -> Result<Option<(Origin
 pub fn result_row(tables: &Tables, now: Timestamp, run: &Run, outcome: &Outcome) -> Vec<Value> {
     let message = Value::Text(message_text(outcome.message()));
     let sent = !matches!(run.state, RunState::Waiting | RunState::Claimed | RunState::Cancelling);
-    let handled = |code: i64| [200.into(), Value::Null, tables.wall.time(now), code.into(), message.clone()];
     let [trigger_code, trigger_msg, handle_time, handle_code, handle_msg] = match outcome {
-        Outcome::Succeeded(_) => handled(200),
-        Outcome::TimedOut(_) => handled(502),
-        Outcome::Failed(_) | Outcome::Ambiguous(_) | Outcome::Lost(_) => handled(500),
-        Outcome::Cancelled(_) if sent => handled(500),
-        Outcome::Cancelled(_) | Outcome::Refused(_) | Outcome::Dropped(..) => {
-            [500.into(), message.clone(), Value::Null, 0.into(), Value::Null]
+        Outcome::Refused(_) | Outcome::Dropped(..) => {
+            [500.into(), message, Value::Null, 0.into(), Value::Null]
         }
+        Outcome::Cancelled(_) if !sent => [500.into(), message, Value::Null, 0.into(), Value::Null],
+        handled => [200.into(), Value::Null, tables.wall.time(now), handle_code(handled).into(), message],
     };
     vec![
         run.id.0.into(),
@@ -474,6 +471,21 @@ pub fn result_row(tables: &Tables, now: Timestamp, run: &Run, outcome: &Outcome)
         handle_code,
         handle_msg,
     ]
+}
+
+/// XXL-JOB's code for how a run ended that was sent.
+pub fn handle_code(outcome: &Outcome) -> i64 {
+    match outcome {
+        Outcome::Succeeded(_) => 200,
+        Outcome::TimedOut(_) => 502,
+        Outcome::FailedWith(code, _) => (*code).into(),
+        Outcome::Failed(_)
+        | Outcome::Refused(_)
+        | Outcome::Ambiguous(_)
+        | Outcome::Lost(_)
+        | Outcome::Cancelled(_)
+        | Outcome::Dropped(..) => 500,
+    }
 }
 
 /// Writes results into log rows that have none yet.

@@ -83,7 +83,7 @@ fn item(done: &Done) -> CallbackItem {
     CallbackItem {
         log_id: done.run,
         log_date_time: done.scheduled_ms,
-        handle_code: protocol::xxl::CODE_OK,
+        handle_code: protocol::xxl::CODE_OK.into(),
         handle_msg: None,
     }
 }

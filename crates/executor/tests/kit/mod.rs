@@ -300,7 +300,7 @@ impl Centre {
     }
 
     /// The result of a run, once it is there.
-    pub async fn result(&self, run_id: i64) -> (i32, String) {
+    pub async fn result(&self, run_id: i64) -> (i64, String) {
         self.until(&format!("the result of run {run_id}"), |centre| {
             centre.results().iter().any(|item| item.log_id == run_id)
         })

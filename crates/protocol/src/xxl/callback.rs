@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::lenient;
+use super::{CODE_OK, lenient};
 
 /// How one run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,8 +12,8 @@ pub struct CallbackItem {
     pub log_id: i64,
     /// The trigger's time, or what the executor took for it; good for nothing.
     pub log_date_time: i64,
-    /// 200, 500, 502, or any other number. Only those above 0 end a run.
-    pub handle_code: i32,
+    /// 200, 500, 502, or any other number that the executor likes, also one that XXL-JOB's column cannot hold.
+    pub handle_code: i64,
     /// What the handler said.
     pub handle_msg: Option<String>,
 }
@@ -100,11 +100,14 @@ fn read_item(index: usize, json: &str) -> Result<CallbackItem, MalformedItem> {
         MalformedItem { index, log_id, reason }
     };
     let read: Read = lenient::object(json.as_bytes()).map_err(|error| malformed(error.to_string()))?;
-    let (code, msg) = match (read.handle_code, read.execute_result) {
-        (Some(code), result) => (code, read.handle_msg.or(result.and_then(|result| result.msg))),
-        (None, Some(ReadResult { code: Some(code), msg })) => (code, read.handle_msg.or(msg)),
-        (None, _) => return Err(malformed("it has neither handleCode nor executeResult.code".to_owned())),
+    let result = read.execute_result.unwrap_or_default();
+    let Some(code) = read.handle_code.or(result.code) else {
+        return Err(malformed("it has neither handleCode nor executeResult.code".to_owned()));
     };
+    // 2.2-style executors put the text of a failure into either field.
+    let texts = [read.handle_msg, result.msg, result.content.filter(|_| code != i64::from(CODE_OK))];
+    let msg =
+        texts.into_iter().flatten().reduce(|text, next| if text.trim().is_empty() { next } else { text });
     Ok(CallbackItem {
         log_id: read.log_id,
         log_date_time: read.log_date_time.or(read.log_date_tim).unwrap_or_default(),
@@ -126,7 +129,7 @@ struct Written<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     log_date_tim: Option<i64>,
     log_date_time: i64,
-    handle_code: i32,
+    handle_code: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     handle_msg: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,7 +138,7 @@ struct Written<'a> {
 
 #[derive(Serialize)]
 struct WrittenResult<'a> {
-    code: i32,
+    code: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     msg: Option<&'a str>,
 }
@@ -179,19 +182,21 @@ struct Read {
     #[serde(default, deserialize_with = "lenient::maybe_integer")]
     log_date_time: Option<i64>,
     #[serde(default, deserialize_with = "lenient::maybe_integer")]
-    handle_code: Option<i32>,
-    #[serde(default)]
+    handle_code: Option<i64>,
+    #[serde(default, deserialize_with = "lenient::any_text")]
     handle_msg: Option<String>,
     #[serde(default)]
     execute_result: Option<ReadResult>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct ReadResult {
     #[serde(default, deserialize_with = "lenient::maybe_integer")]
-    code: Option<i32>,
-    #[serde(default)]
+    code: Option<i64>,
+    #[serde(default, deserialize_with = "lenient::any_text")]
     msg: Option<String>,
+    #[serde(default, deserialize_with = "lenient::any_text")]
+    content: Option<String>,
 }
 
 #[cfg(test)]
@@ -219,9 +224,28 @@ mod tests {
             200,
             None,
         );
+        // The failure's text is where 2.2-style executors put it.
+        check(
+            r#"[{"logId":7,"logDateTim":1,"executeResult":{"code":500,"msg":"","content":"no disk"}}]"#,
+            500,
+            Some("no disk"),
+        );
+        check(
+            r#"[{"logId":7,"logDateTim":1,"executeResult":{"code":200,"msg":null,"content":"7 rows"}}]"#,
+            200,
+            None,
+        );
+        // Codes beyond XXL-JOB's own, and a message that is not a text.
+        check(r#"[{"logId":7,"logDateTim":1,"handleCode":409,"handleMsg":""}]"#, 409, Some(""));
+        check(r#"[{"logId":7,"logDateTim":1,"handleCode":2147483648}]"#, 2_147_483_648, None);
+        check(
+            r#"[{"logId":7,"logDateTim":1,"handleCode":200,"handleMsg":{"rows":7}}]"#,
+            200,
+            Some(r#"{"rows":7}"#),
+        );
     }
 
-    fn check(body: &str, code: i32, msg: Option<&str>) {
+    fn check(body: &str, code: i64, msg: Option<&str>) {
         let items = read_callbacks(body.as_bytes()).unwrap();
         let expected = CallbackItem {
             log_id: 7,

@@ -64,6 +64,15 @@ pub fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
+/// A text, or whatever stands in its place as JSON; null is none.
+pub fn any_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(match serde_json::Value::deserialize(from)? {
+        serde_json::Value::Null => None,
+        serde_json::Value::String(text) => Some(text),
+        other => Some(other.to_string()),
+    })
+}
+
 /// Yes or no; null is no.
 pub fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())

@@ -17,7 +17,7 @@ use axum::{Router, extract::Path};
 use engine::{Outcome, RunId, StoreError};
 use futures_util::future::join_all;
 use protocol::declare::DECLARE;
-use protocol::xxl::{self, Answer, CallbackItem, Registry, texts};
+use protocol::xxl::{self, Answer, CallbackItem, MalformedItem, Registry, texts};
 use store::Registration;
 
 use super::declarations::Declarer;
@@ -90,7 +90,9 @@ impl Inside {
             && refusal.message() == texts::WRONG_TOKEN
         {
             let (who, from) = (said_app.unwrap_or_default(), http::caller(head).ip);
-            self.audit.refused(audit::entry("executor", who, from, format!("/api/{name}"), refusal.message())).await;
+            self.audit
+                .refused(audit::entry("executor", who, from, format!("/api/{name}"), refusal.message()))
+                .await;
         }
         done.map_or_else(|refusal| refusal, |()| Answer::ok())
     }
@@ -114,7 +116,8 @@ impl Inside {
 
     async fn register(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Answer> {
         let registration = self.registration(said_app, head, body)?;
-        let address = Address::parse(&registration.address).map_err(|error| Answer::fail(error.to_string()))?;
+        let address =
+            Address::parse(&registration.address).map_err(|error| Answer::fail(error.to_string()))?;
         self.keeper.register(registration).await.map_err(not_stored)?;
         // Executors that say whose they are know the newest lineage's path for runs.
         if said_app.is_some() {
@@ -153,23 +156,25 @@ impl Inside {
         if items.len() > REPORTS_MAX {
             return Err(Answer::fail(format!("a call brings at most {REPORTS_MAX} results")));
         }
-        let mut left_out = 0;
+        let mut unread = 0;
         while items.len() > 0 {
             let mut reports = Vec::new();
             for item in items.by_ref().take(REPORTS_AT_ONCE) {
                 match item {
                     Ok(item) => reports.push(item),
-                    Err(malformed) if left_out == 0 => {
-                        left_out = 1;
-                        tracing::warn!(index = malformed.index, run = ?malformed.log_id, reason = malformed.reason, "a result could not be read; leaving it out");
+                    Err(malformed) => {
+                        if unread == 0 {
+                            tracing::warn!(index = malformed.index, run = ?malformed.log_id, reason = malformed.reason, "failed to read a result; its run fails, or the result is dropped if it names no run");
+                        }
+                        unread += 1;
+                        reports.extend(unreadable(malformed));
                     }
-                    Err(_) => left_out += 1,
                 }
             }
             self.write_reports(scope, reports).await?;
         }
-        if left_out > 1 {
-            tracing::warn!(left_out, "more results of the same call could not be read");
+        if unread > 1 {
+            tracing::warn!(unread, "failed to read more results of the same call");
         }
         Ok(())
     }
@@ -204,13 +209,25 @@ const REPORTS_AT_ONCE: usize = 1_000;
 
 fn outcome_of(item: CallbackItem) -> (RunId, Outcome) {
     let message = item.handle_msg.unwrap_or_default();
-    let outcome = match item.handle_code {
-        xxl::CODE_OK => Outcome::Succeeded(message),
-        xxl::CODE_TIMEOUT => Outcome::TimedOut(message),
-        xxl::CODE_FAIL => Outcome::Failed(message),
-        code => Outcome::Failed(format!("code {code}: {message}")),
+    let outcome = match i32::try_from(item.handle_code) {
+        Ok(xxl::CODE_OK) => Outcome::Succeeded(message),
+        Ok(xxl::CODE_TIMEOUT) => Outcome::TimedOut(message),
+        Ok(xxl::CODE_FAIL) => Outcome::Failed(message),
+        Ok(code) if code > 0 => Outcome::FailedWith(code, message),
+        // XXL-JOB's column cannot hold it, or takes it for a run that goes on.
+        _ => Outcome::Failed(format!("code {}: {message}", item.handle_code)),
     };
     (RunId(item.log_id), outcome)
+}
+
+/// The result of a run that was reported in a form that cannot be read. The run is over all the same.
+fn unreadable(item: MalformedItem) -> Option<CallbackItem> {
+    Some(CallbackItem {
+        log_id: item.log_id?,
+        log_date_time: 0,
+        handle_code: xxl::CODE_FAIL.into(),
+        handle_msg: Some(format!("the executor reported a result that cannot be read: {}", item.reason)),
+    })
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

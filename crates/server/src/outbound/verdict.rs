@@ -3,8 +3,9 @@
 use std::fmt::Display;
 
 use protocol::v1::{ExecutorTrouble, TroubleCode};
-use protocol::xxl::{Answer, AnswerError, texts};
+use protocol::xxl::{self, Answer, AnswerError, texts};
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use super::address::Address;
 use super::connection::{ReceiveError, SendError};
@@ -107,7 +108,8 @@ impl Heard {
             return ask.read_cut(body).map(Heard::Answer).ok_or_else(too_large);
         }
         let unreadable = if is_broken_object(body) { Heard::Garbled } else { Heard::Foreign };
-        Ok(Answer::read(body).map_or_else(unreadable, Heard::Answer))
+        let read = Answer::read(body).or_else(|error| listed_refusal(body).ok_or(error));
+        Ok(read.map_or_else(unreadable, Heard::Answer))
     }
 
     pub(super) fn is_ok(&self) -> bool {
@@ -161,6 +163,13 @@ impl Heard {
             }),
         }
     }
+}
+
+/// A refusal in the form of a callback: the most used Go client rejects a run with a list of one result.
+fn listed_refusal(body: &[u8]) -> Option<Answer> {
+    let item = xxl::each_callback(body).ok()?.next()?.ok()?;
+    let code = i32::try_from(item.handle_code).unwrap_or(xxl::CODE_FAIL);
+    (code != xxl::CODE_OK).then_some(Answer { code, msg: item.handle_msg, payload: Value::Null })
 }
 
 fn is_broken_object(body: &[u8]) -> bool {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::policy::{Backoff, Retry};
-use engine::{AppId, JobId, RunState};
+use engine::{AppId, JobId, RunId, RunState};
 use executor::{Context, Job};
 
 use crate::kit::{Bench, echo, until};
@@ -168,6 +168,33 @@ async fn results_are_taken_in_every_shape_and_count_once() {
     let answer =
         bench.post("/api/callback", Some(&bench.token), r#"[{"logId":987654321,"handleCode":200}]"#).await;
     assert!(answer.contains(r#""code":200"#), "a run nobody knows is acknowledged too: {answer}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn failures_keep_the_code_and_the_text_they_came_with() {
+    let bench = Bench::start().await;
+    for (result, code, message) in [
+        (r#""handleCode":409,"handleMsg":"busy""#, 409, "busy"),
+        (r#""handleCode":2147483647,"handleMsg":"last""#, 2_147_483_647, "last"),
+        // Beyond XXL-JOB's column, and values that it takes for a run that goes on.
+        (r#""handleCode":2147483648,"handleMsg":"more""#, 500, "code 2147483648: more"),
+        (r#""handleCode":0,"handleMsg":"none""#, 500, "code 0: none"),
+        (r#""handleCode":-1,"handleMsg":"less""#, 500, "code -1: less"),
+        (r#""executeResult":{"code":500,"msg":null,"content":"no disk"}"#, 500, "no disk"),
+        (r#""handleCode":1e30"#, 500, "the executor reported a result that cannot be read"),
+        (r#""handleMsg":"fine""#, 500, "it has neither handleCode nor executeResult.code"),
+    ] {
+        let (job, run) = waiting(&bench).await;
+        let body = format!(r#"[{{"logId":{run},"logDateTim":0,{result}}}]"#);
+        let answer = bench.post("/api/callback", Some(&bench.token), &body).await;
+        assert!(answer.contains(r#""code":200"#), "{answer}");
+        let runs = bench.over(job).await;
+        let row = bench.database.run(RunId(run)).await.unwrap().expect("it is in the log");
+        let text = row.result_message.unwrap_or_default();
+        assert_eq!((runs[0].state, row.result_code), (RunState::Failed, code), "{body}: {text}");
+        assert!(text.contains(message), "{body}: {text}");
+    }
     bench.stop().await;
 }
 

@@ -230,6 +230,11 @@ async fn logs_come_from_the_run_s_own_executor() {
             script.page("/joblog/pageList", &[("jobGroup", "1"), ("jobId", &id), ("logStatus", "1")]).await;
         let run = rows[0]["id"].to_string();
         assert_eq!((&rows[0]["handleCode"], &rows[0]["triggerCode"]), (&Value::from(200), &Value::from(200)));
+        let told = rows[0]["triggerMsg"].as_str().unwrap();
+        assert!(
+            told.starts_with("address：http://127.0.0.1:") && told.contains("<br>code：200<br>"),
+            "{told}"
+        );
         let elsewhere =
             [("executorAddress", foreign.as_str()), ("address", &foreign), ("addressList", &foreign)];
         let form: Vec<_> =

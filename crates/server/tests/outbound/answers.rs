@@ -23,6 +23,10 @@ async fn a_run_is_accepted_refused_or_unknown_by_its_answer() {
         .await;
     refused(&reply(r#"{"code":500}"#), "without a message").await;
     refused(&reply(r#"[{"code":500}]"#), "not of this protocol").await;
+    // The most used Go client.
+    let listed = r#"[{"logId":1,"logDateTim":1,"executeResult":{"code":500,"msg":"Task not registered"},"handleCode":500,"handleMsg":"Task not registered"}]"#;
+    refused(&reply(listed), "Task not registered").await;
+    refused(&reply(&listed.replace(":500", ":200")), "not of this protocol").await;
     refused(&reply("<html>"), "not of this protocol").await;
     refused(&reply("\u{fffd}"), "not of this protocol").await;
     refused(&reply(""), "not of this protocol").await;

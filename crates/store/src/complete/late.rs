@@ -143,11 +143,7 @@ async fn write_result(
     now: Timestamp,
     ending: &Ending,
 ) -> Result<(), SessionError> {
-    let code = match ending.outcome {
-        Outcome::Succeeded(_) => 200,
-        Outcome::TimedOut(_) => 502,
-        _ => 500,
-    };
+    let code = runs::handle_code(&ending.outcome);
     let message = runs::message_text(ending.outcome.message());
     let row = vec![ending.run.0.into(), tables.wall.time(now), code.into(), message.into()];
     let columns = ["handle_time", "handle_code", "handle_msg"];

@@ -147,6 +147,11 @@ impl Visit<'_> {
             state if state.is_over() => run.trigger_code,
             _ => 0,
         };
+        // Tools take it apart, so it is never empty.
+        let trigger_message = run.trigger_message.filter(|text| !text.is_empty()).unwrap_or_else(|| {
+            let address = run.address.as_deref().unwrap_or_default();
+            format!("address：{address}<br>code：{trigger_code}<br>msg：")
+        });
         value(RunView {
             id: run.id.0,
             job_group: run.app.0,
@@ -158,7 +163,7 @@ impl Visit<'_> {
             executor_fail_retry_count: run.retries_left,
             trigger_time: time(run.triggered_at),
             trigger_code,
-            trigger_msg: run.trigger_message,
+            trigger_msg: Some(trigger_message),
             handle_time: time(run.ended_at),
             handle_code: run.result_code,
             handle_msg: run.result_message,
