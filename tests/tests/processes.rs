@@ -25,7 +25,7 @@ async fn a_second_centre_on_the_same_file_refuses_with_a_clear_word() {
         JournalExecutor::start("tickwright-sample", &token, &[first.address()], Journal::default())
             .await
             .unwrap();
-    until("an executor registers with it", Duration::from_secs(10), async || executor.register().await.ok())
+    until("an executor registers with it", Duration::from_secs(120), async || executor.register().await.ok())
         .await
         .unwrap();
     first.stop().await.unwrap();

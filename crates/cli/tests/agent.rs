@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 const TOKEN: &str = "p2Vq0mXo5tYb";
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(120);
 
 #[test]
 fn an_agent_says_what_it_may_runs_a_script_and_leaves_when_told() {

@@ -226,7 +226,7 @@ async fn until<T>(seen: impl Fn() -> Option<T>) -> T {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), looking).await.expect("it comes")
+    tokio::time::timeout(Duration::from_secs(120), looking).await.expect("it comes")
 }
 
 /// Killed when dropped, by a failing test too.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tickwright_executor::{Context, Declaration, Error, Executor, Job, Timestamp, job};
 use timer::testing::ManualClock;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(120);
 
 #[job("marked", cron = "0 0/5 * * * ?", zone = "Asia/Shanghai", name = "Marked", retries = 2)]
 async fn marked() -> String {

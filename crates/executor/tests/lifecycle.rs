@@ -13,7 +13,7 @@ use tickwright_executor::{Context, Error, Executor, Job, Stopped, Timestamp};
 use timer::testing::ManualClock;
 use tokio::sync::Semaphore;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(120);
 
 #[tokio::test]
 async fn centres_of_every_lineage_are_served() {

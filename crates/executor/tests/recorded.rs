@@ -98,7 +98,7 @@ impl Stage {
     /// The admin came when there was something to read; so does this one.
     async fn until_lines(&self, log: &str) {
         let written = async { while call(self.to, "/log", log).await["content"]["logContent"] == "" {} };
-        tokio::time::timeout(Duration::from_secs(30), written).await.expect("it begins");
+        tokio::time::timeout(Duration::from_secs(120), written).await.expect("it begins");
     }
 
     /// The admin did not take some results at first; so does this one.

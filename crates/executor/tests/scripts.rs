@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tickwright_executor::{Builder, Executor, Job, Language, Scripts};
 use tokio::time::timeout;
 
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(120);
 
 #[tokio::test]
 async fn every_language_at_hand_gets_its_arguments() {

@@ -135,7 +135,7 @@ async fn triggers_are_taken_or_refused_in_the_stock_words() {
         // The last row repeats a run that is over and acknowledged.
         if number == 10 {
             centre.result(100).await;
-            tokio::time::timeout(Duration::from_secs(30), async {
+            tokio::time::timeout(Duration::from_secs(120), async {
                 while call(to, "/run", &ok(100).to_string()).await["code"] == 200 {
                     tokio::task::yield_now().await;
                 }

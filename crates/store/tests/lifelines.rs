@@ -18,7 +18,7 @@ use timer::{Clock, SystemClock};
 
 const LEASE: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(50);
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 macro_rules! on_both {
     ($($name:ident)*) => {

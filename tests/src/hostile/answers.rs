@@ -67,7 +67,7 @@ pub async fn status(stream: &mut TcpStream) -> u16 {
 }
 
 /// Longer than any bound of the centre's.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(40);
 
 const SHOWN: usize = 120;
 const FAILURES_MAX: usize = 10;

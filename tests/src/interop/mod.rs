@@ -32,5 +32,5 @@ pub async fn within<T>(limit: Duration, what: &str, look: impl AsyncFnMut() -> O
 /// Each look is a request to a centre that shares two cores with the clients.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A client that keeps results tries again each 30 s, and machines are busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A client that keeps results retries each 30 s, and on a busy machine a program takes a minute to start.
+const PATIENCE: Duration = Duration::from_secs(180);

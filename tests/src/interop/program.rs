@@ -49,6 +49,16 @@ impl Program {
         patiently(&format!("it has said `{text}` {times} times"), found).await
     }
 
+    /// SIGSTOP: nothing in it goes on until [`Program::resume`].
+    pub async fn pause(&self) -> Result<()> {
+        self.signal("STOP").await
+    }
+
+    /// SIGCONT.
+    pub async fn resume(&self) -> Result<()> {
+        self.signal("CONT").await
+    }
+
     /// kill -9.
     pub async fn kill(&mut self) -> Result<()> {
         self.process.kill().await.context("could not kill it")
@@ -56,8 +66,12 @@ impl Program {
 
     /// SIGTERM.
     pub async fn stop(&mut self) -> Result<ExitStatus> {
-        signal(self.process.id().context("it has ended already")?, "TERM").await?;
+        self.signal("TERM").await?;
         self.ended().await
+    }
+
+    async fn signal(&self, name: &str) -> Result<()> {
+        signal(self.process.id().context("it has ended already")?, name).await
     }
 
     /// Waits until it ends.
@@ -87,4 +101,4 @@ fn installed() -> Result<PathBuf> {
 }
 
 /// The slowest takes 10 s to stop in good order.
-const END_MAX: Duration = Duration::from_secs(60);
+const END_MAX: Duration = Duration::from_secs(180);

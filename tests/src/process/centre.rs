@@ -198,6 +198,6 @@ fn binary() -> Result<PathBuf> {
     })
 }
 
-const READY_MAX: Duration = Duration::from_secs(30);
-const STOP_MAX: Duration = Duration::from_secs(15);
-const ASK_MAX: Duration = Duration::from_secs(2);
+const READY_MAX: Duration = Duration::from_secs(120);
+const STOP_MAX: Duration = Duration::from_secs(60);
+const ASK_MAX: Duration = Duration::from_secs(10);

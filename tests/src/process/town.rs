@@ -215,7 +215,7 @@ fn database_address(home: &Home) -> Result<Option<SocketAddr>> {
 
 const APP: &str = "journal";
 const KEY: &str = "key";
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Nothing more is expected when nothing came for so long.
 const QUIET: Duration = Duration::from_millis(300);

@@ -18,7 +18,7 @@ pub const TICKWRIGHT: &str = env!("CARGO_BIN_EXE_tickwright");
 pub const APP: &str = "tickwright-sample";
 
 /// Longer than anything takes on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A centre that has just been started for the first time, without its sample.
 pub struct Centre {

@@ -295,7 +295,7 @@ impl Centre {
                 changed.await;
             }
         };
-        let waited = tokio::time::timeout(Duration::from_secs(30), waiting).await;
+        let waited = tokio::time::timeout(Duration::from_secs(120), waiting).await;
         assert!(waited.is_ok(), "waited in vain: {what}; results: {:?}", self.results());
     }
 

@@ -87,7 +87,7 @@ async fn what_ran_too_long_began_late_or_was_in_the_way_is_told_by_its_name() {
 }
 
 async fn next(of: &mut mpsc::UnboundedReceiver<String>) -> String {
-    tokio::time::timeout(Duration::from_secs(60), of.recv()).await.expect("it comes").unwrap()
+    tokio::time::timeout(Duration::from_secs(120), of.recv()).await.expect("it comes").unwrap()
 }
 
 /// Takes every mail, and tells what was said.

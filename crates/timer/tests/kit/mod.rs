@@ -111,7 +111,7 @@ pub async fn settle() {
 
 /// Waits for other threads.
 pub async fn eventually(condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while !condition() {
         assert!(Instant::now() < deadline, "waited long enough");
         tokio::task::yield_now().await;

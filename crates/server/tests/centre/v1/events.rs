@@ -35,7 +35,7 @@ impl Stream {
             }
             true
         };
-        tokio::time::timeout(Duration::from_secs(30), read)
+        tokio::time::timeout(Duration::from_secs(120), read)
             .await
             .unwrap_or_else(|_| panic!("no {wanted} came"))
     }
