@@ -1,7 +1,7 @@
 //! Who did what, and who was refused, on a record that is only added to.
 //!
-//! What somebody does who was recognised is always on it. Of strangers a bounded number is: else whoever can reach us
-//! could fill the database. How many are not is said by the next that is.
+//! What somebody does who was recognised is always on it. Of refused strangers and of results for foreign runs a bounded
+//! number is, because a flood of them would fill the database. The next entry says how many were left out.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -14,12 +14,14 @@ use timer::Clock;
 pub struct Audit {
     clock: Arc<dyn Clock>,
     database: Arc<dyn Database>,
-    strangers: Mutex<Strangers>,
+    strangers: Mutex<Budget>,
+    /// A budget of its own, so that strangers cannot use up the room for what the holder of a token does.
+    foreign_results: Mutex<Budget>,
 }
 
-/// What of strangers may still be put on record.
+/// How many more entries of a kind may be recorded.
 #[derive(Default)]
-struct Strangers {
+struct Budget {
     /// Entries made ahead of their time, if one came each [`EVERY`].
     next: Duration,
     /// Left out since the last that was not.
@@ -29,7 +31,7 @@ struct Strangers {
 impl Audit {
     /// The record of a database.
     pub fn new(clock: Arc<dyn Clock>, database: Arc<dyn Database>) -> Audit {
-        Audit { clock, database, strangers: Mutex::default() }
+        Audit { clock, database, strangers: Mutex::default(), foreign_results: Mutex::default() }
     }
 
     /// Puts on record what somebody did who was recognised, or was refused.
@@ -46,27 +48,38 @@ impl Audit {
         }
     }
 
-    /// Puts on record that somebody was refused whom nobody knows.
-    pub async fn refused(&self, mut entry: AuditEntry) {
-        let Some(left_out) = self.admit(self.clock.monotonic()) else { return };
+    /// Records that a stranger was refused, within the budget for strangers.
+    pub async fn refused(&self, entry: AuditEntry) {
+        self.record_within(&self.strangers, entry).await;
+    }
+
+    /// Records results that an executor reported for runs of a foreign app, within a budget of their own.
+    pub async fn foreign_results(&self, entry: AuditEntry) {
+        self.record_within(&self.foreign_results, entry).await;
+    }
+
+    async fn record_within(&self, budget: &Mutex<Budget>, mut entry: AuditEntry) {
+        let admitted = budget.lock().expect("no holder of this lock panics").admit(self.clock.monotonic());
+        let Some(left_out) = admitted else { return };
         if left_out > 0 {
             entry.after = Some(format!("{left_out} refusals before this one are not on record"));
         }
         self.record(entry).await;
     }
+}
 
+impl Budget {
     /// Whether there is room for one more, and how many there was none for since the last.
-    fn admit(&self, now: Duration) -> Option<u64> {
+    fn admit(&mut self, now: Duration) -> Option<u64> {
         // As if there had been a quiet time before the clock began.
         let now = now + EVERY * BURST;
-        let mut strangers = self.strangers.lock().expect("no holder of this lock panics");
-        let next = strangers.next.max(now.saturating_sub(EVERY * BURST));
+        let next = self.next.max(now.saturating_sub(EVERY * BURST));
         if next > now {
-            strangers.left_out += 1;
+            self.left_out += 1;
             return None;
         }
-        strangers.next = next + EVERY;
-        Some(std::mem::take(&mut strangers.left_out))
+        self.next = next + EVERY;
+        Some(std::mem::take(&mut self.left_out))
     }
 }
 
@@ -88,27 +101,24 @@ pub fn entry(
     }
 }
 
-/// One refusal of a stranger is put on record in this time,
+/// One entry of a budget is recorded in this time.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// and so many at once after a quiet time: enough to see what somebody tries.
+/// Entries recorded at once after a quiet time: enough to see what a caller tries.
 const BURST: u32 = 60;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use timer::SystemClock;
 
     #[test]
-    fn a_flood_of_strangers_is_counted_and_not_kept() {
-        let clock = Arc::new(SystemClock::new());
-        let database = Arc::new(store::SqliteStore::in_memory(clock.clone()).unwrap());
-        let audit = Audit::new(clock, database);
+    fn a_flood_is_counted_and_not_kept() {
+        let mut budget = Budget::default();
         let now = Duration::ZERO;
-        let kept = (0..1_000).filter(|_| audit.admit(now).is_some()).count();
+        let kept = (0..1_000).filter(|_| budget.admit(now).is_some()).count();
         assert_eq!(kept, BURST as usize + 1);
-        assert_eq!(audit.admit(now + EVERY), Some(1_000 - u64::from(BURST) - 1));
-        assert_eq!(audit.admit(now + EVERY), None);
-        assert_eq!(audit.admit(now + EVERY * 3), Some(1));
+        assert_eq!(budget.admit(now + EVERY), Some(1_000 - u64::from(BURST) - 1));
+        assert_eq!(budget.admit(now + EVERY), None);
+        assert_eq!(budget.admit(now + EVERY * 3), Some(1));
     }
 }

@@ -27,6 +27,7 @@ use crate::centre::Inside;
 use crate::executors::Scope;
 use crate::http;
 use crate::outbound::{Address, TriggerPath};
+use crate::people::Principal;
 
 /// Its paths.
 pub fn door() -> Router<Arc<Inside>> {
@@ -156,7 +157,7 @@ impl Inside {
         if items.len() > REPORTS_MAX {
             return Err(Answer::fail(format!("a call brings at most {REPORTS_MAX} results")));
         }
-        let mut unread = 0;
+        let (mut unread, mut foreign) = (0, Foreign::default());
         while items.len() > 0 {
             let mut reports = Vec::new();
             for item in items.by_ref().take(REPORTS_AT_ONCE) {
@@ -171,21 +172,49 @@ impl Inside {
                     }
                 }
             }
-            self.write_reports(scope, reports).await?;
+            if let Err(refusal) = self.write_reports(scope, reports, &mut foreign).await {
+                self.record_foreign(scope, head, &foreign).await;
+                return Err(refusal);
+            }
         }
+        self.record_foreign(scope, head, &foreign).await;
         if unread > 1 {
             tracing::warn!(unread, "failed to read more results of the same call");
         }
         Ok(())
     }
 
-    /// Writes some results, each where it belongs to an app of the caller's.
-    async fn write_reports(&self, scope: Scope, mut reports: Vec<CallbackItem>) -> Result<(), Answer> {
+    /// Records that a call brought results of runs that are not the caller's: one entry, however many there were.
+    async fn record_foreign(&self, scope: Scope, head: &Parts, foreign: &Foreign) {
+        let Some(first) = foreign.first else { return };
+        let result = match foreign.count {
+            1 => "not stored: the run belongs to another app".to_owned(),
+            count => format!("not stored: this and {} more runs belong to another app", count - 1),
+        };
+        let who = Principal::token(scope).name;
+        let mut entry = audit::entry("executor", &who, http::caller(head).ip, "/api/callback", result);
+        entry.object = format!("run:{first}");
+        self.audit.foreign_results(entry).await;
+    }
+
+    /// Stores those results whose runs belong to an app of the caller's, and counts the others.
+    async fn write_reports(
+        &self,
+        scope: Scope,
+        mut reports: Vec<CallbackItem>,
+        foreign: &mut Foreign,
+    ) -> Result<(), Answer> {
         if let Scope::App(app) = scope {
             let ids: Vec<RunId> = reports.iter().map(|item| RunId(item.log_id)).collect();
             let owners: HashMap<RunId, _> =
                 self.database.apps_of_runs(&ids).await.map_err(not_stored)?.into_iter().collect();
-            reports.retain(|item| owners.get(&RunId(item.log_id)) == Some(&app));
+            reports.retain(|item| {
+                let owner = owners.get(&RunId(item.log_id));
+                if owner.is_some_and(|owner| *owner != app) {
+                    foreign.add(RunId(item.log_id));
+                }
+                owner == Some(&app)
+            });
         }
         let written = join_all(reports.into_iter().map(|item| {
             let (run, outcome) = outcome_of(item);
@@ -197,6 +226,20 @@ impl Inside {
             Some(error) => Err(not_stored(error)),
             None => Ok(()),
         }
+    }
+}
+
+/// Results of one call for runs of other apps than the caller's.
+#[derive(Default)]
+struct Foreign {
+    first: Option<RunId>,
+    count: usize,
+}
+
+impl Foreign {
+    fn add(&mut self, run: RunId) {
+        self.first.get_or_insert(run);
+        self.count += 1;
     }
 }
 

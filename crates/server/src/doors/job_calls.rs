@@ -56,19 +56,24 @@ impl Inside {
             true => v1::text_on_record(self, id).await,
             false => None,
         };
-        let named = fields.get("id").unwrap_or_default();
-        let before = on_record(named).await;
+        let named = match (name, fields.number("id")) {
+            // A new job gets its id from the database, whatever the call says.
+            ("addJob", _) | (_, Ok(None)) => String::new(),
+            // In the one spelling by which the audit is searched.
+            (_, Ok(Some(id))) => id.to_string(),
+            (_, Err(_)) => fields.trimmed("id").to_owned(),
+        };
+        let before = on_record(&named).await;
         let done = manage(&jobs, name, &fields).await;
         let id = match &done {
-            // A new job has its number only now.
             Ok(Answer { payload: Value::String(id), .. }) => id,
-            _ => named,
+            _ => &named,
         };
         let (result, before, after) = match &done {
             Ok(_) => ("done".into(), before, on_record(id).await),
             Err(refusal) => (refusal.to_string(), None, None),
         };
-        let object = format!("job:{id}");
+        let object = if id.is_empty() { String::new() } else { format!("job:{id}") };
         let entry = audit::entry("api", &who.name, from, format!("/api/{name}"), result);
         self.audit.record(AuditEntry { object, before, after, ..entry }).await;
         done.unwrap_or_else(|refusal| Answer::fail(refusal.0))

@@ -1,6 +1,7 @@
 //! The same in XXL-JOB's words: its form is checked and becomes a definition for the engine.
 
 use engine::{AppId, JobId, JobSpec};
+use protocol::v1::ProblemCode;
 use protocol::xxl::JobForm;
 use store::Rights;
 
@@ -33,11 +34,12 @@ impl Jobs<'_> {
         Ok(self.edit(&found?, spec).await?)
     }
 
-    /// Deletes a job. One that is not there is as good as deleted.
+    /// Deletes a job. As in XXL-JOB, deleting a job that does not exist succeeds, but only for callers who may edit every
+    /// app. To others a missing job and a job of a foreign app look the same, so both are refused.
     pub async fn remove(&self, id: JobId) -> Result<(), Refusal> {
         match self.find(id, Rights::EDIT).await {
             Ok(job) => Ok(self.delete(job.id).await?),
-            Err(fault) if fault.code == protocol::v1::ProblemCode::NotFound => Ok(()),
+            Err(fault) if fault.code == ProblemCode::NotFound && self.who.is_admin() => Ok(()),
             Err(fault) => Err(fault.into()),
         }
     }

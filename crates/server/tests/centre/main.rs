@@ -12,6 +12,7 @@ mod job_calls;
 mod kit;
 mod logs;
 mod people;
+mod records;
 mod script;
 mod tls;
 mod v1;

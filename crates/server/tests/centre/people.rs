@@ -159,9 +159,9 @@ async fn what_was_done_and_what_was_refused_is_on_record() {
         told,
         [
             "web|admin|/login||done",
-            "web|admin|/user/add||done",
+            "web|admin|/user/add|user:member|done",
             "web|member|/login||done",
-            "web|member|/user/add||only administrators may do this",
+            "web|member|/user/add|user:another|only administrators may do this",
             "web|member|/user/pageList||only administrators may do this",
             "web|member|/auth/doLogin||the user name or the password is wrong",
             "web||/jobinfo/remove||not signed in",

@@ -9,6 +9,7 @@ mod apps;
 mod chart;
 mod dialect;
 mod jobs;
+mod record;
 mod request;
 mod routes;
 mod runs;
@@ -28,15 +29,14 @@ use axum::routing::{any, post};
 use engine::StoreError;
 use protocol::xxl::{self, Fields};
 use serde_json::Value;
-use store::AuditEntry;
 
 use super::browser;
-use crate::audit;
 use crate::centre::Inside;
 use crate::http;
 use crate::people::{Principal, SignedIn};
 use crate::refusal::Refusal;
 use dialect::Dialect;
+use record::entry;
 use request::Cookie;
 use routes::{Call, Needs, ROUTES, Route};
 pub use routes::{Described, described};
@@ -90,20 +90,17 @@ async fn serve(inside: Arc<Inside>, route: Route, request: Request<Body>) -> Res
         }
         Err(error) => return dialect.refused(&Refusal::from(error)),
     };
-    let before = visit.job_on_record(visit.named()).await;
+    let before = visit.before().await;
     let result = visit.answer().await;
     visit.remember(&result, before).await;
     match result {
         Ok(_) if route.call == Call::SignOut => sign_in::signed_out(dialect, caller.secure),
         Ok(Reply::Done(payload)) => dialect.done(payload),
         Ok(Reply::Page(rows, total)) => dialect.page(rows, total),
+        Ok(Reply::Cleared { more: None, .. }) => dialect.done(Value::Null),
+        Ok(Reply::Cleared { more: Some(why), .. }) => dialect.refused(&why),
         Err(refusal) => dialect.refused(&refusal),
     }
-}
-
-/// What is put on record of a request.
-fn entry(who: &str, from: IpAddr, route: Route, result: impl Into<String>) -> AuditEntry {
-    audit::entry("web", who, from, route.path, result)
 }
 
 /// Whose session one of the cookies is. There may be others of the same name, left by a Java admin.
@@ -121,6 +118,13 @@ enum Reply {
     Done(Value),
     /// Some rows, and how many there are in all.
     Page(Vec<Value>, u64),
+    /// Runs were deleted.
+    Cleared {
+        /// What the audit keeps of it.
+        record: Value,
+        /// Set if more runs are to be deleted than one request does.
+        more: Option<Refusal>,
+    },
 }
 
 /// One request of somebody who has signed in.
@@ -168,44 +172,6 @@ impl Visit<'_> {
             Call::RemoveUser => self.remove_user().await,
             Call::Chart => self.chart().await,
         }
-    }
-
-    /// Puts on record what was changed, with how the job was before, and what was refused.
-    async fn remember(&self, result: &Result<Reply, Refusal>, before: Option<String>) {
-        let call = self.route.call;
-        let is_refused = call.needs() == Needs::Admin && !self.who.is_admin();
-        if !call.changes() && !is_refused {
-            return;
-        }
-        let id = match (call, result) {
-            // A new job has its number only now.
-            (Call::AddJob, Ok(Reply::Done(Value::String(id)))) => id,
-            _ => self.named().unwrap_or_default(),
-        };
-        let object = if id.is_empty() { String::new() } else { format!("{}{id}", call.kind()) };
-        let (result, change) = match result {
-            Ok(_) => ("done".into(), (before, self.job_on_record(Some(id)).await)),
-            Err(refusal) => (refusal.to_string(), (None, None)),
-        };
-        let entry = entry(&self.who.name, self.from, self.route, result);
-        let (before, after) = change;
-        self.inside.audit.record(AuditEntry { object, before, after, ..entry }).await;
-    }
-
-    /// What a request is about, as it says.
-    fn named(&self) -> Option<&str> {
-        self.fields.get("id").or(self.fields.get("ids[]"))
-    }
-
-    /// The job of that number as the audit keeps it, for calls that give it another definition.
-    async fn job_on_record(&self, id: Option<&str>) -> Option<String> {
-        let id = id.filter(|_| self.route.call.defines_job())?;
-        super::v1::text_on_record(self.inside, id).await
-    }
-
-    async fn put_on_record(&self, object: String, result: String) {
-        let entry = AuditEntry { object, ..entry(&self.who.name, self.from, self.route, result) };
-        self.inside.audit.record(entry).await;
     }
 
     /// The one id that a request is about: `id`, or the only one of `ids[]`.

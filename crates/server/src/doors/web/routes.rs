@@ -91,21 +91,6 @@ impl Call {
         )
     }
 
-    /// What the audit calls what its id names: as our own API does, so that the history of a job is one.
-    pub fn kind(self) -> &'static str {
-        match self {
-            Call::AddJob | Call::UpdateJob | Call::RemoveJob | Call::SaveScript => "job:",
-            Call::StartJob | Call::StopJob | Call::TriggerJob => "job:",
-            Call::KillRun => "run:",
-            _ => "",
-        }
-    }
-
-    /// Whether a job is given another definition, or its first or last one.
-    pub fn defines_job(self) -> bool {
-        matches!(self, Call::AddJob | Call::UpdateJob | Call::RemoveJob)
-    }
-
     /// Whether only POST will do, as with XXL-JOB.
     pub fn posts(self) -> bool {
         matches!(self, Call::SignIn | Call::SignOut)

@@ -2,7 +2,7 @@
 
 use engine::{JobId, RunId, RunState};
 use protocol::xxl::{CODE_OK, LogView, RunView};
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::{Clearing, Keep, Rights, RunFilter, RunRow, RunStatus};
 use timer::Timestamp;
 
@@ -87,19 +87,35 @@ impl Visit<'_> {
         }
     }
 
-    /// Deletes runs that are over, some at a time.
+    /// Deletes finished runs, [`CLEAR_AT_ONCE`] in each transaction.
     pub(super) async fn clear_runs(&self) -> Result<Reply, Refusal> {
         let clearing =
             Clearing { apps: self.cleared_apps().await?, job: self.named_job()?, keep: self.kept()? };
+        let (mut deleted, mut more) = (0, true);
         for _ in 0..CLEAR_ROUNDS {
-            if self.inside.database.clear_runs(&clearing, CLEAR_AT_ONCE).await? < CLEAR_AT_ONCE {
-                return Ok(Reply::Done(Value::Null));
+            let cleared = self.inside.database.clear_runs(&clearing, CLEAR_AT_ONCE).await;
+            deleted += match cleared {
+                Err(error) if deleted == 0 => return Err(error.into()),
+                // The runs of earlier rounds are deleted, and the audit has to say so.
+                Err(error) => {
+                    let why = Refusal::from(error);
+                    let why = Refusal(format!("{deleted} runs are deleted, then clearing failed: {why}"));
+                    return Ok(Reply::Cleared {
+                        record: cleared_record(&clearing, deleted),
+                        more: Some(why),
+                    });
+                }
+                Ok(cleared) => {
+                    more = cleared == CLEAR_AT_ONCE;
+                    cleared
+                }
+            };
+            if !more {
+                break;
             }
         }
-        Err(Refusal(format!(
-            "{} runs are deleted, and there are more; ask again",
-            CLEAR_ROUNDS * CLEAR_AT_ONCE
-        )))
+        let again = || Refusal(format!("{deleted} runs are deleted, and there are more; ask again"));
+        Ok(Reply::Cleared { record: cleared_record(&clearing, deleted), more: more.then(again) })
     }
 
     /// Whose runs are deleted: the named group's, or for an administrator who names none, everybody's.
@@ -170,6 +186,16 @@ impl Visit<'_> {
             alarm_status: run.alarm_status,
         })
     }
+}
+
+/// What the audit keeps of a clearing: which runs were meant, and how many were deleted.
+fn cleared_record(clearing: &Clearing, deleted: usize) -> Value {
+    let kept = match clearing.keep {
+        Keep::Since(at) => format!("since {at}"),
+        Keep::Newest(count) => format!("newest {count}"),
+        Keep::Nothing => "nothing".into(),
+    };
+    json!({ "job": clearing.job.map(|job| job.0), "kept": kept, "deleted": deleted })
 }
 
 /// A log for pages that put it into their own text as it comes. The three tags that XXL-JOB lets through cannot carry

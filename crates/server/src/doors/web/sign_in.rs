@@ -10,8 +10,9 @@ use protocol::xxl::Fields;
 use serde_json::Value;
 
 use super::dialect::Dialect;
+use super::record::entry;
 use super::routes::Route;
-use super::{Reply, Visit, entry};
+use super::{Reply, Visit};
 use crate::centre::Inside;
 use crate::doors::browser::agent;
 use crate::http;
