@@ -234,9 +234,14 @@ impl Story {
         if self.client.shows_logs {
             self.grows(run.id).await?;
         }
-        script.kill(run.id).await?;
+        if let Some(why) = script.kill(run.id, false).await? {
+            ensure!(!self.client.obeys_kills, "{why}");
+            ensure!(script.kill(run.id, true).await?.is_none(), "a person insists");
+        }
         let killed = script.ended(job).await?;
-        ensure!(killed.code == 500 && killed.message.contains("killed by admin"), "{killed:?}");
+        // Its answer or its report of the end, whichever was first.
+        let by_whom = ["killed by admin", "cancelled on request"];
+        ensure!(killed.code == 500 && by_whom.iter().any(|text| killed.message.contains(text)), "{killed:?}");
         if self.client.obeys_kills {
             self.executor.says("slow was interrupted", 2).await?;
         }

@@ -15,7 +15,7 @@ export const run = (id: number) => get<RunView>(`/v1/runs/${id}`)
 export const log = (id: number, from: number) => get<LogPage>(`/v1/runs/${id}/log${query({ from })}`)
 export const liveLogPath = (id: number, from: number) => `/v1/runs/${id}/log/live${query({ from })}`
 export const downloadPath = (id: number) => `/v1/runs/${id}/log/download`
-export const kill = (id: number) => post<void>(`/v1/runs/${id}/kill`)
+export const kill = (id: number, force: boolean) => post<void>(`/v1/runs/${id}/kill`, { force })
 export const again = (id: number) => post<{ run: number }>(`/v1/runs/${id}/again`)
 
 /** How runs of a job are named in filters. */

@@ -24,6 +24,7 @@ export type ProblemCode =
   | 'too_many_requests'
   | 'app_offline'
   | 'executor_unreachable'
+  | 'executor_refused'
   | 'database_unavailable'
   | 'database_broken'
 
@@ -284,6 +285,8 @@ export interface RunView {
   job_zone?: string
   app: string
   state: RunState
+  /** Cancellation was requested, and the executor has not ended it. */
+  cancel_requested?: boolean
   origin?: Origin
   scheduled_at: Instant | null
   ended_at: Instant | null

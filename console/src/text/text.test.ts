@@ -25,6 +25,7 @@ test('every code of a problem has words', () => {
     'too_many_requests',
     'app_offline',
     'executor_unreachable',
+    'executor_refused',
     'database_unavailable',
     'database_broken',
     'unreachable',

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use protocol::v1::{Instant, Moment, Origin, RunState, RunView};
+use protocol::v1::{Instant, Kill, Moment, Origin, RunState, RunView};
 
 use crate::api::{Call, Client, Most, Output, Remote};
 use crate::terminal::{self, Mood, Paint};
@@ -39,10 +39,14 @@ enum Command {
         #[arg(long, value_name = "LINE", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
         from: u64,
     },
-    /// Ends a run
-    Kill {
+    /// Cancels a run: its executor is asked to end it
+    #[command(visible_alias = "kill")]
+    Cancel {
         /// Its number
         run: i64,
+        /// Close the run even if its executor refuses or cannot be reached; a later result is discarded
+        #[arg(long)]
+        force: bool,
     },
 }
 
@@ -74,7 +78,7 @@ pub async fn run(Run { remote, command }: Run) -> Result<()> {
         Command::List(options) => list(&client, options, remote.output).await,
         Command::Show { run } => show(&client, run, remote.output).await,
         Command::Logs { run, follow, from } => logs(&client, &run, follow, from).await,
-        Command::Kill { run } => kill(&client, run, remote.output).await,
+        Command::Cancel { run, force } => cancel(&client, run, force, remote.output).await,
     }
 }
 
@@ -136,11 +140,12 @@ async fn logs(client: &Client, run: &str, follow: bool, from: u64) -> Result<()>
     }
 }
 
-async fn kill(client: &Client, run: i64, output: Output) -> Result<()> {
-    client.send(Call::post(format!("/v1/runs/{run}/kill"))).await?;
+async fn cancel(client: &Client, run: i64, force: bool, output: Output) -> Result<()> {
+    let call = Call::post(format!("/v1/runs/{run}/kill")).json(&Kill { force });
+    client.send(call).await?;
     match output {
         Output::Json => Ok(()),
-        Output::Table => terminal::say(&format!("run {run} is being ended")),
+        Output::Table => terminal::say(&format!("run {run} is cancelled")),
     }
 }
 
@@ -170,6 +175,12 @@ fn mood(state: RunState) -> Mood {
     }
 }
 
+/// The state in words, with a cancellation that the executor has not carried out.
+fn state(run: &RunView) -> String {
+    let state = terminal::word(&run.state);
+    if run.cancel_requested { format!("{state}, cancel requested") } else { state }
+}
+
 fn facts(run: &RunView) -> String {
     let origin = run.origin.map(|origin| match origin {
         Origin::Schedule => "its schedule".into(),
@@ -193,7 +204,7 @@ fn facts(run: &RunView) -> String {
         ("job", job(run)),
         ("name", run.job_name.clone().unwrap_or_default()),
         ("app", run.app.clone()),
-        ("state", terminal::word(&run.state)),
+        ("state", state(run)),
         ("because", origin.unwrap_or_default()),
         ("for", run.scheduled_at.map(terminal::local).unwrap_or_default()),
         ("ended", run.ended_at.map(terminal::local).unwrap_or_default()),

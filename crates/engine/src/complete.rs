@@ -111,6 +111,15 @@ pub(crate) struct After {
 }
 
 impl Ender for After {
+    fn recorded(&self, run: &Run, reported: &Outcome) -> Outcome {
+        match reported {
+            Outcome::Failed(text) | Outcome::FailedWith(_, text) | Outcome::TimedOut(text) if run.cancel => {
+                Outcome::Cancelled(format!("cancelled on request; the executor reports: {text}"))
+            }
+            reported => reported.clone(),
+        }
+    }
+
     fn follow(&self, job: &Job, run: &Run, outcome: &Outcome) -> FollowUps {
         let mut follow = FollowUps::default();
         match outcome {
@@ -272,6 +281,22 @@ mod tests {
         // Somebody stopped the job: it is not tried again.
         let recalled = Run { recalled: true, ..run(1, RunState::Running, 40_000) };
         assert_eq!(follow(&job, &recalled, failed()).retry_at, None);
+    }
+
+    #[test]
+    fn the_failure_of_a_run_that_a_person_cancelled_is_a_cancellation() {
+        let after = After { now: ms(50_000), bugs: Bugs::default() };
+        let running = run(1, RunState::Running, 40_000);
+        let cancel = Run { cancel: true, recalled: true, ..running.clone() };
+        let recorded = after.recorded(&cancel, &failed());
+        assert_eq!(
+            recorded,
+            Outcome::Cancelled("cancelled on request; the executor reports: no luck".into())
+        );
+        for kept in [Outcome::Succeeded("yes".into()), Outcome::Lost("dead".into())] {
+            assert_eq!(after.recorded(&cancel, &kept), kept);
+        }
+        assert_eq!(after.recorded(&running, &failed()), failed());
     }
 
     #[test]

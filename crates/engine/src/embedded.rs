@@ -23,7 +23,7 @@ use tokio::task::AbortHandle;
 use crate::engine::{Engine, Options, Parts, RETRY};
 use crate::job::Job;
 use crate::policy::{Router, Target};
-use crate::ports::{Alarms, Alert, Dispatch, Probe, Receipt, Store};
+use crate::ports::{Alarms, Alert, Dispatch, KillAnswer, Probe, Receipt, Store};
 use crate::run::{Order, Outcome, Run, RunId, Shard};
 
 /// What a handler is told.
@@ -250,9 +250,18 @@ impl Dispatch for Local {
         if ours && !self.running.lock().contains_key(&run.id) { Probe::Denied } else { Probe::Started }
     }
 
-    async fn kill(&self, run: &Run, _: Option<&Job>) {
-        if let Some(Some(handle)) = self.running.lock().remove(&run.id) {
-            handle.abort();
+    async fn kill(&self, run: &Run, _: Option<&Job>) -> KillAnswer {
+        let ours = run.node.as_ref().is_some_and(|node| node.name == self.name);
+        let mut running = self.running.lock();
+        match running.get(&run.id) {
+            Some(Some(handle)) => {
+                handle.abort();
+                running.remove(&run.id);
+                KillAnswer::Ended
+            }
+            Some(None) => KillAnswer::Unheard("it is just being started; try again".into()),
+            None if ours => KillAnswer::NotThere,
+            None => KillAnswer::Unheard("another process runs it; kill it there".into()),
         }
     }
 

@@ -1,44 +1,90 @@
-//! Kill: a person ends one run.
+//! Kill: a person cancels one run.
 //!
-//! The row first, the executor second: were the executor told first, its own report of the end could be the one that
-//! counts, and the run would be tried again.
+//! A run that an executor has is first marked, then the executor is asked to end it. The mark makes the run's failure a
+//! cancellation that is not retried, because the executor's report of the end may arrive before its answer to the
+//! request. Only an executor that agrees ends the run here: if it refuses or cannot be reached the run stays open, and
+//! its real result still counts. `force` closes the run whatever the executor says.
 
 use std::time::Duration;
 
 use crate::engine::Engine;
-use crate::ports::{Ending, StoreError, Verdict};
-use crate::run::{Outcome, RunId, RunState};
+use crate::ports::{Ending, KillAnswer, StoreError, Verdict};
+use crate::run::{Outcome, Run, RunId, RunState};
+
+/// What became of a request to cancel a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Killed {
+    /// The run is cancelled.
+    Cancelled,
+    /// The run had already ended, or ended with success before the executor could stop it.
+    Over,
+    /// The executor has not ended it; the run stays open until it ends, is lost or is killed with `force`. The answer is
+    /// never [`KillAnswer::Ended`].
+    Open(KillAnswer),
+}
 
 impl Engine {
-    /// Ends a run, wherever it is, and says whether it was still there to be ended. It is not tried again. An executor
-    /// that has it is told; whether it obeys is its own affair.
-    pub async fn kill(&self, id: RunId, reason: &str) -> Result<bool, StoreError> {
+    /// Cancels a run. It is not tried again. With `force` the run is closed first and the executor told afterwards.
+    pub async fn kill(&self, id: RunId, reason: &str, force: bool) -> Result<Killed, StoreError> {
         let started = self.inner.clock.monotonic();
         loop {
-            let Some(run) = self.inner.store.open_runs(&[id]).await?.pop() else { return Ok(false) };
-            match run.state {
+            let Some(run) = self.inner.store.open_runs(&[id]).await?.pop() else { return Ok(Killed::Over) };
+            let killed = match run.state {
                 // A node has it in hand and is about to send it: a moment later an executor can be told.
-                RunState::Claimed | RunState::Cancelling => {}
-                _ => {
-                    let outcome = Outcome::Cancelled(reason.to_owned());
-                    let ending = Ending { run: id, outcome, version: Some(run.version) };
-                    match self.end(ending).await? {
-                        Verdict::Stale => {}
-                        Verdict::Applied => {
-                            let job = self.inner.store.job(run.job).await?;
-                            if run.state != RunState::Waiting {
-                                self.inner.dispatch.kill(&run, job.as_ref()).await;
-                            }
-                            return Ok(true);
-                        }
-                        _ => return Ok(false),
-                    }
-                }
+                RunState::Claimed | RunState::Cancelling => None,
+                RunState::Waiting => self.close_killed(&run, reason).await?,
+                _ if force => self.kill_by_force(&run, reason).await?,
+                _ => self.kill_politely(&run, reason).await?,
+            };
+            if let Some(killed) = killed {
+                return Ok(killed);
             }
             if self.inner.clock.monotonic() - started > KILL_MAX {
                 return Err(StoreError::Conflict(format!("run {id} is just being sent; try again")));
             }
             self.inner.clock.sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Closes the run as it was read. `None` if it has moved on since.
+    async fn close_killed(&self, run: &Run, reason: &str) -> Result<Option<Killed>, StoreError> {
+        let outcome = Outcome::Cancelled(reason.to_owned());
+        Ok(match self.end(Ending { run: run.id, outcome, version: Some(run.version) }).await? {
+            Verdict::Stale => None,
+            Verdict::Applied => Some(Killed::Cancelled),
+            _ => Some(Killed::Over),
+        })
+    }
+
+    async fn kill_by_force(&self, run: &Run, reason: &str) -> Result<Option<Killed>, StoreError> {
+        let closed = self.close_killed(run, reason).await?;
+        if closed == Some(Killed::Cancelled) {
+            let job = self.inner.store.job(run.job).await?;
+            self.inner.dispatch.kill(run, job.as_ref()).await;
+        }
+        Ok(closed)
+    }
+
+    /// `None` if the run has moved on before it could be marked.
+    async fn kill_politely(&self, run: &Run, reason: &str) -> Result<Option<Killed>, StoreError> {
+        if !self.inner.store.request_cancel(run.id).await? {
+            return Ok(None);
+        }
+        let job = self.inner.store.job(run.job).await?;
+        let answer = self.inner.dispatch.kill(run, job.as_ref()).await;
+        if answer != KillAnswer::Ended {
+            return Ok(Some(Killed::Open(answer)));
+        }
+        let outcome = Outcome::Cancelled(reason.to_owned());
+        match self.end(Ending { run: run.id, outcome, version: None }).await? {
+            Verdict::Applied | Verdict::Late => Ok(Some(Killed::Cancelled)),
+            // The executor's own report was quicker.
+            _ => {
+                let before = Some(RunId(run.id.0 - 1));
+                let record = self.inner.store.runs(run.job, before, 1).await?.pop();
+                let succeeded = record.is_some_and(|record| record.state == RunState::Succeeded);
+                Ok(Some(if succeeded { Killed::Over } else { Killed::Cancelled }))
+            }
         }
     }
 }

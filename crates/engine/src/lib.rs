@@ -39,6 +39,7 @@ pub use complete::CHILD_DEPTH_MAX;
 pub use declare::Declaration;
 pub use engine::{Engine, LEASE, Options, Parts, Status};
 pub use job::{AppId, ChildrenMode, Job, JobId, JobSpec, Language, Script};
+pub use kill::Killed;
 pub use membership::Skew;
 pub use ports::*;
 pub use run::*;

@@ -71,7 +71,11 @@ impl Planner for Tick<'_> {
 
     fn assign(&self, job: &Job, run: &Run) -> Assignment {
         if run.recalled {
-            return Assignment::Cancel("its job was stopped or changed before it was sent".into());
+            let why = match run.cancel {
+                true => "cancelled on request before it was sent",
+                false => "its job was stopped or changed before it was sent",
+            };
+            return Assignment::Cancel(why.into());
         }
         // All nodes were away since it was claimed ahead of its time.
         if may_be_too_late(job, run)

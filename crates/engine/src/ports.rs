@@ -174,6 +174,10 @@ pub trait Store: Send + Sync {
     /// on, and the job's next fire is moved past it, so that its instant does not fire twice).
     async fn answer_cancel(&self, answers: &[CancelAnswer], planner: &dyn Planner) -> Result<(), StoreError>;
 
+    /// Marks a run that an executor has, or may have, as to be [`cancel`](Run::cancel)led. False if the run is not running
+    /// or unknown any more. Repeating it is harmless.
+    async fn request_cancel(&self, run: RunId) -> Result<bool, StoreError>;
+
     /// Opens a run by hand, waiting. The same key for the same job gives the same run again.
     async fn trigger(&self, job: JobId, trigger: &Trigger) -> Result<RunId, StoreError>;
 
@@ -471,6 +475,11 @@ pub enum Verdict {
 
 /// Decides what follows the end of a run. Pure.
 pub trait Ender: Send + Sync {
+    /// The outcome that is recorded for a run in place of the one that was reported.
+    fn recorded(&self, _run: &Run, reported: &Outcome) -> Outcome {
+        reported.clone()
+    }
+
     /// What follows. The store adds what only it can know: for a run in shards, children that run once and the
     /// re-arming wait until the last shard is over.
     fn follow(&self, job: &Job, run: &Run, outcome: &Outcome) -> FollowUps;
@@ -674,8 +683,8 @@ pub trait Dispatch: Send + Sync {
     /// Asks the executor of a run what it knows of it.
     async fn probe(&self, run: &Run, job: Option<&Job>) -> Probe;
 
-    /// Asks the executor to end a run. Best effort.
-    async fn kill(&self, run: &Run, job: Option<&Job>);
+    /// Asks the executor to end a run, once, and returns its answer. Bounded by the implementation.
+    async fn kill(&self, run: &Run, job: Option<&Job>) -> KillAnswer;
 
     /// Whether a run must be marked running before it is sent. Executors that die with the node need this:
     /// nobody could be asked afterwards whether they had begun. Then a claimed run of a dead node is certainly
@@ -710,6 +719,19 @@ pub enum Receipt {
         /// What happened.
         reason: String,
     },
+}
+
+/// An executor's answer to the request to end a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KillAnswer {
+    /// It ends, or has ended, the run.
+    Ended,
+    /// It has no such run: its result is on its way, or it never arrived.
+    NotThere,
+    /// It does not end it.
+    Refused(String),
+    /// It could not be asked, or did not answer.
+    Unheard(String),
 }
 
 /// An executor's answer to the question about a run.

@@ -55,6 +55,8 @@ pub struct Run {
     pub doubt_since: Option<Timestamp>,
     /// Control wanted it gone: should it prove unsent it is cancelled, and it is not tried again.
     pub recalled: bool,
+    /// A person asked to cancel it while an executor had it. Then it is also `recalled`, and a failure counts as cancelled.
+    pub cancel: bool,
     /// The executor chosen for it.
     pub address: Option<String>,
     /// A parameter for this run instead of the job's.

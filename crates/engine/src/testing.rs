@@ -48,6 +48,7 @@ pub(crate) fn run(id: i64, state: RunState, due: i64) -> Run {
         check_at: ms(due),
         doubt_since: None,
         recalled: false,
+        cancel: false,
         address: None,
         param: None,
     }

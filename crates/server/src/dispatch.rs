@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use engine::{Dispatch, Job, Language, Order, Origin, Probe, Receipt, Run, RunState};
+use engine::{Dispatch, Job, KillAnswer, Language, Order, Origin, Probe, Receipt, Run, RunState};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use protocol::v1::ExecutorTrouble;
@@ -59,11 +59,27 @@ impl Dispatch for HttpDispatch {
         }
     }
 
-    async fn kill(&self, run: &Run, job: Option<&Job>) {
-        let Some(to) = job.and_then(|job| self.directory.destination(job.spec.app)) else { return };
-        let Some(callee) = run.address.as_deref().and_then(|address| callee(&to, address)) else { return };
-        if let Err(error) = self.outbound.kill(&callee, run.job.0).await {
-            tracing::warn!(run = %run.id, address = %callee.address, %error, "could not tell an executor to end a run");
+    async fn kill(&self, run: &Run, job: Option<&Job>) -> KillAnswer {
+        let unheard = |why: &str| KillAnswer::Unheard(why.into());
+        let Some(to) = job.and_then(|job| self.directory.destination(job.spec.app)) else {
+            return unheard("its job or app does not exist any more");
+        };
+        let Some(address) = run.address.as_deref() else {
+            return unheard("it is not known which executor has it");
+        };
+        let Some(callee) = callee(&to, address) else {
+            return KillAnswer::Unheard(format!("`{address}` is not the address of an executor"));
+        };
+        match self.outbound.kill(&callee, run.job.0).await {
+            Ok(text) if text.trim() == texts::NOTHING_TO_KILL => KillAnswer::NotThere,
+            Ok(_) => KillAnswer::Ended,
+            Err(error) => {
+                tracing::warn!(run = %run.id, address = %callee.address, %error, "an executor was asked to end a run and has not");
+                match error {
+                    CallError::Refused { reason, .. } => KillAnswer::Refused(reason),
+                    error => KillAnswer::Unheard(error.to_string()),
+                }
+            }
         }
     }
 }

@@ -343,9 +343,23 @@ pub async fn cancel(
 /// Marks the runs that executors have, or may have: they go on, but are not sent or tried again.
 pub async fn recall(s: &mut dyn Session, job: JobId, scheduled_only: bool) -> Result<(), SessionError> {
     let kinds = if scheduled_only { " AND kind < 3" } else { "" };
-    let sql = format!("UPDATE tw_fire SET recalled = 1 WHERE job_id = ? AND state IN (3, 4){kinds}");
+    let sql = format!(
+        "UPDATE tw_fire SET recalled = 1 WHERE job_id = ? AND state IN (3, 4) AND recalled = 0{kinds}"
+    );
     s.execute(&sql, &[job.0.into()]).await?;
     Ok(())
+}
+
+/// Marks one run that an executor has, or may have, as to be cancelled. Its version stays, so that whoever looks after
+/// it may go on.
+pub async fn request_cancel(s: &mut dyn Session, run: RunId) -> Result<bool, SessionError> {
+    let tail = "WHERE log_id = ? AND state IN (3, 4)";
+    if runs::select(s, tail, &[run.0.into()], Lock::Wait).await?.is_empty() {
+        return Ok(false);
+    }
+    let sql = "UPDATE tw_fire SET recalled = ? WHERE log_id = ?";
+    s.execute(sql, &[runs::CANCEL.into(), run.0.into()]).await?;
+    Ok(true)
 }
 
 async fn close_cancelled(

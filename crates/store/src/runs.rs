@@ -58,6 +58,8 @@ fn read(row: Row) -> Result<Run, SessionError> {
         (Some(name), Some(epoch)) => Some(Node { name, epoch }),
         _ => None,
     };
+    let (due_at, check_at, doubt_since) = (row.instant()?, row.instant()?, row.maybe_instant()?);
+    let recall = row.int()?;
     Ok(Run {
         id,
         fire,
@@ -71,13 +73,26 @@ fn read(row: Row) -> Result<Run, SessionError> {
         state,
         version,
         node,
-        due_at: row.instant()?,
-        check_at: row.instant()?,
-        doubt_since: row.maybe_instant()?,
-        recalled: row.int()? != 0,
+        due_at,
+        check_at,
+        doubt_since,
+        recalled: recall != 0,
+        cancel: recall == CANCEL,
         address: row.maybe_text()?,
         param: row.maybe_text()?,
     })
+}
+
+/// The values of `recalled`: control wanted the run gone, or a person asked to cancel this very run.
+const RECALLED: i64 = 1;
+pub const CANCEL: i64 = 2;
+
+fn recall(run: &Run) -> i64 {
+    match () {
+        () if run.cancel => CANCEL,
+        () if run.recalled => RECALLED,
+        () => 0,
+    }
 }
 
 fn small(run: RunId, number: i64) -> Result<u32, SessionError> {
@@ -119,6 +134,7 @@ pub fn waiting(job: JobId, origin: Origin, scheduled_at: Timestamp, due_at: Time
         check_at: due_at,
         doubt_since: None,
         recalled: false,
+        cancel: false,
         address: None,
         param: None,
     }
@@ -251,7 +267,7 @@ fn fire_row(run: &Run) -> Vec<Value> {
         run.due_at.into(),
         run.check_at.into(),
         run.doubt_since.into(),
-        i64::from(run.recalled).into(),
+        recall(run).into(),
         run.address.as_deref().into(),
         run.param.as_deref().into(),
     ]
@@ -280,7 +296,7 @@ pub async fn save(s: &mut dyn Session, runs: &[Run]) -> Result<(), SessionError>
             run.due_at.into(),
             run.check_at.into(),
             run.doubt_since.into(),
-            i64::from(run.recalled).into(),
+            recall(run).into(),
             run.address.as_deref().into(),
         ]
     };

@@ -331,6 +331,10 @@ impl<B: Backend> Store for SqlStore<B> {
         transaction!(self, s => control::answer_cancel(s, &self.tables, answers, planner))
     }
 
+    async fn request_cancel(&self, run: RunId) -> Result<bool, StoreError> {
+        transaction!(self, s => control::request_cancel(s, run))
+    }
+
     async fn trigger(&self, job: JobId, trigger: &Trigger) -> Result<RunId, StoreError> {
         transaction!(self, s => control::trigger(s, &self.tables, job, trigger))
     }

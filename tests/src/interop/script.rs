@@ -211,9 +211,19 @@ impl Script {
         })
     }
 
-    /// Ends a run.
-    pub async fn kill(&self, run: i64) -> Result<()> {
-        self.done("/joblog/logKill", &[("id", &run.to_string())]).await.map(drop)
+    /// Ends a run. Gives the reason if its executor does not end it and `force` is not set.
+    pub async fn kill(&self, run: i64, force: bool) -> Result<Option<String>> {
+        let form = [("id", run.to_string()), ("force", force.to_string())];
+        let answer =
+            self.post("/joblog/logKill", &form.each_ref().map(|(name, text)| (*name, text.as_str()))).await?;
+        let body: Value =
+            serde_json::from_slice(&answer.body).with_context(|| said("/joblog/logKill", &answer))?;
+        let why = body["msg"].as_str().unwrap_or_default();
+        match body["code"] == 200 {
+            true => Ok(None),
+            false if why.starts_with("cancel requested") => Ok(Some(why.to_owned())),
+            false => anyhow::bail!(said("/joblog/logKill", &answer)),
+        }
     }
 
     async fn page(&self, path: &str, form: &[(&str, &str)]) -> Result<Vec<Value>> {

@@ -281,6 +281,10 @@ struct WatchedEnder<'a> {
 }
 
 impl Ender for WatchedEnder<'_> {
+    fn recorded(&self, run: &Run, reported: &Outcome) -> Outcome {
+        self.inner.recorded(run, reported)
+    }
+
     fn follow(&self, job: &Job, run: &Run, outcome: &Outcome) -> FollowUps {
         // Of one that was lost only the log tells, which does not remember everything.
         if run.state != RunState::Lost {
@@ -565,6 +569,10 @@ impl Store for Faulty {
             self.world.note(|| format!("n{} answers {answers:?}", self.node));
         })
         .await
+    }
+
+    async fn request_cancel(&self, run: RunId) -> Result<bool, StoreError> {
+        self.call("request_cancel", self.store.request_cancel(run), nothing).await
     }
 
     async fn trigger(&self, job: JobId, trigger: &Trigger) -> Result<RunId, StoreError> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cron::Timestamp;
 use engine::policy::{Router, Target};
-use engine::{Dispatch, Job, Order, Probe, Receipt, Run};
+use engine::{Dispatch, Job, KillAnswer, Order, Probe, Receipt, Run};
 use tokio::sync::oneshot;
 
 use super::dice::Dice;
@@ -151,10 +151,14 @@ impl Dispatch for Wire {
         probe
     }
 
-    async fn kill(&self, run: &Run, _job: Option<&Job>) {
+    async fn kill(&self, run: &Run, _job: Option<&Job>) -> KillAnswer {
         self.world.note(|| format!("n{} kills {}", self.node, run.id));
-        if let Some(executor) = run.address.as_deref().and_then(Executors::index) {
-            self.executors.kill(executor, run.id);
+        match run.address.as_deref().and_then(Executors::index) {
+            Some(executor) => {
+                self.executors.kill(executor, run.id);
+                KillAnswer::Ended
+            }
+            None => KillAnswer::Unheard("no executor is known to have it".into()),
         }
     }
 

@@ -56,7 +56,7 @@ fn a_run_is_followed_while_it_goes_on_and_killed() {
     let following = Process::start(centre.shell().command(&format!("run logs -f {run}")));
     following.wait_for(" started");
     assert_eq!(centre.json(&format!("run show {run}"))["state"], "running", "its line came meanwhile");
-    assert_eq!(centre.says(&format!("run kill {run}")), format!("run {run} is being ended\n"));
+    assert_eq!(centre.says(&format!("run cancel {run}")), format!("run {run} is cancelled\n"));
     following.wait_for(&format!("run {run} "));
     centre.json_once(&format!("run show {run}"), |run| !run["ended_at"].is_null());
     centre.shell().run(&format!("run kill {run}")).fails(1, "is over already");

@@ -39,7 +39,9 @@ pub use people::{
     UserView,
 };
 pub use problem::{FieldProblem, Problem, ProblemCode};
-pub use runs::{Clear, Cleared, LogPage, Miss, MissReason, Moment, MomentKind, Origin, RunState, RunView};
+pub use runs::{
+    Clear, Cleared, Kill, LogPage, Miss, MissReason, Moment, MomentKind, Origin, RunState, RunView,
+};
 pub use schedule::{CronDialect, Preview, PreviewFire, PreviewRequest, Schedule};
 
 /// The header by which a trigger may be repeated without a second run.

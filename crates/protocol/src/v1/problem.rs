@@ -67,6 +67,8 @@ pub enum ProblemCode {
     AppOffline,
     /// The executor does not answer.
     ExecutorUnreachable,
+    /// The executor answered, and refused.
+    ExecutorRefused,
     /// The database does not answer: repeat the request.
     DatabaseUnavailable,
     /// The database is not what it should be: the centre's log says more.
@@ -75,7 +77,7 @@ pub enum ProblemCode {
 
 impl ProblemCode {
     /// All of them.
-    pub const ALL: [ProblemCode; 17] = [
+    pub const ALL: [ProblemCode; 18] = [
         ProblemCode::MalformedRequest,
         ProblemCode::InvalidFields,
         ProblemCode::NotSignedIn,
@@ -91,6 +93,7 @@ impl ProblemCode {
         ProblemCode::TooManyRequests,
         ProblemCode::AppOffline,
         ProblemCode::ExecutorUnreachable,
+        ProblemCode::ExecutorRefused,
         ProblemCode::DatabaseUnavailable,
         ProblemCode::DatabaseBroken,
     ];
@@ -115,6 +118,7 @@ impl ProblemCode {
             ProblemCode::TooManyRequests => ("too_many_requests", 429, "too many requests"),
             ProblemCode::AppOffline => ("app_offline", 409, "no executor of the app is there"),
             ProblemCode::ExecutorUnreachable => ("executor_unreachable", 502, "the executor does not answer"),
+            ProblemCode::ExecutorRefused => ("executor_refused", 409, "the executor refused"),
             ProblemCode::DatabaseUnavailable => ("database_unavailable", 503, "the database does not answer"),
             ProblemCode::DatabaseBroken => ("database_broken", 500, "the database is not what it should be"),
         }

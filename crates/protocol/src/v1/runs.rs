@@ -25,6 +25,9 @@ pub struct RunView {
     pub app: String,
     /// Where it stands.
     pub state: RunState,
+    /// Cancellation was requested, and the executor has not ended it. Absent once the run is over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancel_requested: bool,
     /// Why it exists, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
@@ -59,6 +62,16 @@ pub struct RunView {
     /// What happened to it, in order. Only for a single run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Moment>,
+}
+
+/// Asks to end a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Kill {
+    /// Close the run even if its executor refuses or cannot be reached. A result that it reports later is discarded.
+    #[serde(default)]
+    pub force: bool,
 }
 
 /// Where a run is in its life.

@@ -270,6 +270,7 @@ mod tests {
             check_at: at,
             doubt_since: None,
             recalled: false,
+            cancel: false,
             address: None,
             param: None,
         };

@@ -4,10 +4,12 @@
 mod flight_keeper;
 mod flights;
 mod keep;
+mod kill;
 pub mod log;
 mod report;
 
 pub use flight_keeper::FlightKeeper;
 pub use flights::Flights;
 pub use keep::{Ended, LogKeeper, ended};
+pub use kill::not_ended;
 pub use report::count_loop;

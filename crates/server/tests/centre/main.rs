@@ -4,9 +4,11 @@
 mod alerts;
 mod attacks;
 mod bad_input;
+mod cancelling;
 mod declared;
 mod doctor;
 mod executors;
+mod fake;
 mod health;
 mod job_calls;
 mod kit;

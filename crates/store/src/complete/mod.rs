@@ -95,8 +95,9 @@ struct Ended {
 
 fn end(run: Run, outcome: &Outcome, jobs: &BTreeMap<i64, Stored>, ender: &dyn Ender) -> Ended {
     let job = jobs.get(&run.job.0).map(|stored| &stored.job);
-    let follow = job.map(|job| ender.follow(job, &run, outcome)).unwrap_or_default();
-    let closing = Closing { run, outcome: outcome.clone(), retried: follow.retry_at.is_some() };
+    let outcome = ender.recorded(&run, outcome);
+    let follow = job.map(|job| ender.follow(job, &run, &outcome)).unwrap_or_default();
+    let closing = Closing { run, outcome, retried: follow.retry_at.is_some() };
     Ended { closing, follow }
 }
 

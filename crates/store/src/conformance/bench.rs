@@ -85,6 +85,13 @@ pub fn targets(job: &Job) -> Vec<Target> {
 }
 
 impl Ender for Simple {
+    fn recorded(&self, run: &Run, reported: &Outcome) -> Outcome {
+        match reported {
+            Outcome::Failed(_) if run.cancel => Outcome::Cancelled("cancelled".into()),
+            reported => reported.clone(),
+        }
+    }
+
     fn follow(&self, job: &Job, run: &Run, outcome: &Outcome) -> FollowUps {
         let succeeded = matches!(outcome, Outcome::Succeeded(_));
         let delay = job.spec.retry.delay_after(run.attempt).filter(|_| !succeeded);

@@ -70,6 +70,33 @@ pub async fn every_outcome_is_in_the_log(fresh: Fresh) {
     );
 }
 
+pub async fn a_requested_cancellation_is_kept_and_makes_a_failure_a_cancellation(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&bench.hourly()).await;
+    let run = bench.run(job).await;
+    assert!(!run.cancel && !run.recalled);
+    for _ in 0..2 {
+        assert!(bench.store.request_cancel(run.id).await.unwrap(), "asking twice is harmless");
+    }
+    let marked = bench.open(run.id).await.unwrap();
+    assert_eq!((marked.cancel, marked.recalled, marked.version), (true, true, run.version));
+    assert!(bench.store.run(run.id).await.unwrap().unwrap().open.unwrap().cancel);
+    // It is looked after as before, and a stop of its job does not undo the request.
+    let to = To::Running { address: None, check_at: bench.now + HOUR, doubt_since: None };
+    let looked = Move { run: run.id, version: run.version, to, trouble: None };
+    assert!(matches!(bench.store.move_runs(&[looked]).await.unwrap()[..], [Moved::Done(_)]));
+    bench.control(job, Control::Stop).await;
+    assert!(bench.open(run.id).await.unwrap().cancel);
+    assert_eq!(bench.end(run.id, failed()).await, Verdict::Applied);
+    assert_eq!(bench.records(job).await[0].message.as_deref(), Some("cancelled"));
+    assert!(!bench.store.request_cancel(run.id).await.unwrap(), "it is over");
+
+    let waiting = bench.trigger(job, 1).await;
+    assert!(!bench.store.request_cancel(waiting).await.unwrap(), "no executor has it");
+    assert!(!bench.open(waiting).await.unwrap().cancel);
+    assert!(!bench.store.request_cancel(RunId(1 << 40)).await.unwrap());
+}
+
 pub async fn an_ending_that_names_an_older_version_changes_nothing(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let job = bench.start(&bench.hourly()).await;

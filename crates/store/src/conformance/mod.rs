@@ -84,6 +84,7 @@ macro_rules! conformance_tests {
             endings::the_first_ending_wins
             endings::every_outcome_is_in_the_log
             endings::an_ending_that_names_an_older_version_changes_nothing
+            endings::a_requested_cancellation_is_kept_and_makes_a_failure_a_cancellation
             endings::a_failed_run_is_tried_again_and_the_last_failure_raises_an_alert
             endings::children_run_once_when_the_parent_succeeds
             endings::children_of_a_broadcast_run_once_or_for_each_shard

@@ -97,6 +97,8 @@ pub struct OpenRun {
     pub origin: Option<Origin>,
     /// and the attempt before it.
     pub retry_of: Option<RunId>,
+    /// A person asked to cancel it, and its executor has not ended it.
+    pub cancel: bool,
 }
 
 /// How many runs came to what.
@@ -431,7 +433,7 @@ async fn load(
     let sql = "SELECT l.id, l.job_group, l.job_id, l.executor_address, l.executor_handler, l.executor_param, \
                l.executor_sharding_param, l.executor_fail_retry_count, l.trigger_time, l.trigger_code, l.trigger_msg, \
                l.handle_time, l.handle_code, l.handle_msg, l.alarm_status, \
-               f.state, f.scheduled_ms, f.due_ms, f.node, f.epoch, f.attempt, f.address, f.kind, f.cause, f.retry_of \
+               f.state, f.scheduled_ms, f.due_ms, f.node, f.epoch, f.attempt, f.address, f.kind, f.cause, f.retry_of, f.recalled \
                FROM xxl_job_log l LEFT JOIN tw_fire f ON f.log_id = l.id WHERE l.id IN ?";
     let rows = s.query(sql, &[Value::Ids(ids.to_vec())], Lock::None).await?;
     rows.into_iter().map(|row| read(tables, row)).map(|row| row.map(|row| (row.id.0, row))).collect()
@@ -461,9 +463,10 @@ fn read(tables: &Tables, row: Row) -> Result<RunRow, SessionError> {
     let (kind, cause) = (row.maybe_int()?, row.maybe_int()?);
     let origin = kind.zip(cause).and_then(|(kind, cause)| Origin::from_numbers(kind, cause));
     let retry_of = row.maybe_int()?.map(RunId);
+    let cancel = row.maybe_int()? == Some(runs::CANCEL);
     let open = match times {
         (Some(scheduled_at), Some(due_at)) => {
-            Some(OpenRun { scheduled_at, due_at, node, attempt, origin, retry_of })
+            Some(OpenRun { scheduled_at, due_at, node, attempt, origin, retry_of, cancel })
         }
         _ => None,
     };

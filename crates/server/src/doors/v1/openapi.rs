@@ -66,6 +66,7 @@ const EXPLANATIONS: [(ProblemCode, &str); ProblemCode::ALL.len()] = explanations
     TooManyRequests "too_many_requests",
     AppOffline "app_offline",
     ExecutorUnreachable "executor_unreachable",
+    ExecutorRefused "executor_refused",
     DatabaseUnavailable "database_unavailable",
     DatabaseBroken "database_broken",
 };

@@ -2,10 +2,10 @@
 
 use protocol::v1::{
     About, AlertView, ApiKeyBody, ApiKeyView, AppBody, AppView, AuditView, Bulk, BulkResult, Calendar, Clear,
-    Cleared, Event, ExecutorCheck, ExecutorView, JobBody, JobChange, JobView, LogPage, Me, Miss, NewApiKey,
-    NewToken, NodeView, Overview, Page, PasswordChange, Preview, PreviewRequest, RunView, ScriptBody,
-    ScriptVersion, SessionView, SettingView, SignIn, Statistics, TokenView, Trigger, Triggered, UserBody,
-    UserView,
+    Cleared, Event, ExecutorCheck, ExecutorView, JobBody, JobChange, JobView, Kill, LogPage, Me, Miss,
+    NewApiKey, NewToken, NodeView, Overview, Page, PasswordChange, Preview, PreviewRequest, RunView,
+    ScriptBody, ScriptVersion, SessionView, SettingView, SignIn, Statistics, TokenView, Trigger, Triggered,
+    UserBody, UserView,
 };
 use store::Rights;
 
@@ -90,7 +90,7 @@ pub fn table() -> Vec<Route> {
         route(Get, "/v1/runs/{run}/log", Api, VIEW, runs::log).says("Lines of its log").asks(&[LINE]).gives::<LogPage>(200),
         route(Get, "/v1/runs/{run}/log/live", Api, VIEW, runs::live).says("Its log as it is written, as server-sent events").asks(&[LINE]).gives::<LogPage>(200),
         route(Get, "/v1/runs/{run}/log/download", Api, VIEW, runs::download).says("All of its log, as text").answers(200),
-        route(Post, "/v1/runs/{run}/kill", Api, OPERATE, runs::kill).noted_as("run.kill").says("Ends it").answers(202),
+        route(Post, "/v1/runs/{run}/kill", Api, OPERATE, runs::kill).noted_as("run.kill").says("Ends it. If its executor refuses or cannot be reached, the run stays open unless force is set").takes::<Kill>().answers(202),
         route(Post, "/v1/runs/{run}/again", Api, OPERATE, runs::again).noted_as("run.again").says("Runs its job again with the same parameter").gives::<Triggered>(202),
 
         // Alerts.

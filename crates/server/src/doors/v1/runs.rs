@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
-use engine::{AppId, JobId, RunId};
-use protocol::v1::{Clear, Cleared, LogPage, Origin, Page, Problem, ProblemCode, RunState, RunView};
+use engine::{AppId, JobId, Killed, RunId};
+use protocol::v1::{Clear, Cleared, Kill, LogPage, Origin, Page, Problem, ProblemCode, RunState, RunView};
 use store::{Clearing, JobName, Keep, OpenRun, Rights, RunFilter, RunRow, RunStatus, Sending};
 use timer::Timestamp;
 
@@ -16,7 +16,7 @@ use super::reply::Reply;
 use super::ways::{self, Way};
 use super::{events, jobs, timeline};
 use crate::centre::Inside;
-use crate::runs::log;
+use crate::runs::{log, not_ended};
 
 // ── Looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -94,6 +94,7 @@ fn view(app: String, name: Option<&JobName>, way: &Way, row: RunRow) -> RunView 
         job_zone: name.and_then(|name| name.zone.clone()),
         app,
         state: state(row.state),
+        cancel_requested: open.is_some_and(|open| open.cancel),
         origin: origin(open, sending),
         scheduled_at: scheduled_at.map(instant),
         ended_at: ended_at.map(instant),
@@ -245,10 +246,12 @@ const LOG_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
 // ── Ending ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn kill(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
+    let Kill { force } = call.json_or_default()?;
     let reason = format!("killed by {}", call.who.principal.name);
-    match call.inside.engine.kill(run.id, &reason).await? {
-        true => Ok(Reply::accepted()),
-        false => Err(problem::new(ProblemCode::Conflict, format!("run {} is over already", run.id))),
+    match call.inside.engine.kill(run.id, &reason, force).await? {
+        Killed::Cancelled => Ok(Reply::accepted().changed(None, Some(serde_json::json!({ "force": force })))),
+        Killed::Over => Err(problem::new(ProblemCode::Conflict, format!("run {} is over already", run.id))),
+        Killed::Open(answer) => Err(not_ended(&answer).into()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `/joblog`: runs, their logs, and the end of both.
 
-use engine::{JobId, RunId, RunState};
+use engine::{JobId, Killed, RunId, RunState};
 use protocol::xxl::{CODE_OK, LogView, RunView};
 use serde_json::{Value, json};
 use store::{Clearing, Keep, Rights, RunFilter, RunRow, RunStatus};
@@ -10,6 +10,7 @@ use super::time;
 use super::{Reply, Visit, rows, value};
 use crate::refusal::Refusal;
 use crate::runs::log::run_log;
+use crate::runs::not_ended;
 
 impl Visit<'_> {
     pub(super) async fn run_page(&self) -> Result<Reply, Refusal> {
@@ -81,9 +82,11 @@ impl Visit<'_> {
     pub(super) async fn kill_run(&self) -> Result<Reply, Refusal> {
         let run = self.find_run(self.id()?, Rights::OPERATE).await?;
         let reason = format!("killed by {}", self.who.name);
-        match self.inside.engine.kill(run.id, &reason).await? {
-            true => Ok(Reply::Done(Value::Null)),
-            false => Err(Refusal(format!("run {} is over already", run.id))),
+        let force = ["true", "1"].contains(&self.fields.trimmed("force"));
+        match self.inside.engine.kill(run.id, &reason, force).await? {
+            Killed::Cancelled => Ok(Reply::Done(Value::Null)),
+            Killed::Over => Err(Refusal(format!("run {} is over already", run.id))),
+            Killed::Open(answer) => Err(not_ended(&answer).into()),
         }
     }
 
