@@ -23,7 +23,7 @@ pub enum Ending {
 
 /// Prints what there is of a log, from a line on.
 pub async fn print(client: &Client, run: i64, mut from: u64) -> Result<()> {
-    loop {
+    for _ in 0..PAGES_MAX {
         let call = Call::get(format!("/v1/runs/{run}/log")).query("from", Some(from));
         let page: LogPage = client.fetch(call).await.with_context(|| format!("run {run}"))?;
         if let Some(problem) = page.problem {
@@ -36,7 +36,11 @@ pub async fn print(client: &Client, run: i64, mut from: u64) -> Result<()> {
         }
         from = page.next;
     }
+    bail!("the log of run {run} goes on; read on with: tickwright run logs {run} --from {from}")
 }
+
+/// Pages printed at once: a bound for an executor whose log never ends.
+const PAGES_MAX: u32 = 10_000;
 
 /// Prints a log as it is written, until the run is over; then says how it went.
 pub async fn follow(client: &Client, run: i64, from: u64) -> Result<Ending> {

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use protocol::xxl::{Answer, JobRequest, LogPage, LogRequest, TriggerRequest};
+use protocol::xxl::{Answer, JobRequest, LogPage, LogRequest, TriggerRequest, texts};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -124,13 +124,55 @@ impl Outbound {
         from_line: u32,
     ) -> Result<LogPage, CallError> {
         let mut page = self.log_page(to, run, triggered_at_ms, from_line).await?;
+        if page.log_content.trim() == texts::NO_LOG_FILE {
+            return Ok(page);
+        }
+        // The first page is the whole log of an executor that always sends that, and its numbers may be made up.
+        let may_repeat = match from_line {
+            0 | 1 => line_count(&page) != page.to_line_num,
+            // A question whether there is a log at all.
+            BEYOND.. => false,
+            _ => true,
+        };
+        if may_repeat
+            && !page.log_content.is_empty()
+            && self.repeats_log(to, run, triggered_at_ms, &page).await?
+        {
+            page = lines_from(&page, from_line);
+        }
+        let from_line_num = i32::try_from(from_line).unwrap_or(i32::MAX);
         // Where there is nothing new, some clients count on all the same: who follows them passes over a line, and never
-        // sees the end.
-        if page.log_content.is_empty() {
-            let from_line_num = i32::try_from(from_line).unwrap_or(i32::MAX);
+        // sees the end. Others say so by their numbers, and send their last lines once more.
+        if page.log_content.is_empty() || page.to_line_num < from_line_num {
+            page.log_content.clear();
             (page.from_line_num, page.to_line_num) = (from_line_num, from_line_num.saturating_sub(1));
         }
         Ok(page)
+    }
+
+    /// Whether an executor sends a run's whole log whichever line it is asked for. It is asked for a line that no log has,
+    /// and what it answers is remembered for its address.
+    async fn repeats_log(
+        &self,
+        to: &Callee,
+        run: i64,
+        triggered_at_ms: i64,
+        page: &LogPage,
+    ) -> Result<bool, CallError> {
+        let peer = self.0.peer(&to.address);
+        if let Some(known) = peer.repeats_log() {
+            return Ok(known);
+        }
+        let beyond = self.log_page(to, run, triggered_at_ms, BEYOND).await?;
+        let repeats = match beyond.log_content.as_str() {
+            "" => false,
+            // The log may have grown in between.
+            text if text.starts_with(&page.log_content) => true,
+            // A note in place of lines tells nothing about other pages.
+            _ => return Ok(false),
+        };
+        peer.learn_repeats_log(repeats);
+        Ok(repeats)
     }
 
     /// The number of the last line of a run's log, if the executor tells. Most do when they are asked for one beyond.
@@ -373,6 +415,17 @@ impl Shared {
         let now = Instant::now();
         peers.values().map(|peer| peer.sweep(now)).sum()
     }
+}
+
+/// The lines of a whole log from one of them on.
+fn lines_from(whole: &LogPage, from_line: u32) -> LogPage {
+    let before = usize::try_from(from_line.saturating_sub(1)).unwrap_or(usize::MAX);
+    let lines = whole.log_content.split_inclusive('\n');
+    LogPage { log_content: lines.skip(before).collect(), to_line_num: line_count(whole), ..*whole }
+}
+
+fn line_count(page: &LogPage) -> i32 {
+    i32::try_from(page.log_content.split_inclusive('\n').count()).unwrap_or(i32::MAX)
 }
 
 /// A line that no log has.

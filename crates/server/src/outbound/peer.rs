@@ -23,6 +23,8 @@ pub(super) struct Peer {
     generation: AtomicU64,
     /// 0 while unknown, else a [`TriggerPath`] from 1.
     trigger_path: AtomicU8,
+    /// 0 while unknown, 1 if it sends the lines that it is asked for, 2 if it always sends a whole log.
+    log_habit: AtomicU8,
 }
 
 /// How one address is doing, for metrics and people.
@@ -53,6 +55,7 @@ impl Peer {
             resting_max: in_flight_max + ASIDES_MAX,
             generation: AtomicU64::new(0),
             trigger_path: AtomicU8::new(0),
+            log_habit: AtomicU8::new(0),
         }
     }
 
@@ -100,6 +103,7 @@ impl Peer {
         drop(resting);
         self.names.forget();
         self.trigger_path.store(0, Ordering::Relaxed);
+        self.log_habit.store(0, Ordering::Relaxed);
         *self.breaker() = Breaker::default();
     }
 
@@ -117,6 +121,18 @@ impl Peer {
             TriggerPath::Trigger => 2,
         };
         self.trigger_path.store(number, Ordering::Relaxed);
+    }
+
+    /// Whether it sends a whole log whichever line it is asked for, once that is known.
+    pub(super) fn repeats_log(&self) -> Option<bool> {
+        match self.log_habit.load(Ordering::Relaxed) {
+            0 => None,
+            habit => Some(habit == 2),
+        }
+    }
+
+    pub(super) fn learn_repeats_log(&self, repeats: bool) {
+        self.log_habit.store(if repeats { 2 } else { 1 }, Ordering::Relaxed);
     }
 
     /// Whether the breaker would turn a run away right now.

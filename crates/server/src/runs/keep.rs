@@ -117,6 +117,9 @@ impl LogKeeper {
                 return Ok((tail.last > 0).then(|| tail.into_log(true)));
             }
             tail.add(&page);
+            if page.end {
+                return Ok(Some(tail.into_log(true)));
+            }
             if pages == 0 && tail.bytes_seen > KEPT_MAX / 4 {
                 tail.skip_to(source.last_line().await?.unwrap_or_default());
             }

@@ -20,7 +20,8 @@ pub struct LogPage {
     pub to: u32,
     /// The lines, each with its end.
     pub text: String,
-    /// Whether the run is over and this is all that there will be.
+    /// Whether this is all that there will be: the run is over, and its executor has no more lines, or says that these
+    /// are the last.
     pub end: bool,
 }
 
@@ -34,7 +35,7 @@ pub async fn run_log(inside: &Inside, run: &RunRow, from: u32) -> Result<LogPage
     }
     let source = Source { directory: &inside.directory, outbound: &inside.outbound, run };
     match (source.page(from).await, kept) {
-        (Ok(page), _) => Ok(LogPage { end: over && page.to < from, ..page }),
+        (Ok(page), _) => Ok(LogPage { end: over && (page.end || page.to < from), ..page }),
         (Err(_), Some(kept)) => Ok(kept_page(&kept, from)),
         (Err(why), None) => Err(why),
     }

@@ -15,6 +15,7 @@ use crate::kit::{Bench, until};
 
 /// Registered, and accepting runs.
 pub struct Fake {
+    pub address: String,
     script: Arc<Script>,
 }
 
@@ -24,6 +25,7 @@ type Answer = Arc<dyn Fn(&Value) -> Option<Value> + Send + Sync>;
 #[derive(Default)]
 struct Script {
     answers: Mutex<HashMap<&'static str, Answer>>,
+    calls: Mutex<Vec<(String, Value)>>,
 }
 
 impl Fake {
@@ -37,7 +39,7 @@ impl Fake {
             json!({ "registryGroup": "EXECUTOR", "registryKey": bench.app, "registryValue": address });
         bench.post("/api/registry", Some(&bench.token), &registration.to_string()).await;
         until("the executor is registered", async || bench.sees(&address).then_some(())).await;
-        Fake { script }
+        Fake { address, script }
     }
 
     /// Answers this path so from now on.
@@ -49,22 +51,36 @@ impl Fake {
         self.script.answers.lock().unwrap().insert(path, Arc::new(answer));
     }
 
+    /// How often this path was called.
+    pub fn calls(&self, path: &str) -> usize {
+        self.script.calls.lock().unwrap().iter().filter(|(called, _)| called == path).count()
+    }
+
     /// Reports a result.
     pub async fn reports(&self, bench: &Bench, run: RunId, code: i64, text: &str) {
         let item = json!([{ "logId": run.0, "logDateTim": 0, "handleCode": code, "handleMsg": text }]);
         let answer = bench.post("/api/callback", Some(&bench.token), &item.to_string()).await;
         assert!(answer.contains(r#""code":200"#), "{answer}");
     }
+
+    /// It unregisters.
+    pub async fn leaves(self, bench: &Bench) {
+        let registration =
+            json!({ "registryGroup": "EXECUTOR", "registryKey": bench.app, "registryValue": self.address });
+        bench.post("/api/registryRemove", Some(&bench.token), &registration.to_string()).await;
+        until("the executor is gone", async || (!bench.sees(&self.address)).then_some(())).await;
+    }
 }
 
 /// A page of a log, as executors answer it.
-fn log_page(from: u64, to: u64, text: &str, end: bool) -> Value {
+pub fn log_page(from: u64, to: u64, text: &str, end: bool) -> Value {
     json!({ "code": 200, "content": { "fromLineNum": from, "toLineNum": to, "logContent": text, "isEnd": end } })
 }
 
 async fn serve(State(script): State<Arc<Script>>, uri: Uri, body: String) -> String {
     let body: Value = serde_json::from_str(&body).unwrap_or_default();
     let path = uri.path().to_owned();
+    script.calls.lock().unwrap().push((path.clone(), body.clone()));
     let answer = script.answers.lock().unwrap().get(path.as_str()).cloned();
     let answer = match (answer, path.as_str()) {
         (Some(answer), _) => answer(&body),

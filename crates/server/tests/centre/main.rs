@@ -12,6 +12,7 @@ mod fake;
 mod health;
 mod job_calls;
 mod kit;
+mod log_ends;
 mod logs;
 mod people;
 mod records;

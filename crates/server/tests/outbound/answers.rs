@@ -232,9 +232,24 @@ async fn a_page_of_a_log_is_read_in_every_dialect() {
         (r#"{"code":200,"content":{"fromLineNum":4,"toLineNum":4,"logContent":""}}"#, &nothing),
         (r#"{"code":200}"#, &nothing),
     ] {
-        let executor = Scripted::answering(reply(body)).await;
+        let executor = Scripted::logging(body, r#"{"code":200}"#).await;
         assert_eq!(&outbound().log(&executor.callee(), 9, 1, 4).await.unwrap(), expected, "{body}");
     }
+}
+
+/// Some clients do not look at the line that they are asked for.
+#[tokio::test]
+async fn a_log_that_comes_whole_with_every_page_is_read_once() {
+    let whole = r#"{"code":200,"content":{"fromLineNum":1,"toLineNum":6,"logContent":"a\nb\nc\n"}}"#;
+    let executor = Scripted::logging(whole, whole).await;
+    let outbound = outbound();
+    for (from, text, to) in [(1, "a\nb\nc\n", 3), (3, "c\n", 3), (4, "", 3), (7, "", 6)] {
+        let page = outbound.log(&executor.callee(), 9, 1, from).await.unwrap();
+        assert_eq!((page.log_content.as_str(), page.to_line_num), (text, to), "from {from}");
+    }
+    // A note in place of lines is not the log, and tells nothing of how it is paged.
+    let executor = Scripted::logging(whole, r#"{"code":200,"content":{"logContent":"no such line"}}"#).await;
+    assert_eq!(outbound.log(&executor.callee(), 9, 1, 4).await.unwrap().log_content, "a\nb\nc\n");
 }
 
 #[tokio::test]

@@ -67,6 +67,22 @@ impl Scripted {
         .await
     }
 
+    /// Gives this page of a log, and the other if it is asked for a line that no log has.
+    pub async fn logging(page: &str, beyond: &str) -> Scripted {
+        let (page, beyond) = (reply(page), reply(beyond));
+        Scripted::start(move |_, mut stream| {
+            let (page, beyond) = (page.clone(), beyond.clone());
+            async move {
+                while let Some(asked) = take(&mut stream).await {
+                    let is_beyond = asked.contains(r#""fromLineNum":1000000000"#);
+                    let answer = if is_beyond { &beyond } else { &page };
+                    stream.write_all(answer.as_bytes()).await.unwrap();
+                }
+            }
+        })
+        .await
+    }
+
     /// Takes requests and never says a word.
     pub async fn hanging() -> Scripted {
         Scripted::start(|_, mut stream| async move { while take(&mut stream).await.is_some() {} }).await

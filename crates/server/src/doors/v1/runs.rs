@@ -201,24 +201,54 @@ async fn lines(inside: &Inside, run: &RunRow, from: u32) -> LogPage {
 pub async fn download(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
     let name = format!("attachment; filename=\"run-{}.log\"", run.id);
     let name: HeaderValue = name.try_into().expect("a number is a plain text");
-    let state = (call.inside.clone(), run.into_inner(), 1_u32, PAGES_MAX);
-    let pages = futures_util::stream::unfold(state, |(inside, run, from, left)| async move {
-        if left == 0 {
-            return None;
-        }
+    let state = (call.inside.clone(), run.into_inner(), 1_u32, Some(Bounds::default()));
+    let pages = futures_util::stream::unfold(state, |(inside, run, from, bounds)| async move {
+        let mut bounds = bounds?;
         let page = lines(&inside, &run, from).await;
         let next = u32::try_from(page.next).unwrap_or(u32::MAX);
         // Of a run that goes on, what there is so far.
-        let left = if page.end || next <= from { 0 } else { left - 1 };
-        let text = Bytes::from(page.text);
-        Some((Ok::<_, std::convert::Infallible>(text), (inside, run, next, left)))
+        let is_last = page.end || next <= from;
+        let mut text = page.text;
+        let has_room = bounds.take(text.len());
+        if !is_last && !has_room {
+            text.push_str(CUT_OFF);
+        }
+        let bounds = (!is_last && has_room).then_some(bounds);
+        Some((Ok::<_, std::convert::Infallible>(Bytes::from(text)), (inside, run, next, bounds)))
     });
     let reply = Reply::typed("text/plain; charset=utf-8", Body::from_stream(pages));
     Ok(reply.header(header::CONTENT_DISPOSITION, name))
 }
 
-/// Pages of one download: gigabytes.
+/// What may still be read of one log, however much its executor has to say.
+struct Bounds {
+    pages: u32,
+    bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { pages: PAGES_MAX, bytes: BYTES_MAX }
+    }
+}
+
+impl Bounds {
+    /// Takes a page of so many bytes; whether another may follow.
+    fn take(&mut self, bytes: usize) -> bool {
+        self.pages = self.pages.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.pages > 0 && self.bytes > 0
+    }
+}
+
+/// Pages of one log. A page has a line at least, and most have thousands.
 const PAGES_MAX: u32 = 10_000;
+
+/// Bytes of one log: more than a person reads, and a bound for an executor whose log never ends.
+const BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// The last line of a download that is not the whole log.
+const CUT_OFF: &str = "[the log goes on; read the rest at its executor]\n";
 
 /// A run's log as it is written, until its end.
 pub async fn live(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
@@ -226,10 +256,16 @@ pub async fn live(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused>
     let id = run.id;
     drop(run);
     events::stream(call, move |inside, out| async move {
+        // A run that goes on may write for ever. The rest of a finished run is bounded.
+        let mut rest = Bounds::default();
         loop {
             let Ok(Some(run)) = inside.database.run(id).await else { return };
-            let page = lines(&inside, &run, from).await;
+            let mut page = lines(&inside, &run, from).await;
             from = u32::try_from(page.next).unwrap_or(u32::MAX);
+            if run.state.is_over() && !rest.take(page.text.len()) && !page.end {
+                page.text.push_str(CUT_OFF);
+                page.end = true;
+            }
             let is_over = page.end;
             let is_news = !page.text.is_empty() || page.end || page.problem.is_some();
             if is_news && !out.send(&page).await || is_over {

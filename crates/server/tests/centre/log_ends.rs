@@ -1,0 +1,118 @@
+//! Logs end, and no line comes twice, whatever an executor answers.
+
+use std::time::Duration;
+
+use engine::RunId;
+use serde_json::Value;
+
+use crate::fake::{Fake, log_page};
+use crate::kit::{Bench, until};
+use crate::script::{NEW, Script};
+use crate::v1::client::Client;
+
+const TEXT: &str = "first\nsecond\nthird\n";
+
+/// What real clients answer to a question for a line that is not the first: the first line, the last line, the text and
+/// whether it is the end, given the line that was asked for.
+type Habit = fn(u64) -> Value;
+
+const HABITS: [(&str, Habit); 6] = [
+    ("whole text, counted on, end", |from| log_page(from, from + 2, TEXT, true)),
+    ("whole text, counted on, never an end", |from| log_page(from, from + 2, TEXT, false)),
+    ("whole text, its own numbers, end", |_| log_page(1, 3, TEXT, true)),
+    ("whole text, one line more each time", |from| log_page(from, from, TEXT, true)),
+    ("the last lines once more, with their numbers", |from| log_page(from, 3, TEXT, false)),
+    ("an end with the lines", |from| {
+        if from == 1 { log_page(1, 3, TEXT, true) } else { log_page(from, from, "", true) }
+    }),
+];
+
+/// A finished run whose executor answers questions for its log so.
+async fn finished(bench: &Bench, fake: &Fake, habit: Habit) -> RunId {
+    fake.answers("/log", move |asked| Some(habit(asked["fromLineNum"].as_u64().unwrap())));
+    let job = bench.job("talker", |_| {}).await;
+    let run = bench.engine.trigger(job, fastrand::i64(1..), None).await.unwrap();
+    until("it runs", async || (fake.calls("/run") > 0).then_some(())).await;
+    fake.reports(bench, run, 200, "done").await;
+    run
+}
+
+#[tokio::test]
+async fn every_reader_of_a_finished_run_sees_each_line_once_and_then_the_end() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let script = bench.admin_script(NEW).await;
+    for (name, habit) in HABITS {
+        let fake = Fake::start(&bench).await;
+        let run = finished(&bench, &fake, habit).await;
+        assert_eq!(pages(&admin, run).await, TEXT, "page by page: {name}");
+        assert_eq!(web_pages(&script, run).await, TEXT, "logDetailCat: {name}");
+        let download = format!("/v1/runs/{run}/log/download");
+        assert_eq!(body(&admin, &download).await, TEXT, "download: {name}");
+        let live = body(&admin, &format!("/v1/runs/{run}/log/live")).await;
+        assert_eq!(texts_of(&live), TEXT, "live: {name}");
+        let kept = until("the log is kept", async || bench.database.kept_run_log(run).await.unwrap()).await;
+        assert_eq!((kept.text.as_str(), kept.complete), (TEXT, true), "kept: {name}");
+        fake.leaves(&bench).await;
+    }
+    bench.stop().await;
+}
+
+/// Reads page by page, as the console and the command line do.
+async fn pages(client: &Client<'_>, run: RunId) -> String {
+    let (mut text, mut next) = (String::new(), 1);
+    for _ in 0..ENOUGH {
+        let page = client.get(&format!("/v1/runs/{run}/log?from={next}")).await;
+        text.push_str(page["text"].as_str().unwrap());
+        let after = page["next"].as_u64().unwrap();
+        if page["end"] == true || after <= next {
+            return text;
+        }
+        next = after;
+    }
+    panic!("the log never ends: {text}")
+}
+
+async fn web_pages(script: &Script<'_>, run: RunId) -> String {
+    let (mut text, mut next) = (String::new(), 1);
+    for _ in 0..ENOUGH {
+        let form = [("logId", run.to_string()), ("fromLineNum", next.to_string())];
+        let form: Vec<(&str, &str)> = form.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let page = script.done("/joblog/logDetailCat", &form).await;
+        text.push_str(page["logContent"].as_str().unwrap());
+        if page["end"] == true {
+            return text;
+        }
+        next = next.max(page["toLineNum"].as_u64().unwrap() + 1);
+    }
+    panic!("the log never ends: {text}")
+}
+
+/// A body that ends by itself.
+async fn body(client: &Client<'_>, path: &str) -> String {
+    let reply = tokio::time::timeout(PATIENCE, client.send("GET", path, &Value::Null)).await;
+    let body = reply.unwrap_or_else(|_| panic!("{path} never ends")).body;
+    // What is not of known length comes in chunks.
+    let mut whole = String::new();
+    let mut rest = body.as_str();
+    while let Some((length, after)) = rest.split_once("\r\n") {
+        let length = usize::from_str_radix(length, 16).unwrap();
+        whole.push_str(&after[..length]);
+        rest = after[length..].trim_start_matches("\r\n");
+    }
+    whole
+}
+
+/// The texts of server-sent pages.
+fn texts_of(events: &str) -> String {
+    let pages = events.lines().filter_map(|line| line.strip_prefix("data:"));
+    pages
+        .map(|page| serde_json::from_str::<Value>(page).unwrap()["text"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// More pages than any of these logs has.
+const ENOUGH: usize = 10;
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
