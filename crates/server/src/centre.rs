@@ -27,7 +27,7 @@ use crate::lateness::Lateness;
 use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
 use crate::people::{FirstAdmin, People};
-use crate::runs::{self, Ended, FlightKeeper, Flights, LogKeeper};
+use crate::runs::{self, Ended, FlightKeeper, Flights, Following, LogFollower, LogKeeper};
 use crate::settings::{DeclaredJobs, Settings};
 use crate::{doors, http};
 
@@ -72,6 +72,8 @@ pub struct Inside {
     pub(crate) closing: CancellationToken,
     pub(crate) lateness: Arc<Lateness>,
     pub(crate) flights: Arc<Flights>,
+    pub(crate) following: Arc<Following>,
+    ended: Ended,
     pub(crate) origin: Origin,
     /// What was set, as it is shown.
     pub(crate) settings: Vec<SettingView>,
@@ -195,6 +197,7 @@ impl Centre {
         let keeper = inside.keeper.clone();
         let keeping = tokio::spawn(async move { keeper.run().await });
         let keeping_logs = tokio::spawn(inside.log_keeper().run(ended));
+        let following_logs = tokio::spawn(inside.log_follower().run());
         let keeping_flights = tokio::spawn(inside.flight_keeper().run());
         let counting = runs::count_loop(inside.clock.clone(), inside.database.clone(), inside.engine.clone());
         let counting = tokio::spawn(counting);
@@ -205,7 +208,7 @@ impl Centre {
         inside.closing.cancel();
         quiet.cancel();
         let _ = serving.await;
-        for side_loop in [keeping, keeping_logs, keeping_flights, counting, following] {
+        for side_loop in [keeping, keeping_logs, following_logs, keeping_flights, counting, following] {
             side_loop.abort();
         }
         inside.flight_keeper().finish().await;
@@ -253,6 +256,7 @@ impl Inside {
         let outbound = Outbound::new(options)?;
         let (hints, lateness) = (Arc::new(Hints::new()), Arc::new(Lateness::new()));
         let flights = Arc::new(Flights::new(&settings.node));
+        let log_reading = Arc::new(Following::default());
         let directory = Arc::new(Directory::default());
         let tokens = Arc::new(Tokens::new(settings.token.clone(), settings.allow_no_token));
         let keeper = Arc::new(Keeper::new(
@@ -272,6 +276,7 @@ impl Inside {
             outbound: outbound.clone(),
             metrics: metrics.clone(),
             flights: flights.clone(),
+            following: log_reading.clone(),
             scripts: settings.scripts,
         };
         let engine = Engine::new(Parts {
@@ -292,7 +297,8 @@ impl Inside {
                 hints: hints.clone(),
                 lateness: lateness.clone(),
                 flights: flights.clone(),
-                ended,
+                following: log_reading.clone(),
+                ended: ended.clone(),
             }),
             options: engine::Options {
                 keep_runs: settings.keep_runs,
@@ -330,6 +336,8 @@ impl Inside {
             closing: CancellationToken::new(),
             lateness,
             flights,
+            following: log_reading,
+            ended,
             origin,
             settings: settings.shown(),
         })
@@ -347,6 +355,18 @@ impl Inside {
             directory: self.directory.clone(),
             outbound: self.outbound.clone(),
             metrics: self.metrics.clone(),
+            following: self.following.clone(),
+        }
+    }
+
+    fn log_follower(&self) -> LogFollower {
+        LogFollower {
+            clock: self.clock.clone(),
+            database: self.database.clone(),
+            directory: self.directory.clone(),
+            outbound: self.outbound.clone(),
+            following: self.following.clone(),
+            ended: self.ended.clone(),
         }
     }
 }
@@ -367,6 +387,7 @@ struct Watching {
     hints: Arc<Hints>,
     lateness: Arc<Lateness>,
     flights: Arc<Flights>,
+    following: Arc<Following>,
     ended: Ended,
 }
 
@@ -391,6 +412,7 @@ impl Observer for Watching {
         let is_good = matches!(outcome, Outcome::Succeeded(_) | Outcome::Cancelled(_));
         self.metrics.over(run, outcome);
         self.flights.recorded_end(run, is_good, self.clock.now());
+        self.following.over(run);
         if !self.ended.tell(run, outcome) {
             self.metrics.log_kept("too_many", 1);
         }

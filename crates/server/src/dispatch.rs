@@ -14,7 +14,7 @@ use timer::Clock;
 use crate::executors::{Candidates, Destination, Directory, Keeper, Route};
 use crate::metrics::Metrics;
 use crate::outbound::{Address, CallError, Callee, Outbound, Sent};
-use crate::runs::Flights;
+use crate::runs::{Flights, Following};
 
 /// The executors, as the engine sees them.
 pub struct HttpDispatch {
@@ -30,6 +30,8 @@ pub struct HttpDispatch {
     pub metrics: Arc<Metrics>,
     /// Remembers how they went.
     pub flights: Arc<Flights>,
+    /// Reads their logs.
+    pub following: Arc<Following>,
     /// Whether scripts are sent.
     pub scripts: bool,
 }
@@ -39,6 +41,9 @@ impl Dispatch for HttpDispatch {
     async fn send(&self, order: &Order, within: Duration) -> Receipt {
         self.flights.leaves(order, self.clock.now());
         let receipt = self.send_somewhere(order, within).await;
+        if let Receipt::Accepted { address } = &receipt {
+            self.following.begin(order, address, self.clock.monotonic());
+        }
         self.flights.answered(order.run.id, &receipt, self.clock.now());
         self.metrics.sent(&receipt);
         receipt

@@ -3,8 +3,10 @@
 //! Lines have the numbers that the executor gave them, wherever they come from. So whoever reads page by page sees every
 //! line once and in order, also when the executor goes away between two pages.
 
+use engine::{AppId, RunId};
 use protocol::xxl::{self, texts};
 use store::{RunLog, RunRow};
+use timer::Timestamp;
 
 use crate::centre::Inside;
 use crate::executors::Directory;
@@ -25,19 +27,51 @@ pub struct LogPage {
     pub end: bool,
 }
 
-/// The log of a run from a line on.
+/// The log of a run from a line on: from its executor, or as far as it was read before the executor stopped answering.
 pub async fn run_log(inside: &Inside, run: &RunRow, from: u32) -> Result<LogPage, Refusal> {
     let from = from.max(1);
     let over = run.state.is_over();
-    let kept = if over { inside.database.kept_run_log(run.id).await? } else { None };
-    if let Some(kept) = kept.as_ref().filter(|kept| kept.complete) {
-        return Ok(kept_page(kept, from));
+    if over
+        && let Some(kept) = inside.database.kept_run_log(run.id).await?
+        && kept.complete
+    {
+        return Ok(kept_page(&kept, from));
     }
-    let source = Source { directory: &inside.directory, outbound: &inside.outbound, run };
-    match (source.page(from).await, kept) {
-        (Ok(page), _) => Ok(LogPage { end: over && (page.end || page.to < from), ..page }),
-        (Err(_), Some(kept)) => Ok(kept_page(&kept, from)),
-        (Err(why), None) => Err(why),
+    let place = place_of(run);
+    let source = Source { directory: &inside.directory, outbound: &inside.outbound, place: &place };
+    let why = match source.page(from).await {
+        Ok(page) => return Ok(LogPage { end: over && (page.end || page.to < from), ..page }),
+        Err(why) => why,
+    };
+    let read = match inside.following.read_so_far(run.id).await {
+        None => inside.database.kept_run_log(run.id).await?,
+        read => read,
+    };
+    let read = read.ok_or(why)?;
+    Ok(LogPage { end: over, ..kept_page(&read, from) })
+}
+
+/// Where a run's log is.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The run.
+    pub run: RunId,
+    /// The app that its executor is registered for.
+    pub app: AppId,
+    /// The executor, if the run was sent to one.
+    pub address: Option<String>,
+    /// The time that the executor was given with the run.
+    pub triggered_at: Timestamp,
+}
+
+/// Where the log of a run is, as its row says.
+pub fn place_of(run: &RunRow) -> Place {
+    let exact = run.open.as_ref().map(|open| open.scheduled_at);
+    Place {
+        run: run.id,
+        app: run.app,
+        address: run.address.clone(),
+        triggered_at: exact.or(run.triggered_at).unwrap_or_default(),
     }
 }
 
@@ -47,16 +81,16 @@ pub struct Source<'a> {
     pub directory: &'a Directory,
     /// Reaches them.
     pub outbound: &'a Outbound,
-    /// Whose log it is.
-    pub run: &'a RunRow,
+    /// Where the log is.
+    pub place: &'a Place,
 }
 
 impl Source<'_> {
     /// Lines from that one on, as many as the executor gives at a time. Only the executor that the run was sent to is
     /// asked, and only while it is registered for the app: the app's token goes along.
     pub async fn page(&self, from: u32) -> Result<LogPage, Refusal> {
-        let (callee, triggered_at) = self.callee()?;
-        let page = self.outbound.log(&callee, self.run.id.0, triggered_at, from).await;
+        let callee = self.callee()?;
+        let page = self.outbound.log(&callee, self.place.run.0, self.triggered_at(), from).await;
         let page = page.map_err(|error| not_given(&callee, &error))?;
         match page.log_content.trim() == texts::NO_LOG_FILE {
             true => Err(Refusal(format!("the executor {} has no log of this run", callee.address))),
@@ -66,25 +100,26 @@ impl Source<'_> {
 
     /// The number of the last line, if the executor tells.
     pub async fn last_line(&self) -> Result<Option<u32>, Refusal> {
-        let (callee, triggered_at) = self.callee()?;
-        let last = self.outbound.last_line(&callee, self.run.id.0, triggered_at).await;
+        let callee = self.callee()?;
+        let last = self.outbound.last_line(&callee, self.place.run.0, self.triggered_at()).await;
         last.map_err(|error| not_given(&callee, &error))
     }
 
-    /// Whom to ask, and the time that is asked with.
-    fn callee(&self) -> Result<(Callee, i64), Refusal> {
-        let run = self.run;
+    fn triggered_at(&self) -> i64 {
+        self.place.triggered_at.as_millis()
+    }
+
+    fn callee(&self) -> Result<Callee, Refusal> {
+        let Place { app, address, .. } = self.place;
         let unsent = || Refusal::new("the run was sent to no executor, so it has no log");
-        let address = run.address.as_deref().ok_or_else(unsent)?;
-        let is_there = self.directory.sightings(run.app).iter().any(|seen| seen.address == address);
-        let to = self.directory.destination(run.app).filter(|_| is_there);
+        let address = address.as_deref().ok_or_else(unsent)?;
+        let is_there = self.directory.sightings(*app).iter().any(|seen| seen.address == address);
+        let to = self.directory.destination(*app).filter(|_| is_there);
         let to = to.ok_or_else(|| {
             Refusal(format!("the executor {address}, which has the log, is not there any more"))
         })?;
         let parsed = Address::parse(address).map_err(|error| Refusal(error.to_string()))?;
-        let exact = run.open.as_ref().map(|open| open.scheduled_at);
-        let triggered_at = exact.or(run.triggered_at).unwrap_or_default().as_millis();
-        Ok((Callee { address: parsed, app: to.name, token: to.token }, triggered_at))
+        Ok(Callee { address: parsed, app: to.name, token: to.token })
     }
 }
 

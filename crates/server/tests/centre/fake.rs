@@ -1,6 +1,7 @@
 //! An executor of the sample app whose every answer a test chooses.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -10,6 +11,7 @@ use axum::routing::post;
 use engine::RunId;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 use crate::kit::{Bench, until};
 
@@ -17,6 +19,7 @@ use crate::kit::{Bench, until};
 pub struct Fake {
     pub address: String,
     script: Arc<Script>,
+    serving: JoinHandle<()>,
 }
 
 /// The answer to a request; `None` leaves the caller without one.
@@ -26,6 +29,7 @@ type Answer = Arc<dyn Fn(&Value) -> Option<Value> + Send + Sync>;
 struct Script {
     answers: Mutex<HashMap<&'static str, Answer>>,
     calls: Mutex<Vec<(String, Value)>>,
+    is_dead: AtomicBool,
 }
 
 impl Fake {
@@ -34,12 +38,12 @@ impl Fake {
         let address = format!("http://{}/", listener.local_addr().unwrap());
         let script = Arc::new(Script::default());
         let router = Router::new().route("/{call}", post(serve)).with_state(script.clone());
-        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         let registration =
             json!({ "registryGroup": "EXECUTOR", "registryKey": bench.app, "registryValue": address });
         bench.post("/api/registry", Some(&bench.token), &registration.to_string()).await;
         until("the executor is registered", async || bench.sees(&address).then_some(())).await;
-        Fake { address, script }
+        Fake { address, script, serving }
     }
 
     /// Answers this path so from now on.
@@ -70,6 +74,13 @@ impl Fake {
         bench.post("/api/registryRemove", Some(&bench.token), &registration.to_string()).await;
         until("the executor is gone", async || (!bench.sees(&self.address)).then_some(())).await;
     }
+
+    /// It dies: new connections are refused, and open ones answer no more.
+    pub async fn dies(self) {
+        self.script.is_dead.store(true, Ordering::SeqCst);
+        self.serving.abort();
+        let _ = self.serving.await;
+    }
 }
 
 /// A page of a log, as executors answer it.
@@ -91,7 +102,7 @@ async fn serve(State(script): State<Arc<Script>>, uri: Uri, body: String) -> Str
         (None, "/log") => Some(log_page(1, 0, "", false)),
         (None, _) => Some(json!({ "code": 200 })),
     };
-    match answer {
+    match answer.filter(|_| !script.is_dead.load(Ordering::SeqCst)) {
         Some(answer) => answer.to_string(),
         None => std::future::pending().await,
     }

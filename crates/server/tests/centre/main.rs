@@ -13,6 +13,7 @@ mod health;
 mod job_calls;
 mod kit;
 mod log_ends;
+mod log_follows;
 mod logs;
 mod people;
 mod records;

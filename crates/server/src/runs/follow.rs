@@ -1,0 +1,321 @@
+//! Reads the logs of runs while they go on, so that their lines outlive an executor that dies.
+//!
+//! The node that sent a run follows it: it reads new lines every few seconds and holds the last of them in memory. When the
+//! executor stops answering, they are stored; when the run is over, [`LogKeeper`](super::LogKeeper) goes on from there.
+//! All of it is best effort within bounds: runs followed, bytes held, and reads per second of each executor.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use engine::{Order, RunId};
+use store::{Database, RunLog};
+use timer::Clock;
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::task::JoinSet;
+
+use super::keep::Ended;
+use super::log::{Place, Source};
+use super::tail::Tail;
+use crate::executors::Directory;
+use crate::outbound::Outbound;
+
+/// The runs whose logs are followed. Shared by dispatch, which adds them, and those who read.
+#[derive(Default)]
+pub struct Following(Mutex<HashMap<RunId, Followed>>);
+
+struct Followed {
+    place: Place,
+    tail: Arc<AsyncMutex<Tail>>,
+    /// Bytes in the tail when it was last read.
+    bytes: usize,
+    /// When it is read next, by the monotonic clock.
+    due: Duration,
+    /// The wait between two reads: longer while there is nothing new.
+    pause: Duration,
+    /// The last line that was stored.
+    stored: u32,
+    /// A read is under way.
+    is_being_read: bool,
+}
+
+impl Following {
+    /// An executor took a run.
+    pub fn begin(&self, order: &Order, address: &str, now: Duration) {
+        let mut runs = self.runs();
+        if runs.len() < FOLLOWED_MAX {
+            let place = Place {
+                run: order.run.id,
+                app: order.job.spec.app,
+                address: Some(address.to_owned()),
+                triggered_at: order.run.scheduled_at,
+            };
+            let (tail, due) = (Arc::default(), now + PAUSE_MIN);
+            let followed =
+                Followed { place, tail, bytes: 0, due, pause: PAUSE_MIN, stored: 0, is_being_read: false };
+            runs.insert(order.run.id, followed);
+        }
+    }
+
+    /// A run is over. If nothing was read of its log, its place is given to another run at once; most runs are short.
+    pub fn over(&self, run: RunId) {
+        let mut runs = self.runs();
+        if runs.get(&run).is_some_and(|followed| followed.bytes == 0) {
+            runs.remove(&run);
+        }
+    }
+
+    /// Ends the following of a run: gives where its log is, and what was read of it.
+    pub(super) fn take(&self, run: RunId) -> Option<(Place, Arc<AsyncMutex<Tail>>)> {
+        self.runs().remove(&run).map(|followed| (followed.place, followed.tail))
+    }
+
+    /// What was read of the log of a run that is followed here.
+    pub async fn read_so_far(&self, run: RunId) -> Option<RunLog> {
+        let tail = self.runs().get(&run)?.tail.clone();
+        let tail = tail.lock().await;
+        (tail.last() > 0).then(|| tail.to_log(false))
+    }
+
+    /// The runs to read now, at most so many: those that wait longest, one of each executor that is not being read.
+    fn due(&self, now: Duration, max: usize) -> Vec<(RunId, Place, Arc<AsyncMutex<Tail>>)> {
+        let mut runs = self.runs();
+        let held: usize = runs.values().map(|followed| followed.bytes).sum();
+        if held >= HELD_MAX {
+            return Vec::new();
+        }
+        let is_busy = runs.values().filter(|followed| followed.is_being_read);
+        let mut asked: HashSet<_> = is_busy.map(|followed| followed.place.address.clone()).collect();
+        let mut due: Vec<_> = runs.iter_mut().filter(|(_, followed)| followed.due <= now).collect();
+        due.sort_by_key(|(run, followed)| (followed.due, **run));
+        due.retain(|(_, followed)| asked.insert(followed.place.address.clone()));
+        due.truncate(max);
+        let next = |(run, followed): (&RunId, &mut Followed)| {
+            followed.due = now + followed.pause;
+            followed.is_being_read = true;
+            (*run, followed.place.clone(), followed.tail.clone())
+        };
+        due.into_iter().map(next).collect()
+    }
+
+    /// Notes what a read came to. Returns whether there are lines to store because the executor does not answer.
+    fn was_read(&self, run: RunId, now: Duration, read: &Read) -> bool {
+        let mut runs = self.runs();
+        let Some(followed) = runs.get_mut(&run) else { return false };
+        followed.is_being_read = false;
+        followed.bytes = read.bytes;
+        followed.pause = if read.has_news { PAUSE_MIN } else { (followed.pause * 2).min(PAUSE_MAX) };
+        followed.due = now + followed.pause;
+        let is_unstored = read.failed && read.last > followed.stored;
+        if is_unstored {
+            followed.stored = read.last;
+        }
+        is_unstored
+    }
+
+    fn ids(&self) -> Vec<RunId> {
+        self.runs().keys().copied().collect()
+    }
+
+    fn runs(&self) -> MutexGuard<'_, HashMap<RunId, Followed>> {
+        self.0.lock().expect("no holder of this lock panics")
+    }
+}
+
+/// What a read of a log came to.
+struct Read {
+    bytes: usize,
+    last: u32,
+    has_news: bool,
+    failed: bool,
+}
+
+/// Reads the logs of the runs that are followed.
+#[derive(Clone)]
+pub struct LogFollower {
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Stores what was read.
+    pub database: Arc<dyn Database>,
+    /// Knows the executors.
+    pub directory: Arc<Directory>,
+    /// Reaches them.
+    pub outbound: Outbound,
+    /// The runs.
+    pub following: Arc<Following>,
+    /// Told of runs that ended while another node took their result.
+    pub ended: Ended,
+}
+
+impl LogFollower {
+    /// Reads until the centre stops.
+    pub async fn run(self) {
+        let mut reads = JoinSet::new();
+        let mut looks = 0_u32;
+        loop {
+            self.clock.sleep(LOOK).await;
+            while reads.try_join_next().is_some() {}
+            let free = READS_AT_ONCE.saturating_sub(reads.len());
+            for (run, place, tail) in self.following.due(self.clock.monotonic(), free) {
+                let follower = self.clone();
+                reads.spawn(async move { follower.read(run, &place, &tail).await });
+            }
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(LOOKS_PER_CHECK) {
+                self.let_go_of_ended().await;
+            }
+        }
+    }
+
+    async fn read(&self, run: RunId, place: &Place, tail: &AsyncMutex<Tail>) {
+        let mut tail = tail.lock().await;
+        let before = tail.last();
+        let source = Source { directory: &self.directory, outbound: &self.outbound, place };
+        let failed = tail.read(&source, PAGES_PER_READ).await.is_err();
+        let (bytes, last) = (tail.bytes(), tail.last());
+        let read = Read { bytes, last, has_news: last > before, failed };
+        if self.following.was_read(run, self.clock.monotonic(), &read) {
+            let log = tail.to_log(false);
+            drop(tail);
+            store_part(&*self.database, run, log).await;
+        }
+    }
+
+    /// Runs whose result another node took, or whose end was not noticed here.
+    async fn let_go_of_ended(&self) {
+        let followed = self.following.ids();
+        if followed.is_empty() {
+            return;
+        }
+        let open: HashSet<RunId> = match self.database.open_runs(&followed).await {
+            Ok(open) => open.into_iter().map(|run| run.id).collect(),
+            Err(error) => {
+                tracing::debug!(%error, "could not look which runs are still open; trying again soon");
+                return;
+            }
+        };
+        for run in followed.into_iter().filter(|run| !open.contains(run)) {
+            if !self.ended.tell_again(run) {
+                self.following.take(run);
+            }
+        }
+    }
+}
+
+/// Stores a part of a log, unless all of it is stored already.
+pub(super) async fn store_part(database: &dyn Database, run: RunId, log: RunLog) {
+    let stored = match database.kept_run_log(run).await {
+        Ok(Some(kept)) if kept.complete => return,
+        Ok(_) => database.keep_run_logs(&[(run, log)]).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = stored {
+        tracing::warn!(%error, %run, "could not store what was read of the log of a run");
+    }
+}
+
+/// Runs followed by one node. Others are read when they are over.
+const FOLLOWED_MAX: usize = 512;
+
+/// Bytes of all logs that are held. Beyond it nothing more is read until runs end.
+const HELD_MAX: usize = 32 * 1024 * 1024;
+
+/// How often to look which runs are to be read. One run of each executor is read at a look, so no executor serves more than
+/// five reads in a second.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Reads under way, one of each executor: one that hangs does not keep the others from being read.
+const READS_AT_ONCE: usize = 8;
+
+/// Pages of one read. A log that grows faster is caught up with later, or when its run is over.
+const PAGES_PER_READ: usize = 4;
+
+/// The wait before a run is first read, and while it goes on writing.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// The longest wait between two reads of a run that writes nothing.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// Looks between two checks whether the runs are still open: ten seconds.
+const LOOKS_PER_CHECK: u32 = 50;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::AppId;
+
+    fn following(addresses: &[&str]) -> Following {
+        let following = Following::default();
+        for (address, id) in addresses.iter().zip(1..) {
+            let place = Place {
+                run: RunId(id),
+                app: AppId(1),
+                address: Some((*address).to_owned()),
+                triggered_at: timer::Timestamp::default(),
+            };
+            let (tail, due) = (Arc::default(), Duration::from_millis(id.unsigned_abs()));
+            let followed =
+                Followed { place, tail, bytes: 0, due, pause: PAUSE_MIN, stored: 0, is_being_read: false };
+            following.runs().insert(RunId(id), followed);
+        }
+        following
+    }
+
+    fn due(following: &Following, now: Duration) -> Vec<i64> {
+        following.due(now, READS_AT_ONCE).into_iter().map(|(run, ..)| run.0).collect()
+    }
+
+    #[test]
+    fn one_run_of_each_executor_is_read_at_a_time_the_one_that_waits_longest() {
+        let following = following(&["a", "a", "b"]);
+        let now = Duration::from_millis(10);
+        assert_eq!(due(&following, now), [1, 3]);
+        assert_eq!(due(&following, now), [] as [i64; 0], "the executor of run 2 is being read");
+        let quick = Read { bytes: 5, last: 1, has_news: true, failed: false };
+        following.was_read(RunId(1), now, &quick);
+        assert_eq!(due(&following, now), [2]);
+        following.was_read(RunId(2), now, &quick);
+        assert_eq!(due(&following, now), [] as [i64; 0]);
+        assert_eq!(due(&following, now + PAUSE_MIN), [1], "run 3 is still being read");
+    }
+
+    #[test]
+    fn nothing_is_read_while_too_much_is_held() {
+        let following = following(&["a", "b"]);
+        let now = Duration::from_secs(1);
+        let read = Read { bytes: HELD_MAX, last: 3, has_news: true, failed: false };
+        assert!(!following.was_read(RunId(1), now, &read));
+        assert_eq!(due(&following, now * 10), [] as [i64; 0]);
+        following.take(RunId(1));
+        assert_eq!(due(&following, now * 10), [2]);
+    }
+
+    #[test]
+    fn a_run_that_ends_before_it_was_read_leaves_at_once() {
+        let following = following(&["a", "b"]);
+        let now = Duration::from_secs(1);
+        let read = Read { bytes: 5, last: 1, has_news: true, failed: false };
+        following.was_read(RunId(2), now, &read);
+        following.over(RunId(1));
+        following.over(RunId(2));
+        assert_eq!(following.ids(), [RunId(2)], "what was read is handed on");
+        assert!(following.take(RunId(2)).is_some() && following.ids().is_empty());
+    }
+
+    #[test]
+    fn a_quiet_run_is_read_less_and_less_often_and_lines_are_stored_once() {
+        let following = following(&["a"]);
+        let mut now = Duration::from_secs(1);
+        let quiet = Read { bytes: 5, last: 3, has_news: false, failed: true };
+        assert!(following.was_read(RunId(1), now, &quiet), "the executor does not answer");
+        assert!(!following.was_read(RunId(1), now, &quiet), "they are stored already");
+        for _ in 0..10 {
+            following.was_read(RunId(1), now, &quiet);
+        }
+        assert_eq!(due(&following, now + PAUSE_MAX - Duration::from_millis(1)), [] as [i64; 0]);
+        now += PAUSE_MAX;
+        assert_eq!(due(&following, now), [1]);
+        following.was_read(RunId(1), now, &Read { last: 4, has_news: true, ..quiet });
+        assert_eq!(due(&following, now + PAUSE_MIN), [1]);
+    }
+}
