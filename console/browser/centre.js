@@ -2,10 +2,10 @@
 // folder of its own that is removed afterwards.
 
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** So long a process may take until it says that it is ready. */
@@ -81,9 +81,12 @@ export async function startCentre(options = []) {
       ...options,
     ],
     folder,
-    /sign in\s+as (\S+) with (.+?) \(shown only now\)/,
+    /sign in\s+with the credentials in (.+)/,
   )
-  const [, user, password] = centre.found
+  const [, file] = centre.found
+  const credentials = readFileSync(resolve(folder, file), 'utf8')
+  const [, user] = credentials.match(/^user=(.*)$/m)
+  const [, password] = credentials.match(/^password=(.*)$/m)
   const children = [centre.child]
   return {
     address,

@@ -7,6 +7,7 @@ mod figure;
 pub mod hostile;
 pub mod interop;
 pub mod process;
+pub mod serve;
 pub mod sim;
 
 pub use figure::Figure;

@@ -1,4 +1,4 @@
-//! The built program as a process: it starts, shows a token once, and keeps others off its file.
+//! The built program as a process: it starts, saves its credentials once, and locks its database file.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -20,7 +20,7 @@ async fn a_second_centre_on_the_same_file_refuses_with_a_clear_word() {
     assert!(said.contains("another process"), "{said}");
     assert!(first.is_ready().await, "the first goes on");
 
-    let token = first.first_token().expect("the first start shows a token");
+    let token = first.first_token().expect("the first start saves a token");
     let executor =
         JournalExecutor::start("tickwright-sample", &token, &[first.address()], Journal::default())
             .await
@@ -30,8 +30,9 @@ async fn a_second_centre_on_the_same_file_refuses_with_a_clear_word() {
         .unwrap();
     first.stop().await.unwrap();
 
+    std::fs::remove_file(folder.join("first-data/initial-credentials.txt")).unwrap();
     let again = Centre::start("first", address(), &url, &key_file).await.unwrap();
-    assert_eq!(again.first_token(), None, "it is shown only once");
+    assert_eq!(again.first_token(), None, "credentials are saved only once");
     again.stop().await.unwrap();
     std::fs::remove_dir_all(folder).unwrap();
 }

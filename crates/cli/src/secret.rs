@@ -47,13 +47,23 @@ fn create(path: &Path) -> io::Result<fs::File> {
     options.open(path)
 }
 
+/// Refuses a file that anybody but its owner can read.
 fn refuse_open_file(path: &Path) -> Result<()> {
+    refuse(path, 0o077, "others can read it; run: chmod 600")
+}
+
+/// Refuses a file that every user of this machine can read; its group may.
+pub fn refuse_world_readable(path: &Path) -> Result<()> {
+    refuse(path, 0o007, "every user of this machine can read it; run: chmod o=")
+}
+
+fn refuse(path: &Path, forbidden: u32, why: &str) -> Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         let mode = fs::metadata(path)?.permissions().mode();
-        if mode & 0o077 != 0 {
-            bail!("others can read it; run: chmod 600 {}", path.display());
+        if mode & forbidden != 0 {
+            bail!("{why} {}", path.display());
         }
     }
     Ok(())

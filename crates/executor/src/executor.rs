@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::fs;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,7 +90,8 @@ impl Builder {
         self
     }
 
-    /// A file with that token, read when the executor starts: `tickwright app token APP --to FILE` writes one.
+    /// A file with that token, read when the executor starts: `tickwright app token APP --to FILE` writes one. A file
+    /// that every user of the machine can read is refused.
     pub fn token_file(mut self, path: impl Into<PathBuf>) -> Builder {
         self.token_file = Some(path.into());
         self
@@ -192,7 +194,7 @@ impl Builder {
         }
         if let Some(path) = self.token_file.take() {
             let app = self.app.clone();
-            let token = fs::read_to_string(&path).map_err(|why| Error::TokenFile { path, app, why })?;
+            let token = read_secret(&path).map_err(|why| Error::TokenFile { path, app, why })?;
             self = self.token(token);
         }
         let declared = self.jobs.iter().filter_map(|job| job.declared().transpose());
@@ -360,6 +362,18 @@ impl fmt::Debug for Executor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Executor").field("address", &self.address).finish_non_exhaustive()
     }
+}
+
+/// Reads a file that holds a secret; one that every user of this machine can read is refused.
+fn read_secret(path: &Path) -> io::Result<String> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        if fs::metadata(path)?.permissions().mode() & 0o007 != 0 {
+            return Err(io::Error::other("every user of this machine can read it, so run: chmod o= on it"));
+        }
+    }
+    fs::read_to_string(path)
 }
 
 fn by_name(jobs: Vec<Job>) -> Result<HashMap<String, Arc<Job>>, Error> {

@@ -2,6 +2,7 @@
 
 mod kit;
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -404,6 +405,10 @@ async fn what_cannot_work_does_not_start() {
     assert!(matches!(error, Error::DirectoryTaken { .. }), "{error}");
     running.stop(SOON).await;
     std::fs::write(&missing, format!("{TOKEN}\n")).unwrap();
+    std::fs::set_permissions(&missing, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let error = base().token_file(&missing).start().await.unwrap_err();
+    assert!(error.to_string().contains("every user of this machine can read it"), "{error}");
+    std::fs::set_permissions(&missing, std::fs::Permissions::from_mode(0o640)).unwrap();
     let strict = base().token_file(&missing).job(echo()).start().await.unwrap();
     assert_eq!(call(strict.local_address(), "/beat", "").await["code"], json!(200), "without its line's end");
     strict.stop(SOON).await;

@@ -114,7 +114,7 @@ struct Siege {
 impl Siege {
     async fn lay(centre: &Centre, token: &str) -> Result<Siege> {
         let to = centre.address();
-        let password = centre.first_password().context("a new database shows a password")?;
+        let password = centre.first_password().context("the first start saves a password")?;
         let guest = Guest::sign_in(to, &password, token).await?;
         let executor = Endless::start().await?;
         guest.employ(&executor.url()).await?;

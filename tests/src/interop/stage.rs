@@ -33,7 +33,7 @@ impl Stage {
         fs::create_dir_all(&folder)?;
         let address = free_address()?;
         let centre = start_centre(&folder, address).await?;
-        let password = centre.first_password().context("the first start shows a password")?;
+        let password = centre.first_password().context("the first start saves a password")?;
         let script = Script::sign_in(address, "admin", &password).await?;
         let (app, token) = (format!("interop-{client}"), generate());
         let group = script.add_group(&app, &token).await?;

@@ -19,6 +19,7 @@ pub struct Centre {
     process: Child,
     address: SocketAddr,
     output: Output,
+    data_dir: PathBuf,
 }
 
 impl Centre {
@@ -38,6 +39,7 @@ impl Centre {
 
     /// Starts a node and waits for nothing.
     pub fn spawn(node: &str, address: SocketAddr, database_url: &str, key_file: &Path) -> Result<Centre> {
+        let data_dir = key_file.with_file_name(format!("{node}-data"));
         let mut process = Command::new(binary()?)
             .args([
                 "serve",
@@ -51,6 +53,8 @@ impl Centre {
                 "--key-file",
             ])
             .arg(key_file)
+            .arg("--data-dir")
+            .arg(&data_dir)
             // Not by flag: a password does not belong into the list of processes.
             .env("TICKWRIGHT_DATABASE_URL", database_url)
             // Only what the test itself starts is to run.
@@ -63,7 +67,7 @@ impl Centre {
             .context("could not start the centre")?;
         let output = Output::default();
         output.follow(node, process.stderr.take().context("its output was asked for")?);
-        Ok(Centre { process, address, output })
+        Ok(Centre { process, address, output, data_dir })
     }
 
     /// Where it listens.
@@ -90,17 +94,19 @@ impl Centre {
         self.output.text()
     }
 
-    /// The token that it showed when it first started on a new database.
+    /// The token of the sample app, saved at the first start on a new database.
     pub fn first_token(&self) -> Option<String> {
-        self.output.find(|line| line.trim().strip_prefix("xxl.job.accessToken=").map(str::to_owned))
+        self.credential("xxl.job.accessToken")
     }
 
-    /// The administrator's password that it showed when it first started on a new database.
+    /// The administrator's password, saved at the first start on a new database.
     pub fn first_password(&self) -> Option<String> {
-        self.output.find(|line| {
-            let (_, shown) = line.split_once("as admin with ")?;
-            shown.split(' ').next().map(str::to_owned)
-        })
+        self.credential("password")
+    }
+
+    fn credential(&self, name: &str) -> Option<String> {
+        let text = fs::read_to_string(self.data_dir.join("initial-credentials.txt")).ok()?;
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(str::to_owned)
     }
 
     /// kill -9.
@@ -181,7 +187,7 @@ pub async fn signal(pid: u32, name: &str) -> Result<()> {
 }
 
 /// The program that was built together with this one.
-fn binary() -> Result<PathBuf> {
+pub fn binary() -> Result<PathBuf> {
     if let Some(given) = std::env::var_os("TICKWRIGHT_BIN") {
         return Ok(given.into());
     }

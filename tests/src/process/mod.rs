@@ -17,7 +17,7 @@ mod sickness;
 mod town;
 mod workload;
 
-pub use centre::{Centre, Usage, signal};
+pub use centre::{Centre, Usage, binary, signal};
 pub use checker::{Check, Timing, percentile};
 pub use database_server::DatabaseServer;
 pub use disk::Disk;

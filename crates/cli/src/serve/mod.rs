@@ -13,6 +13,7 @@ use server::Centre;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub use options::Options;
+use welcome::Credentials;
 
 /// Serves until it is told to stop.
 pub fn run(options: Options) -> anyhow::Result<()> {
@@ -29,11 +30,10 @@ pub fn run(options: Options) -> anyhow::Result<()> {
     runtime.block_on(async {
         let centre = Centre::open(settings).await?;
         let address = centre.address().context("the listener has no address")?;
-        let (first, admin) = (centre.first_start(), centre.first_admin());
-        let colour = std::io::stderr().is_terminal();
         let scheme = if options.tls_cert.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{address}");
-        eprintln!("{}", welcome::text(&url, first, admin, started.elapsed(), colour));
+        let credentials = Credentials { admin: centre.first_admin(), sample: centre.first_start() };
+        welcome::show(&url, &credentials, &options.data_dir(), started.elapsed())?;
         let sample = match options.has_sample() {
             true => sample::start(&centre, address, &options.data_dir()).await?,
             false => None,

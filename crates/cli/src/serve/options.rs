@@ -191,12 +191,26 @@ impl Options {
             .with_context(|| format!("could not read the options in {}", path.display()))?;
         let file: Options =
             toml::from_str(&text).with_context(|| format!("{} is not a list of options", path.display()))?;
+        if file.has_secret() {
+            secret::refuse_world_readable(path).with_context(|| {
+                format!("{} holds a secret; write that as file:PATH, or restrict this file", path.display())
+            })?;
+        }
         Ok(
             first_of!(self, file: listen, database_url, data_dir, key_file, node, zone, token, allow_weak_token,
             allow_no_token, executor_networks, allow_scripts, declared_jobs, call_timeout, executor_ca, executor_any_certificate, connections, java_admins,
             alert_mail, alert_from, alert_webhook, alert_late_after, sample, keep_runs, keep_runs_max, tls_cert, tls_key, behind_proxy,
             insecure_http),
         )
+    }
+
+    /// Whether a value is a secret itself, and not the path of a file with it.
+    fn has_secret(&self) -> bool {
+        let webhooks = self.alert_webhook.iter().flatten();
+        let urls =
+            [&self.database_url, &self.alert_mail].into_iter().flatten().filter(|url| url.contains('@'));
+        let mut secrets = self.token.iter().chain(urls).chain(webhooks);
+        secrets.any(|value| !value.starts_with("file:"))
     }
 
     /// What they mean. Folder and key file are made where they are missing.

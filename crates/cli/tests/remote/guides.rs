@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::kit::{Centre, PATIENCE, Process, TICKWRIGHT, repository, until};
+use crate::kit::{Centre, PATIENCE, Process, TICKWRIGHT, credential, repository, until};
 
 #[test]
 fn five_minutes_after_the_clone_a_job_of_one_s_own_runs() {
@@ -180,9 +180,9 @@ impl Desk {
             // The first terminal is the centre's.
             None => {
                 let url = process.wait_for("listening   ").trim().to_owned();
-                let password = process.wait_for("sign in     as admin with ");
                 self.url = Some(url);
-                self.password = password.split(' ').next().unwrap().into();
+                // A test has no terminal to print it on.
+                self.password = credential(&self.folder.path().join("tickwright-data"), "password");
             }
             Some(before) => until("one more executor is there", || (self.executors() > before).then_some(())),
         }

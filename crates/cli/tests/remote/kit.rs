@@ -34,9 +34,9 @@ impl Centre {
         let folder = tempfile::tempdir().unwrap();
         let process = Centre::process(folder.path(), "127.0.0.1:0");
         let url = process.wait_for("listening   ").trim().to_owned();
-        let sign_in = process.wait_for("sign in     as admin with ");
-        let token = process.wait_for("xxl.job.accessToken=");
-        let password = sign_in.split(' ').next().unwrap().to_owned();
+        let credentials = folder.path().join("data");
+        let (password, token) =
+            (credential(&credentials, "password"), credential(&credentials, "xxl.job.accessToken"));
         Centre { url, password, token, folder, process }
     }
 
@@ -140,6 +140,14 @@ impl Centre {
     pub fn stop(self) {
         drop(self.process);
     }
+}
+
+/// A value from the file with the credentials of a new database, in a data directory.
+pub fn credential(data_dir: &Path, name: &str) -> String {
+    let path = data_dir.join("initial-credentials.txt");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    line.unwrap_or_else(|| panic!("no `{name}` in {}", path.display())).to_owned()
 }
 
 /// Where somebody types.

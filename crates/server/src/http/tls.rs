@@ -100,6 +100,7 @@ impl Identity {
         if chain.is_empty() {
             return Err(certificate_fails("it has no `-----BEGIN CERTIFICATE-----`".into()));
         }
+        refuse_world_readable(&self.key).map_err(key_fails)?;
         let pem = read(&self.key).map_err(key_fails)?;
         let key = PrivateKeyDer::from_pem_slice(&pem)
             .map_err(|_| key_fails("it has no private key in PEM, `-----BEGIN PRIVATE KEY-----`".into()))?;
@@ -114,6 +115,19 @@ impl Identity {
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error: io::Error| error.to_string())
+}
+
+/// Refuses a private key that every user of this machine can read. A group may: Debian's `ssl-cert` is for that.
+fn refuse_world_readable(path: &Path) -> Result<(), String> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(path).map_err(|error| error.to_string())?.permissions().mode();
+        if mode & 0o007 != 0 {
+            return Err(format!("every user of this machine can read it; run: chmod o= {}", path.display()));
+        }
+    }
+    Ok(())
 }
 
 /// How often it is looked whether the files have changed.

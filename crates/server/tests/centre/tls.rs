@@ -1,6 +1,7 @@
 //! The listener encrypts, or stands behind a proxy that does.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -83,7 +84,9 @@ const LOOK: &str = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: clos
 /// Writes a certificate and its key, new each time.
 fn write_certificate(folder: &Path) -> CertificateDer<'static> {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    std::fs::write(folder.join("key.pem"), signing_key.serialize_pem()).unwrap();
+    let key = folder.join("key.pem");
+    std::fs::write(&key, signing_key.serialize_pem()).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
     std::fs::write(folder.join("cert.pem"), cert.pem()).unwrap();
     cert.der().clone()
 }

@@ -116,7 +116,7 @@ struct Reader {
 
 impl Reader {
     async fn sign_in(centre: &Centre) -> Result<Reader> {
-        let password = centre.first_password().context("a new centre shows a password")?;
+        let password = centre.first_password().context("the first start saves a password")?;
         let mut wire = Wire::new(TcpStream::connect(centre.address()).await?);
         let headers = "Content-Type: application/json\r\nTickwright-Client: bench\r\n";
         let body = format!(r#"{{"user":"admin","password":"{password}"}}"#);
