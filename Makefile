@@ -31,6 +31,10 @@ test: toolchain ## Runs every check and every test, on SQLite, MariaDB and Postg
 interop: toolchain ## Runs executors on other people's client libraries against the centre: Java, Python, Node.js, Rust.
 	@scripts/interop
 
+.PHONY: tools
+tools: ## Installs the Python tools that tests use: an SMTP server.
+	@scripts/tools
+
 .PHONY: bench
 bench: bench-cron bench-timer bench-store bench-executor bench-outbound bench-centre bench-hostile bench-history ## Runs all benchmarks.
 

@@ -6,13 +6,15 @@ use async_trait::async_trait;
 use lettre::message::Mailbox;
 use lettre::message::header::ContentType;
 use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
+use tokio::sync::Semaphore;
 
 use super::{Channel, Notice, Undelivered};
 
-/// A mail server that takes our alerts.
+/// Sends alerts through a mail server, over a new connection for each mail.
 pub struct Mail {
     server: AsyncSmtpTransport<Tokio1Executor>,
     from: Mailbox,
+    connections: Semaphore,
 }
 
 /// Why mail cannot be sent this way.
@@ -31,11 +33,20 @@ pub enum MailError {
 }
 
 impl Mail {
-    /// Mail through the server at `url`, from that sender.
+    /// Creates a channel that sends through the server at `url`, for example `smtps://user:password@host:465`.
     pub fn new(url: &str, from: &str) -> Result<Mail, MailError> {
         let server = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(MailError::Server)?;
         let from = from.parse().map_err(|_| MailError::From(from.to_owned()))?;
-        Ok(Mail { server: server.timeout(Some(PATIENCE)).build(), from })
+        let server = server.timeout(Some(CONNECT_MAX)).build();
+        Ok(Mail { server, from, connections: Semaphore::new(CONNECTIONS_MAX) })
+    }
+
+    async fn send(&self, message: Message) -> Result<(), String> {
+        let sent = async {
+            let _connection = self.connections.acquire().await.expect("the semaphore is never closed");
+            self.server.send(message).await.map(drop).map_err(|error| error.to_string())
+        };
+        tokio::time::timeout(SEND_MAX, sent).await.unwrap_or_else(|_| Err(no_answer()))
     }
 
     fn message(&self, to: &str, notice: &Notice) -> Result<Message, String> {
@@ -63,10 +74,30 @@ impl Channel for Mail {
 
     async fn deliver(&self, notice: &Notice, to: &str) -> Result<(), Undelivered> {
         let message = self.message(to, notice).map_err(Undelivered::Ever)?;
-        let sent = self.server.send(message).await;
-        sent.map(drop).map_err(|error| Undelivered::Now(error.to_string()))
+        self.send(message).await.map_err(Undelivered::Now)
+    }
+
+    async fn check(&self) -> Option<Result<(), String>> {
+        let checked = tokio::time::timeout(SEND_MAX, self.server.test_connection()).await;
+        Some(match checked {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => Err("it closed the connection".into()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(no_answer()),
+        })
     }
 }
 
-/// How long a mail server may take for each step.
-const PATIENCE: Duration = Duration::from_secs(10);
+fn no_answer() -> String {
+    format!("the mail server did not answer within {SEND_MAX:?}")
+}
+
+/// Timeout for opening the connection. The SMTP library applies none to what follows.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
+
+/// Timeout for a whole mail, waiting for a free connection included. Shorter than the 25 s the engine waits for an alert,
+/// so that the reason is recorded and no task outlives the attempt.
+const SEND_MAX: Duration = Duration::from_secs(20);
+
+/// Maximum number of connections at once: mail servers commonly accept 10 to 20 from one client.
+const CONNECTIONS_MAX: usize = 4;

@@ -60,6 +60,11 @@ pub trait Channel: Send + Sync {
 
     /// Tells one of them. Bounded in time.
     async fn deliver(&self, notice: &Notice, to: &str) -> Result<(), Undelivered>;
+
+    /// Checks that the channel can deliver, without delivering anything. `None` for channels that have no such check.
+    async fn check(&self) -> Option<Result<(), String>> {
+        None
+    }
 }
 
 /// Why somebody was not told.

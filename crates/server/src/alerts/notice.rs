@@ -61,9 +61,11 @@ impl Notice {
         }
     }
 
-    /// One line.
+    /// One line, for example the subject of a mail. Line breaks and other control characters of the job's name become
+    /// spaces.
     pub fn title(&self) -> String {
         let name = if self.job_name.is_empty() { "a deleted job" } else { &self.job_name };
+        let name = name.replace(char::is_control, " ");
         let happened = match self.kind {
             "timed_out" => "took too long",
             "lost" => "was lost",

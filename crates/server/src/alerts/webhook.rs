@@ -175,6 +175,8 @@ mod tests {
         check("lost", "(job 7) was lost");
         check("late", "(job 7) began late");
         check("not_run", "(job 7) did not run");
+        let title = Notice { job_name: "a\r\nBcc: b@c\t\u{7}".into(), ..notice() }.title();
+        assert_eq!(title, "Tickwright: a  Bcc: b@c   (job 7) failed");
         let text = Notice { run: None, executor: None, scheduled_at_ms: None, ..notice() }.text();
         assert!(text.ends_with("app shop, job 7"), "{text}");
         let text = Notice { earlier: 41, ..notice() }.text();

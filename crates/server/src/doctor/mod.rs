@@ -62,6 +62,7 @@ pub async fn examine(settings: &Settings) -> Vec<Finding> {
             Err(error) => Finding::bad(error.to_string(), "correct --tls-cert and --tls-key"),
         });
     }
+    channels(settings, &mut findings).await;
     if let Some(path) = missing_file(&settings.database) {
         findings.push(Finding::good(format!("no database yet: {path} is made at the first start")));
         return findings;
@@ -87,6 +88,21 @@ pub async fn examine(settings: &Settings) -> Vec<Finding> {
         )),
     }
     findings
+}
+
+/// Checks the alert channels that can be checked without sending a notification.
+async fn channels(settings: &Settings, findings: &mut Vec<Finding>) {
+    for channel in &settings.channels {
+        let kind = channel.kind();
+        match channel.check().await {
+            Some(Ok(())) => findings.push(Finding::good(format!("the {kind} server accepts our connection"))),
+            Some(Err(why)) => findings.push(Finding::bad(
+                format!("alerts cannot be sent by {kind}: {why}"),
+                format!("start the server, or correct address, user and password in --alert-{kind}"),
+            )),
+            None => {}
+        }
+    }
 }
 
 /// What there is to look into.
