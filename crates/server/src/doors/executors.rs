@@ -119,6 +119,7 @@ impl Inside {
         let registration = self.registration(said_app, head, body)?;
         let address =
             Address::parse(&registration.address).map_err(|error| Answer::fail(error.to_string()))?;
+        self.outbound.vet_ip(&address).map_err(|error| Answer::fail(error.to_string()))?;
         self.keeper.register(registration).await.map_err(not_stored)?;
         // Executors that say whose they are know the newest lineage's path for runs.
         if said_app.is_some() {

@@ -11,7 +11,8 @@ use std::str::FromStr;
 /// unspecified and broadcast.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
-    /// Whether executors on this machine are called; right where the centre itself listens on loopback only.
+    /// Whether the centre listens on loopback only. Then executors on this machine are called, and those on other machines
+    /// only if `allow` names their networks; otherwise it is the other way round.
     pub loopback: bool,
     /// If there are any, only these are called.
     pub allow: Vec<Cidr>,
@@ -33,6 +34,11 @@ impl Guard {
             if self.own.iter().any(|own| own.port() == to.port() && is_same_host(own.ip(), ip)) {
                 return refused("it is the centre itself");
             }
+        }
+        if self.loopback && self.allow.is_empty() && !meanings(to.ip()).any(|ip| ip.is_loopback()) {
+            return refused(
+                "the centre listens on loopback only, so it calls no other machine; allow its network with --executor-networks",
+            );
         }
         if !self.allow.is_empty() && !self.allow.iter().any(|range| range.contains(to.ip())) {
             return refused("it is outside the allowed ranges");
@@ -181,7 +187,8 @@ mod tests {
 
     #[test]
     fn some_ips_are_never_called() {
-        let open = Guard { loopback: true, ..Guard::default() };
+        let everywhere = ["0.0.0.0/0", "::/0"].map(|range| range.parse().unwrap());
+        let open = Guard { loopback: true, allow: everywhere.to_vec(), own: vec![] };
         for refused in [
             "169.254.169.254",
             "169.254.0.1",
@@ -219,6 +226,20 @@ mod tests {
     }
 
     #[test]
+    fn from_loopback_other_machines_are_called_only_if_their_network_is_allowed() {
+        let local = Guard { loopback: true, ..Guard::default() };
+        for allowed in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"] {
+            assert_eq!(local.check(at(allowed, 9999)), Ok(()), "{allowed}");
+        }
+        for refused in ["10.0.0.5", "192.168.1.1", "8.8.8.8", "fd00::5", "::ffff:10.0.0.5"] {
+            let refusal = local.check(at(refused, 9999)).unwrap_err();
+            assert!(refusal.to_string().contains("--executor-networks"), "{refusal}");
+        }
+        let named = Guard { allow: vec!["10.0.0.0/8".parse().unwrap()], ..local };
+        assert_eq!(named.check(at("10.0.0.5", 9999)), Ok(()));
+    }
+
+    #[test]
     fn only_allowed_ranges_are_called_if_there_are_any() {
         let allow = ["10.0.0.0/8", "fd00::/8", "192.168.1.7"].map(|range| range.parse().unwrap());
         let guard = Guard { loopback: true, allow: allow.to_vec(), own: vec![] };
@@ -233,7 +254,8 @@ mod tests {
     #[test]
     fn the_centre_does_not_call_itself() {
         let own = vec![at("127.0.0.1", 8080), at("0.0.0.0", 8443)];
-        let guard = Guard { loopback: true, allow: vec![], own };
+        let everywhere = ["0.0.0.0/0", "::/0"].map(|range| range.parse().unwrap());
+        let guard = Guard { loopback: true, allow: everywhere.to_vec(), own };
         assert!(guard.check(at("127.0.0.1", 8080)).is_err());
         assert!(guard.check(at("::ffff:127.0.0.1", 8080)).is_err());
         assert!(guard.check(at("127.0.0.9", 8443)).is_err());

@@ -22,6 +22,7 @@ mod tls;
 mod verdict;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
@@ -40,6 +41,7 @@ pub use secret::Secret;
 pub use tls::{Trust, TrustError};
 pub use verdict::{CallError, Sent};
 
+use address::Host;
 use connection::{Connection, IDLE_MAX, SendError, Sending};
 use opener::{Opener, Places};
 use peer::Peer;
@@ -205,6 +207,15 @@ impl Outbound {
         let by = Instant::now() + self.0.timeout;
         let vetted = self.0.opener.vet(address, &peer.names, by).await;
         vetted.map_err(|error| verdict::not_reached(address, error.code(), &error))
+    }
+
+    /// Refuses an address whose host is an IP that is not called. A name is checked at every connect instead, by the IPs it
+    /// then resolves to, so that nobody who registers waits for a name server.
+    pub fn vet_ip(&self, address: &Address) -> Result<(), Refusal> {
+        match address.host() {
+            Host::Ip(ip) => self.0.opener.guard.check(SocketAddr::new(*ip, address.port())),
+            Host::Name(_) => Ok(()),
+        }
     }
 
     /// Opens connections ahead of a burst, so that it does not wait for handshakes. They are good for a second or

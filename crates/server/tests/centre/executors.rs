@@ -5,6 +5,7 @@ use std::time::Duration;
 use engine::policy::{Backoff, Retry};
 use engine::{AppId, JobId, RunId, RunState};
 use executor::{Context, Job};
+use tickwright_server::Settings;
 
 use crate::kit::{Bench, echo, until};
 
@@ -113,12 +114,36 @@ async fn without_an_executor_a_run_fails_and_says_what_to_do() {
 async fn every_lineage_registers_and_leaves_before_the_answer() {
     let bench = Bench::start().await;
     for path in ["/api", "//api", "/xxl-job-admin/api", "/xxl-job-admin//api"] {
-        let here = "http://10.1.2.3:9999/job";
+        let here = "http://127.1.2.3:9999/job";
         bench.post(&format!("{path}/registry"), Some(&bench.token), &registration(here)).await;
         assert!(bench.sees(here), "{path}");
         bench.post(&format!("{path}/registryRemove"), Some(&bench.token), &registration(here)).await;
         assert!(!bench.sees(here), "{path}");
     }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn an_executor_that_is_never_called_is_refused_when_it_registers() {
+    let (near, far, metadata) =
+        ("http://127.0.0.1:9999/", "http://10.1.2.3:9999/", "http://169.254.169.254/");
+    let bench = Bench::start().await;
+    let register = async |bench: &Bench, address: &str| {
+        bench.post("/api/registry", Some(&bench.token), &registration(address)).await
+    };
+    assert!(register(&bench, near).await.contains(r#""code":200"#));
+    for refused in [far, metadata] {
+        let answer = register(&bench, refused).await;
+        assert!(answer.contains(r#""code":500"#) && answer.contains("is not called"), "{answer}");
+        assert!(!bench.sees(refused), "{refused}");
+    }
+    let answer = register(&bench, far).await;
+    assert!(answer.contains("allow its network with --executor-networks"), "{answer}");
+    bench.stop().await;
+
+    let named = |settings: &mut Settings| settings.executor_networks = vec!["10.0.0.0/8".parse().unwrap()];
+    let bench = Bench::start_with(named).await;
+    assert!(register(&bench, far).await.contains(r#""code":200"#) && bench.sees(far));
     bench.stop().await;
 }
 
