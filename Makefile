@@ -32,7 +32,7 @@ interop: toolchain ## Runs executors on other people's client libraries against 
 	@scripts/interop
 
 .PHONY: tools
-tools: ## Installs the Python tools that tests use: an SMTP server.
+tools: ## Installs the Python tools that tests use: an SMTP server and an API tester.
 	@scripts/tools
 
 .PHONY: bench

@@ -1,6 +1,8 @@
-//! `tickwright serve` as users start it: every option has its effect, alerts are mailed, credentials are kept safe.
+//! `tickwright serve` as users start it: every option has its effect, alerts are mailed, credentials are kept safe, and
+//! the API is what its description says.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod credentials;
+mod description;
 mod mail;
 mod options;

@@ -11,6 +11,7 @@ use timer::Timestamp;
 
 use super::caller::Caller;
 use super::problem::{self, Refused};
+use super::route::Parameter;
 use crate::centre::Inside;
 use crate::http::{self, Caller as Origin};
 use crate::jobs::Jobs;
@@ -84,17 +85,20 @@ fn not_json() -> Refused {
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads a query. A parameter that is not known, or comes twice, is refused.
-    pub fn read(text: &str, known: &[(&str, &str)]) -> Result<Query, Refused> {
+    /// Reads a query. A parameter that is not known, comes twice or has a value that it cannot have is refused.
+    pub fn read(text: &str, known: &[Parameter]) -> Result<Query, Refused> {
         let mut read: Vec<(String, String)> = Vec::new();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
-            if !known.iter().any(|(known, _)| *known == name) {
-                let names: Vec<&str> = known.iter().map(|(known, _)| *known).collect();
+            let Some((.., values)) = known.iter().find(|(known, ..)| *known == name) else {
+                let names: Vec<&str> = known.iter().map(|(known, ..)| *known).collect();
                 let shown: String = name.chars().take(40).collect();
                 let words = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
                 return Err(problem::malformed(format!(
                     "`{shown}` is no parameter here; there are: {words}"
                 )));
+            };
+            if let Some(why) = values.objection(&value) {
+                return Err(problem::field(&name, why));
             }
             if read.iter().any(|(other, _)| *other == name) {
                 return Err(problem::malformed(format!("`{name}` stands twice in the query")));
@@ -170,16 +174,18 @@ pub fn instant(at: Timestamp) -> Instant {
 
 #[cfg(test)]
 mod tests {
+    use super::super::route::Values;
     use super::*;
 
     #[test]
     fn a_query_has_each_known_parameter_once() {
-        let known = [("limit", ""), ("after", "")];
+        let known = [("limit", "", Values::Number(1, 200)), ("after", "", Values::Text)];
         let read = |text: &str| Query::read(text, &known).map(|query| query.limit().ok());
         assert_eq!(read("limit=7&after=").unwrap(), Some(7));
         assert_eq!(read("").unwrap(), Some(50));
-        assert_eq!(read("limit=0").unwrap(), None);
+        assert!(read("limit=0").unwrap_err().problem.detail.contains("from 1 to 200"));
         assert!(read("limt=7").unwrap_err().problem.detail.contains("limit, after"));
         assert!(read("limit=7&limit=8").is_err());
+        assert!(read("limit=").is_err(), "an empty value is no number");
     }
 }

@@ -7,12 +7,12 @@ use axum::extract::Path;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use protocol::v1::{Problem, ProblemCode};
+use protocol::v1::{CSRF_HEADER, Problem, ProblemCode};
 use serde_json::{Map, Value, json};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::route::{Plane, Route, Shape};
+use super::route::{Content, Parameter, Plane, Route, Shape, Values};
 use super::routes;
 use crate::centre::Inside;
 use crate::doors::browser;
@@ -86,7 +86,7 @@ fn document(table: &[Route]) -> Value {
     Problem::schemas(&mut parts);
     parts.iter().for_each(|(name, schema)| add(&mut shapes, name.clone(), schema));
     for route in table {
-        for shape in route.takes.iter().chain(&route.gives.1) {
+        for shape in route.takes.iter().chain(route.gives.1.shape()) {
             shape.parts.iter().for_each(|(name, schema)| add(&mut shapes, name.clone(), schema));
         }
         let methods = paths.entry(route.path).or_insert_with(|| json!({}));
@@ -102,66 +102,143 @@ fn document(table: &[Route]) -> Value {
         },
         "paths": paths,
         "components": {
-            "schemas": shapes,
+            "schemas": flat(&shapes),
             "securitySchemes": {
-                "key": { "type": "http", "scheme": "bearer", "description": "An API key (`tw_…`), or a session" },
-                "session": { "type": "apiKey", "in": "cookie", "name": super::caller::COOKIE }
+                "key": { "type": "http", "scheme": "bearer", "description": "An API key (`tw_…`)" },
+                "session": { "type": "http", "scheme": "bearer", "description": "A session, as programs send it" },
+                "cookie": {
+                    "type": "apiKey", "in": "cookie", "name": super::caller::COOKIE,
+                    "description": format!("A session, as browsers send it; a change needs the header `{CSRF_HEADER}`, too")
+                }
             }
         }
     })
 }
 
+/// Adds a shape. One name for two shapes would describe one of them wrongly.
 fn add(shapes: &mut Map<String, Value>, name: String, schema: &RefOr<Schema>) {
-    shapes.entry(name).or_insert_with(|| json!(schema));
+    let schema = json!(schema);
+    if let Some(known) = shapes.get(&name) {
+        debug_assert_eq!(*known, schema, "two shapes are called {name}");
+    }
+    shapes.entry(name).or_insert(schema);
+}
+
+/// The shapes with each that extends others (`allOf`) written out as one object. The others are strict about fields they do
+/// not know, as bodies of requests; an object that extends them has more fields, so it could never satisfy them.
+fn flat(shapes: &Map<String, Value>) -> Map<String, Value> {
+    let whole = |schema: &Value| match schema["allOf"].as_array() {
+        None => schema.clone(),
+        Some(parts) => {
+            let (mut properties, mut required) = (Map::new(), Vec::new());
+            for part in parts {
+                let name = part["$ref"].as_str().and_then(|path| path.rsplit('/').next());
+                let part = name.and_then(|name| shapes.get(name)).unwrap_or(part);
+                properties.extend(part["properties"].as_object().cloned().unwrap_or_default());
+                required.extend(part["required"].as_array().cloned().unwrap_or_default());
+            }
+            let mut flat = json!({ "type": "object", "properties": properties, "required": required });
+            if let Some(text) = schema.get("description") {
+                flat["description"] = text.clone();
+            }
+            flat
+        }
+    };
+    shapes.iter().map(|(name, schema)| (name.clone(), whole(schema))).collect()
 }
 
 fn operation(route: &Route) -> Value {
     let named = route.path.split(['{', '}']).skip(1).step_by(2);
-    let in_path = named
-        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }));
-    let in_query = route.query.iter().map(|(name, text)| {
-        json!({ "name": name, "in": "query", "description": text, "schema": { "type": "string" } })
-    });
+    let in_path = named.map(
+        |name| json!({ "name": name, "in": "path", "required": true, "schema": values(in_path(route.path, name)) }),
+    );
+    let listed = |place: &'static str, parameters: &'static [Parameter]| {
+        parameters.iter().map(move |(name, text, allowed)| {
+            json!({ "name": name, "in": place, "description": text, "schema": values(*allowed) })
+        })
+    };
+    let parameters = in_path.chain(listed("query", route.query)).chain(listed("header", route.headers));
     let (status, gives) = &route.gives;
     let mut answer = json!({ "description": route.summary });
-    if let Some(shape) = gives {
-        let kind = if is_stream(route) { "text/event-stream" } else { "application/json" };
-        answer["content"] = json!({ kind: { "schema": reference(shape) } });
+    if let Some((kind, schema)) = content(gives) {
+        answer["content"] = json!({ kind: { "schema": schema } });
     }
-    let problem = json!({
+    let mut responses = json!({ "default": {
         "description": "A problem: RFC 9457",
         "content": { "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } }
-    });
+    } });
+    responses[status.to_string()] = answer.clone();
+    if route.creates {
+        responses["201"] = answer;
+    }
+    let slug: Vec<&str> = route.path.split(|letter: char| !letter.is_alphanumeric()).skip(2).collect();
+    let slug: Vec<&str> = slug.into_iter().filter(|word| !word.is_empty()).collect();
     let mut operation = json!({
+        "operationId": format!("{}_{}", route.method.word().to_lowercase(), slug.join("_")),
         "summary": route.summary,
         "tags": [route.path.split('/').nth(2).unwrap_or_default()],
-        "parameters": in_path.chain(in_query).collect::<Vec<_>>(),
-        "responses": { status.to_string(): answer, "default": problem },
+        "parameters": parameters.collect::<Vec<_>>(),
+        "responses": responses,
         "x-needs": route.needs.word(),
         "x-object": route.object,
         "security": match route.plane {
             Plane::Open => json!([]),
-            Plane::Api => json!([{ "key": [] }, { "session": [] }]),
-            Plane::Person => json!([{ "session": [] }]),
+            Plane::Api => json!([{ "key": [] }, { "session": [] }, { "cookie": [] }]),
+            Plane::Person => json!([{ "session": [] }, { "cookie": [] }]),
         },
     });
     if let Some(shape) = &route.takes {
-        operation["requestBody"] =
-            json!({ "required": true, "content": { "application/json": { "schema": reference(shape) } } });
+        operation["requestBody"] = json!({
+            "required": !route.body_optional,
+            "content": { "application/json": { "schema": reference(shape) } }
+        });
     }
     operation
 }
 
-fn is_stream(route: &Route) -> bool {
-    route.path == "/v1/events" || route.path.ends_with("/live")
+/// The media type of a response and the schema of its body.
+fn content(gives: &Content) -> Option<(&'static str, Value)> {
+    match gives {
+        Content::Empty => None,
+        Content::Json(shape) => Some(("application/json", reference(shape))),
+        Content::List(shape) => {
+            Some(("application/json", json!({ "type": "array", "items": reference(shape) })))
+        }
+        // The data of each event; the whole stream is text.
+        Content::Events(shape) => {
+            let each = format!("Server-sent events; the data of each is a {}", shape.name);
+            Some((
+                "text/event-stream",
+                json!({ "type": "string", "description": each, "x-event": reference(shape) }),
+            ))
+        }
+        Content::Text => Some(("text/plain", json!({ "type": "string" }))),
+    }
 }
 
-/// Lists are described in place, all else by name.
-fn reference(shape: &Shape) -> Value {
-    match &shape.schema {
-        RefOr::T(Schema::Array(_)) => json!(shape.schema),
-        _ => json!({ "$ref": format!("#/components/schemas/{}", shape.name) }),
+/// The values of a name in a path: numbers, except where people or programs choose the name.
+fn in_path(path: &str, name: &str) -> Values {
+    match name {
+        "run" => Values::Number(1, i64::MAX),
+        "id" if !path.contains("/sessions/") => Values::Number(1, i64::MAX),
+        _ => Values::Text,
     }
+}
+
+fn values(values: Values) -> Value {
+    match values {
+        Values::Text => json!({ "type": "string" }),
+        Values::Number(min, max) => {
+            json!({ "type": "integer", "format": "int64", "minimum": min, "maximum": max })
+        }
+        Values::Flag => json!({ "type": "boolean" }),
+        Values::Instant => json!({ "type": "string", "format": "date-time" }),
+        Values::OneOf(words) => json!({ "type": "string", "enum": words }),
+    }
+}
+
+fn reference(shape: &Shape) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{}", shape.name) })
 }
 
 #[cfg(test)]
@@ -188,5 +265,38 @@ mod tests {
             assert!(shapes.get(name).is_some(), "{name}");
         }
         assert_eq!(document["paths"]["/v1/jobs/{job}"]["put"]["x-needs"], "edit");
+    }
+
+    #[test]
+    fn a_page_is_described_by_what_it_lists() {
+        let document = document(&routes::table());
+        let listed = |path: &str| {
+            let content = &document["paths"][path]["get"]["responses"]["200"]["content"];
+            let page = content["application/json"]["schema"]["$ref"].as_str()?.rsplit('/').next()?.to_owned();
+            let items = &document["components"]["schemas"][&page]["properties"]["items"]["items"];
+            Some(items["$ref"].as_str()?.rsplit('/').next()?.to_owned())
+        };
+        for (path, expected) in [
+            ("/v1/users", "UserView"),
+            ("/v1/audit", "AuditView"),
+            ("/v1/jobs", "JobView"),
+            ("/v1/runs", "RunView"),
+            ("/v1/alerts", "AlertView"),
+        ] {
+            assert_eq!(listed(path).as_deref(), Some(expected), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_view_is_one_object_that_may_have_more_fields_than_the_body_in_it() {
+        let document = document(&routes::table());
+        for (view, field) in [("AppView", "title"), ("ApiKeyView", "rights"), ("JobView", "schedule")] {
+            let shape = &document["components"]["schemas"][view];
+            assert!(
+                shape["properties"][field].is_object() && shape["properties"]["id"].is_object(),
+                "{shape}"
+            );
+            assert!(shape.get("allOf").is_none() && shape.get("additionalProperties").is_none(), "{shape}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use axum::routing::MethodFilter;
+use protocol::v1::{Instant, Page};
 use store::Rights;
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
@@ -29,15 +30,83 @@ pub struct Route {
     pub summary: &'static str,
     /// What a change is called in the audit.
     pub action: Option<&'static str>,
-    /// The parameters that may stand in the query, each with what it means.
-    pub query: &'static [(&'static str, &'static str)],
-    /// What is sent.
+    /// Parameters of the query.
+    pub query: &'static [Parameter],
+    /// Headers that change what the route does.
+    pub headers: &'static [Parameter],
+    /// Body of the request.
     pub takes: Option<Shape>,
-    /// What is answered, with which status.
-    pub gives: (u16, Option<Shape>),
+    /// Whether the request may come without its body.
+    pub body_optional: bool,
+    /// Status and body of a successful response.
+    pub gives: (u16, Content),
+    /// Whether a successful response may also be a 201: the object is new.
+    pub creates: bool,
     /// Scripts may be sent.
     large: bool,
     pub(super) serve: Serve,
+}
+
+/// A parameter of a query, or a header: its name, its meaning and its values.
+pub type Parameter = (&'static str, &'static str, Values);
+
+/// The values a parameter may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// Any text.
+    Text,
+    /// A whole number from the first to the second.
+    Number(i64, i64),
+    /// `true` or `false`.
+    Flag,
+    /// An instant, for example `2026-06-21T08:00:00Z`.
+    Instant,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+}
+
+impl Values {
+    /// What is wrong with a value, if it is none of these.
+    pub fn objection(self, value: &str) -> Option<String> {
+        let (is_one, wanted) = match self {
+            Values::Text => return None,
+            Values::Number(min, max) => {
+                let is_one = value.parse().is_ok_and(|number: i64| (min..=max).contains(&number));
+                (is_one, format!("is a whole number from {min} to {max}"))
+            }
+            Values::Flag => (matches!(value, "true" | "false"), "is `true` or `false`".into()),
+            Values::Instant => match value.parse::<Instant>() {
+                Ok(_) => return None,
+                Err(error) => (false, error.to_string()),
+            },
+            Values::OneOf(words) => (words.contains(&value), format!("is one of {}", words.join(", "))),
+        };
+        (!is_one).then_some(wanted)
+    }
+}
+
+/// The body of a response.
+pub enum Content {
+    /// None.
+    Empty,
+    /// JSON of this shape.
+    Json(Shape),
+    /// A JSON array with items of this shape.
+    List(Shape),
+    /// Server-sent events, whose data are JSON of this shape.
+    Events(Shape),
+    /// Plain text.
+    Text,
+}
+
+impl Content {
+    /// The shape of its JSON, if it has any.
+    pub fn shape(&self) -> Option<&Shape> {
+        match self {
+            Content::Json(shape) | Content::List(shape) | Content::Events(shape) => Some(shape),
+            Content::Empty | Content::Text => None,
+        }
+    }
 }
 
 /// The shape of a body: its name, itself, and all shapes it is made of.
@@ -97,8 +166,11 @@ where
         summary: "",
         action: None,
         query: &[],
+        headers: &[],
         takes: None,
-        gives: (200, None),
+        body_optional: false,
+        gives: (200, Content::Empty),
+        creates: false,
         large: false,
         serve: Box::new(serve),
     }
@@ -115,24 +187,67 @@ impl Route {
         Route { action: Some(action), ..self }
     }
 
-    /// Says what may stand in the query.
-    pub fn asks(self, query: &'static [(&'static str, &'static str)]) -> Route {
+    /// Lists the parameters of the query.
+    pub fn asks(self, query: &'static [Parameter]) -> Route {
         Route { query, ..self }
     }
 
-    /// Says what is sent.
+    /// Lists the headers that change what the route does.
+    pub fn heeds(self, headers: &'static [Parameter]) -> Route {
+        Route { headers, ..self }
+    }
+
+    /// Sets the body of the request.
     pub fn takes<T: ToSchema>(self) -> Route {
         Route { takes: Some(shape::<T>()), ..self }
     }
 
-    /// Says what is answered.
-    pub fn gives<T: ToSchema>(self, status: u16) -> Route {
-        Route { gives: (status, Some(shape::<T>())), ..self }
+    /// Sets the body of the request, which may be left out.
+    pub fn may_take<T: ToSchema>(self) -> Route {
+        Route { body_optional: true, ..self.takes::<T>() }
     }
 
-    /// Says that nothing is answered but the status.
+    /// Sets status and body of a successful response.
+    pub fn gives<T: ToSchema>(self, status: u16) -> Route {
+        Route { gives: (status, Content::Json(shape::<T>())), ..self }
+    }
+
+    /// The same for a route that creates an object or replaces it: 201 or 200.
+    pub fn gives_new_or_changed<T: ToSchema>(self) -> Route {
+        Route { creates: true, ..self.gives::<T>(200) }
+    }
+
+    /// The same for a page of a list. All pages have one type with a parameter, so they are named by what is listed.
+    pub fn gives_page<T: ToSchema>(self) -> Route
+    where
+        Page<T>: ToSchema,
+    {
+        let mut page = shape::<Page<T>>();
+        let name = format!("{}Page", T::name().trim_end_matches("View"));
+        page.parts.retain(|(known, _)| *known != page.name);
+        page.parts.extend(shape::<T>().parts);
+        page.parts.push((name.clone(), page.schema.clone()));
+        Route { gives: (200, Content::Json(Shape { name, ..page })), ..self }
+    }
+
+    /// The same for a whole list.
+    pub fn gives_list<T: ToSchema>(self) -> Route {
+        Route { gives: (200, Content::List(shape::<T>())), ..self }
+    }
+
+    /// The same for server-sent events.
+    pub fn streams<T: ToSchema>(self) -> Route {
+        Route { gives: (200, Content::Events(shape::<T>())), ..self }
+    }
+
+    /// The same for plain text.
+    pub fn gives_text(self) -> Route {
+        Route { gives: (200, Content::Text), ..self }
+    }
+
+    /// Sets the status of a successful response without a body.
     pub fn answers(self, status: u16) -> Route {
-        Route { gives: (status, None), ..self }
+        Route { gives: (status, Content::Empty), ..self }
     }
 
     /// Says that scripts may be sent.
