@@ -35,6 +35,10 @@ interop: toolchain ## Runs executors on other people's client libraries against 
 tools: ## Installs the Python tools that tests use: an SMTP server and an API tester.
 	@scripts/tools
 
+.PHONY: audit
+audit: toolchain ## Audits dependencies: advisories, licences, bans and sources of Rust crates, advisories of npm packages.
+	@scripts/audit
+
 .PHONY: bench
 bench: bench-cron bench-timer bench-store bench-executor bench-outbound bench-centre bench-hostile bench-history ## Runs all benchmarks.
 
