@@ -45,6 +45,10 @@ impl Call {
         if self.body.is_empty() {
             return Err(not_json());
         }
+        // Fields in an array, without their names, would be read as well.
+        if self.body.trim_ascii_start().starts_with(b"[") {
+            return Err(problem::malformed("the body is a JSON array; send an object"));
+        }
         if http::is_too_deep(&self.body) {
             return Err(problem::malformed("JSON is nested too deeply"));
         }

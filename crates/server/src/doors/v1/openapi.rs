@@ -204,13 +204,16 @@ fn content(gives: &Content) -> Option<(&'static str, Value)> {
         Content::List(shape) => {
             Some(("application/json", json!({ "type": "array", "items": reference(shape) })))
         }
-        // The data of each event; the whole stream is text.
+        // Each event, as OpenAPI 3.2 describes them.
         Content::Events(shape) => {
-            let each = format!("Server-sent events; the data of each is a {}", shape.name);
-            Some((
-                "text/event-stream",
-                json!({ "type": "string", "description": each, "x-event": reference(shape) }),
-            ))
+            let data = json!({
+                "type": "string", "contentMediaType": "application/json", "contentSchema": reference(shape)
+            });
+            let properties = json!({ "event": { "type": "string" }, "data": data });
+            let event = json!({
+                "type": "object", "description": "A server-sent event", "properties": properties, "required": ["data"]
+            });
+            Some(("text/event-stream", event))
         }
         Content::Text => Some(("text/plain", json!({ "type": "string" }))),
     }
