@@ -2,8 +2,8 @@
 
 use protocol::v1::{
     About, AlertView, ApiKeyBody, ApiKeyView, AppBody, AppView, AuditView, Bulk, BulkResult, Calendar, Clear,
-    Cleared, Event, ExecutorCheck, ExecutorView, IDEMPOTENCY_KEY, JobBody, JobChange, JobView, Kill, LogPage, Me,
-    Miss, NewApiKey, NewToken, NodeView, Overview, PasswordChange, Preview, PreviewRequest, RunView,
+    Cleared, Event, ExecutorCheck, ExecutorView, IDEMPOTENCY_KEY, JobBody, JobChange, JobView, Kill, LogPage,
+    Me, Miss, NewApiKey, NewToken, NodeView, Overview, PasswordChange, Preview, PreviewRequest, RunView,
     ScriptBody, ScriptVersion, SessionView, SettingView, SignIn, Statistics, TokenView, Trigger, Triggered,
     UserBody, UserView,
 };
