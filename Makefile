@@ -8,6 +8,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # Simulated histories for `make soak`, seconds per target for `make fuzz`.
 SEEDS ?= 100000
 FUZZ_SECONDS ?= 60
+# Runs for `make soak-memory`, after its warm-up.
+RUNS ?= 300000
 # How long `make chaos` breaks things.
 CHAOS_SECONDS ?= 600
 
@@ -85,6 +87,11 @@ chaos: toolchain ## Breaks real processes, databases and networks while jobs fir
 .PHONY: soak
 soak: toolchain ## Simulates many clusters with faults; SEEDS=100000 says how many.
 	cargo run --release -p tickwright-tests --bin soak -- --seeds $(SEEDS)
+
+.PHONY: soak-memory
+soak-memory: toolchain ## Watches the memory of a centre over 300 000 runs on each database; RUNS=300000 says how many.
+	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin soak-memory
+	scripts/databases run -- target/release/soak-memory --runs $(RUNS)
 
 .PHONY: fuzz
 fuzz: toolchain ## Fuzzes every target in fuzz/; FUZZ_SECONDS=60 says how long each.

@@ -6,6 +6,7 @@ pub mod database;
 mod figure;
 pub mod hostile;
 pub mod interop;
+pub mod lifecycles;
 pub mod process;
 pub mod serve;
 pub mod sim;

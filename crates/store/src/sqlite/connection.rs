@@ -1,7 +1,6 @@
 //! The statements of a [`Session`](crate::session::Session), on a SQLite connection in this thread.
 
 use std::path::Path;
-use std::rc::Rc;
 use std::time::Duration;
 
 use engine::StoreError;
@@ -154,7 +153,8 @@ impl ToSql for Value {
             Value::Text(text) | Value::Time(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
             Value::Ids(ids) => {
                 let ids: Vec<_> = ids.iter().map(|id| rusqlite::types::Value::Integer(*id)).collect();
-                ToSqlOutput::from_rc(Rc::new(ids), c"rarray")
+                // Not `from_rc`: in rusqlite 0.39 its destructor drops an `Rc<c_void>` and leaks the list.
+                ToSqlOutput::new_boxed(ids, c"rarray")
             }
         })
     }
@@ -171,9 +171,10 @@ fn trouble(error: rusqlite::Error) -> SessionError {
         | (_, ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => {
             SessionError::Collision(reason)
         }
+        // The record that makes a commit count is written last, so it is not there: also a commit changed nothing.
+        (ErrorCode::DiskFull, _) => StoreError::DiskFull(reason).into(),
         (
-            ErrorCode::DiskFull
-            | ErrorCode::SystemIoFailure
+            ErrorCode::SystemIoFailure
             | ErrorCode::CannotOpen
             | ErrorCode::ReadOnly
             | ErrorCode::OutOfMemory

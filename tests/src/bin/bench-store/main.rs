@@ -4,7 +4,6 @@
 //! makes them, next to the same work done one statement and one job at a time; and what a claim costs as the table of
 //! jobs grows. SQLite syncs every commit (`synchronous=FULL`); the servers are those of `scripts/databases`.
 
-mod database;
 mod plain;
 
 use std::sync::Arc;
@@ -12,14 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use engine::policy::Target;
-use engine::{
-    Assignment, Ender, Ending, Fire, FollowUps, Job, LOOK_AHEAD, Move, NextFire, Node, Order, Origin,
-    Outcome, Plan, Planner, Run, Slots, Store, To,
-};
+use engine::{Ending, Node, Slots, Store};
 use tickwright_tests::Figure;
 use tickwright_tests::database::Database;
-use timer::Timestamp;
+use tickwright_tests::lifecycles::{self, Advance, NothingFollows, succeeded};
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -32,7 +27,7 @@ async fn main() -> Result<()> {
             continue;
         }
         let (batched, plain) =
-            lifecycles(&database).await.with_context(|| format!("lifecycles on {name}"))?;
+            lifecycles_per_second(&database).await.with_context(|| format!("lifecycles on {name}"))?;
         println!(
             "{name:<11} {batched:>8.0} lifecycles/s batched, {plain:>6.0} one by one: {:.1} times",
             batched / plain
@@ -59,13 +54,13 @@ async fn main() -> Result<()> {
 // ── Lifecycles ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 /// Lifecycles per second: in batches, and one by one.
-async fn lifecycles(database: &Database) -> Result<(f64, f64)> {
-    let home = database::create(database, LIFECYCLE_JOBS, 1).await?;
+async fn lifecycles_per_second(database: &Database) -> Result<(f64, f64)> {
+    let home = lifecycles::create(database, LIFECYCLE_JOBS, 1).await?;
     let store = home.open().await?;
     let joined = store.join("bench", Duration::from_secs(7 * 86_400)).await?;
     let count = Arc::new(AtomicU64::new(0));
     let stop = Arc::new(AtomicBool::new(false));
-    let workers: Vec<_> = (0..database::workers(database))
+    let tasks: Vec<_> = (0..workers(database))
         .map(|_| tokio::spawn(work(store.clone(), joined.node.clone(), count.clone(), stop.clone())))
         .collect();
     tokio::time::sleep(WARM_UP).await;
@@ -73,15 +68,23 @@ async fn lifecycles(database: &Database) -> Result<(f64, f64)> {
     tokio::time::sleep(MEASURED).await;
     let (after, took) = (count.load(Ordering::Relaxed), start.elapsed());
     stop.store(true, Ordering::Relaxed);
-    for worker in workers {
-        worker.await??;
+    for task in tasks {
+        task.await??;
     }
     drop(store);
     let batched = (after - before) as f64 / took.as_secs_f64();
 
-    let plain = plain::lifecycles_per_second(&home, database::workers(database), MEASURED / 2).await?;
+    let plain = plain::lifecycles_per_second(&home, workers(database), MEASURED / 2).await?;
     home.remove().await?;
     Ok((batched, plain))
+}
+
+/// How many batches are under way at a time. SQLite has one writer; a second prepares while it syncs.
+fn workers(database: &Database) -> usize {
+    match database {
+        Database::Sqlite => 2,
+        Database::MySql { .. } | Database::Postgres { .. } => 3,
+    }
 }
 
 const LIFECYCLE_JOBS: u64 = 10_000;
@@ -93,44 +96,30 @@ const BATCH: usize = 500;
 
 /// Claims, accepts and completes until told to stop. Every job is due again as soon as it has fired.
 async fn work(store: Arc<dyn Store>, node: Node, count: Arc<AtomicU64>, stop: Arc<AtomicBool>) -> Result<()> {
-    let now = database::FIRST_FIRE + Duration::from_secs(86_400);
+    let now = lifecycles::FIRST_FIRE + Duration::from_secs(86_400);
     let planner = Advance { step: Duration::from_secs(1) };
     while !stop.load(Ordering::Relaxed) {
-        let claim = store.claim_due(&node, now, Slots::ALL, BATCH, &planner).await?;
-        let runs = claim.orders;
-        let moves: Vec<Move> = runs.iter().map(|order| accepted(order, now)).collect();
-        store.move_runs(&moves).await?;
-        let endings: Vec<Ending> = runs.iter().map(succeeded).collect();
-        store.complete(now, &endings, &NothingFollows).await?;
-        count.fetch_add(runs.len() as u64, Ordering::Relaxed);
+        let runs = lifecycles::one_batch(&*store, &node, now, BATCH, &planner).await?;
+        count.fetch_add(runs as u64, Ordering::Relaxed);
     }
     Ok(())
-}
-
-fn accepted(order: &Order, now: Timestamp) -> Move {
-    let to = To::Running { address: None, check_at: now + Duration::from_secs(60), doubt_since: None };
-    Move { run: order.run.id, version: order.run.version, to, trouble: None }
-}
-
-fn succeeded(order: &Order) -> Ending {
-    Ending { run: order.run.id, outcome: Outcome::Succeeded("done".into()), version: None }
 }
 
 // ── Claims ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /// Microseconds for each claimed job: a thousand neighbours are due, others each time, in a table of so many.
 async fn claim_cost(database: &Database, jobs: u64) -> Result<f64> {
-    let blocks = (jobs / database::BLOCK).min(ROUNDS as u64);
-    let home = database::create(database, jobs, blocks).await?;
+    let blocks = (jobs / lifecycles::BLOCK).min(ROUNDS as u64);
+    let home = lifecycles::create(database, jobs, blocks).await?;
     let store = home.open().await?;
     let joined = store.join("bench", Duration::from_secs(7 * 86_400)).await?;
-    let planner = Advance { step: database::BLOCK_STEP * u32::try_from(blocks)? };
+    let planner = Advance { step: lifecycles::BLOCK_STEP * u32::try_from(blocks)? };
     let mut rounds = Vec::new();
     for round in 0..ROUNDS {
-        let now = database::FIRST_FIRE + database::BLOCK_STEP * round;
+        let now = lifecycles::FIRST_FIRE + lifecycles::BLOCK_STEP * round;
         let start = Instant::now();
         let mut runs = Vec::new();
-        while runs.len() < database::BLOCK as usize {
+        while runs.len() < lifecycles::BLOCK as usize {
             let claim = store.claim_due(&joined.node, now, Slots::ALL, BATCH, &planner).await?;
             ensure!(!claim.orders.is_empty(), "only {} jobs were due", runs.len());
             runs.extend(claim.orders);
@@ -144,49 +133,7 @@ async fn claim_cost(database: &Database, jobs: u64) -> Result<f64> {
     drop(store);
     home.remove().await?;
     rounds.sort();
-    Ok(rounds[rounds.len() / 2].as_secs_f64() * 1e6 / database::BLOCK as f64)
+    Ok(rounds[rounds.len() / 2].as_secs_f64() * 1e6 / lifecycles::BLOCK as f64)
 }
 
 const ROUNDS: u32 = 15;
-
-// ── What the engine would decide ────────────────────────────────────────────────────────────────────────────────
-
-/// Every fire is sent, and the next is a fixed step later.
-struct Advance {
-    step: Duration,
-}
-
-impl Planner for Advance {
-    fn plan(&self, job: &Job) -> Plan {
-        let at = job.next_fire_at.expect("only jobs with a next time are due");
-        let fire = Fire {
-            scheduled_at: at,
-            due_at: at,
-            origin: Origin::Schedule,
-            targets: vec![Target::Address("http://10.0.0.7:9999/".into())],
-            waits: false,
-        };
-        Plan { fires: vec![fire], unsent: Vec::new(), next: self.next_after(job, at), replace: false }
-    }
-
-    fn assign(&self, _: &Job, run: &Run) -> Assignment {
-        Assignment::Leave(run.due_at)
-    }
-
-    fn next_after(&self, job: &Job, after: Timestamp) -> NextFire {
-        let fire_at = after + self.step;
-        NextFire::At { fire_at, claim_at: self.claim_at(job, fire_at) }
-    }
-
-    fn claim_at(&self, _: &Job, fire_at: Timestamp) -> Timestamp {
-        fire_at - LOOK_AHEAD
-    }
-}
-
-struct NothingFollows;
-
-impl Ender for NothingFollows {
-    fn follow(&self, _: &Job, _: &Run, _: &Outcome) -> FollowUps {
-        FollowUps::default()
-    }
-}

@@ -1,20 +1,13 @@
-//! Databases full of jobs, to measure claims on.
+//! A database full of started jobs.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use cron::{Cron, DstRule, Schedule, Zone};
 use engine::{AppId, JobSpec};
-use tickwright_tests::database::{Database, Home};
 use timer::Timestamp;
 
-/// How many batches are under way at a time. SQLite has one writer; a second prepares while it syncs.
-pub fn workers(database: &Database) -> usize {
-    match database {
-        Database::Sqlite => 2,
-        Database::MySql { .. } | Database::Postgres { .. } => 3,
-    }
-}
+use crate::database::{Database, Home};
 
 /// A new database with so many started jobs. They are due in so many blocks, [`BLOCK_STEP`] apart; the others
 /// much later.
@@ -31,6 +24,7 @@ pub async fn create(database: &Database, jobs: u64, blocks: u64) -> Result<Home>
 
 /// Jobs that are due together.
 pub const BLOCK: u64 = 1_000;
+/// Time between the fires of two blocks.
 pub const BLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// The first block's fire.
