@@ -3,7 +3,10 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use tickwright_tests::process::{Centre, Journal, JournalExecutor, until};
+use tickwright_tests::database::Database;
+use tickwright_tests::process::{
+    Centre, Journal, JournalExecutor, Nodes, Phases, Town, Weather, Workload, until,
+};
 
 #[tokio::test]
 async fn a_second_centre_on_the_same_file_refuses_with_a_clear_word() {
@@ -34,5 +37,93 @@ async fn a_second_centre_on_the_same_file_refuses_with_a_clear_word() {
     let again = Centre::start("first", address(), &url, &key_file).await.unwrap();
     assert_eq!(again.first_token(), None, "credentials are saved only once");
     again.stop().await.unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// A cluster of one node on each database server that is available.
+async fn on_each_server(check: impl AsyncFn(&Town) -> anyhow::Result<()>) {
+    for database in Database::available() {
+        if matches!(database, Database::Sqlite) {
+            continue;
+        }
+        let second = Duration::from_secs(1);
+        let nodes = Nodes { centres: 1, executors: 1, lead: second, length: second * 60 };
+        let town = Town::build(&database, nodes, Workload::each_second(8, Phases::Spread)).await.unwrap();
+        check(&town).await.unwrap_or_else(|error| panic!("{}: {error:#}", database.name()));
+        town.remove().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_centre_waits_for_its_database_at_the_start() {
+    on_each_server(async |town| {
+        town.proxies[0].turn(Weather::Cut);
+        let centre = town.spawn(0)?;
+        let said = async || centre.said().contains("waiting for the database").then_some(());
+        until("it says what it waits for", Duration::from_secs(30), said).await?;
+        town.proxies[0].turn(Weather::Clear);
+        until("it is ready", Duration::from_secs(30), async || centre.is_ready().await.then_some(())).await?;
+        centre.stop().await.map(|_| ())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_database_that_is_away_is_not_met_by_a_crowd_of_connections() {
+    on_each_server(async |town| {
+        let centre = town.start(0).await?;
+        town.proxies[0].turn(Weather::Cut);
+        // The connections it had break, and each is tried again once.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let (before, started) = (town.proxies[0].connections(), std::time::Instant::now());
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let tried = (town.proxies[0].connections() - before) as f64 / started.elapsed().as_secs_f64();
+        anyhow::ensure!(tried <= 15.0, "{tried:.0} connections were tried each second");
+        town.proxies[0].turn(Weather::Clear);
+        until("it is ready", Duration::from_secs(30), async || centre.is_ready().await.then_some(())).await?;
+        centre.stop().await.map(|_| ())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_centre_stops_in_time_while_its_database_does_not_answer() {
+    on_each_server(async |town| {
+        let centre = town.start(0).await?;
+        for executor in &town.executors {
+            until("it registers", Duration::from_secs(30), async || executor.register().await.ok()).await?;
+        }
+        until("runs arrive", Duration::from_secs(30), async || (!town.journal.is_empty()).then_some(()))
+            .await?;
+        town.proxies[0].turn(Weather::BlackHole);
+        let took = centre.stop().await?;
+        // 5 s are promised; the parts of a stop, each with a limit of its own, once added up to 5.8 s.
+        anyhow::ensure!(took < Duration::from_millis(5_700), "it took {took:?}");
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_centre_waits_a_moment_for_its_port() {
+    let folder = std::env::temp_dir().join(format!("tickwright-port-{:08x}", fastrand::u32(..)));
+    std::fs::create_dir_all(&folder).unwrap();
+    let url = format!("sqlite:{}", folder.join("centre.db").display());
+    let address = tickwright_tests::process::free_address().unwrap();
+    let taken = TcpListener::bind(address).unwrap();
+    let centre = Centre::spawn("patient", address, &url, &folder.join("key")).unwrap();
+    // Longer than a process takes to find the port taken, and shorter than it waits for it.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    drop(taken);
+    until("it is ready", Duration::from_secs(30), async || centre.is_ready().await.then_some(()))
+        .await
+        .unwrap();
+    centre.stop().await.unwrap();
+
+    let taken = TcpListener::bind(address).unwrap();
+    let (status, said) =
+        Centre::spawn("patient", address, &url, &folder.join("key")).unwrap().ended().await.unwrap();
+    assert!(!status.success() && said.contains("cannot listen on"), "{said}");
+    drop(taken);
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -15,7 +15,7 @@ impl Engine {
         loop {
             self.inner.clock.sleep(LOOK).await;
             if let Err(error) = self.alert().await {
-                tracing::warn!(%error, "could not look for alerts; trying again in {LOOK:?}");
+                self.complain(&error, "could not look for alerts", LOOK);
             }
         }
     }

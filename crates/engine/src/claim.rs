@@ -10,6 +10,7 @@ use cron::Timestamp;
 use crate::engine::{Engine, RETRY};
 use crate::plan::Tick;
 use crate::ports::{Claim, StoreError};
+use crate::run::Node;
 use crate::sabotage::Sabotage;
 
 impl Engine {
@@ -27,7 +28,7 @@ impl Engine {
             let wait = match self.claim_all(&mut in_doubt, &mut wakes).await {
                 Ok(wait) => wait,
                 Err(error) => {
-                    tracing::warn!(%error, "could not claim; trying again in {RETRY:?}");
+                    self.complain(&error, "could not claim", RETRY);
                     in_doubt = true;
                     RETRY
                 }
@@ -52,9 +53,7 @@ impl Engine {
         }
         let node = self.node();
         if std::mem::take(in_doubt) {
-            self.outbox().begin_claim();
-            let owned = self.inner.store.owned(&node).await.inspect_err(|_| *in_doubt = true)?;
-            self.put_into_outbox(Claim { orders: owned, ..Claim::default() }).await;
+            self.find_owned(&node).await.inspect_err(|_| *in_doubt = true)?;
         }
         let mut next_at = None;
         loop {
@@ -64,10 +63,12 @@ impl Engine {
                 if !self.may_claim() {
                     return Ok(HELD_BACK);
                 }
+                self.recount_if_reached().await?;
                 self.outbox().begin_claim();
                 let now = self.now();
                 let slots = self.life().as_ref().expect("loops run only after joining").slots(now);
-                let tick = Tick::new(now, &*self.inner.router, self.inner.options.bugs);
+                let tick =
+                    Tick::new(now, &*self.inner.router, self.inner.options.bugs).within(&self.inner.quota);
                 let store = &self.inner.store;
                 let asked = self.inner.clock.monotonic();
                 let max = self.inner.paces.claims.size();
@@ -79,6 +80,7 @@ impl Engine {
                     let took = self.inner.clock.monotonic() - asked;
                     self.inner.paces.claims.took(claim.orders.len(), took);
                     self.inner.observer.claimed(&claim.orders, took);
+                    self.inner.quota.took(&claim.orders);
                 }
                 more |= claim.more;
                 next_at = [next_at, claim.next_at].into_iter().flatten().min();
@@ -93,6 +95,20 @@ impl Engine {
                 }
                 let poll = next_at.map_or(POLL_MAX, |at| at.duration_since(now).clamp(POLL_MIN, POLL_MAX));
                 return Ok(wakes.first().map_or(poll, |at| at.duration_since(now).min(poll)));
+            }
+        }
+    }
+
+    /// Puts into the outbox what the rows say that this life has.
+    async fn find_owned(&self, node: &Node) -> Result<(), StoreError> {
+        self.outbox().begin_claim();
+        let mut after = None;
+        loop {
+            let (orders, next) = self.inner.store.owned(node, after, OWNED_MAX).await?;
+            self.put_into_outbox(Claim { orders, ..Claim::default() }).await;
+            match next {
+                Some(next) => after = Some(next),
+                None => return Ok(()),
             }
         }
     }
@@ -142,3 +158,6 @@ const WAKES_MAX: usize = 10_000;
 
 /// How often a node compares what it has in hand with what the rows say it has.
 const OWNED_EVERY: Duration = Duration::from_secs(10);
+
+/// Runs that are compared at a time: reading them takes some milliseconds.
+const OWNED_MAX: usize = 1_000;

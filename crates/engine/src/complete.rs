@@ -88,7 +88,7 @@ impl Engine {
             };
             tries += 1;
             if error.is_transient() && !(all_reports && tries >= REPORT_TRIES) {
-                tracing::warn!(%error, runs = endings.len(), "could not write down how runs ended; trying again in {RETRY:?}");
+                self.complain(&error, "could not write down how runs ended", RETRY);
                 self.inner.clock.sleep(RETRY).await;
                 continue;
             }

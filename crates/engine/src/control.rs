@@ -126,41 +126,72 @@ impl Engine {
     }
 
     async fn control(&self, job: JobId, control: Control) -> Result<Controlled, StoreError> {
+        // What an unfinished stop still has to withdraw must not be mistaken for fires of the new start.
+        while matches!(control, Control::Start | Control::Put { enabled: Some(true), .. })
+            && self.withdraw(job).await?
+        {}
         let controlled = {
+            let _turn = self.inner.step.lock().await;
             let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
-            self.inner.store.control(job, &control, &tick).await
+            self.inner.store.control(job, &control, self.inner.paces.steps.size(), &tick).await
         };
         let controlled = match controlled {
             // Deleted, perhaps just now, by somebody who did not hear that it was done: for this caller, too, it is over
             // only when nothing of it is sent any more.
             Err(StoreError::NoSuchJob(_)) => {
-                self.confirm(job, self.inner.store.cancelling(job).await?).await?;
+                self.confirm(job, true, self.inner.store.cancelling(job).await?).await?;
                 return Err(StoreError::NoSuchJob(job));
             }
             controlled => controlled?,
         };
         self.inner.claim_now.notify_one();
-        self.confirm(job, controlled.cancelling).await?;
+        self.confirm(job, controlled.more, controlled.cancelling).await?;
         Ok(controlled)
     }
 
-    /// Waits until none of the job's runs, of which so many are being cancelled, can be sent any more.
-    pub(crate) async fn confirm(&self, job: JobId, mut left: u64) -> Result<(), StoreError> {
+    /// Waits until none of the job's runs can be sent any more: withdraws them step by step while there are `more`, and
+    /// waits for those of which nodes are asked to let go.
+    pub(crate) async fn confirm(&self, job: JobId, mut more: bool, mut left: u64) -> Result<(), StoreError> {
         if self.sabotaged(Sabotage::StopWithoutConfirm) {
             return Ok(());
         }
-        let started = self.inner.clock.monotonic();
-        while left > 0 {
-            if self.inner.clock.monotonic() - started > CONFIRM_MAX {
+        let mut moved_at = self.inner.clock.monotonic();
+        while more || left > 0 {
+            if more {
+                more = self.withdraw(job).await?;
+                moved_at = self.inner.clock.monotonic();
+            }
+            if self.inner.clock.monotonic() - moved_at > CONFIRM_MAX {
                 return Err(StoreError::Conflict(format!(
                     "the change of job {job} is made, but {left} of its runs are held by nodes that have not answered; they may still be sent"
                 )));
             }
             self.take_back_asked().await?;
             left = self.inner.store.cancelling(job).await?;
-            if left > 0 {
+            if !more && left > 0 {
                 self.inner.clock.sleep(CONFIRM_LOOK).await;
             }
+        }
+        Ok(())
+    }
+
+    /// One step of what a stop or deletion has begun; says whether there is another.
+    async fn withdraw(&self, job: JobId) -> Result<bool, StoreError> {
+        let _turn = self.inner.step.lock().await;
+        let pace = &self.inner.paces.steps;
+        let (size, started) = (pace.size(), self.inner.clock.monotonic());
+        let more = self.inner.store.withdraw(job, size).await?;
+        if more {
+            pace.took(size, self.inner.clock.monotonic() - started);
+        }
+        Ok(more)
+    }
+
+    /// Finishes what others have begun and not finished: nodes that died, and people who changed jobs in the database.
+    pub(crate) async fn finish_withdrawals(&self) -> Result<(), StoreError> {
+        let before = self.now() - WITHDRAWAL_OVERDUE;
+        for job in self.inner.store.withdrawals(before, WITHDRAWALS_MAX).await? {
+            while self.withdraw(job).await? {}
         }
         Ok(())
     }
@@ -177,27 +208,43 @@ impl Engine {
             }
             idle = 0;
             if let Err(error) = self.take_back_asked().await {
-                tracing::warn!(%error, "could not look for cancelled runs; trying again in {CANCEL_LOOK:?}");
+                self.complain(&error, "could not look for cancelled runs", CANCEL_LOOK);
             }
         }
     }
 
     async fn take_back_asked(&self) -> Result<(), StoreError> {
         let Some(node) = self.life().as_ref().map(|life| life.node.clone()) else { return Ok(()) };
-        let asked = self.inner.store.asked_to_cancel(&node).await?;
-        let answers: Vec<CancelAnswer> = {
-            let mut outbox = self.outbox();
-            let in_time = asked.into_iter().filter(|run| outbox.take_back(run));
-            in_time.map(|run| CancelAnswer { run: run.id, version: run.version, sent: None }).collect()
-        };
-        if !answers.is_empty() {
+        let mut after = None;
+        loop {
+            let asked = self.inner.store.asked_to_cancel(&node, after, ASKED_MAX).await?;
+            let is_last = asked.len() < ASKED_MAX;
+            after = asked.last().map(|run| run.id);
+            let answers: Vec<CancelAnswer> = {
+                let mut outbox = self.outbox();
+                let in_time = asked.into_iter().filter(|run| outbox.take_back(run));
+                in_time.map(|run| CancelAnswer { run: run.id, version: run.version, sent: None }).collect()
+            };
             self.answer_cancel(&answers).await;
+            if is_last {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// Tells the store, until it has heard: what was taken back here will never be sent.
-    pub(crate) async fn answer_cancel(&self, answers: &[CancelAnswer]) {
+    pub(crate) async fn answer_cancel(&self, mut answers: &[CancelAnswer]) {
+        while !answers.is_empty() {
+            let pace = &self.inner.paces.steps;
+            let (now, later) = answers.split_at(pace.size().min(answers.len()));
+            let started = self.inner.clock.monotonic();
+            self.answer_some(now).await;
+            pace.took(now.len(), self.inner.clock.monotonic() - started);
+            answers = later;
+        }
+    }
+
+    async fn answer_some(&self, answers: &[CancelAnswer]) {
         loop {
             let answered = {
                 let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
@@ -205,9 +252,7 @@ impl Engine {
             };
             match answered {
                 Ok(()) => return,
-                Err(error) => {
-                    tracing::warn!(%error, "could not confirm cancelled runs; trying again in {RETRY:?}")
-                }
+                Err(error) => self.complain(&error, "could not confirm cancelled runs", RETRY),
             }
             self.inner.clock.sleep(RETRY).await;
         }
@@ -223,8 +268,17 @@ const CANCEL_LOOK: Duration = Duration::from_millis(100);
 /// And how many of these it lets pass while it has none.
 const IDLE_LOOKS: u32 = 10;
 
+/// Runs that a node is asked to let go of, read at a time.
+const ASKED_MAX: usize = 500;
+
+/// A stop or deletion that is not finished after so long has lost its node: another one finishes it.
+const WITHDRAWAL_OVERDUE: Duration = Duration::from_secs(20);
+
+/// Of these, so many at a time.
+const WITHDRAWALS_MAX: usize = 16;
+
 /// How often a change looks whether all nodes have answered.
 const CONFIRM_LOOK: Duration = Duration::from_millis(25);
 
-/// How long it waits for them: a dead node's runs are taken over within its lease.
+/// How long it waits for them after its last step: a dead node's runs are taken over within its lease.
 const CONFIRM_MAX: Duration = Duration::from_secs(15);

@@ -108,7 +108,7 @@ impl Engine {
         if declared.is_change() {
             self.inner.claim_now.notify_one();
         }
-        self.confirm(declared.job, declared.cancelling).await?;
+        self.confirm(declared.job, false, declared.cancelling).await?;
         Ok(declared)
     }
 }

@@ -15,13 +15,15 @@ use futures_util::stream::FuturesUnordered;
 use timer::Clock;
 use tokio::sync::Notify;
 
+use crate::complain::Full;
 use crate::complete::Reports;
 use crate::membership::{Beat, Membership, Skew};
 use crate::note::Notes;
 use crate::outbox::Outbox;
-use crate::pace::Pace;
+use crate::pace::{Pace, STEP_MAX};
 use crate::policy::Router;
 use crate::ports::{Alarms, Dispatch, Move, Observer, Peer, Store, StoreError, To};
+use crate::quota::Quota;
 use crate::run::Node;
 use crate::sabotage::{Bugs, Sabotage};
 
@@ -64,6 +66,10 @@ pub struct Options {
     pub keep_history: Duration,
     /// People are told of a run that begins more than this after its instant, if its job says so.
     pub late_after: Option<Duration>,
+    /// How many runs each app may have open, about; any number, if nothing is said.
+    pub open_runs_max: Option<u64>,
+    /// How many rows one step of a stop or deletion changes at most. Tests set it low, so that there are many steps.
+    pub step_max: usize,
     /// Deliberate bugs, to show that the tests find them.
     pub bugs: Bugs,
 }
@@ -77,6 +83,8 @@ impl Default for Options {
             keep_runs_max: None,
             keep_history: 30 * DAY,
             late_after: None,
+            open_runs_max: None,
+            step_max: STEP_MAX,
             bugs: Bugs::default(),
         }
     }
@@ -97,6 +105,12 @@ pub(crate) struct Inner {
     pub(crate) notes: Notes,
     pub(crate) reports: Reports,
     pub(crate) paces: Paces,
+    pub(crate) quota: Quota,
+    /// The database was found to have no room.
+    pub(crate) full: Mutex<Option<Full>>,
+    /// Held while a stop or deletion takes one step: those of many jobs at once take turns, and delay the fires of others
+    /// no more than that of one job does.
+    pub(crate) step: tokio::sync::Mutex<()>,
     /// A claim may bring something.
     pub(crate) claim_now: Notify,
     /// The outbox or the lease changed.
@@ -117,6 +131,7 @@ pub(crate) struct Paces {
     pub(crate) claims: Pace,
     pub(crate) notes: Pace,
     pub(crate) endings: Pace,
+    pub(crate) steps: Pace,
 }
 
 impl Engine {
@@ -137,7 +152,15 @@ impl Engine {
                 outbox: Mutex::new(Outbox::new(now)),
                 notes: Notes::default(),
                 reports: Reports::new(),
-                paces: Paces { claims: Pace::new(), notes: Pace::new(), endings: Pace::new() },
+                paces: Paces {
+                    claims: Pace::new(),
+                    notes: Pace::new(),
+                    endings: Pace::new(),
+                    steps: Pace::step(parts.options.step_max.max(1)),
+                },
+                quota: Quota::new(parts.options.open_runs_max),
+                full: Mutex::new(None),
+                step: tokio::sync::Mutex::new(()),
                 claim_now: Notify::new(),
                 send_now: Notify::new(),
                 rescue_now: Notify::new(),
@@ -197,6 +220,7 @@ impl Engine {
             may_send: false,
             may_claim: false,
             skew: Skew { millis: 0 },
+            disk_full: self.is_disk_full(),
             held: self.outbox().len(),
             answers_waiting: self.inner.notes.len(),
             ends_waiting: self.inner.reports.len(),
@@ -237,6 +261,7 @@ impl Engine {
         loops.push(Box::pin(self.alert_loop()));
         loops.push(Box::pin(self.adopt_loop()));
         loops.push(Box::pin(self.prune_loop()));
+        loops.push(Box::pin(self.quota_loop()));
         // Only the heart ever ends.
         loops.next().await;
         drop(loops);
@@ -259,7 +284,7 @@ impl Engine {
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "could not join; trying again in {RETRY:?}");
+                    self.complain(&error, "could not join", RETRY);
                     self.inner.clock.sleep(RETRY).await;
                 }
             }
@@ -303,7 +328,7 @@ impl Engine {
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "heartbeat failed; trying again in {RETRY:?}");
+                    self.complain(&error, "heartbeat failed", RETRY);
                     RETRY
                 }
             };
@@ -345,10 +370,10 @@ impl Engine {
             })
             .collect();
         moves.sort_by_key(|back| back.run);
-        if !moves.is_empty()
-            && let Err(error) = self.inner.store.move_runs(&moves).await
-        {
-            tracing::warn!(%error, runs = moves.len(), "could not hand back what was claimed; trying again with the good-bye");
+        for moves in moves.chunks(HAND_BACK_MAX) {
+            if let Err(error) = self.inner.store.move_runs(moves).await {
+                tracing::warn!(%error, runs = moves.len(), "could not hand back what was claimed; trying again with the good-bye");
+            }
         }
     }
 
@@ -418,6 +443,8 @@ pub struct Status {
     pub may_claim: bool,
     /// How far its clock is from the database's.
     pub skew: Skew,
+    /// The database had no room a moment ago.
+    pub disk_full: bool,
     /// How many claimed runs it has in hand.
     pub held: usize,
     /// How many executors' answers it has still to write down,
@@ -437,5 +464,8 @@ pub(crate) const RETRY: Duration = Duration::from_millis(200);
 
 /// How long it then tries to say good-bye.
 const LEAVE_MAX: Duration = Duration::from_millis(800);
+
+/// Runs handed back in one transaction: others take them over while the next follow.
+const HAND_BACK_MAX: usize = 500;
 
 const SETTLE_LOOK: Duration = Duration::from_millis(10);

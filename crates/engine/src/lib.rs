@@ -10,6 +10,7 @@
 
 mod alert;
 mod claim;
+mod complain;
 mod complete;
 mod control;
 mod declare;
@@ -27,6 +28,7 @@ mod plan;
 pub mod policy;
 mod ports;
 mod prune;
+mod quota;
 mod rescue;
 mod run;
 mod sabotage;

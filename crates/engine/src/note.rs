@@ -125,7 +125,7 @@ impl Engine {
                 Ok(moved) => return moved,
                 Err(error) => {
                     repeated |= matches!(error, StoreError::CommitUnknown(_));
-                    tracing::warn!(%error, runs = moves.len(), "could not note what was sent; trying again in {RETRY:?}");
+                    self.complain(&error, "could not note what was sent", RETRY);
                 }
             }
             self.inner.clock.sleep(RETRY).await;

@@ -3,7 +3,7 @@
 //! Everything in here is also a row, so all of it may be lost. It keeps the order: the fires of one job leave one after
 //! the other, the next when the answer to the one before is in, or is so long in coming that the request must be there.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use cron::Timestamp;
@@ -42,7 +42,16 @@ enum Place {
 #[derive(Debug, Default)]
 struct JobQueue {
     sending: Option<Sending>,
-    behind: VecDeque<Order>,
+    /// By their instants, however late each became due again: so the shards of one fire stand together. A map, since a
+    /// stop takes thousands of them out one by one.
+    behind: BTreeMap<Turn, Order>,
+}
+
+/// The place of a run among the due ones of its job: scheduled time, fire, and the run itself.
+type Turn = (Timestamp, RunId, RunId);
+
+fn turn(run: &Run) -> Turn {
+    (run.scheduled_at, run.fire, run.id)
 }
 
 /// The fire whose turn it is.
@@ -197,8 +206,9 @@ impl Outbox {
     /// Takes everything back that has not been handed to the dispatch.
     pub(crate) fn take_all_back(&mut self) -> Vec<Run> {
         let waiting = self.wheel.drain().into_iter().map(|(_, order)| order.run);
-        let behind = self.queues.values_mut().flat_map(|queue| queue.behind.drain(..)).map(|order| order.run);
-        let runs: Vec<Run> = waiting.chain(behind).collect();
+        let behind =
+            self.queues.values_mut().flat_map(|queue| std::mem::take(&mut queue.behind).into_values());
+        let runs: Vec<Run> = waiting.chain(behind.map(|order| order.run)).collect();
         for run in &runs {
             self.places.remove(&run.id);
             self.gone.insert(run.id, run.version);
@@ -214,7 +224,7 @@ impl Outbox {
             }
             Some((Place::Behind, _)) => {
                 if let Some(queue) = self.queues.get_mut(&run.job) {
-                    queue.behind.retain(|order| order.run.id != run.id);
+                    queue.behind.remove(&turn(run));
                 }
             }
             Some((Place::Sent, _)) | None => {}
@@ -223,17 +233,14 @@ impl Outbox {
 }
 
 impl JobQueue {
-    /// By their instants, however late each became due again: so the shards of one fire stand together.
     fn line_up(&mut self, order: Order) {
-        let turn = |order: &Order| (order.run.scheduled_at, order.run.fire);
-        let place = self.behind.partition_point(|before| turn(before) <= turn(&order));
-        self.behind.insert(place, order);
+        self.behind.insert(turn(&order.run), order);
     }
 
     /// Takes out the shards of the fire whose turn it is.
     fn release(&mut self, ready: &mut Vec<Order>) {
-        while let Some(order) = self.behind.front() {
-            let fire = order.run.fire;
+        while let Some(((_, fire, _), _)) = self.behind.first_key_value() {
+            let fire = *fire;
             match &mut self.sending {
                 None => self.sending = Some(Sending { fire, unanswered: 1, unsent: 1, left_at: None }),
                 Some(sending) if sending.fire == fire => {
@@ -242,7 +249,7 @@ impl JobQueue {
                 }
                 Some(_) => return,
             }
-            ready.extend(self.behind.pop_front());
+            ready.extend(self.behind.pop_first().map(|(_, order)| order));
         }
     }
 

@@ -11,6 +11,7 @@ use cron::{Schedule, Timestamp};
 use crate::job::Job;
 use crate::policy::{Delivery, Misfire, Overlap, Router, Target};
 use crate::ports::{Assignment, Fire, NextFire, Plan, Planner};
+use crate::quota::{self, Quota};
 use crate::run::{Disposition, LOOK_AHEAD, Origin, Run, Shard, Unsent};
 use crate::sabotage::{Bugs, Sabotage};
 
@@ -19,13 +20,20 @@ pub(crate) struct Tick<'a> {
     now: Timestamp,
     router: &'a dyn Router,
     bugs: Bugs,
+    quota: Option<&'a Quota>,
     /// Instants at which something must be claimed to the millisecond, since it was not ahead of its time.
     wakes: Mutex<Vec<Timestamp>>,
 }
 
 impl<'a> Tick<'a> {
     pub(crate) fn new(now: Timestamp, router: &'a dyn Router, bugs: Bugs) -> Self {
-        Tick { now, router, bugs, wakes: Mutex::default() }
+        Tick { now, router, bugs, quota: None, wakes: Mutex::default() }
+    }
+
+    /// The same, for apps with so many runs open.
+    pub(crate) fn within(mut self, quota: &'a Quota) -> Self {
+        self.quota = Some(quota);
+        self
     }
 
     /// The instants at which something must be claimed to the millisecond.
@@ -52,8 +60,15 @@ impl<'a> Tick<'a> {
 
 impl Planner for Tick<'_> {
     fn plan(&self, job: &Job) -> Plan {
+        self.plan_at_most(job, FIRES_MAX as usize)
+    }
+
+    fn plan_at_most(&self, job: &Job, rows: usize) -> Plan {
         let horizon = if job.spec.overlap.is_exclusive() { self.now } else { self.now + LOOK_AHEAD };
-        let mut plan = self.plan_until(job, self.now, horizon);
+        let shards = self.router.shards(job).max(1);
+        let fires_max = (rows / shards).clamp(1, FIRES_MAX as usize);
+        let mut plan = self.plan_until(job, self.now, horizon, fires_max);
+        self.keep_to_quota(job, shards, &mut plan);
         if self.bugs.has(Sabotage::NextFromNow)
             && let NextFire::At { .. } = plan.next
         {
@@ -66,7 +81,7 @@ impl Planner for Tick<'_> {
     }
 
     fn settle(&self, job: &Job, at: Timestamp) -> Plan {
-        self.plan_until(job, at, at)
+        self.plan_until(job, at, at, FIRES_MAX as usize)
     }
 
     fn assign(&self, job: &Job, run: &Run) -> Assignment {
@@ -111,15 +126,15 @@ impl Planner for Tick<'_> {
 }
 
 impl Tick<'_> {
-    /// The plan for the instants up to `horizon`, without their executors.
-    fn plan_until(&self, job: &Job, now: Timestamp, horizon: Timestamp) -> Plan {
+    /// The plan for the instants up to `horizon`, of which at most so many are fires, without their executors.
+    fn plan_until(&self, job: &Job, now: Timestamp, horizon: Timestamp, fires_max: usize) -> Plan {
         let mut plan = Plan { fires: vec![], unsent: vec![], next: NextFire::Never, replace: false };
         if job.next_fire_at.is_none() {
             return plan;
         }
         let mut instants = Instants { job, next: job.next_fire_at };
         missed(job, &mut instants, now, &mut plan);
-        due(job, &mut instants, now, horizon, &mut plan);
+        due(job, &mut instants, now, horizon, fires_max, &mut plan);
         if job.spec.overlap.is_exclusive() {
             one_place(job, &mut plan);
         }
@@ -132,6 +147,23 @@ impl Tick<'_> {
             (_, next) => self.at_or_never(job, next.or_else(|| job.spec.next_after_end(now))),
         };
         plan
+    }
+
+    /// Leaves out the fires that the app has no room for, and records them as blocked.
+    fn keep_to_quota(&self, job: &Job, shards: usize, plan: &mut Plan) {
+        let Some((room, max)) = self.quota.and_then(|quota| quota.room(job.spec.app)) else { return };
+        let fires = usize::try_from(room).unwrap_or(usize::MAX) / shards;
+        if plan.fires.len() <= fires {
+            return;
+        }
+        let mut left_out = Range::default();
+        plan.fires.drain(fires..).for_each(|fire| left_out.add(fire.scheduled_at));
+        plan.replace &= !plan.fires.is_empty();
+        plan.unsent.extend(left_out.into_unsent(Disposition::Blocked, &quota::reason(max)));
+        // With a fixed delay no run will end, so the delay counts from now.
+        if plan.fires.is_empty() && plan.next == NextFire::AfterRun {
+            plan.next = self.at_or_never(job, job.spec.next_after_end(self.now));
+        }
     }
 
     fn at_or_never(&self, job: &Job, fire_at: Option<Timestamp>) -> NextFire {
@@ -248,12 +280,19 @@ fn missed(job: &Job, instants: &mut Instants<'_>, now: Timestamp, plan: &mut Pla
 }
 
 /// Takes the instants that are due, or will be soon.
-fn due(job: &Job, instants: &mut Instants<'_>, now: Timestamp, horizon: Timestamp, plan: &mut Plan) {
+fn due(
+    job: &Job,
+    instants: &mut Instants<'_>,
+    now: Timestamp,
+    horizon: Timestamp,
+    fires_max: usize,
+    plan: &mut Plan,
+) {
     // An instant of the missed kind that did not fit into this plan comes first in the next.
     if instants.next.is_some_and(|next| next < now - Misfire::GRACE) {
         return;
     }
-    while plan.fires.len() < FIRES_MAX as usize
+    while plan.fires.len() < fires_max
         && let Some(at) = instants.take_until(horizon)
     {
         plan.fires.push(fire(job, at, Origin::Schedule));

@@ -82,8 +82,14 @@ pub trait Store: Send + Sync {
         planner: &dyn Planner,
     ) -> Result<Claim, StoreError>;
 
-    /// The runs this life has claimed and not moved on: what a claim with an unknown commit really did.
-    async fn owned(&self, node: &Node) -> Result<Vec<Order>, StoreError>;
+    /// The runs this life has claimed and not moved on: what a claim with an unknown commit really did. In the order
+    /// of their ids after `after`, at most `max`; with the run after which the next page begins, if there may be one.
+    async fn owned(
+        &self,
+        node: &Node,
+        after: Option<RunId>,
+        max: usize,
+    ) -> Result<(Vec<Order>, Option<RunId>), StoreError>;
 
     /// Open runs by their ids; those that are over or never were are left out.
     async fn open_runs(&self, ids: &[RunId]) -> Result<Vec<Run>, StoreError>;
@@ -145,13 +151,28 @@ pub trait Store: Send + Sync {
     /// Starts, stops, edits or deletes a job, effective at the database's now, and cancels what is claimed or
     /// waiting and no longer wanted: what nobody has claimed at once, what a node has by asking it
     /// (`Cancelling`, under the version the node knows). Runs that an executor has, or may have, are marked
-    /// [`recalled`](Run::recalled) by a stop or delete. The change may be acknowledged when [`cancelling`](Store::cancelling) says 0.
+    /// [`recalled`](Run::recalled) by a stop or delete. A stop or delete does so with at most `max` runs; the others are
+    /// left to [`withdraw`](Store::withdraw). The change may be acknowledged when none is left and
+    /// [`cancelling`](Store::cancelling) says 0.
     async fn control(
         &self,
         job: JobId,
         control: &Control,
+        max: usize,
         planner: &dyn Planner,
     ) -> Result<Controlled, StoreError>;
+
+    /// Goes on with what a stop or delete of the job has begun, for at most `max` of its runs. Returns whether more are
+    /// left; false for a job with nothing to withdraw.
+    async fn withdraw(&self, job: JobId, max: usize) -> Result<bool, StoreError>;
+
+    /// Jobs whose stop or delete was begun before then and is not finished, because its node died or because the change
+    /// was made by others in the database. Oldest first, at most `max`.
+    async fn withdrawals(&self, before: Timestamp, max: usize) -> Result<Vec<JobId>, StoreError>;
+
+    /// The number of open runs of each app that has any. Empty if all apps together have no more than `above`: that is
+    /// cheap to find out.
+    async fn open_by_app(&self, above: u64) -> Result<Vec<(AppId, u64)>, StoreError>;
 
     /// Makes a job be what a program says of it: the one that it declared before, else the one that has this key, else
     /// the only one of the app that calls this handler; else a new one, with this key, started. What the job becomes
@@ -167,8 +188,13 @@ pub trait Store: Send + Sync {
     /// How many runs of the job still wait for their node to confirm that they are cancelled.
     async fn cancelling(&self, job: JobId) -> Result<u64, StoreError>;
 
-    /// The runs of this life that control wants cancelled.
-    async fn asked_to_cancel(&self, node: &Node) -> Result<Vec<Run>, StoreError>;
+    /// The runs of this life that control wants cancelled, in the order of their ids after `after`, at most `max`.
+    async fn asked_to_cancel(
+        &self,
+        node: &Node,
+        after: Option<RunId>,
+        max: usize,
+    ) -> Result<Vec<Run>, StoreError>;
 
     /// Answers [`asked_to_cancel`](Store::asked_to_cancel): in time (the run is cancelled, and recorded as such), or too late (it goes
     /// on, and the job's next fire is moved past it, so that its instant does not fire twice).
@@ -273,6 +299,12 @@ impl Slots {
 pub trait Planner: Send + Sync {
     /// What becomes of a job whose claim time has come.
     fn plan(&self, job: &Job) -> Plan;
+
+    /// The same, with at most so many rows for fires that are due (at least one fire); the rest is left for the next
+    /// claim. As it stands here, all are planned.
+    fn plan_at_most(&self, job: &Job, _rows: usize) -> Plan {
+        self.plan(job)
+    }
 
     /// What becomes of a waiting run whose time has come.
     fn assign(&self, job: &Job, run: &Run) -> Assignment;
@@ -592,6 +624,8 @@ pub struct Controlled {
     pub at: Timestamp,
     /// How many runs wait for their nodes to confirm that they are cancelled.
     pub cancelling: u64,
+    /// Runs are left that [`Store::withdraw`] has to withdraw.
+    pub more: bool,
 }
 
 /// The answer to a [`Store::declare`].
@@ -780,6 +814,9 @@ pub enum StoreError {
     /// Nothing happened; try again.
     #[error("the database did not answer ({0}); nothing was changed")]
     Unavailable(String),
+    /// Nothing happened, since the database has no room for it; a person must make some.
+    #[error("the disk of the database is full ({0}); nothing was changed")]
+    DiskFull(String),
     /// It may or may not have happened; read by key, or repeat what is harmless to repeat.
     #[error("the connection was lost while committing ({0}); whether it was done is not known")]
     CommitUnknown(String),
@@ -803,7 +840,7 @@ pub enum StoreError {
 impl StoreError {
     /// Whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
-        matches!(self, StoreError::Unavailable(_) | StoreError::CommitUnknown(_))
+        matches!(self, StoreError::Unavailable(_) | StoreError::DiskFull(_) | StoreError::CommitUnknown(_))
     }
 }
 

@@ -25,7 +25,7 @@ impl Engine {
                     }
                     Ok(_) => break,
                     Err(error) => {
-                        tracing::warn!(%error, "could not delete what is old; trying again in {PRUNE_EVERY:?}");
+                        self.complain(&error, "could not delete what is old", PRUNE_EVERY);
                         break;
                     }
                 }
@@ -38,7 +38,7 @@ impl Engine {
         loop {
             let started = self.inner.clock.monotonic();
             if let Err(error) = self.adopt().await {
-                tracing::warn!(%error, "could not look for jobs changed by others; trying again soon");
+                self.complain(&error, "could not look for jobs changed by others", ADOPT_EVERY);
             }
             // On very large tables a look takes long; then it is taken less often, so that it stays a small load.
             let took = self.inner.clock.monotonic() - started;
@@ -53,7 +53,7 @@ impl Engine {
             tracing::info!(changed, "took in jobs that others changed");
             self.inner.claim_now.notify_one();
         }
-        Ok(())
+        self.finish_withdrawals().await
     }
 }
 

@@ -26,7 +26,7 @@ impl Engine {
                 () = self.inner.clock.sleep(LOOK) => {}
             }
             if let Err(error) = self.rescue().await {
-                tracing::warn!(%error, "could not look for what dead nodes left; trying again in {LOOK:?}");
+                self.complain(&error, "could not look for what dead nodes left", LOOK);
             }
         }
     }

@@ -30,7 +30,7 @@ impl Engine {
                 Ok(next) => next.map_or(LOOK, |at| at.duration_since(self.now()).min(LOOK)),
                 Err(error) => {
                     self.inner.asker_gone.fetch_or(early, Ordering::Relaxed);
-                    tracing::warn!(%error, "could not look after open runs; trying again in {LOOK:?}");
+                    self.complain(&error, "could not look after open runs", LOOK);
                     LOOK
                 }
             };

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cron::{Schedule, Timestamp, Zone};
 use engine::policy::Repeats;
@@ -58,6 +58,8 @@ pub struct Inside {
     pub(crate) zone: Zone,
     /// Whether jobs may be scripts.
     pub(crate) scripts: bool,
+    /// The shortest interval at which jobs may fire.
+    pub(crate) min_interval: Duration,
     /// Whose programs may declare jobs.
     pub(crate) declared_jobs: DeclaredJobs,
     /// How often programs may manage jobs.
@@ -97,6 +99,64 @@ pub struct FirstStart {
     pub token: String,
 }
 
+/// Listens, if need be when the process that listened before has gone.
+async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let started = Instant::now();
+    loop {
+        match TcpListener::bind(address).await {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && started.elapsed() < PORT_WAIT => {
+                tokio::time::sleep(PORT_LOOK).await;
+            }
+            bound => return bound,
+        }
+    }
+}
+
+/// How long a port may still be taken at the start: a process that is being replaced needs a moment to go.
+const PORT_WAIT: Duration = Duration::from_secs(1);
+const PORT_LOOK: Duration = Duration::from_millis(50);
+
+/// Opens the database, if need be when its server is there: after a power cut it comes up later than we do. One line a
+/// second says what is waited for.
+async fn open_database(
+    settings: &Settings,
+    options: store::Options,
+) -> Result<Arc<dyn Database>, StoreError> {
+    let started = Instant::now();
+    // A file is there or is not.
+    let is_server = !settings.database.starts_with("sqlite:");
+    let mut why = None;
+    let mut second = tokio::time::interval(Duration::from_secs(1));
+    second.tick().await;
+    loop {
+        let attempt = store::open(&settings.database, options.clone());
+        tokio::pin!(attempt);
+        let opened = loop {
+            tokio::select! {
+                biased;
+                opened = &mut attempt => break opened,
+                _ = second.tick() => if let Some(why) = &why {
+                    let (waited, most) = (started.elapsed().as_secs(), settings.database_wait.as_secs());
+                    tracing::warn!("waiting for the database for {waited} s of {most} s (--database-wait): {why}");
+                },
+            }
+        };
+        match opened {
+            Err(error) if is_server && error.is_transient() && started.elapsed() < settings.database_wait => {
+                if why.is_none() {
+                    tracing::warn!(%error, "the database does not answer yet; waiting for it");
+                }
+                why = Some(error);
+                tokio::time::sleep(DATABASE_LOOK).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// Between two attempts to reach a database at the start.
+const DATABASE_LOOK: Duration = Duration::from_millis(250);
+
 /// Why a centre did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -123,7 +183,7 @@ impl Centre {
     /// Opens the database, prepares it where it is new, and listens.
     pub async fn open(settings: Settings) -> Result<Centre, StartError> {
         let tls = settings.identity.clone().map(Tls::load).transpose()?.map(Arc::new);
-        let listener = TcpListener::bind(settings.listen)
+        let listener = listen(settings.listen)
             .await
             .map_err(|error| StartError::Listen { address: settings.listen, error })?;
         let address = listener.local_addr().unwrap_or(settings.listen);
@@ -134,7 +194,7 @@ impl Centre {
             repeats: Some(Repeats::USUAL),
             ..Default::default()
         };
-        let database = store::open(&settings.database, options).await?;
+        let database = open_database(&settings, options).await?;
         let first_start = prepare(&*database, &settings).await?;
         let (tell_ended, ended) = runs::ended();
         let inside = Arc::new(Inside::new(&settings, database, address, tell_ended)?);
@@ -203,17 +263,26 @@ impl Centre {
         let counting = tokio::spawn(counting);
         let (engine_stop, engine_done) = schedule_apart(inside.engine.clone());
         stop.await;
+        let deadline = tokio::time::Instant::now() + STOP_MAX;
         let _ = engine_stop.send(());
         let _ = engine_done.await;
         inside.closing.cancel();
         quiet.cancel();
-        let _ = serving.await;
+        // A request that waits for a database that does not answer is not waited for.
+        let _ = tokio::time::timeout_at(deadline, serving).await;
         for side_loop in [keeping, keeping_logs, following_logs, keeping_flights, counting, following] {
             side_loop.abort();
         }
-        inside.flight_keeper().finish().await;
+        let _ = tokio::time::timeout_at(deadline, inside.flight_keeper().finish()).await;
     }
 }
+
+/// How long a centre takes to stop at most. Supervisors are promised 5 s for the whole process.
+const STOP_MAX: Duration = Duration::from_millis(4_600);
+
+/// Of these, how long its engine lets finish what it is sending: somewhat longer than executors usually may take to
+/// answer. Its good-bye takes up to 0.8 s more, and what is left is for requests and traces.
+const DRAIN: Duration = Duration::from_millis(3_200);
 
 /// Runs the engine on a thread of its own, so that no flood of requests makes a run late.
 fn schedule_apart(engine: Engine) -> (oneshot::Sender<()>, oneshot::Receiver<()>) {
@@ -304,6 +373,8 @@ impl Inside {
                 keep_runs: settings.keep_runs,
                 keep_runs_max: settings.keep_runs_max,
                 late_after: Some(settings.late_after),
+                open_runs_max: Some(settings.max_open_runs),
+                drain: DRAIN,
                 ..Default::default()
             },
         });
@@ -328,6 +399,7 @@ impl Inside {
             audit,
             zone,
             scripts: settings.scripts,
+            min_interval: settings.min_interval,
             declared_jobs: settings.declared_jobs,
             job_calls,
             callers: Rates::per_second(CALLS_EACH),

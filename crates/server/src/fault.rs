@@ -44,9 +44,10 @@ impl Fault {
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Fault {
         let code = match &error {
-            StoreError::Unavailable(_) | StoreError::CommitUnknown(_) | StoreError::Fenced(_) => {
-                ProblemCode::DatabaseUnavailable
-            }
+            StoreError::Unavailable(_)
+            | StoreError::DiskFull(_)
+            | StoreError::CommitUnknown(_)
+            | StoreError::Fenced(_) => ProblemCode::DatabaseUnavailable,
             StoreError::Schema(_) => ProblemCode::DatabaseBroken,
             StoreError::Conflict(_) => ProblemCode::Conflict,
             StoreError::NoSuchJob(_) => ProblemCode::NotFound,

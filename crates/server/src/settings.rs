@@ -59,6 +59,12 @@ pub struct Settings {
     pub keep_runs: Duration,
     /// How many are kept, about; as many as there are, if nothing is said.
     pub keep_runs_max: Option<u64>,
+    /// The shortest interval at which jobs may fire.
+    pub min_interval: Duration,
+    /// How many open runs an app may have.
+    pub max_open_runs: u64,
+    /// How long the start waits for a database server that does not answer.
+    pub database_wait: Duration,
 }
 
 impl Settings {
@@ -106,6 +112,9 @@ impl Settings {
             shown("alert-late-after", length(self.late_after)),
             shown("keep-runs", length(self.keep_runs)),
             shown("keep-runs-max", self.keep_runs_max.map(|max| max.to_string()).unwrap_or_default()),
+            shown("min-interval", length(self.min_interval)),
+            shown("max-open-runs", self.max_open_runs.to_string()),
+            shown("database-wait", length(self.database_wait)),
         ]
     }
 }

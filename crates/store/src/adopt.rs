@@ -1,13 +1,13 @@
 //! Jobs that others changed in the database: our rows beside them are brought in line.
 
 use cron::Schedule;
-use engine::{Job, JobId, Planner};
+use engine::{Job, Planner};
 use timer::Timestamp;
 
-use crate::control;
 use crate::jobs::{self, Stored};
 use crate::session::{Lock, Session, SessionError, Value};
 use crate::sql_store::Tables;
+use crate::withdraw::{self, Scope};
 
 pub async fn adopt(
     s: &mut dyn Session,
@@ -15,7 +15,7 @@ pub async fn adopt(
     max: usize,
     planner: &dyn Planner,
 ) -> Result<usize, SessionError> {
-    let gone = forget_deleted(s, tables, max).await?;
+    let gone = forget_deleted(s, max).await?;
     let changed = changed_jobs(s, max - gone.min(max)).await?;
     jobs::lock(s, &changed, Lock::Wait).await?;
     let found = jobs::load(s, tables, &changed).await?;
@@ -32,17 +32,13 @@ pub async fn adopt(
 }
 
 /// Deletes our rows of jobs that are gone; their open runs end as those of deleted jobs do.
-async fn forget_deleted(s: &mut dyn Session, tables: &Tables, max: usize) -> Result<usize, SessionError> {
+async fn forget_deleted(s: &mut dyn Session, max: usize) -> Result<usize, SessionError> {
     let sql = "SELECT job_id FROM tw_job WHERE NOT EXISTS (SELECT 1 FROM xxl_job_info j WHERE j.id = job_id) \
                ORDER BY job_id LIMIT ?";
     let rows = s.query(sql, &[limit(max)], Lock::None).await?;
     let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
     if !ids.is_empty() {
-        let now = s.now().await?;
-        for id in &ids {
-            control::recall(s, JobId(*id), false).await?;
-            control::cancel(s, tables, JobId(*id), now, |_| true).await?;
-        }
+        withdraw::begin_later(s, &ids, Scope::All).await?;
         s.delete("tw_job", "job_id", &ids).await?;
     }
     Ok(ids.len())
@@ -69,9 +65,7 @@ async fn adopt_one(
     let job = stored.job;
     if stored.shadow.is_some() {
         if !job.enabled {
-            let now = s.now().await?;
-            control::recall(s, job.id, true).await?;
-            control::cancel(s, tables, job.id, now, |run| run.origin.is_scheduled()).await?;
+            withdraw::begin_later(s, &[job.id.0], Scope::Scheduled).await?;
         }
         return align(s, &job, planner).await;
     }

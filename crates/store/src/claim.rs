@@ -38,9 +38,12 @@ pub async fn claim_due(
     leave_out_changed(s, planner, &ids, &mut found).await?;
 
     let due: Vec<Stored> = found.into_values().collect();
-    let plans: Vec<Plan> = due.iter().map(|stored| planner.plan(&stored.job)).collect();
+    // Each job has the same share of the rows, so that one with very many fires keeps up no other.
+    let share = max / due.len().max(1);
+    let plans: Vec<Plan> = due.iter().map(|stored| planner.plan_at_most(&stored.job, share)).collect();
     advance(s, &due, &plans).await?;
 
+    let more = more || plans.iter().any(|plan| is_due(plan.next, now));
     let mut claim = Claim { more, ..Claim::default() };
     let mut rows = Rows { opened: open_fires(s, &due).await?, ..Rows::default() };
     for (stored, plan) in due.iter().zip(plans) {
@@ -100,6 +103,11 @@ async fn take_due(
     ids.truncate(max);
     ids.sort_unstable();
     Ok((ids, more))
+}
+
+/// Whether a job has to be claimed again at once, since one plan does not cover all its due fires.
+fn is_due(next: NextFire, now: Timestamp) -> bool {
+    matches!(next, NextFire::At { claim_at, .. } if claim_at <= now)
 }
 
 /// A condition for our slots, or for what was left lying by others; with its parameter, if it needs one.

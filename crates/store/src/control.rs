@@ -2,7 +2,7 @@
 
 use engine::{
     AppId, CancelAnswer, Control, Controlled, Disposition, Job, JobId, JobSpec, NewJob, NextFire, Origin,
-    Outcome, Planner, Run, RunEvent, RunId, RunState, Script, StoreError, To, Trigger, Trouble, Unsent,
+    Planner, Run, RunEvent, RunId, RunState, Script, StoreError, To, Trigger, Trouble, Unsent,
 };
 use timer::Timestamp;
 
@@ -10,9 +10,10 @@ use crate::adopt::claim_of;
 use crate::claim::asked_to_cancel;
 use crate::jobs::{self, Stored};
 use crate::records::{apps, job_tags, scripts};
-use crate::runs::{self, Closing, Entry, Opening};
+use crate::runs::{self, Entry, Opening};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::sql_store::Tables;
+use crate::withdraw::{self, Scope};
 use crate::{alerts, declare, moves};
 
 // ── Jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -41,7 +42,7 @@ pub async fn add_job(
     }
     if new.enabled {
         let at = s.now().await?;
-        start(s, jobs::new(id, new.spec.clone()), at, planner).await?;
+        start(s, tables, jobs::new(id, new.spec.clone()), at, planner).await?;
     }
     Ok(id)
 }
@@ -97,37 +98,38 @@ pub async fn control(
     tables: &Tables,
     id: JobId,
     control: &Control,
+    max: usize,
     planner: &dyn Planner,
 ) -> Result<Controlled, SessionError> {
     let stored = lock_job(s, tables, id, planner).await?;
     let at = s.now().await?;
     let job = stored.job;
-    let cancelling = match control {
+    let more = match control {
         Control::Start => {
-            start(s, job, at, planner).await?;
-            cancelling(s, id).await?
+            start(s, tables, job, at, planner).await?;
+            false
         }
-        Control::Stop => stop(s, tables, &job, at, planner).await?,
-        Control::Edit { spec, revision } => edit(s, tables, job, at, spec, *revision, planner).await?,
+        Control::Stop => stop(s, tables, &job, at, max, planner).await?,
+        Control::Edit { spec, revision } => {
+            edit(s, tables, job, at, spec, *revision, planner).await?;
+            false
+        }
         Control::Put { spec, revision, enabled, tags } => {
-            put(s, tables, job, at, (spec, *revision, *enabled), planner).await?;
+            let more = put(s, tables, job, at, (spec, *revision, *enabled), max, planner).await?;
             job_tags::set_job_tags(s, tables, id, tags).await?;
-            cancelling(s, id).await?
+            more
         }
         Control::Delete => {
             settle(s, tables, &job, at, Unclaimed::Cancelled, planner).await?;
-            recall(s, id, false).await?;
-            let asked = cancel(s, tables, id, at, |_| true).await?;
             s.delete("tw_job", "job_id", &[id.0]).await?;
             s.delete("tw_job_tag", "job_id", &[id.0]).await?;
             declare::forget(s, id).await?;
             s.delete("xxl_job_info", "id", &[id.0]).await?;
             s.delete("xxl_job_logglue", "job_id", &[id.0]).await?;
-            s.delete("tw_trigger", "job_id", &[id.0]).await?;
-            asked
+            withdraw::begin(s, tables, id, Scope::All, at, max).await?
         }
     };
-    Ok(Controlled { at, cancelling })
+    Ok(Controlled { at, cancelling: cancelling(s, id).await?, more })
 }
 
 /// The job, with our row locked. One that XXL-JOB made gets such a row.
@@ -147,6 +149,7 @@ pub async fn lock_job(
 
 pub async fn start(
     s: &mut dyn Session,
+    tables: &Tables,
     mut job: Job,
     at: Timestamp,
     planner: &dyn Planner,
@@ -157,6 +160,7 @@ pub async fn start(
     if job.enabled {
         return Ok(());
     }
+    withdraw::finish(s, tables, job.id).await?;
     job.enabled = true;
     match planner.next_after(&job, at) {
         NextFire::Never => {
@@ -167,32 +171,34 @@ pub async fn start(
     }
 }
 
-/// Gives the number of runs whose nodes are asked to take them back.
+/// Says whether runs are left to withdraw.
 async fn stop(
     s: &mut dyn Session,
     tables: &Tables,
     job: &Job,
     at: Timestamp,
+    max: usize,
     planner: &dyn Planner,
-) -> Result<u64, SessionError> {
+) -> Result<bool, SessionError> {
     settle(s, tables, job, at, Unclaimed::Cancelled, planner).await?;
     jobs::set_next(s, job.id, NextFire::Never).await?;
-    recall(s, job.id, true).await?;
-    cancel(s, tables, job.id, at, |run| run.origin.is_scheduled()).await
+    withdraw::begin(s, tables, job.id, Scope::Scheduled, at, max).await
 }
 
-/// An edit of a job that is also started or stopped.
+/// An edit of a job that is also started or stopped. Says whether runs are left to withdraw.
 async fn put(
     s: &mut dyn Session,
     tables: &Tables,
     mut job: Job,
     at: Timestamp,
     (spec, revision, enabled): (&JobSpec, Option<i64>, Option<bool>),
+    max: usize,
     planner: &dyn Planner,
-) -> Result<(), SessionError> {
+) -> Result<bool, SessionError> {
     check_revision(&job, revision)?;
+    let mut more = false;
     if enabled == Some(false) && job.enabled {
-        stop(s, tables, &job, at, planner).await?;
+        more = stop(s, tables, &job, at, max, planner).await?;
         (job.enabled, job.next_fire_at) = (false, None);
     }
     let starts = enabled == Some(true) && !job.enabled;
@@ -206,9 +212,9 @@ async fn put(
         job = Job { spec: spec.clone(), problem: None, ..job };
     }
     if starts {
-        start(s, job, at, planner).await?;
+        start(s, tables, job, at, planner).await?;
     }
-    Ok(())
+    Ok(more)
 }
 
 /// The script that a definition gives to a job that has another or none. One that it leaves out stays.
@@ -246,10 +252,7 @@ pub async fn edit(
     if spec.app != job.spec.app {
         check_app(s, spec.app).await?;
     }
-    let asked = cancel(s, tables, job.id, at, |run| {
-        run.origin.is_scheduled() && run.attempt == 1 && run.scheduled_at > at
-    })
-    .await?;
+    let asked = cancel_after(s, tables, job.id, at).await?;
     settle(s, tables, &job, at, Unclaimed::Sent, planner).await?;
 
     let edited = Job { spec: spec.clone(), revision: job.revision + 1, problem: None, ..job.clone() };
@@ -321,33 +324,22 @@ async fn settle(
 /// Plans for one change: each covers tens of thousands of instants.
 const SETTLE_MAX: usize = 1000;
 
-/// Cancels the unsent runs that `unwanted` names: at once where nobody has them, by asking where a node does. Returns
-/// how many runs of the job nodes are asked about.
-pub async fn cancel(
+/// Cancels the unsent fires of the old schedule after `at`: at once where nobody has them, by asking where a node does.
+/// They lie within the look-ahead of a claim, so they are few. Returns how many runs of the job nodes are asked about.
+async fn cancel_after(
     s: &mut dyn Session,
     tables: &Tables,
     job: JobId,
     at: Timestamp,
-    unwanted: impl Fn(&Run) -> bool + Send,
 ) -> Result<u64, SessionError> {
-    let tail = "WHERE job_id = ? AND state IN (0, 1) ORDER BY log_id";
-    let open = runs::select(s, tail, &[job.0.into()], Lock::Wait).await?;
+    let tail = "WHERE job_id = ? AND scheduled_ms > ? AND kind < 3 AND attempt = 1 AND state IN (0, 1) ORDER BY log_id";
+    let open = runs::select(s, tail, &[job.0.into(), at.into()], Lock::Wait).await?;
     let (waiting, claimed): (Vec<Run>, Vec<Run>) =
-        open.into_iter().filter(unwanted).partition(|run| run.state == RunState::Waiting);
+        open.into_iter().partition(|run| run.state == RunState::Waiting);
     let asked: Vec<Run> = claimed.into_iter().filter_map(asked_to_cancel).collect();
     runs::save(s, &asked).await?;
-    close_cancelled(s, tables, at, waiting).await?;
+    withdraw::close_withdrawn(s, tables, at, waiting).await?;
     cancelling(s, job).await
-}
-
-/// Marks the runs that executors have, or may have: they go on, but are not sent or tried again.
-pub async fn recall(s: &mut dyn Session, job: JobId, scheduled_only: bool) -> Result<(), SessionError> {
-    let kinds = if scheduled_only { " AND kind < 3" } else { "" };
-    let sql = format!(
-        "UPDATE tw_fire SET recalled = 1 WHERE job_id = ? AND state IN (3, 4) AND recalled = 0{kinds}"
-    );
-    s.execute(&sql, &[job.0.into()]).await?;
-    Ok(())
 }
 
 /// Marks one run that an executor has, or may have, as to be cancelled. Its version stays, so that whoever looks after
@@ -360,19 +352,6 @@ pub async fn request_cancel(s: &mut dyn Session, run: RunId) -> Result<bool, Ses
     let sql = "UPDATE tw_fire SET recalled = ? WHERE log_id = ?";
     s.execute(sql, &[runs::CANCEL.into(), run.0.into()]).await?;
     Ok(true)
-}
-
-async fn close_cancelled(
-    s: &mut dyn Session,
-    tables: &Tables,
-    at: Timestamp,
-    cancelled: Vec<Run>,
-) -> Result<(), SessionError> {
-    let outcome = Outcome::Cancelled("the job was stopped, changed or deleted before it was sent".into());
-    let closings: Vec<Closing> =
-        cancelled.into_iter().map(|run| Closing::last(run, outcome.clone())).collect();
-    runs::close(s, tables, at, &closings).await?;
-    Ok(())
 }
 
 pub async fn cancelling(s: &mut dyn Session, job: JobId) -> Result<u64, SessionError> {
@@ -422,7 +401,7 @@ pub async fn answer_cancel(
         }
     }
     runs::save(s, &moved).await?;
-    close_cancelled(s, tables, now, cancelled).await
+    withdraw::close_withdrawn(s, tables, now, cancelled).await
 }
 
 /// Whether the schedule the job has now fires at the run's instant too: then the run stands for that.

@@ -97,7 +97,7 @@ async fn create(
     // Where another process was faster this, or its key, collides, and what that made is found.
     insert(s, job, words(tables, declaration)?).await?;
     let at = s.now().await?;
-    control::start(s, jobs::new(job, spec.clone()), at, planner).await?;
+    control::start(s, tables, jobs::new(job, spec.clone()), at, planner).await?;
     Ok(Declared { job, before: None, after: spec, overridden: Vec::new(), cancelling: 0 })
 }
 

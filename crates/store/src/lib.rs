@@ -35,6 +35,7 @@ mod session;
 mod sql_store;
 mod sqlite;
 mod wall;
+mod withdraw;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use engine::{LIFELINE_GRACE, LifelineId, Lifelines};
+use engine::{LIFELINE_GRACE, LifelineId, Lifelines, StoreError};
 use sqlx::Connection;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
@@ -24,6 +24,8 @@ pub struct Lifeline<DB: Server> {
 
 enum State<DB: Server> {
     Broken,
+    /// It could not be opened; nobody tries before then.
+    Unreachable(Instant),
     Held(Held<DB>),
     /// There can be none here.
     Refused,
@@ -53,17 +55,27 @@ impl<DB: Server> Lifeline<DB> {
     /// [`LIFELINE_GRACE`], broken.
     pub async fn look(&self) -> Result<Option<Lifelines>, SessionError> {
         let mut state = self.state.lock().await;
-        if matches!(*state, State::Refused) {
-            return Ok(None);
+        match *state {
+            State::Refused => return Ok(None),
+            State::Unreachable(until) if Instant::now() < until => {
+                let why = "the server could not be reached a moment ago";
+                return Err(StoreError::Unavailable(why.into()).into());
+            }
+            _ => {}
         }
         // Whoever stops waiting half-way leaves a connection of which nobody knows what it says next.
         let before = match std::mem::replace(&mut *state, State::Broken) {
             State::Held(held) => held,
-            _ => match self.open().await? {
-                Some(held) => held,
-                None => {
+            _ => match self.open().await {
+                Ok(Some(held)) => held,
+                Ok(None) => {
                     *state = State::Refused;
                     return Ok(None);
+                }
+                Err(error) => {
+                    let pause = REOPEN_PAUSE + Duration::from_millis(fastrand::u64(0..=REOPEN_JITTER_MS));
+                    *state = State::Unreachable(Instant::now() + pause);
+                    return Err(error);
                 }
             },
         };
@@ -180,6 +192,12 @@ fn refused(reason: &str) {
         "this database lets no connection hold a lock; that a node has died is seen only when its lease ends"
     );
 }
+
+/// Between two attempts to open a lifeline. Until it is there, the lease alone decides.
+const REOPEN_PAUSE: Duration = Duration::from_millis(400);
+
+/// And up to so much more, so that nodes do not try in step.
+const REOPEN_JITTER_MS: u64 = 200;
 
 /// A connection that does not answer for so long is given up: others see its lock go, and the lease has not ended yet.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);

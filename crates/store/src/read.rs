@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::{
-    Abandoned, Disposition, HistoryEntry, Job, JobId, Node, Order, Run, RunId, RunRecord, RunState,
+    Abandoned, AppId, Disposition, HistoryEntry, Job, JobId, Node, Order, Run, RunId, RunRecord, RunState,
     StoreError, Unsent, Watched,
 };
 use timer::Timestamp;
@@ -15,13 +15,19 @@ use crate::{jobs, runs};
 
 // ── Open runs ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-pub async fn owned(s: &mut dyn Session, tables: &Tables, node: &Node) -> Result<Vec<Order>, SessionError> {
-    let tail = "WHERE state = 1 AND node = ? AND epoch = ? ORDER BY due_ms, log_id";
-    let found = runs::select(s, tail, &[node.name.as_str().into(), node.epoch.into()], Lock::None).await?;
+pub async fn owned(
+    s: &mut dyn Session,
+    tables: &Tables,
+    node: &Node,
+    after: Option<RunId>,
+    max: usize,
+) -> Result<(Vec<Order>, Option<RunId>), SessionError> {
+    let found = runs::select(s, &of_node(1), &part_of_node(node, after, max), Lock::None).await?;
+    let next = found.last().filter(|_| found.len() >= max).map(|run| run.id);
     let jobs = jobs_of(s, tables, &found).await?;
     // A claimed run of a job that is gone is asked for by `asked_to_cancel`, or was deleted by others.
     let order = |run: Run| jobs.get(&run.job.0).map(|job| Order { job: job.clone(), run });
-    Ok(found.into_iter().filter_map(order).collect())
+    Ok((found.into_iter().filter_map(order).collect(), next))
 }
 
 pub async fn open_runs(s: &mut dyn Session, ids: &[RunId]) -> Result<Vec<Run>, SessionError> {
@@ -32,9 +38,37 @@ pub async fn open_runs(s: &mut dyn Session, ids: &[RunId]) -> Result<Vec<Run>, S
     runs::select(s, "WHERE log_id IN ? ORDER BY log_id", &[ids], Lock::None).await
 }
 
-pub async fn asked_to_cancel(s: &mut dyn Session, node: &Node) -> Result<Vec<Run>, SessionError> {
-    let tail = "WHERE state = 2 AND node = ? AND epoch = ? ORDER BY log_id";
-    runs::select(s, tail, &[node.name.as_str().into(), node.epoch.into()], Lock::None).await
+pub async fn asked_to_cancel(
+    s: &mut dyn Session,
+    node: &Node,
+    after: Option<RunId>,
+    max: usize,
+) -> Result<Vec<Run>, SessionError> {
+    runs::select(s, &of_node(2), &part_of_node(node, after, max), Lock::None).await
+}
+
+/// Finds the runs of a node in that state, a page at a time.
+fn of_node(state: i64) -> String {
+    format!("WHERE state = {state} AND node = ? AND epoch = ? AND log_id > ? ORDER BY log_id LIMIT ?")
+}
+
+fn part_of_node(node: &Node, after: Option<RunId>, max: usize) -> [Value; 4] {
+    [node.name.as_str().into(), node.epoch.into(), after.map_or(0, |run| run.0).into(), limit(max)]
+}
+
+pub async fn open_by_app(s: &mut dyn Session, above: u64) -> Result<Vec<(AppId, u64)>, SessionError> {
+    let rows = s.query("SELECT COUNT(*) FROM tw_fire", &[], Lock::None).await?;
+    let open = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
+    if open.unsigned_abs() <= above {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT j.job_group, SUM(f.open) FROM (SELECT job_id, COUNT(*) AS open FROM tw_fire GROUP BY job_id) f \
+               JOIN xxl_job_info j ON j.id = f.job_id GROUP BY j.job_group";
+    let count = |row: Row| -> Result<(AppId, u64), SessionError> {
+        let mut row = row.read();
+        Ok((AppId(row.int()?), row.int()?.unsigned_abs()))
+    };
+    s.query(sql, &[], Lock::None).await?.into_iter().map(count).collect()
 }
 
 pub async fn abandoned(
@@ -139,7 +173,7 @@ pub async fn runs(
     max: usize,
 ) -> Result<Vec<RunRecord>, SessionError> {
     let sql = "SELECT l.id, l.job_id, l.trigger_time, l.trigger_code, l.handle_code, l.executor_address, \
-               l.trigger_msg, l.handle_msg, f.state, f.scheduled_ms, f.address \
+               l.trigger_msg, l.handle_msg, l.handle_time, f.state, f.scheduled_ms, f.address \
                FROM xxl_job_log l LEFT JOIN tw_fire f ON f.log_id = l.id \
                WHERE l.job_id = ? AND l.id > ? ORDER BY l.id LIMIT ?";
     let params = [job.0.into(), after.map_or(0, |run| run.0).into(), limit(max)];
@@ -154,16 +188,26 @@ fn run_record(tables: &Tables, row: Row) -> Result<RunRecord, SessionError> {
     let codes = (row.int()?, row.int()?);
     let logged_address = row.maybe_text()?;
     let (trigger_msg, handle_msg) = (row.maybe_text()?, row.maybe_text()?);
+    let has_ended = row.maybe_text()?.is_some();
     let open = row.maybe_int()?.and_then(RunState::from_number);
     let scheduled_at = row.maybe_instant()?.unwrap_or(logged_at);
     let address = row.maybe_text()?.or(logged_address).filter(|address| !address.is_empty());
     let message = handle_msg.or(trigger_msg).filter(|message| !message.is_empty());
-    Ok(RunRecord { id, job, scheduled_at, state: open.unwrap_or(state_of(codes)), address, message })
+    Ok(RunRecord {
+        id,
+        job,
+        scheduled_at,
+        state: open.unwrap_or(state_of(codes, has_ended)),
+        address,
+        message,
+    })
 }
 
-/// What XXL-JOB's codes for the sending and the handling say of a run that is not open with us.
-pub fn state_of((trigger_code, handle_code): (i64, i64)) -> RunState {
+/// What XXL-JOB's codes for the sending and the handling say of a run that is not open with us, and whether the log has
+/// a time for its end.
+pub fn state_of((trigger_code, handle_code): (i64, i64), has_ended: bool) -> RunState {
     match (trigger_code, handle_code) {
+        (0, 0) if has_ended => RunState::Cancelled,
         (_, 200) => RunState::Succeeded,
         (_, 502) => RunState::TimedOut,
         // A Java admin's, on its way.

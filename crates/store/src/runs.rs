@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use engine::{
-    Job, JobId, Node, Origin, Outcome, Run, RunId, RunState, Shard, StoreError, Unsent, disposition_of,
+    Disposition, Job, JobId, Node, Origin, Outcome, Run, RunId, RunState, Shard, StoreError, Unsent,
+    disposition_of,
 };
 use timer::Timestamp;
 
@@ -379,6 +380,23 @@ impl Closing {
     pub fn last(run: Run, outcome: Outcome) -> Self {
         Closing { run, outcome, retried: false }
     }
+
+    /// Control wanted the run gone, and it was never sent: that is no failure.
+    fn is_withdrawn(&self) -> bool {
+        let is_unsent =
+            matches!(self.run.state, RunState::Waiting | RunState::Claimed | RunState::Cancelling);
+        is_unsent && is_cancelled(&self.outcome)
+    }
+
+    /// A withdrawn fire of a schedule leaves only its entry in the history. The row of any other run stays: a person
+    /// or a program may have its id.
+    fn leaves_no_row(&self) -> bool {
+        self.is_withdrawn() && self.run.origin.is_scheduled() && self.run.attempt == 1
+    }
+}
+
+fn is_cancelled(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Cancelled(_) | Outcome::Dropped(Disposition::Cancelled, _))
 }
 
 /// What the end of a run means for its fire.
@@ -401,8 +419,13 @@ pub async fn close(
     if closings.is_empty() {
         return Ok(Vec::new());
     }
-    let logs = closings.iter().map(|c| result_row(tables, now, &c.run, &c.outcome)).collect();
-    write_results(s, logs).await?;
+    let (gone, stays): (Vec<&Closing>, Vec<&Closing>) =
+        closings.iter().partition(|closing| closing.leaves_no_row());
+    let logs: Vec<_> = stays.iter().map(|c| result_row(tables, now, &c.run, &c.outcome)).collect();
+    if !logs.is_empty() {
+        write_results(s, logs).await?;
+    }
+    forget(s, &gone.iter().map(|closing| closing.run.id.0).collect::<Vec<_>>()).await?;
     let ids: Vec<i64> = closings.iter().map(|closing| closing.run.id.0).collect();
     s.delete("tw_fire", "log_id", &ids).await?;
     let history = closings.iter().filter_map(|closing| ended_entry(now, closing)).collect();
@@ -414,7 +437,9 @@ pub async fn close(
 
 /// Failures are few, and what people look for first: they are found in a table of their own.
 async fn list_failed(s: &mut dyn Session, closings: &[Closing]) -> Result<(), SessionError> {
-    let failed = closings.iter().filter(|closing| !matches!(closing.outcome, Outcome::Succeeded(_)));
+    let is_failed =
+        |closing: &&Closing| !matches!(closing.outcome, Outcome::Succeeded(_)) && !closing.is_withdrawn();
+    let failed = closings.iter().filter(is_failed);
     let ids: Vec<i64> = failed.map(|closing| closing.run.id.0).collect();
     if ids.is_empty() {
         return Ok(());
@@ -466,15 +491,21 @@ pub async fn take_lost(s: &mut dyn Session, run: RunId) -> Result<Option<(Origin
     Ok(Some((origin, small(run, row.int()?)?)))
 }
 
+/// The condition for log rows of withdrawn runs, as [`result_row`] writes them: neither failed nor running.
+pub const WITHDRAWN: &str = "(l.handle_code = 0 AND l.trigger_code = 0 AND l.handle_time IS NOT NULL)";
+
 /// A row for [`write_results`]: XXL-JOB's codes for an outcome.
 pub fn result_row(tables: &Tables, now: Timestamp, run: &Run, outcome: &Outcome) -> Vec<Value> {
     let message = Value::Text(message_text(outcome.message()));
     let sent = !matches!(run.state, RunState::Waiting | RunState::Claimed | RunState::Cancelling);
     let [trigger_code, trigger_msg, handle_time, handle_code, handle_msg] = match outcome {
+        // Codes that XXL-JOB does not count as a failure. The time of the end tells it from a run that is on its way.
+        withdrawn if !sent && is_cancelled(withdrawn) => {
+            [0.into(), message, tables.wall.time(now), 0.into(), Value::Null]
+        }
         Outcome::Refused(_) | Outcome::Dropped(..) => {
             [500.into(), message, Value::Null, 0.into(), Value::Null]
         }
-        Outcome::Cancelled(_) if !sent => [500.into(), message, Value::Null, 0.into(), Value::Null],
         handled => [200.into(), Value::Null, tables.wall.time(now), handle_code(handled).into(), message],
     };
     vec![

@@ -3,13 +3,16 @@
 
 use std::future::Future;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use engine::{LifelineId, StoreError};
 use sqlx::error::DatabaseError;
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::{Connection, Database, Pool};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::session::{Row, SessionError, Value};
 
@@ -52,6 +55,8 @@ pub enum Fault {
     Value,
     /// The tables or our rights are not what they should be.
     Schema,
+    /// The server's disk is full.
+    Full,
     /// The server cannot work at present.
     Server,
 }
@@ -78,13 +83,39 @@ pub struct Connections<DB: Server> {
     pool: Pool<DB>,
     /// How many transactions were given up and are still being rolled back.
     ending: watch::Sender<usize>,
+    reach: Arc<Reach>,
 }
 
 impl<DB: Server> Clone for Connections<DB> {
     fn clone(&self) -> Self {
-        Connections { pool: self.pool.clone(), ending: self.ending.clone() }
+        Connections { pool: self.pool.clone(), ending: self.ending.clone(), reach: self.reach.clone() }
     }
 }
+
+/// Whether the server can be reached. While it may be away, one caller at a time tries, with pauses, and the others wait for
+/// what it finds: a server that recovers is not met by a crowd.
+#[derive(Default)]
+struct Reach {
+    away: AtomicBool,
+    /// When the last attempt ended. Held by the caller whose turn it is.
+    turn: Mutex<Option<Instant>>,
+}
+
+impl Reach {
+    fn is_away(&self) -> bool {
+        self.away.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, away: bool) {
+        self.away.store(away, Ordering::Relaxed);
+    }
+}
+
+/// Between two attempts to reach a server that is away. One that is back is used this soon.
+const AWAY_PAUSE: Duration = Duration::from_millis(150);
+
+/// And up to so much more, so that nodes do not try in step.
+const AWAY_JITTER_MS: u64 = 100;
 
 impl<DB: Server> Connections<DB> {
     /// At most so many, opened when they are needed; each is told the settings first.
@@ -100,20 +131,55 @@ impl<DB: Server> Connections<DB> {
             .test_before_acquire(false)
             .after_connect(move |connection, _| Box::pin(DB::run(connection, settings)))
             .connect_lazy_with(address);
-        Connections { pool, ending: watch::Sender::new(0) }
+        Connections { pool, ending: watch::Sender::new(0), reach: Arc::default() }
     }
 
     async fn acquire(&self) -> Result<PoolConnection<DB>, sqlx::Error> {
-        for _ in 1..ACQUIRE_TRIES {
-            match self.pool.acquire().await {
-                Err(sqlx::Error::PoolTimedOut) => continue,
-                other => return other,
+        let deadline = Instant::now() + ACQUIRE_TIMEOUT * ACQUIRE_TRIES;
+        loop {
+            let acquired = if self.reach.is_away() {
+                match timeout_at(deadline, self.reach_out()).await {
+                    Ok(acquired) => acquired,
+                    Err(_) => Err(sqlx::Error::PoolTimedOut),
+                }
+            } else {
+                self.pool.acquire().await
+            };
+            match acquired {
+                Ok(connection) => {
+                    self.reach.note(false);
+                    return Ok(connection);
+                }
+                Err(sqlx::Error::PoolTimedOut) => {
+                    // Whether all are in use, or none can be had.
+                    self.reach.note(self.pool.size() == 0);
+                    if Instant::now() >= deadline {
+                        let is_away = self.reach.is_away();
+                        return Err(if is_away { self.why_not().await } else { sqlx::Error::PoolTimedOut });
+                    }
+                }
+                Err(error) => {
+                    self.reach.note(true);
+                    return Err(error);
+                }
             }
         }
-        match self.pool.acquire().await {
-            Err(sqlx::Error::PoolTimedOut) if self.pool.size() == 0 => Err(self.why_not().await),
-            other => other,
+    }
+
+    /// Tries to reach a server that was away, when it is this caller's turn.
+    async fn reach_out(&self) -> Result<PoolConnection<DB>, sqlx::Error> {
+        let mut last = self.reach.turn.lock().await;
+        if self.reach.is_away()
+            && let Some(last) = *last
+        {
+            let pause = AWAY_PAUSE + Duration::from_millis(fastrand::u64(0..=AWAY_JITTER_MS));
+            sleep_until(last + pause).await;
         }
+        let acquired = self.pool.acquire().await;
+        // Before the next caller has its turn, and finds that there is nothing to wait for.
+        self.reach.note(acquired.is_err());
+        *last = Some(Instant::now());
+        acquired
     }
 
     /// Why no connection could be made, which the pool keeps to itself.
@@ -197,6 +263,9 @@ impl<DB: Server> Transaction<DB> {
     /// begun on it.
     pub async fn is_replaced<T>(&mut self, answer: &Result<T, sqlx::Error>) -> Result<bool, SessionError> {
         let is_stale = answer.as_ref().is_err_and(|error| is_lost::<DB>(error) && !is_late(error));
+        if is_stale {
+            self.connections.reach.note(true);
+        }
         if self.begun || self.stale_max == 0 || !is_stale {
             return Ok(false);
         }
@@ -299,6 +368,7 @@ pub fn surfaced<DB: Server>(error: &sqlx::Error) -> SessionError {
             Fault::Collision => return SessionError::Collision(text),
             Fault::Value => StoreError::Invalid(text),
             Fault::Schema => StoreError::Schema(text),
+            Fault::Full => StoreError::DiskFull(text),
             Fault::Server => StoreError::Unavailable(text),
         },
         sqlx::Error::Configuration(_) => StoreError::Invalid(text),

@@ -20,6 +20,7 @@ use crate::session::{Backend, Session, SessionError};
 use crate::wall::Wall;
 use crate::{
     JavaAdmins, Options, adopt, alerts, claim, complete, control, declare, moves, nodes, prune, read,
+    withdraw,
 };
 
 /// A store in a SQL database.
@@ -235,8 +236,13 @@ impl<B: Backend> Store for SqlStore<B> {
         transaction!(self, s => claim::claim_waiting(s, &self.tables, node, now, slots, max, planner))
     }
 
-    async fn owned(&self, node: &Node) -> Result<Vec<Order>, StoreError> {
-        transaction!(self, s => read::owned(s, &self.tables, node))
+    async fn owned(
+        &self,
+        node: &Node,
+        after: Option<RunId>,
+        max: usize,
+    ) -> Result<(Vec<Order>, Option<RunId>), StoreError> {
+        transaction!(self, s => read::owned(s, &self.tables, node, after, max))
     }
 
     async fn open_runs(&self, ids: &[RunId]) -> Result<Vec<Run>, StoreError> {
@@ -305,9 +311,22 @@ impl<B: Backend> Store for SqlStore<B> {
         &self,
         job: JobId,
         control: &Control,
+        max: usize,
         planner: &dyn Planner,
     ) -> Result<Controlled, StoreError> {
-        transaction!(self, s => control::control(s, &self.tables, job, control, planner))
+        transaction!(self, s => control::control(s, &self.tables, job, control, max, planner))
+    }
+
+    async fn withdraw(&self, job: JobId, max: usize) -> Result<bool, StoreError> {
+        transaction!(self, s => withdraw::withdraw(s, &self.tables, job, max))
+    }
+
+    async fn withdrawals(&self, before: Timestamp, max: usize) -> Result<Vec<JobId>, StoreError> {
+        transaction!(self, s => withdraw::withdrawals(s, before, max))
+    }
+
+    async fn open_by_app(&self, above: u64) -> Result<Vec<(AppId, u64)>, StoreError> {
+        transaction!(self, s => read::open_by_app(s, above))
     }
 
     async fn declare(
@@ -323,8 +342,13 @@ impl<B: Backend> Store for SqlStore<B> {
         transaction!(self, s => control::cancelling(s, job))
     }
 
-    async fn asked_to_cancel(&self, node: &Node) -> Result<Vec<Run>, StoreError> {
-        transaction!(self, s => read::asked_to_cancel(s, node))
+    async fn asked_to_cancel(
+        &self,
+        node: &Node,
+        after: Option<RunId>,
+        max: usize,
+    ) -> Result<Vec<Run>, StoreError> {
+        transaction!(self, s => read::asked_to_cancel(s, node, after, max))
     }
 
     async fn answer_cancel(&self, answers: &[CancelAnswer], planner: &dyn Planner) -> Result<(), StoreError> {

@@ -61,7 +61,7 @@ async fn a_schedule_that_only_we_know_is_neither_fired_nor_stopped_by_a_java_adm
     let app = store.ensure_app("ours").await.unwrap();
     let every_250_ms = Schedule::fixed_rate(node.now, Duration::from_millis(250)).unwrap();
     let job = store.create_job(&JobSpec::new(app, "ours", every_250_ms, "demo")).await.unwrap();
-    store.control(job, &Control::Start, &Each).await.unwrap();
+    store.control(job, &Control::Start, 1_000, &Each).await.unwrap();
 
     let clock = Clock { began: Instant::now(), first: node.now };
     let java = JavaAdmin { url: url.clone(), one_transaction: true };

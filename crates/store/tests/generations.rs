@@ -292,15 +292,15 @@ async fn jobs_are_edited_within_what_the_columns_hold(
             assert_eq!(generation.param, "varchar(512)", "{error}");
         }
     }
-    store.control(JobId(2), &Control::Start, &EveryFire).await.unwrap();
-    store.control(JobId(2), &Control::Stop, &EveryFire).await.unwrap();
+    store.control(JobId(2), &Control::Start, 1_000, &EveryFire).await.unwrap();
+    store.control(JobId(2), &Control::Stop, 1_000, &EveryFire).await.unwrap();
 
     let app = store.ensure_app("billing").await.unwrap();
     assert_eq!(app, AppId(1));
     let other = store.ensure_app("a-group-with-a-rather-long-name").await.unwrap();
     let created =
         store.create_job(&JobSpec::new(other, "made here", cron("0 0 3 * * ?"), "made")).await.unwrap();
-    store.control(created, &Control::Start, &EveryFire).await.unwrap();
+    store.control(created, &Control::Start, 1_000, &EveryFire).await.unwrap();
     let sql = format!(
         "SELECT trigger_status, glue_type, glue_updatetime IS NULL FROM xxl_job_info WHERE id = {created}"
     );
@@ -448,7 +448,7 @@ async fn scripts_and_reports_are_written_as_java_admins_do(
 
 async fn edit(store: &MySqlStore, spec: &JobSpec) -> Result<(), StoreError> {
     let control = Control::Edit { spec: Box::new(spec.clone()), revision: None };
-    store.control(JobId(2), &control, &EveryFire).await.map(|_| ())
+    store.control(JobId(2), &control, 1_000, &EveryFire).await.map(|_| ())
 }
 
 // ── New databases ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -489,7 +489,7 @@ async fn works<S: Store>(store: &S) {
     let app = store.ensure_app("works").await.unwrap();
     let spec = JobSpec::new(app, "a job", cron("0/1 * * * * ?"), "handle");
     let job = store.create_job(&spec).await.unwrap();
-    store.control(job, &Control::Start, &EveryFire).await.unwrap();
+    store.control(job, &Control::Start, 1_000, &EveryFire).await.unwrap();
     let later = joined.now + Duration::from_secs(5);
     let claim = store.claim_due(&joined.node, later, Slots::ALL, 10, &EveryFire).await.unwrap();
     assert!(claim.orders.iter().any(|order| order.job.id == job));

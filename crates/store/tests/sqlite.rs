@@ -171,7 +171,7 @@ async fn jobs_that_others_wrote_are_adopted() {
     for id in [broken, unknown] {
         let job = job(id).await;
         assert!(job.problem.is_some() && job.spec.schedule == Schedule::Never, "{job:?}");
-        let refused = store.control(id, &Control::Start, &Plain).await;
+        let refused = store.control(id, &Control::Start, 1_000, &Plain).await;
         assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
     }
     assert!(job(unplanned).await.next_fire_at.is_some(), "it begins now");

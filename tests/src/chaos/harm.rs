@@ -92,6 +92,7 @@ impl Story {
                 disk.fill()?;
                 pause(SICK).await;
                 ensure_told(centres, said)?;
+                ensure_full(centres).await?;
                 disk.clear()?;
                 return resumed(town).await.map(Some);
             }
@@ -160,6 +161,23 @@ fn ensure_told(centres: &[Option<Centre>], before: usize) -> Result<()> {
     ensure!(said(centres) > before, "the nodes say nothing about a database that does not work");
     Ok(())
 }
+
+/// A node whose database has no room says so: where load balancers ask, and once in its log.
+async fn ensure_full(centres: &[Option<Centre>]) -> Result<()> {
+    for centre in centres.iter().flatten() {
+        let full = async || {
+            centre.readiness().await.ok().filter(|(_, said)| said.contains("disk of the database is full"))
+        };
+        let (status, said) = until("/readyz names the full disk", SETTLE, full).await?;
+        ensure!(status == 503, "it is ready: {said}");
+        let lines = centre.said().lines().filter(|line| line.contains("full")).count();
+        ensure!(lines <= FULL_LINES_MAX, "the log has {lines} lines about a full disk:\n{}", centre.said());
+    }
+    Ok(())
+}
+
+/// One of the engine, and one of each loop of the centre that meets it for itself.
+const FULL_LINES_MAX: usize = 8;
 
 /// Faults last for a time; that is no waiting for anything.
 async fn pause(length: Duration) {

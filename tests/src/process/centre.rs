@@ -89,6 +89,16 @@ impl Centre {
         matches!(tokio::time::timeout(ASK_MAX, asked).await, Ok(Ok(answer)) if answer.status() == 200)
     }
 
+    /// What it answers to whoever asks whether it is ready: the status and the text.
+    pub async fn readiness(&self) -> Result<(u16, String)> {
+        let asked = async {
+            let mut wire = Wire::new(TcpStream::connect(self.address).await?);
+            wire.get("/readyz").await
+        };
+        let answer = tokio::time::timeout(ASK_MAX, asked).await.context("no answer")??;
+        Ok((answer.status(), String::from_utf8_lossy(&answer.body).into_owned()))
+    }
+
     /// What it has said so far.
     pub fn said(&self) -> String {
         self.output.text()

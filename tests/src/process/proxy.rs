@@ -5,7 +5,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -53,6 +53,7 @@ impl Weather {
 pub struct Proxy {
     address: SocketAddr,
     weather: Arc<watch::Sender<Weather>>,
+    connections: Arc<AtomicUsize>,
     serving: JoinHandle<()>,
 }
 
@@ -62,13 +63,19 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let weather = Arc::new(watch::Sender::new(Weather::Clear));
-        let serving = tokio::spawn(serve(listener, database, weather.clone()));
-        Ok(Proxy { address, weather, serving })
+        let connections = Arc::new(AtomicUsize::new(0));
+        let serving = tokio::spawn(serve(listener, database, weather.clone(), connections.clone()));
+        Ok(Proxy { address, weather, connections, serving })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// How many connections were opened to it so far, also those that it broke at once.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// Changes the weather, for connections old and new.
@@ -83,11 +90,17 @@ impl Drop for Proxy {
     }
 }
 
-async fn serve(listener: TcpListener, database: SocketAddr, weather: Arc<watch::Sender<Weather>>) {
+async fn serve(
+    listener: TcpListener,
+    database: SocketAddr,
+    weather: Arc<watch::Sender<Weather>>,
+    count: Arc<AtomicUsize>,
+) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => if let Ok((client, _)) = accepted {
+                count.fetch_add(1, Ordering::Relaxed);
                 connections.spawn(connect(client, database, weather.subscribe()));
             },
             Some(_) = connections.join_next() => {}

@@ -240,7 +240,11 @@ struct WatchedPlanner<'a> {
 
 impl Planner for WatchedPlanner<'_> {
     fn plan(&self, job: &Job) -> engine::Plan {
-        let mut plan = self.inner.plan(job);
+        self.plan_at_most(job, usize::MAX)
+    }
+
+    fn plan_at_most(&self, job: &Job, rows: usize) -> engine::Plan {
+        let mut plan = self.inner.plan_at_most(job, rows);
         if self.torn {
             plan.fires.clear();
         }
@@ -427,8 +431,13 @@ impl Store for Faulty {
         .await
     }
 
-    async fn owned(&self, node: &Node) -> Result<Vec<Order>, StoreError> {
-        self.call("owned", self.store.owned(node), nothing).await
+    async fn owned(
+        &self,
+        node: &Node,
+        after: Option<RunId>,
+        max: usize,
+    ) -> Result<(Vec<Order>, Option<RunId>), StoreError> {
+        self.call("owned", self.store.owned(node, after, max), nothing).await
     }
 
     async fn open_runs(&self, ids: &[RunId]) -> Result<Vec<Run>, StoreError> {
@@ -536,12 +545,28 @@ impl Store for Faulty {
         &self,
         job: JobId,
         control: &Control,
+        max: usize,
         planner: &dyn Planner,
     ) -> Result<Controlled, StoreError> {
-        self.call("control", self.store.control(job, control, planner), |_, _, controlled| {
+        self.call("control", self.store.control(job, control, max, planner), |_, _, controlled| {
             self.world.note(|| format!("n{} {} of job {job}: {controlled:?}", self.node, name_of(control)));
         })
         .await
+    }
+
+    async fn withdraw(&self, job: JobId, max: usize) -> Result<bool, StoreError> {
+        self.call("withdraw", self.store.withdraw(job, max), |_, _, more| {
+            self.world.note(|| format!("n{} withdraws runs of job {job}, more: {more}", self.node));
+        })
+        .await
+    }
+
+    async fn withdrawals(&self, before: Timestamp, max: usize) -> Result<Vec<JobId>, StoreError> {
+        self.call("withdrawals", self.store.withdrawals(before, max), nothing).await
+    }
+
+    async fn open_by_app(&self, above: u64) -> Result<Vec<(AppId, u64)>, StoreError> {
+        self.call("open_by_app", self.store.open_by_app(above), nothing).await
     }
 
     async fn declare(
@@ -557,8 +582,13 @@ impl Store for Faulty {
         self.call("cancelling", self.store.cancelling(job), nothing).await
     }
 
-    async fn asked_to_cancel(&self, node: &Node) -> Result<Vec<Run>, StoreError> {
-        self.call("asked_to_cancel", self.store.asked_to_cancel(node), |evidence, at, runs| {
+    async fn asked_to_cancel(
+        &self,
+        node: &Node,
+        after: Option<RunId>,
+        max: usize,
+    ) -> Result<Vec<Run>, StoreError> {
+        self.call("asked_to_cancel", self.store.asked_to_cancel(node, after, max), |evidence, at, runs| {
             runs.iter().for_each(|run| evidence.state(at, run.id, run.state));
         })
         .await

@@ -230,7 +230,7 @@ async fn create_jobs(world: &Arc<World>, store: &dyn Store, app: AppId) -> Vec<J
         spec.children = job.children.iter().map(|number| ids[*number]).collect();
         if !spec.children.is_empty() {
             let control = engine::Control::Edit { spec: Box::new(spec.clone()), revision: None };
-            store.control(*id, &control, &Stopped).await.expect("the job is stopped and right");
+            store.control(*id, &control, 1_000, &Stopped).await.expect("the job is stopped and right");
         }
         world.note(|| format!("job {id}: {spec:?}"));
         world.evidence().jobs.insert(*id, spec);

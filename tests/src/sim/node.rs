@@ -105,7 +105,8 @@ impl Host {
             dispatch: wire,
             alarms: Arc::new(Alarms { world: self.world.clone(), dice: dice("alarms") }),
             observer: Arc::new(()),
-            options: Options { bugs: self.bugs, ..Options::default() },
+            // So few rows in a step that a stop of most jobs takes several.
+            options: Options { bugs: self.bugs, step_max: 2, ..Options::default() },
         });
         let stop = self.gate.begin(self.world.now());
         let letters = self.post.open(self.index);

@@ -40,21 +40,33 @@ pub fn run(options: Options) -> anyhow::Result<()> {
         };
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
+        let told = tokio::sync::Notify::new();
         let stop = async {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
             tracing::info!("stopping: claiming nothing more, finishing what is being sent");
+            told.notify_one();
+        };
+        // Beside the centre, which still takes the results of its runs.
+        let stop_sample = async {
+            told.notified().await;
             if let Some(executor) = sample {
                 executor.stop(SAMPLE_GRACE).await;
             }
         };
-        centre.run(stop).await;
+        tokio::join!(centre.run(stop), stop_sample);
         tracing::info!("stopped");
-        Ok(())
-    })
+        Ok::<(), anyhow::Error>(())
+    })?;
+    // A password that is just being checked is not waited for.
+    runtime.shutdown_timeout(SHUTDOWN_MAX);
+    Ok(())
 }
+
+/// How long threads may take to end, after all that matters is done.
+const SHUTDOWN_MAX: Duration = Duration::from_millis(200);
 
 fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("TICKWRIGHT_LOG");

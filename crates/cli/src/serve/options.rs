@@ -135,6 +135,18 @@ pub struct Options {
     #[arg(long, env = "TICKWRIGHT_KEEP_RUNS_MAX", value_name = "COUNT")]
     pub keep_runs_max: Option<u64>,
 
+    /// The shortest interval at which jobs may fire, such as 100ms [default: 10ms]
+    #[arg(long, env = "TICKWRIGHT_MIN_INTERVAL", value_name = "DURATION")]
+    pub min_interval: Option<String>,
+
+    /// Open runs that an app may have; fires beyond that are recorded as blocked [default: 30000]
+    #[arg(long, env = "TICKWRIGHT_MAX_OPEN_RUNS", value_name = "COUNT")]
+    pub max_open_runs: Option<u64>,
+
+    /// How long to wait at the start for a database server that does not answer [default: 30s]
+    #[arg(long, env = "TICKWRIGHT_DATABASE_WAIT", value_name = "DURATION")]
+    pub database_wait: Option<String>,
+
     /// The certificate to listen with https, in PEM; read again when it changes
     #[arg(long, env = "TICKWRIGHT_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
@@ -199,7 +211,7 @@ impl Options {
         Ok(
             first_of!(self, file: listen, database_url, data_dir, key_file, node, zone, token, allow_weak_token,
             allow_no_token, executor_networks, allow_scripts, declared_jobs, call_timeout, executor_ca, executor_any_certificate, connections, java_admins,
-            alert_mail, alert_from, alert_webhook, alert_late_after, sample, keep_runs, keep_runs_max, tls_cert, tls_key, behind_proxy,
+            alert_mail, alert_from, alert_webhook, alert_late_after, sample, keep_runs, keep_runs_max, min_interval, max_open_runs, database_wait, tls_cert, tls_key, behind_proxy,
             insecure_http),
         )
     }
@@ -271,6 +283,9 @@ impl Options {
             sample_job: self.has_sample(),
             keep_runs: duration("keep-runs", self.keep_runs.as_deref().unwrap_or("30d"))?,
             keep_runs_max: at_least_one("keep-runs-max", self.keep_runs_max)?,
+            min_interval: duration("min-interval", self.min_interval.as_deref().unwrap_or("10ms"))?,
+            max_open_runs: at_least_one("max-open-runs", self.max_open_runs)?.unwrap_or(MAX_OPEN_RUNS),
+            database_wait: duration("database-wait", self.database_wait.as_deref().unwrap_or("30s"))?,
         })
     }
 
@@ -379,6 +394,9 @@ const LISTEN: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(std::net::
 const DATA_DIR: &str = "tickwright-data";
 
 const CONNECTIONS: u32 = 8;
+
+/// Ten thousand jobs that fire each second fit twice; the memory of a node holds more than one app can have.
+const MAX_OPEN_RUNS: u64 = 30_000;
 
 const ALERT_FROM: &str = "Tickwright <tickwright@localhost>";
 

@@ -16,6 +16,10 @@ impl Router for Three {
         let count = if job.spec.route == "BROADCAST" { 3 } else { 1 };
         (0..count).map(|index| Target::Address(format!("http://10.0.0.{index}/"))).collect()
     }
+
+    fn shards(&self, job: &Job) -> usize {
+        if job.spec.route == "BROADCAST" { 3 } else { 1 }
+    }
 }
 
 fn plan(job: &Job, now: i64) -> Plan {
@@ -52,6 +56,28 @@ fn every_instant_within_the_look_ahead_is_claimed_in_order() {
     check(10_000, 9_900, &[10_000, 11_000], 12_000);
     // A little late: nothing is lost, each instant is sent.
     check(10_000, 15_000, &[10_000, 11_000, 12_000, 13_000, 14_000, 15_000, 16_000], 17_000);
+}
+
+#[test]
+fn a_plan_has_no_more_rows_than_asked_for_and_the_next_one_goes_on() {
+    let check = |route: &str, rows, sent: &[i64], after| {
+        let mut job = each_second(10_000);
+        job.spec.route = route.into();
+        let plan = Tick::new(ms(15_000), &Three, Bugs::default()).plan_at_most(&job, rows);
+        assert_eq!(summary(&plan), (sent.to_vec(), vec![], Some(after)), "{route} {rows}");
+    };
+    check("FIRST", 2, &[10_000, 11_000], 12_000);
+    check("FIRST", 0, &[10_000], 11_000);
+    check("BROADCAST", 7, &[10_000, 11_000], 12_000);
+}
+
+#[test]
+fn fires_beyond_the_quota_of_the_app_are_blocked() {
+    let quota = Quota::new(Some(2));
+    let plan = Tick::new(ms(15_000), &Three, Bugs::default()).within(&quota).plan(&each_second(10_000));
+    let blocked = (Disposition::Blocked, 12_000, 16_000, 5);
+    assert_eq!(summary(&plan), (vec![10_000, 11_000], vec![blocked], Some(17_000)));
+    assert!(plan.unsent[0].reason.contains("2 open runs"), "{}", plan.unsent[0].reason);
 }
 
 #[test]

@@ -9,6 +9,11 @@ pub trait Router: Send + Sync {
     /// The targets of one fire, one for each shard: more than one for a broadcast, none if nobody is there
     /// (the run is then opened all the same, and fails when it cannot be sent).
     fn targets(&self, job: &Job, scheduled_at: Timestamp) -> Vec<Target>;
+
+    /// How many targets a fire of the job would have, without choosing any. As it stands here, one.
+    fn shards(&self, _job: &Job) -> usize {
+        1
+    }
 }
 
 /// Where a shard goes.

@@ -1,7 +1,7 @@
 //! Is it alive, may it work, and how is it doing? Doors without secrets behind them, for load balancers, supervisors and
 //! Prometheus.
 //!
-//! `/healthz` answers as long as the process does. `/readyz` answers 200 while the node may claim work, else 503, and says
+//! `/healthz` answers as long as the process does. `/readyz` answers 200 while the node may claim work and the disk of its database has room, else 503, and says
 //! in both cases what it knows: its lease, its clock, what it has in hand. `/metrics` counts. `/actuator/health` is where
 //! XXL-JOB's users look. How a centre is doing is not everybody's business: from other machines `/metrics` wants an API key.
 
@@ -38,7 +38,7 @@ async fn actuator() -> Response {
 
 async fn ready(State(inside): State<Arc<Inside>>) -> Response {
     let status = inside.engine.status();
-    let code = if status.may_claim { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let code = if is_ready(&status) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     json(code, readiness(&status))
 }
 
@@ -61,9 +61,15 @@ async fn has_key(inside: &Inside, head: &Parts) -> bool {
     inside.people.key(secret.trim()).await.is_ok_and(|key| key.is_some())
 }
 
+/// Whether the node may claim work, and can write down what it claims.
+fn is_ready(status: &Status) -> bool {
+    status.may_claim && !status.disk_full
+}
+
 /// What is known about the node. All of it is numbers and words of ours, so nothing needs escaping.
 fn readiness(status: &Status) -> String {
     let reason = match status {
+        Status { disk_full: true, .. } => "the disk of the database is full: make room",
         Status { may_claim: true, .. } => "ready",
         Status { node: None, .. } => "not joined: the database has not answered yet",
         Status { may_send: false, .. } => {
@@ -74,7 +80,10 @@ fn readiness(status: &Status) -> String {
     };
     format!(
         r#"{{"ready":{},"reason":"{reason}","may_send":{},"clock_skew_ms":{},"runs_in_hand":{}}}"#,
-        status.may_claim, status.may_send, status.skew.millis, status.held
+        is_ready(status),
+        status.may_send,
+        status.skew.millis,
+        status.held
     )
 }
 

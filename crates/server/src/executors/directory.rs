@@ -330,6 +330,17 @@ impl Router for Directory {
             Some(route) => vec![at(self.choices().choose(route, job.id, &candidates, scheduled_at))],
         }
     }
+
+    fn shards(&self, job: &Job) -> usize {
+        match Route::read(&job.spec.route) {
+            Some(Route::Broadcast) => {
+                let directory = self.read();
+                let candidates = directory.apps.get(&job.spec.app).map(|entry| &entry.candidates);
+                candidates.map_or(1, |candidates| candidates.addresses().len().clamp(1, SHARDS_MAX))
+            }
+            _ => 1,
+        }
+    }
 }
 
 impl Directory {

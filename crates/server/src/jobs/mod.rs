@@ -7,6 +7,7 @@
 mod children;
 mod declared;
 mod form;
+mod interval;
 mod rate;
 mod xxl;
 
@@ -39,6 +40,7 @@ impl Jobs<'_> {
         if spec.script.is_some() {
             self.check_may_script(spec.app)?;
         }
+        self.check_interval(&spec.schedule)?;
         if enabled {
             self.check_may_start(&spec.schedule, spec.app, self.inside.engine.now())?;
         }
@@ -84,6 +86,9 @@ impl Jobs<'_> {
         let moves = spec.app != job.spec.app;
         if spec.script.as_ref().is_some_and(|script| moves || is_new_script(job, script)) {
             self.check_may_script(spec.app)?;
+        }
+        if spec.schedule != job.spec.schedule {
+            self.check_interval(&spec.schedule)?;
         }
         let now = self.inside.engine.now();
         match enabled {
@@ -139,6 +144,7 @@ impl Jobs<'_> {
                 vec![self.inside.directory.choose(route, job, &among, self.inside.engine.now())]
             }
         };
+        self.inside.engine.check_room(job.spec.app).await?;
         let mut first = None;
         for (address, offset) in targets.into_iter().zip(0_i64..) {
             let trigger = Trigger { key: key.wrapping_add(offset), at: None, param: param.clone(), address };
@@ -182,6 +188,10 @@ impl Jobs<'_> {
         job.ok_or_else(|| StoreError::NoSuchJob(id).into())
     }
 
+    fn check_interval(&self, schedule: &Schedule) -> Result<(), Fault> {
+        interval::check(schedule, self.inside.min_interval, self.inside.engine.now())
+    }
+
     fn check_may_start(&self, schedule: &Schedule, app: AppId, now: Timestamp) -> Result<(), Fault> {
         match schedule {
             _ if !self.who.may(Rights::OPERATE, app) => {
@@ -193,7 +203,7 @@ impl Jobs<'_> {
             schedule if !fires_again(schedule, now) => {
                 Err(Fault::field("schedule", "this schedule has no instant after now"))
             }
-            _ => Ok(()),
+            schedule => interval::check(schedule, self.inside.min_interval, now),
         }
     }
 

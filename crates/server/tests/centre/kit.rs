@@ -61,6 +61,9 @@ impl Bench {
             sample_job: false,
             keep_runs: Duration::from_secs(3_600),
             keep_runs_max: None,
+            min_interval: Duration::from_millis(10),
+            max_open_runs: 30_000,
+            database_wait: Duration::from_secs(1),
             java_admins: store::JavaAdmins::Auto,
         };
         change(&mut settings);

@@ -100,7 +100,7 @@ pub async fn an_app_that_gets_a_job_just_now_is_not_deleted(fresh: Fresh) {
     let job = bench.create(|_| {}).await;
     let moved = JobSpec { app: AppId(4_711), ..bench.hourly() };
     let edit = Control::Edit { spec: Box::new(moved), revision: None };
-    let refused = store.control(job, &edit, &Simple { now: bench.now }).await;
+    let refused = store.control(job, &edit, 1_000, &Simple { now: bench.now }).await;
     assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
 }
 

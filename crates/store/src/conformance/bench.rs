@@ -160,7 +160,7 @@ impl Bench {
     }
 
     pub async fn control(&self, job: JobId, control: Control) -> u64 {
-        self.store.control(job, &control, &Simple { now: self.now }).await.unwrap().cancelling
+        self.store.control(job, &control, 1_000, &Simple { now: self.now }).await.unwrap().cancelling
     }
 
     /// When the job fires next.

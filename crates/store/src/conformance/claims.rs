@@ -35,7 +35,7 @@ pub async fn a_claim_moves_the_job_and_opens_its_run(fresh: Fresh) {
 
     assert_eq!(bench.next_of(job).await, Some(at + HOUR));
     assert_eq!(bench.open(run.id).await.as_ref(), Some(run));
-    assert_eq!(bench.store.owned(&bench.node).await.unwrap()[0].run, *run);
+    assert_eq!(bench.store.owned(&bench.node, None, 100_000).await.unwrap().0[0].run, *run);
     let record = &bench.records(job).await[0];
     assert_eq!((record.id, record.state, record.scheduled_at), (run.id, RunState::Claimed, at));
     assert!(bench.claim_at(at).await.orders.is_empty(), "an instant is claimed once");
@@ -247,7 +247,7 @@ pub async fn a_run_moves_only_from_the_version_that_was_seen(fresh: Fresh) {
         [Moved::Stale],
         "a running run is not released"
     );
-    assert!(bench.store.owned(&bench.node).await.unwrap().is_empty());
+    assert!(bench.store.owned(&bench.node, None, 100_000).await.unwrap().0.is_empty());
     assert_eq!(bench.store.move_runs(&[]).await.unwrap(), []);
 }
 
@@ -266,8 +266,8 @@ pub async fn a_run_handed_back_is_claimed_by_another_and_the_first_is_refused(fr
     let to = To::Running { address: None, check_at: run.due_at, doubt_since: None };
     let stale = Move { run: run.id, version: run.version, to, trouble: None };
     assert_eq!(bench.store.move_runs(&[stale]).await.unwrap(), [Moved::Stale]);
-    assert!(bench.store.owned(&bench.node).await.unwrap().is_empty());
-    assert_eq!(other.store.owned(&other.node).await.unwrap()[0].run, taken);
+    assert!(bench.store.owned(&bench.node, None, 100_000).await.unwrap().0.is_empty());
+    assert_eq!(other.store.owned(&other.node, None, 100_000).await.unwrap().0[0].run, taken);
 }
 
 pub async fn running_runs_are_looked_at_when_their_time_comes(fresh: Fresh) {

@@ -12,6 +12,7 @@ use timer::Timestamp;
 
 use super::Fresh;
 use super::bench::{Bench, HOUR, SECOND, Simple, ok};
+use crate::{Page, RunFilter, RunStatus};
 
 fn schedules(bench: &Bench) -> Vec<Schedule> {
     let shanghai = Zone::parse("Asia/Shanghai").unwrap();
@@ -102,7 +103,7 @@ pub async fn a_started_job_fires_first_after_now(fresh: Fresh) {
         ..bench.hourly()
     };
     let job = bench.store.create_job(&spec).await.unwrap();
-    let done = bench.store.control(job, &Control::Start, &Simple { now: bench.now }).await.unwrap();
+    let done = bench.store.control(job, &Control::Start, 1_000, &Simple { now: bench.now }).await.unwrap();
     assert!(done.at >= bench.now);
     assert_eq!(bench.next_of(job).await, spec.next_after(done.at));
     let found = bench.store.job(job).await.unwrap();
@@ -120,7 +121,7 @@ pub async fn a_job_without_an_instant_left_cannot_be_started(fresh: Fresh) {
     let over = JobSpec { schedule: Schedule::once(bench.now - HOUR), ..bench.hourly() };
     for spec in [over, JobSpec { valid_until: Some(bench.now), ..bench.hourly() }] {
         let job = bench.store.create_job(&spec).await.unwrap();
-        let refused = bench.store.control(job, &Control::Start, &Simple { now: bench.now }).await;
+        let refused = bench.store.control(job, &Control::Start, 1_000, &Simple { now: bench.now }).await;
         assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
         assert!(!bench.store.job(job).await.unwrap().unwrap().enabled);
     }
@@ -148,7 +149,7 @@ pub async fn a_stop_cancels_what_nobody_has_sent(fresh: Fresh) {
     let to = To::Running { address: None, check_at: claimed.due_at, doubt_since: None };
     let wanted = Move { run: claimed.id, version: claimed.version, to, trouble: None };
     assert_eq!(bench.store.move_runs(&[wanted]).await.unwrap(), [Moved::Cancelling]);
-    let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap();
+    let asked = bench.store.asked_to_cancel(&bench.node, None, 100).await.unwrap();
     assert_eq!(asked.iter().map(|run| run.id).collect::<Vec<_>>(), [claimed.id]);
     let answer = CancelAnswer { run: claimed.id, version: asked[0].version, sent: None };
     let stale = CancelAnswer { version: claimed.version - 1, ..answer.clone() };
@@ -159,8 +160,124 @@ pub async fn a_stop_cancels_what_nobody_has_sent(fresh: Fresh) {
     assert_eq!(bench.store.cancelling(job).await, Ok(0));
     let last = bench.store.history(job, None, 10).await.unwrap().pop().unwrap();
     assert_eq!((last.run, last.unsent.first), (Some(claimed.id), claimed.scheduled_at));
-    assert_eq!(bench.end(claimed.id, ok()).await, Verdict::Duplicate);
+    assert_eq!(bench.end(claimed.id, ok()).await, Verdict::Missing, "a withdrawn fire leaves no run");
     bench.store.answer_cancel(&[], &planner).await.unwrap();
+}
+
+pub async fn a_stop_withdraws_many_runs_some_at_a_time(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let (store, planner) = (&bench.store, Simple { now: bench.now });
+    let job = bench.start(&bench.hourly()).await;
+    for _ in 0..7 {
+        bench.fire(job).await;
+    }
+    let running = bench.run(job).await;
+    let by_hand = bench.trigger(job, 1).await;
+    let cancelling = async || store.cancelling(job).await.unwrap();
+
+    let stopped = store.control(job, &Control::Stop, 3, &planner).await.unwrap();
+    assert_eq!((stopped.more, stopped.cancelling), (true, 3));
+    let later = stopped.at + HOUR;
+    assert_eq!(store.withdrawals(later, 10).await, Ok(vec![job]));
+    assert_eq!(store.withdrawals(stopped.at, 10).await, Ok(vec![]), "its own node is at it");
+    assert_eq!((store.withdraw(job, 3).await, cancelling().await), (Ok(true), 6));
+    assert_eq!((store.withdraw(job, 3).await, cancelling().await), (Ok(false), 7));
+    assert_eq!(store.withdraw(job, 3).await, Ok(false));
+    assert_eq!(store.withdrawals(later, 10).await, Ok(vec![]));
+    assert!(bench.open(running.id).await.unwrap().recalled, "it is not tried again");
+    assert!(!bench.open(by_hand).await.unwrap().recalled, "it is not the schedule's");
+
+    let ask = async |after| store.asked_to_cancel(&bench.node, after, 4).await.unwrap();
+    let first = ask(None).await;
+    let rest = ask(first.last().map(|run| run.id)).await;
+    let asked: Vec<_> = first.into_iter().chain(rest).collect();
+    assert_eq!(asked.len(), 7);
+    let answers: Vec<_> =
+        asked.iter().map(|run| CancelAnswer { run: run.id, version: run.version, sent: None }).collect();
+    store.answer_cancel(&answers, &planner).await.unwrap();
+    assert_eq!(cancelling().await, 0);
+
+    let deleted = store.control(job, &Control::Delete, 1, &planner).await.unwrap();
+    assert!(deleted.more);
+    while store.withdraw(job, 1).await.unwrap() {}
+    assert_eq!(bench.open(by_hand).await, None);
+    assert_eq!(bench.open_of(job).await.len(), 1, "the executor has it");
+}
+
+pub async fn a_job_is_not_started_again_before_its_stop_is_finished(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let (store, planner) = (&bench.store, Simple { now: bench.now });
+    let mut spec = bench.hourly();
+    spec.retry = Retry { count: 1, backoff: Backoff::Fixed(SECOND) };
+    let job = bench.start(&spec).await;
+    let running = [bench.run(job).await, bench.run(job).await, bench.run(job).await];
+    assert!(store.control(job, &Control::Stop, 1, &planner).await.unwrap().more);
+    // A run that the stop has not come to yet fails: its retry is withdrawn like the others.
+    bench.end(running[2].id, Outcome::Failed("again".into())).await;
+    let retry = bench.open_of(job).await.into_iter().find(|run| run.attempt == 2).unwrap();
+    bench.control(job, Control::Start).await;
+    assert_eq!(bench.open(retry.id).await, None);
+    assert!(bench.open(running[1].id).await.unwrap().recalled);
+    assert_eq!(store.withdraw(job, 1).await, Ok(false));
+    // The first two fires have their runs already.
+    for _ in 0..2 {
+        assert!(bench.fire(job).await.is_empty());
+    }
+    let fired = bench.fire(job).await.remove(0).run;
+    assert_eq!(
+        bench.open(fired.id).await.map(|run| (run.state, run.recalled)),
+        Some((RunState::Claimed, false))
+    );
+}
+
+pub async fn a_withdrawn_run_is_no_failure(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let store = &bench.store;
+    let mut spec = bench.hourly();
+    spec.retry = Retry { count: 1, backoff: Backoff::Fixed(SECOND) };
+    let job = bench.start(&spec).await;
+    let failed = bench.run(job).await;
+    bench.end(failed.id, Outcome::Failed("once".into())).await;
+    let claimed = bench.fire(job).await.remove(0).run;
+    let by_hand = bench.trigger(job, 1).await;
+    bench.control(job, Control::Delete).await;
+    let answer = CancelAnswer { run: claimed.id, version: claimed.version, sent: None };
+    store.answer_cancel(&[answer], &Simple { now: bench.now }).await.unwrap();
+
+    assert_eq!(store.run(claimed.id).await, Ok(None));
+    assert_eq!(store.run(by_hand).await.unwrap().unwrap().state, RunState::Cancelled);
+    assert_eq!(
+        bench.dispositions(job).await,
+        [Disposition::Cancelled; 3],
+        "the retry, the manual run, the fire"
+    );
+    assert_eq!(bench.listed_as_failed().await, 1, "only the run that failed");
+    let all = RunFilter::default();
+    let tally = store.run_tally(&all, 10).await.unwrap();
+    assert_eq!((tally.running, tally.succeeded, tally.failed), (0, 0, 1));
+    let going_on = RunFilter { status: Some(RunStatus::Running), ..all };
+    assert_eq!(store.run_page(&going_on, Page::first(10)).await.unwrap().rows, []);
+    store.refresh_report(failed.scheduled_at).await.unwrap();
+    store.refresh_report(bench.now).await.unwrap();
+    let days = store.report((bench.now - HOUR, failed.scheduled_at), None).await.unwrap();
+    let counts = days.iter().fold((0, 0), |sum, day| (sum.0 + day.running, sum.1 + day.failed));
+    assert_eq!(counts, (0, 1));
+}
+
+pub async fn open_runs_are_counted_for_each_app(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let other = bench.store.ensure_app("other").await.unwrap();
+    for (app, runs) in [(bench.app, 2), (other, 1)] {
+        let job = bench.start(&JobSpec { app, ..bench.hourly() }).await;
+        for _ in 0..runs {
+            bench.run(job).await;
+        }
+        bench.control(job, Control::Stop).await;
+    }
+    let mut counted = bench.store.open_by_app(2).await.unwrap();
+    counted.sort();
+    assert_eq!(counted, [(bench.app, 2), (other, 1)]);
+    assert_eq!(bench.store.open_by_app(3).await, Ok(vec![]), "too few to count them apart");
 }
 
 pub async fn an_edit_cancels_the_old_instants_and_plans_the_new_ones(fresh: Fresh) {
@@ -181,7 +298,7 @@ pub async fn an_edit_cancels_the_old_instants_and_plans_the_new_ones(fresh: Fres
         bench.claim_at(next).await.orders.is_empty(),
         "while a run is being cancelled its job is left alone"
     );
-    let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap();
+    let asked = bench.store.asked_to_cancel(&bench.node, None, 100).await.unwrap();
     let answer = CancelAnswer { run: claimed.id, version: asked[0].version, sent: None };
     bench.store.answer_cancel(&[answer], &Simple { now: bench.now }).await.unwrap();
     assert_eq!(bench.claim_at(next).await.orders[0].run.scheduled_at, next);
@@ -196,11 +313,11 @@ pub async fn an_edit_of_an_older_revision_is_refused(fresh: Fresh) {
         revision: Some(revision),
     };
     let planner = Simple { now: bench.now };
-    bench.store.control(job, &edit("one", 0), &planner).await.unwrap();
-    let refused = bench.store.control(job, &edit("two", 0), &planner).await;
+    bench.store.control(job, &edit("one", 0), 1_000, &planner).await.unwrap();
+    let refused = bench.store.control(job, &edit("two", 0), 1_000, &planner).await;
     assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
     assert_eq!(bench.store.job(job).await.unwrap().unwrap().spec.name, "one");
-    bench.store.control(job, &edit("two", 1), &planner).await.unwrap();
+    bench.store.control(job, &edit("two", 1), 1_000, &planner).await.unwrap();
     assert_eq!(bench.store.job(job).await.unwrap().unwrap().spec.name, "two");
 }
 
@@ -213,12 +330,13 @@ pub async fn a_deleted_job_is_gone_and_its_runs_are_cancelled(fresh: Fresh) {
     assert_eq!(bench.store.job(job).await, Ok(None));
     assert_eq!(bench.store.job_by_key("k").await, Ok(None));
     assert_eq!(bench.open(by_hand).await, None);
-    let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap();
+    let asked = bench.store.asked_to_cancel(&bench.node, None, 100).await.unwrap();
     assert_eq!(asked.iter().map(|run| run.id).collect::<Vec<_>>(), [claimed.id]);
     let answer = CancelAnswer { run: claimed.id, version: asked[0].version, sent: None };
     bench.store.answer_cancel(&[answer], &Simple { now: bench.now }).await.unwrap();
     assert_eq!(bench.dispositions(job).await, [Disposition::Cancelled; 2]);
-    assert_eq!(bench.records(job).await.len(), 2);
+    let records: Vec<_> = bench.records(job).await.iter().map(|record| (record.id, record.state)).collect();
+    assert_eq!(records, [(by_hand, RunState::Cancelled)], "somebody may have the id of a manual run");
     bench.start(&JobSpec { key: Some("k".into()), ..bench.hourly() }).await;
 }
 
@@ -230,7 +348,7 @@ pub async fn an_answer_that_comes_too_late_moves_the_job_past_the_instant(fresh:
     assert_eq!(bench.control(job, Control::Edit { spec, revision: None }).await, 1);
     assert_eq!(bench.next_of(job).await, Some(claimed.scheduled_at), "it would fire again");
 
-    let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap().remove(0);
+    let asked = bench.store.asked_to_cancel(&bench.node, None, 100).await.unwrap().remove(0);
     let to =
         |check_at| To::Running { address: Some("http://10.0.0.3:1".into()), check_at, doubt_since: None };
     let answer = CancelAnswer { run: asked.id, version: asked.version, sent: Some(to(asked.due_at + HOUR)) };
@@ -244,7 +362,7 @@ pub async fn an_answer_that_comes_too_late_moves_the_job_past_the_instant(fresh:
     // What was never sent cannot have been handed back.
     let claimed = bench.fire(job).await.remove(0).run;
     bench.control(job, Control::Stop).await;
-    let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap().remove(0);
+    let asked = bench.store.asked_to_cancel(&bench.node, None, 100).await.unwrap().remove(0);
     let sent = Some(To::Waiting { due_at: bench.now });
     let answer = CancelAnswer { run: claimed.id, version: asked.version, sent };
     let refused = bench.store.answer_cancel(&[answer], &Simple { now: bench.now }).await;
@@ -273,9 +391,9 @@ pub async fn a_key_names_one_job(fresh: Fresh) {
     assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
     let edit = Control::Edit { spec: Box::new(keyed("one")), revision: None };
     let planner = Simple { now: bench.now };
-    let refused = bench.store.control(two, &edit, &planner).await;
+    let refused = bench.store.control(two, &edit, 1_000, &planner).await;
     assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
-    bench.store.control(one, &edit, &planner).await.unwrap();
+    bench.store.control(one, &edit, 1_000, &planner).await.unwrap();
     assert_eq!(bench.store.job_by_key("two").await.unwrap().unwrap().id, two);
     assert_eq!(bench.store.job_by_key("TWO").await.unwrap(), None, "upper and lower case differ");
     assert_eq!(bench.store.job_by_key("no\0key").await.unwrap(), None);
@@ -290,7 +408,7 @@ pub async fn a_job_that_does_not_exist_cannot_be_controlled(fresh: Fresh) {
     let planner = Simple { now: bench.now };
     let edit = Control::Edit { spec: Box::new(bench.hourly()), revision: None };
     for control in [Control::Start, Control::Stop, edit, Control::Delete] {
-        let refused = bench.store.control(nobody, &control, &planner).await.map(|_| ());
+        let refused = bench.store.control(nobody, &control, 1_000, &planner).await.map(|_| ());
         assert_eq!(refused, Err(StoreError::NoSuchJob(nobody)));
     }
     let trigger = Trigger { key: 1, at: Some(bench.now), param: None, address: None };
@@ -375,7 +493,7 @@ pub async fn a_job_is_put_with_all_that_belongs_to_it_or_not_at_all(fresh: Fresh
 
     let put = async |spec: &JobSpec, revision, enabled, words: &[&str]| {
         let control = Control::Put { spec: Box::new(spec.clone()), revision, enabled, tags: tags(words) };
-        bench.store.control(id, &control, &planner).await
+        bench.store.control(id, &control, 1_000, &planner).await
     };
     let other = JobSpec { name: "other".into(), ..bench.hourly() };
     put(&other, Some(0), Some(false), &["c"]).await.unwrap();
@@ -429,7 +547,7 @@ pub async fn a_definition_and_its_script_are_put_together_or_not_at_all(fresh: F
 
     let put = async |spec: JobSpec, revision| {
         let put = Control::Put { spec: Box::new(spec), revision, enabled: None, tags: vec![] };
-        store.control(id, &put, &planner).await
+        store.control(id, &put, 1_000, &planner).await
     };
     put(spec("two", "echo 2"), Some(job.revision)).await.unwrap();
     let (edited, versions) = look().await;

@@ -171,11 +171,11 @@ pub async fn a_control_cut_anywhere_leaves_all_or_nothing(fresh: Fresh) {
         let mut spec = bench.hourly();
         spec.retry = Retry { count: 1, backoff: Backoff::Fixed(SECOND) };
         let job = bench.store.create_job(&spec).await.unwrap();
-        cut_everywhere(&bench, || bench.store.control(job, &Control::Start, &planner)).await;
+        cut_everywhere(&bench, || bench.store.control(job, &Control::Start, 1_000, &planner)).await;
         bench.fire(job).await;
         let failing = bench.run(job).await;
         bench.end(failing.id, failed()).await;
-        let controlled = cut_everywhere(&bench, || bench.store.control(job, &control, &planner)).await;
+        let controlled = cut_everywhere(&bench, || bench.store.control(job, &control, 1_000, &planner)).await;
         assert_eq!(controlled.cancelling, 1, "{control:?}");
     }
 }
@@ -189,7 +189,7 @@ pub async fn an_answer_cut_anywhere_leaves_all_or_nothing(fresh: Fresh) {
         let spec = Box::new(JobSpec { param: "new".into(), ..bench.hourly() });
         assert_eq!(bench.control(job, Control::Edit { spec, revision: None }).await, 1);
     }
-    let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap();
+    let asked = bench.store.asked_to_cancel(&bench.node, None, 100).await.unwrap();
     let sent = To::Unknown { address: None, check_at: bench.now, doubt_since: None };
     let answers: Vec<CancelAnswer> = asked
         .iter()
@@ -210,7 +210,7 @@ pub async fn a_claim_with_an_unknown_commit_is_found_by_its_owner(fresh: Fresh) 
         bench.faults.strike(fault);
         let unknown = bench.store.claim_due(&bench.node, at, Slots::ALL, 10, &Simple { now: at }).await;
         assert!(matches!(unknown, Err(StoreError::CommitUnknown(_))), "{unknown:?}");
-        let owned = bench.store.owned(&bench.node).await.unwrap();
+        let owned = bench.store.owned(&bench.node, None, 100_000).await.unwrap().0;
         assert_eq!(owned.len(), usize::from(done), "{fault:?}");
         let claim = bench.claim_at(at).await;
         assert_eq!(claim.orders.len(), usize::from(!done), "{fault:?}");

@@ -64,7 +64,7 @@ async fn claim_all(bench: Bench, at: Timestamp) -> Vec<Order> {
             break;
         }
     }
-    let owned = bench.store.owned(&bench.node).await.unwrap();
+    let owned = bench.store.owned(&bench.node, None, 100_000).await.unwrap().0;
     let mine = |orders: &[Order]| orders.iter().map(|order| order.run.id).collect::<BTreeSet<_>>();
     assert_eq!(mine(&owned), mine(&orders), "what was given is what the rows say");
     orders

@@ -380,7 +380,7 @@ pub async fn a_fixed_delay_goes_on_after_a_run_that_was_never_sent(fresh: Fresh)
     // Its node answers in time.
     bench.fire(job).await;
     assert_eq!(bench.control(job, edit("two")).await, 1);
-    let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap().remove(0);
+    let asked = bench.store.asked_to_cancel(&bench.node, None, 100).await.unwrap().remove(0);
     let answer = CancelAnswer { run: asked.id, version: asked.version, sent: None };
     bench.store.answer_cancel(&[answer], &Simple { now: bench.now }).await.unwrap();
     assert!(bench.next_of(job).await.is_some_and(|at| at >= bench.now + HOUR));

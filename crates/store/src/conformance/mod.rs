@@ -114,6 +114,10 @@ macro_rules! conformance_tests {
             control::a_started_job_fires_first_after_now
             control::a_job_without_an_instant_left_cannot_be_started
             control::a_stop_cancels_what_nobody_has_sent
+            control::a_stop_withdraws_many_runs_some_at_a_time
+            control::a_job_is_not_started_again_before_its_stop_is_finished
+            control::a_withdrawn_run_is_no_failure
+            control::open_runs_are_counted_for_each_app
             control::an_edit_cancels_the_old_instants_and_plans_the_new_ones
             control::an_edit_of_an_older_revision_is_refused
             control::a_job_is_put_with_all_that_belongs_to_it_or_not_at_all

@@ -89,7 +89,7 @@ pub async fn a_later_fire_waits_for_the_answer_about_an_unsent_one(fresh: Fresh)
     assert!(claim.orders.is_empty() && claim.replaced.is_empty());
     assert!(bench.claim_waiting_at(at).await.orders.is_empty(), "the first may have been sent");
 
-    let asked = bench.store.asked_to_cancel(&bench.node).await.unwrap();
+    let asked = bench.store.asked_to_cancel(&bench.node, None, 100).await.unwrap();
     assert_eq!(asked.iter().map(|run| run.id).collect::<Vec<_>>(), [first.id]);
     let answer = CancelAnswer { run: first.id, version: asked[0].version, sent: None };
     bench.store.answer_cancel(&[answer], &Simple { now: at }).await.unwrap();

@@ -127,7 +127,7 @@ pub async fn a_job_is_found_by_its_tags_while_it_is_there(fresh: Fresh) {
     let tag = async |job, words: &[&str]| {
         let spec = Box::new(store.job(job).await.unwrap().unwrap().spec);
         let put = Control::Put { spec, revision: None, enabled: None, tags: tags(words) };
-        store.control(job, &put, &Simple { now: bench.now }).await
+        store.control(job, &put, 1_000, &Simple { now: bench.now }).await
     };
     tag(one, &["月结", "nightly", "nightly"]).await.unwrap();
     tag(two, &["Nightly"]).await.unwrap();

@@ -298,7 +298,9 @@ fn fault(number: u16, state: &str) -> Fault {
         (1264 | 1366 | 1406, _) | (_, "22") => Fault::Value,
         // 3D: the address names no database; 28: wrong password.
         (_, "42" | "3D" | "28") => Fault::Schema,
-        // Out of connections, shutting down, read-only, disk full, killed…
+        // Disk full, table full.
+        (1021 | 1114, _) => Fault::Full,
+        // Out of connections, shutting down, read-only, killed…
         _ => Fault::Server,
     }
 }
@@ -332,5 +334,7 @@ mod tests {
         check(1053, "08S01", Fault::Server);
         check(1290, "HY000", Fault::Server);
         check(1040, "08004", Fault::Server);
+        check(1021, "HY000", Fault::Full);
+        check(1114, "HY000", Fault::Full);
     }
 }

@@ -236,7 +236,8 @@ fn fault(state: &str) -> Fault {
         (_, "22" | "23") => Fault::Value,
         // 3D: no such database; 28: wrong password; 3F: no such schema.
         (_, "42" | "3D" | "3F" | "28") => Fault::Schema,
-        // Shutting down, starting up, out of connections, read-only, disk full, killed…
+        ("53100", _) => Fault::Full,
+        // Shutting down, starting up, out of connections, read-only, killed…
         _ => Fault::Server,
     }
 }

@@ -4,6 +4,7 @@
 use engine::AppId;
 use timer::Timestamp;
 
+use crate::runs::WITHDRAWN;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
@@ -112,15 +113,19 @@ async fn count(
     start: &Value,
     end: &Value,
 ) -> Result<Vec<(i64, [i64; 3])>, SessionError> {
-    let sql = "SELECT job_group, SUM(CASE WHEN handle_code = 0 AND trigger_code IN (0, 200) THEN 1 ELSE 0 END), \
-               SUM(CASE WHEN handle_code = 200 THEN 1 ELSE 0 END), COUNT(*) \
-               FROM xxl_job_log WHERE trigger_time >= ? AND trigger_time < ? GROUP BY job_group ORDER BY job_group";
+    let sql = format!(
+        "SELECT l.job_group, \
+         SUM(CASE WHEN l.handle_code = 0 AND l.trigger_code IN (0, 200) AND NOT {WITHDRAWN} THEN 1 ELSE 0 END), \
+         SUM(CASE WHEN l.handle_code = 200 THEN 1 ELSE 0 END), SUM(CASE WHEN {WITHDRAWN} THEN 0 ELSE 1 END) \
+         FROM xxl_job_log l WHERE l.trigger_time >= ? AND l.trigger_time < ? \
+         GROUP BY l.job_group ORDER BY l.job_group"
+    );
     let read = |row: Row| -> Result<(i64, [i64; 3]), SessionError> {
         let mut row = row.read();
         let (app, running, succeeded) = (row.int()?, row.int()?, row.int()?);
         Ok((app, [running, succeeded, row.int()? - running - succeeded]))
     };
-    let rows = s.query(sql, &[start.clone(), end.clone()], Lock::None).await?;
+    let rows = s.query(&sql, &[start.clone(), end.clone()], Lock::None).await?;
     rows.into_iter().map(read).collect()
 }
 

@@ -12,7 +12,7 @@ use timer::Timestamp;
 
 use super::page::{Conditions, Page, Paged, Total, limit_of};
 use crate::read::state_of;
-use crate::runs;
+use crate::runs::{self, WITHDRAWN};
 use crate::schema::Dialect;
 use crate::session::{Lock, Row, Session, SessionError, Value};
 use crate::sql_store::Tables;
@@ -37,7 +37,7 @@ pub struct RunFilter {
 pub enum RunStatus {
     /// It succeeded.
     Succeeded,
-    /// It failed, or was never sent.
+    /// It failed, or could not be sent. Not one that was withdrawn before it was sent.
     Failed,
     /// It is waiting, on its way or going on.
     Running,
@@ -108,9 +108,9 @@ pub struct RunTally {
     pub running: u64,
     /// Over, with success.
     pub succeeded: u64,
-    /// Over, without, or never sent.
+    /// Over, without success; not those that were withdrawn before they were sent.
     pub failed: u64,
-    /// How many were looked at,
+    /// How many were looked at, withdrawn ones included,
     pub read: usize,
     /// and whether these are all.
     pub is_all: bool,
@@ -175,7 +175,9 @@ impl Search {
             Some(RunStatus::Failed) if table == FAILED => {}
             Some(RunStatus::Failed) => wanted.and(format!("NOT {RUNNING} AND l.handle_code <> 200"), []),
             // Only beside MySQL there are Java admins, whose open runs we have no rows of; there is an index, too.
-            Some(RunStatus::Running) if tables.schema.dialect() == Dialect::MySql => wanted.and(RUNNING, []),
+            Some(RunStatus::Running) if tables.schema.dialect() == Dialect::MySql => {
+                wanted.and(format!("{RUNNING} AND NOT {WITHDRAWN}"), []);
+            }
             Some(RunStatus::Running) => wanted.and("l.id IN (SELECT log_id FROM tw_fire)", []),
             None => {}
         }
@@ -347,7 +349,7 @@ fn ids(rows: Vec<Row>) -> Result<Vec<i64>, SessionError> {
     rows.into_iter().map(|row| row.read().int()).collect()
 }
 
-/// XXL-JOB's rule for runs that are not over.
+/// XXL-JOB's rule for runs that are not over. Withdrawn runs fulfil it too, so they do not count as failed.
 const RUNNING: &str = "(l.handle_code = 0 AND l.trigger_code IN (0, 200))";
 
 /// A total is not counted further than this: people do not turn so many pages.
@@ -398,7 +400,8 @@ pub async fn run_tally(
         conditions.and("l.trigger_time < ?", [tables.wall.first_from(until)]);
     }
     let sql = format!(
-        "SELECT c.came_to, COUNT(*) FROM (SELECT CASE WHEN l.handle_code = 200 THEN 1 WHEN {RUNNING} THEN 0 ELSE 2 END \
+        "SELECT c.came_to, COUNT(*) FROM (SELECT CASE WHEN l.handle_code = 200 THEN 1 WHEN {WITHDRAWN} THEN 3 \
+         WHEN {RUNNING} THEN 0 ELSE 2 END \
          AS came_to FROM xxl_job_log l {} LIMIT ?) c GROUP BY c.came_to",
         conditions.sql()
     );
@@ -408,7 +411,8 @@ pub async fn run_tally(
         match came_to {
             0 => tally.running = count,
             1 => tally.succeeded = count,
-            _ => tally.failed = count,
+            2 => tally.failed = count,
+            _ => {}
         }
         tally.read = tally.read.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
     }
@@ -486,7 +490,7 @@ fn read(tables: &Tables, row: Row) -> Result<RunRow, SessionError> {
         result_code,
         result_message,
         alarm_status,
-        state: state.unwrap_or(state_of((trigger_code, result_code))),
+        state: state.unwrap_or(state_of((trigger_code, result_code), ended_at.is_some())),
         open,
     })
 }

@@ -337,7 +337,7 @@ struct Migration {
 }
 
 fn migrations(dialect: Dialect) -> Vec<Migration> {
-    let [runs, centre, reports, tags, records, declarations, lost, failed] = match dialect {
+    let [runs, centre, reports, tags, records, declarations, lost, failed, withdrawals] = match dialect {
         Dialect::Sqlite => [
             include_str!("sqlite/1_runs.sql"),
             include_str!("sqlite/2_centre.sql"),
@@ -347,6 +347,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("sqlite/6_declarations.sql"),
             include_str!("sqlite/7_lost.sql"),
             include_str!("sqlite/8_failed.sql"),
+            include_str!("sqlite/9_withdrawals.sql"),
         ],
         Dialect::MySql => [
             include_str!("mysql/1_runs.sql"),
@@ -357,6 +358,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("mysql/6_declarations.sql"),
             include_str!("mysql/7_lost.sql"),
             include_str!("mysql/8_failed.sql"),
+            include_str!("mysql/9_withdrawals.sql"),
         ],
         Dialect::Postgres => [
             include_str!("postgres/1_runs.sql"),
@@ -367,6 +369,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("postgres/6_declarations.sql"),
             include_str!("postgres/7_lost.sql"),
             include_str!("postgres/8_failed.sql"),
+            include_str!("postgres/9_withdrawals.sql"),
         ],
     };
     vec![
@@ -378,6 +381,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
         Migration { version: 6, name: "declarations", script: declarations },
         Migration { version: 7, name: "lost", script: lost },
         Migration { version: 8, name: "failed", script: failed },
+        Migration { version: 9, name: "withdrawals", script: withdrawals },
     ]
 }
 

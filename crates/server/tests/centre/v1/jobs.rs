@@ -376,3 +376,59 @@ async fn what_is_done_to_many_is_on_record_for_each() {
     assert_eq!(seen, [("job.delete", other.clone(), None), ("job.move", Some(bench.app.clone()), other)]);
     bench.stop().await;
 }
+
+#[tokio::test]
+async fn a_job_that_fires_too_often_is_refused() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let every = |ms: u64| {
+        let mut job = body(&bench.app, "Fast");
+        job["schedule"] = json!({ "kind": "fixed_rate", "every_ms": ms });
+        job
+    };
+    let reply = admin.send("PUT", "/v1/jobs/fast", &every(1)).await;
+    assert_eq!(problem(&reply), "invalid_fields");
+    let text = &reply.body;
+    assert!(text.contains("every 1ms") && text.contains("10ms") && text.contains("--min-interval"), "{text}");
+    admin.done("PUT", "/v1/jobs/fast", &every(10)).await;
+    assert_eq!(admin.refused("PUT", "/v1/jobs/fast", &every(9)).await, "invalid_fields");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_job_that_fired_too_often_before_the_limit_is_not_started_again() {
+    let bench = Bench::start().await;
+    let schedule =
+        cron::Schedule::fixed_rate(bench.engine.now(), std::time::Duration::from_millis(1)).unwrap();
+    let spec = engine::JobSpec::new(engine::AppId(1), "old", schedule, "echo");
+    let job = bench.engine.create(&spec).await.unwrap();
+    let reply = bench.admin().await.send("POST", &format!("/v1/jobs/id:{job}/start"), &Value::Null).await;
+    assert_eq!(problem(&reply), "invalid_fields", "{reply:?}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn an_app_without_room_for_another_run_is_told_so() {
+    let bench = Bench::start_with(|settings| settings.max_open_runs = 0).await;
+    let admin = bench.admin().await;
+    let mut job = body(&bench.app, "Full");
+    job["schedule"] = json!({ "kind": "fixed_rate", "every_ms": 100 });
+    job["enabled"] = json!(true);
+    admin.done("PUT", "/v1/jobs/full", &job).await;
+    let reply = admin.send("POST", "/v1/jobs/full/trigger", &json!({})).await;
+    assert_eq!(problem(&reply), "conflict");
+    let text = &reply.body;
+    assert!(text.contains("0 open runs") && text.contains("--max-open-runs"), "{text}");
+    let blocked = async || {
+        let misses = admin.get("/v1/jobs/full/misses").await;
+        misses["items"].as_array()?.first().cloned()
+    };
+    let miss = loop {
+        match blocked().await {
+            Some(miss) => break miss,
+            None => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+        }
+    };
+    assert_eq!(miss["reason"], "blocked", "{miss}");
+    bench.stop().await;
+}

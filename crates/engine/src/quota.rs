@@ -1,0 +1,158 @@
+//! Quota: how many runs an app may have open.
+//!
+//! One app whose executors do not keep up must not fill the tables and the memory that all apps share. Fires beyond the
+//! quota are recorded as blocked, and manual triggers are refused. The count is an estimate: what the database said
+//! last, and what this node has claimed since. Where that reaches the quota, the database is asked again first.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use crate::engine::Engine;
+use crate::job::AppId;
+use crate::ports::StoreError;
+use crate::run::Order;
+
+/// The open runs of each app, as far as they are known.
+pub(crate) struct Quota {
+    max: Option<u64>,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    /// What the database said; of apps that are not listed, `unlisted`.
+    open: HashMap<AppId, u64>,
+    unlisted: u64,
+    /// What this node has claimed since.
+    claimed: HashMap<AppId, u64>,
+    /// When the database was last asked, by the monotonic clock.
+    asked_at: Option<Duration>,
+}
+
+impl Quota {
+    pub(crate) fn new(max: Option<u64>) -> Self {
+        Quota { max, counts: Mutex::default() }
+    }
+
+    /// How many more runs the app may open, and how many it may have; none if there is no quota.
+    pub(crate) fn room(&self, app: AppId) -> Option<(u64, u64)> {
+        let max = self.max?;
+        Some((max.saturating_sub(self.counts().open_runs(app)), max))
+    }
+
+    /// Counts what was claimed.
+    pub(crate) fn took(&self, orders: &[Order]) {
+        if self.max.is_none() {
+            return;
+        }
+        let mut counts = self.counts();
+        for order in orders {
+            *counts.claimed.entry(order.job.spec.app).or_default() += 1;
+        }
+    }
+
+    /// Whether some app may have reached the quota since the database was asked.
+    fn is_reached(&self) -> bool {
+        let Some(max) = self.max else { return false };
+        let counts = self.counts();
+        counts.claimed.keys().any(|app| counts.open_runs(*app) + RESERVE >= max)
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().expect("no holder of this lock panics")
+    }
+}
+
+impl Counts {
+    fn open_runs(&self, app: AppId) -> u64 {
+        let open = self.open.get(&app).copied().unwrap_or(self.unlisted);
+        open + self.claimed.get(&app).copied().unwrap_or_default()
+    }
+}
+
+impl Engine {
+    pub(crate) async fn quota_loop(&self) {
+        loop {
+            if let Err(error) = self.count_open_runs().await {
+                self.complain(&error, "failed to count the open runs of apps", COUNT_EVERY);
+            }
+            self.inner.clock.sleep(COUNT_EVERY).await;
+        }
+    }
+
+    /// Counts again before a claim, if some app may have reached its quota.
+    pub(crate) async fn recount_if_reached(&self) -> Result<(), StoreError> {
+        let quota = &self.inner.quota;
+        let now = self.inner.clock.monotonic();
+        let is_fresh = quota.counts().asked_at.is_some_and(|at| now.saturating_sub(at) < RECOUNT_EVERY);
+        if is_fresh || !quota.is_reached() { Ok(()) } else { self.count_open_runs().await }
+    }
+
+    /// Refuses a manual trigger of an app that has no room for another run.
+    pub async fn check_room(&self, app: AppId) -> Result<(), StoreError> {
+        let quota = &self.inner.quota;
+        if quota.room(app).is_none_or(|(room, _)| room > 0) {
+            return Ok(());
+        }
+        self.count_open_runs().await?;
+        match quota.room(app) {
+            Some((0, max)) => Err(StoreError::Conflict(reason(max))),
+            _ => Ok(()),
+        }
+    }
+
+    async fn count_open_runs(&self) -> Result<(), StoreError> {
+        let quota = &self.inner.quota;
+        let Some(max) = quota.max else { return Ok(()) };
+        let asked_at = self.inner.clock.monotonic();
+        let open: HashMap<AppId, u64> = self.inner.store.open_by_app(max / 2).await?.into_iter().collect();
+        // Where few runs are open in all, no app has more than these.
+        let unlisted = if open.is_empty() { max / 2 } else { 0 };
+        *quota.counts() = Counts { open, unlisted, claimed: HashMap::new(), asked_at: Some(asked_at) };
+        Ok(())
+    }
+}
+
+/// Why a fire or a trigger beyond the quota is refused.
+pub(crate) fn reason(max: u64) -> String {
+    format!(
+        "the app has {max} open runs, as many as it may have (--max-open-runs); add executors, or make its jobs fire less often"
+    )
+}
+
+/// How often open runs are counted: other nodes claim too.
+const COUNT_EVERY: Duration = Duration::from_secs(1);
+
+/// How often at most while an app is at its quota: counting tens of thousands of rows takes some 10 ms.
+const RECOUNT_EVERY: Duration = Duration::from_millis(200);
+
+/// One claim opens about so many runs, all of which see the same room.
+const RESERVE: u64 = 500;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::run::RunState;
+    use crate::testing::{each_second, run};
+
+    #[test]
+    fn an_app_has_room_for_what_is_neither_open_nor_claimed_since() {
+        let quota = Quota::new(Some(10));
+        let app = each_second(0).spec.app;
+        let check = |open: &[(AppId, u64)], unlisted, claimed: usize, room| {
+            let open = open.iter().copied().collect();
+            *quota.counts() = Counts { open, unlisted, ..Counts::default() };
+            let order = Order { run: run(1, RunState::Claimed, 0), job: Arc::new(each_second(0)) };
+            quota.took(&vec![order; claimed]);
+            assert_eq!(quota.room(app), Some((room, 10)));
+        };
+        check(&[], 5, 0, 5);
+        check(&[(app, 3)], 0, 4, 3);
+        check(&[(app, 3)], 0, 8, 0);
+        check(&[(AppId(99), 30)], 0, 1, 9);
+        assert_eq!(Quota::new(None).room(app), None);
+    }
+}

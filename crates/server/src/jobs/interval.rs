@@ -1,0 +1,68 @@
+//! The shortest interval at which jobs may fire.
+
+use std::time::Duration;
+
+use cron::{Schedule, Timestamp};
+
+use crate::fault::Fault;
+
+/// Refuses a schedule that fires more often than `min`.
+pub fn check(schedule: &Schedule, min: Duration, now: Timestamp) -> Result<(), Fault> {
+    match shortest(schedule, now) {
+        Some(interval) if interval < min => Err(Fault::field(
+            "schedule",
+            format!(
+                "this schedule fires every {interval:?}, and here jobs may fire every {min:?} at most (--min-interval); make the interval longer"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The shortest time between two fires. Of a cron expression, between the next few.
+fn shortest(schedule: &Schedule, now: Timestamp) -> Option<Duration> {
+    match schedule {
+        Schedule::FixedRate { period, .. } => Some(*period),
+        Schedule::FixedDelay { delay } => Some(*delay),
+        _ => {
+            let mut last = schedule.next_after(now)?;
+            let mut shortest = None;
+            for _ in 0..LOOKED_AT {
+                let Some(next) = schedule.next_after(last) else { break };
+                let interval = next.duration_since(last);
+                shortest = Some(shortest.map_or(interval, |known: Duration| known.min(interval)));
+                last = next;
+            }
+            shortest
+        }
+    }
+}
+
+/// Fires of a cron expression that are compared: all of a minute.
+const LOOKED_AT: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use cron::{Cron, DstRule, Zone};
+
+    use super::*;
+
+    #[test]
+    fn a_schedule_that_fires_too_often_is_refused_and_says_what_is_allowed() {
+        let now = Timestamp::from_millis(1_800_000_000_000);
+        let ms = Duration::from_millis;
+        let cron = |text: &str| Schedule::cron(Cron::parse(text).unwrap(), Zone::utc(), DstRule::QUARTZ);
+        let is_allowed = |schedule: &Schedule, min| check(schedule, min, now).is_ok();
+        let rate = |period| Schedule::fixed_rate(now, period).unwrap();
+        assert!(is_allowed(&rate(ms(10)), ms(10)));
+        assert!(!is_allowed(&rate(ms(9)), ms(10)));
+        assert!(!is_allowed(&Schedule::fixed_delay(ms(1)).unwrap(), ms(10)));
+        assert!(is_allowed(&cron("* * * * * ?"), ms(1_000)));
+        assert!(!is_allowed(&cron("* * * * * ?"), ms(1_001)));
+        assert!(!is_allowed(&cron("0,1 0 0 * * ?"), ms(5_000)), "twice a day, and a second apart");
+        assert!(is_allowed(&cron("0 0 0 * * ?"), ms(5_000)));
+        assert!(is_allowed(&Schedule::once(now), ms(5_000)) && is_allowed(&Schedule::Never, ms(5_000)));
+        let refused = check(&rate(ms(1)), ms(10), now).unwrap_err();
+        assert!(format!("{refused:?}").contains("every 1ms") && format!("{refused:?}").contains("10ms"));
+    }
+}

@@ -1,0 +1,6 @@
+-- Jobs that are stopped or deleted and whose open runs are still being withdrawn, some at a time.
+CREATE TABLE IF NOT EXISTS tw_withdrawal (
+    job_id BIGINT NOT NULL PRIMARY KEY,
+    scheduled_only BIGINT NOT NULL,
+    at_ms BIGINT NOT NULL
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;

@@ -1,0 +1,163 @@
+//! Open runs that a stop or deletion no longer wants are withdrawn, some in each transaction.
+//!
+//! A job may have tens of thousands of them. In one transaction they would keep up every other app on SQLite, which has
+//! one writer. So the change itself is one short transaction, which also withdraws the first few; a row of
+//! `tw_withdrawal` stands for the rest. While it does, the job is not started again, and a retry that an unwithdrawn run
+//! opens is withdrawn like the others.
+
+use engine::{JobId, Outcome, Run, RunState};
+use timer::Timestamp;
+
+use crate::claim::asked_to_cancel;
+use crate::jobs;
+use crate::runs::{self, Closing};
+use crate::session::{Columns, Lock, Session, SessionError, Value};
+use crate::sql_store::Tables;
+
+/// Which runs of a job are withdrawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of its schedule: it is stopped.
+    Scheduled,
+    /// All: it is deleted.
+    All,
+}
+
+/// Begins, with at most `max` runs, for a job whose row the caller has locked or deleted. Says whether more are left.
+pub async fn begin(
+    s: &mut dyn Session,
+    tables: &Tables,
+    job: JobId,
+    scope: Scope,
+    at: Timestamp,
+    max: usize,
+) -> Result<bool, SessionError> {
+    // An earlier stop that was not finished is part of this.
+    s.delete("tw_withdrawal", "job_id", &[job.0]).await?;
+    let more = step(s, tables, job, scope, at, max).await?;
+    if more {
+        remember(s, &[job.0], scope, at).await?;
+    }
+    Ok(more)
+}
+
+/// Leaves it all for later, for jobs that others have stopped or deleted in the database.
+pub async fn begin_later(s: &mut dyn Session, jobs: &[i64], scope: Scope) -> Result<(), SessionError> {
+    s.delete("tw_withdrawal", "job_id", jobs).await?;
+    remember(s, jobs, scope, Timestamp::from_millis(0)).await
+}
+
+async fn remember(
+    s: &mut dyn Session,
+    jobs: &[i64],
+    scope: Scope,
+    at: Timestamp,
+) -> Result<(), SessionError> {
+    let scheduled_only = i64::from(scope == Scope::Scheduled);
+    let into = Columns { table: "tw_withdrawal", keys: &[], columns: &["job_id", "scheduled_only", "at_ms"] };
+    let rows = jobs.iter().map(|job| vec![(*job).into(), scheduled_only.into(), at.into()]);
+    s.insert(into, rows.collect()).await
+}
+
+/// Goes on with what was begun. Says whether more is left.
+pub async fn withdraw(
+    s: &mut dyn Session,
+    tables: &Tables,
+    job: JobId,
+    max: usize,
+) -> Result<bool, SessionError> {
+    // Whoever opens a retry of the job, or starts it, locks it too.
+    jobs::lock(s, &[job.0], Lock::Wait).await?;
+    let sql = "SELECT scheduled_only FROM tw_withdrawal WHERE job_id = ?";
+    let rows = s.query(sql, &[job.0.into()], Lock::Wait).await?;
+    let Some(row) = rows.into_iter().next() else { return Ok(false) };
+    let scope = if row.read().int()? != 0 { Scope::Scheduled } else { Scope::All };
+    let at = s.now().await?;
+    let more = step(s, tables, job, scope, at, max).await?;
+    if !more {
+        s.delete("tw_withdrawal", "job_id", &[job.0]).await?;
+    }
+    Ok(more)
+}
+
+/// Finishes, in the caller's transaction, what is left of a job that is started again.
+pub async fn finish(s: &mut dyn Session, tables: &Tables, job: JobId) -> Result<(), SessionError> {
+    while withdraw(s, tables, job, FINISH_STEP).await? {}
+    Ok(())
+}
+
+/// The caller has withdrawn what there was, so hardly any is left.
+const FINISH_STEP: usize = 500;
+
+pub async fn withdrawals(
+    s: &mut dyn Session,
+    before: Timestamp,
+    max: usize,
+) -> Result<Vec<JobId>, SessionError> {
+    let sql = "SELECT job_id FROM tw_withdrawal WHERE at_ms < ? ORDER BY at_ms, job_id LIMIT ?";
+    let rows = s.query(sql, &[before.into(), limit(max)], Lock::None).await?;
+    rows.into_iter().map(|row| row.read().int().map(JobId)).collect()
+}
+
+/// What is waiting is closed, what a node has is asked back, and what an executor has is marked so that it is not sent or
+/// tried again. Soonest first.
+async fn step(
+    s: &mut dyn Session,
+    tables: &Tables,
+    job: JobId,
+    scope: Scope,
+    at: Timestamp,
+    max: usize,
+) -> Result<bool, SessionError> {
+    let kinds = if scope == Scope::Scheduled { " AND kind < 3" } else { "" };
+    let tail = format!(
+        "WHERE job_id = ? AND recalled = 0 AND state IN (0, 1, 3, 4){kinds} ORDER BY scheduled_ms, log_id LIMIT ?"
+    );
+    let open = runs::select(s, &tail, &[job.0.into(), limit(max)], Lock::Wait).await?;
+    let more = open.len() >= max;
+    let (waiting, held): (Vec<Run>, Vec<Run>) =
+        open.into_iter().partition(|run| run.state == RunState::Waiting);
+    let held: Vec<Run> = held.into_iter().map(recalled).collect();
+    runs::save(s, &held).await?;
+    close_withdrawn(s, tables, at, waiting).await?;
+    let more_keys = scope == Scope::All && forget_triggers(s, job, max).await?;
+    Ok(more || more_keys)
+}
+
+/// The run as its holder is to see it. It keeps its version: the holder may just be writing down what became of it.
+fn recalled(run: Run) -> Run {
+    match asked_to_cancel(run.clone()) {
+        Some(asked) => asked,
+        None => Run { recalled: true, ..run },
+    }
+}
+
+/// Closes runs that were never sent.
+pub async fn close_withdrawn(
+    s: &mut dyn Session,
+    tables: &Tables,
+    at: Timestamp,
+    runs: Vec<Run>,
+) -> Result<(), SessionError> {
+    let outcome = Outcome::Cancelled("the job was stopped, changed or deleted before it was sent".into());
+    let closings: Vec<Closing> = runs.into_iter().map(|run| Closing::last(run, outcome.clone())).collect();
+    runs::close(s, tables, at, &closings).await?;
+    Ok(())
+}
+
+/// The keys of manual triggers of a deleted job.
+async fn forget_triggers(s: &mut dyn Session, job: JobId, max: usize) -> Result<bool, SessionError> {
+    let sql = "SELECT trigger_key FROM tw_trigger WHERE job_id = ? LIMIT ?";
+    let rows = s.query(sql, &[job.0.into(), limit(max)], Lock::None).await?;
+    let keys = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
+    let more = keys.len() >= max;
+    if !keys.is_empty() {
+        let sql = "DELETE FROM tw_trigger WHERE job_id = ? AND trigger_key IN ?";
+        s.execute(sql, &[job.0.into(), Value::Ids(keys)]).await?;
+    }
+    Ok(more)
+}
+
+fn limit(max: usize) -> Value {
+    i64::try_from(max).unwrap_or(i64::MAX).into()
+}
