@@ -2,8 +2,6 @@
 //!
 //! A database whose server is not available is skipped, and a line says so.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use anyhow::{Context, Result};

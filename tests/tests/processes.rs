@@ -48,9 +48,10 @@ async fn on_each_server(check: impl AsyncFn(&Town) -> anyhow::Result<()>) {
         }
         let second = Duration::from_secs(1);
         let nodes = Nodes { centres: 1, executors: 1, lead: second, length: second * 60 };
-        let town = Town::build(&database, nodes, Workload::each_second(8, Phases::Spread)).await.unwrap();
+        let town = Town::build(&database, nodes, Workload::each_second(8, Phases::Spread)).await;
+        let town = town.expect("the database is there");
         check(&town).await.unwrap_or_else(|error| panic!("{}: {error:#}", database.name()));
-        town.remove().await.unwrap();
+        town.remove().await.expect("the database is there");
     }
 }
 
