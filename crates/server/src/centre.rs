@@ -21,8 +21,8 @@ use crate::audit::Audit;
 use crate::dispatch::HttpDispatch;
 use crate::executors::{self, Directory, Keeper, Tokens};
 use crate::hints::Hints;
-use crate::http::{Front, IdentityError, Proxies, Tls};
-use crate::jobs::{Rate, Rates};
+use crate::http::{Front, Hosts, IdentityError, Places, Proxies, Tls};
+use crate::jobs::Rates;
 use crate::lateness::Lateness;
 use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
@@ -38,6 +38,7 @@ pub struct Centre {
     listener: TcpListener,
     tls: Option<Arc<Tls>>,
     proxies: Arc<Proxies>,
+    hosts: Arc<Hosts>,
     first_start: Option<FirstStart>,
     first_admin: Option<FirstAdmin>,
 }
@@ -62,10 +63,12 @@ pub struct Inside {
     pub(crate) min_interval: Duration,
     /// Whose programs may declare jobs.
     pub(crate) declared_jobs: DeclaredJobs,
-    /// How often programs may manage jobs.
-    pub(crate) job_calls: Rate,
-    /// How often each caller of our own API may ask.
+    /// How often the programs of each app may manage jobs.
+    pub(crate) job_calls: Rates,
+    /// How often each user may call our own API.
     pub(crate) callers: Rates,
+    /// Places for large bodies.
+    pub(crate) places: Arc<Places>,
     /// What is new, for those who look on,
     pub(crate) hints: Arc<Hints>,
     /// and their streams,
@@ -203,8 +206,9 @@ impl Centre {
             inside.engine.ensure(sample_job(first)).await?;
         }
         let first_admin = inside.people.first_admin().await?;
+        let hosts = Arc::new(Hosts::new(&settings.hostnames, address.ip()));
         let proxies = Arc::new(Proxies(settings.proxies));
-        Ok(Centre { inside, ended, listener, tls, proxies, first_start, first_admin })
+        Ok(Centre { inside, ended, listener, tls, proxies, hosts, first_start, first_admin })
     }
 
     /// Where it listens.
@@ -245,9 +249,9 @@ impl Centre {
     /// Schedules and serves until `stop`. Then it claims no more, hands back what it has, lets what is being sent finish,
     /// takes the results that still come in, and returns within about 5 s.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Centre { inside, ended, listener, tls, proxies, .. } = self;
+        let Centre { inside, ended, listener, tls, proxies, hosts, .. } = self;
         let quiet = CancellationToken::new();
-        let front = Front::new(doors::all(inside.clone()), tls.clone(), proxies);
+        let front = Front { doors: doors::all(inside.clone()), tls: tls.clone(), proxies, hosts };
         let serving = tokio::spawn(http::serve(listener, front, quiet.clone()));
         let following = tokio::spawn(async move {
             if let Some(tls) = tls {
@@ -378,9 +382,9 @@ impl Inside {
                 ..Default::default()
             },
         });
-        let people = People::new(clock.clone(), database.clone());
+        let people = People::new(clock.clone(), database.clone(), &settings.key);
         let audit = Audit::new(clock.clone(), database.clone());
-        let (zone, job_calls) = (settings.zone.clone(), Rate::per_second(JOB_CALLS));
+        let (zone, job_calls) = (settings.zone.clone(), Rates::per_second(JOB_CALLS));
         let origin = Origin {
             node: settings.node.clone(),
             database: kind_of(&settings.database),
@@ -403,6 +407,7 @@ impl Inside {
             declared_jobs: settings.declared_jobs,
             job_calls,
             callers: Rates::per_second(CALLS_EACH),
+            places: Arc::default(),
             hints,
             streams: doors::Streams::default(),
             closing: CancellationToken::new(),
@@ -526,10 +531,10 @@ fn sample_job(first: &FirstStart) -> JobSpec {
     }
 }
 
-/// Calls by which programs manage jobs, each second: XXL-JOB's number.
+/// Calls by which the programs of one app manage jobs, each second: XXL-JOB's number.
 const JOB_CALLS: u32 = 100;
 
-/// Calls of our own API, each second, for each caller: a page of the console makes a dozen.
+/// Calls of our own API, each second, for each user: a page of the console makes a dozen.
 const CALLS_EACH: u32 = 100;
 
 /// The app of a new database.

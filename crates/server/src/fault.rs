@@ -69,12 +69,13 @@ impl From<Fault> for Refusal {
 }
 
 /// Our names of fields, and XXL-JOB's.
-const XXL_FIELDS: [(&str, &str); 10] = [
+const XXL_FIELDS: [(&str, &str); 11] = [
     ("address", "addressList"),
     ("addressing.addresses", "addressList"),
     ("app", "jobGroup"),
     ("children", "childJobId"),
     ("name", "username"),
+    ("param", "executorParam"),
     ("remark", "glueRemark"),
     ("schedule", "scheduleConf"),
     ("schedule.kind", "scheduleType"),

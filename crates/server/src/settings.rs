@@ -23,6 +23,9 @@ pub struct Settings {
     pub identity: Option<Identity>,
     /// Proxies in front of it, which say who really asks. If there are some, others may not come without encryption.
     pub proxies: Vec<Cidr>,
+    /// The names by which it is reached, beside IP addresses and `localhost`. Where there are none, any name counts,
+    /// unless it listens on loopback only.
+    pub hostnames: Vec<String>,
     /// Where it remembers; may hold a password, so it is never shown.
     pub database: String,
     /// This node's name, different from every other node's on the same database.
@@ -96,6 +99,7 @@ impl Settings {
             shown("listen", self.listen.to_string()),
             shown("tls-cert", certificate.map(|path| path.display().to_string()).unwrap_or_default()),
             shown("behind-proxy", list(&self.proxies)),
+            shown("hostnames", self.hostnames.join(", ")),
             secret("database-url", true),
             shown("connections", self.connections.to_string()),
             shown("java-admins", java_admins.into()),

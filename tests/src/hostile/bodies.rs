@@ -15,7 +15,7 @@ pub async fn post(to: SocketAddr, guest: Guest, largest: usize, answers: Answers
         let body = &bodies[fastrand::usize(..bodies.len())];
         let kind = KINDS[fastrand::usize(..KINDS.len())];
         let mut request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: centre\r\nContent-Type: {kind}\r\n{}Content-Length: {}\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n{}Content-Length: {}\r\n\
              Connection: close\r\n\r\n",
             guest.credentials(),
             body.len()

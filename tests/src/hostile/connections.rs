@@ -10,16 +10,19 @@ use tokio::task::JoinSet;
 
 use super::answers::{Answers, status};
 
-/// Opens all kinds of them; each that is closed is opened anew.
-pub fn open(to: SocketAddr, answers: &Answers, attackers: &mut JoinSet<()>) {
+/// Opens all kinds of them, strangers' and with these lines of credentials; each that is closed is opened anew.
+pub fn open(to: SocketAddr, credentials: &str, answers: &Answers, attackers: &mut JoinSet<()>) {
     for number in 0..HALF_OPEN {
         let word = if number % 2 == 0 { "" } else { "POST /api/call" };
         attackers.spawn(again(to, answers.clone(), move |stream| silent(stream, word)));
     }
     for _ in 0..DRIPPING {
-        attackers.spawn(again(to, answers.clone(), |stream| drip(stream, 1_000, 0)));
+        attackers.spawn(again(to, answers.clone(), |stream| drip(stream, String::new(), 1_000, 0)));
         // Nearly all of a large body comes at once, so it has to be held; the rest takes its time.
-        attackers.spawn(again(to, answers.clone(), |stream| drip(stream, LARGE + 1_000, LARGE)));
+        for lines in [String::new(), credentials.to_owned()] {
+            let attack = move |stream| drip(stream, lines.clone(), LARGE + 1_000, LARGE);
+            attackers.spawn(again(to, answers.clone(), attack));
+        }
     }
     for _ in 0..ENDLESS {
         attackers.spawn(again(to, answers.clone(), endless_head));
@@ -45,10 +48,10 @@ async fn silent(mut stream: TcpStream, word: &str) -> u16 {
 }
 
 /// Announces a body, sends some of it at once, and the rest byte by byte.
-async fn drip(stream: TcpStream, length: usize, at_once: usize) -> u16 {
+async fn drip(stream: TcpStream, lines: String, length: usize, at_once: usize) -> u16 {
     let (mut read, mut write) = stream.into_split();
     let head = format!(
-        "POST /api/callback HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        "POST /api/callback HTTP/1.1\r\nHost: localhost\r\n{lines}Content-Length: {length}\r\nConnection: close\r\n\r\n"
     );
     let dripping = async {
         write.write_all(head.as_bytes()).await?;
@@ -73,7 +76,7 @@ async fn drip(stream: TcpStream, length: usize, at_once: usize) -> u16 {
 
 /// One header after another.
 async fn endless_head(mut stream: TcpStream) -> u16 {
-    let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n").await;
+    let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n").await;
     while stream.write_all(b"X-More: and more and more and more and more\r\n").await.is_ok() {
         tokio::task::yield_now().await;
     }
@@ -83,7 +86,7 @@ async fn endless_head(mut stream: TcpStream) -> u16 {
 /// One chunk after another.
 async fn endless_body(mut stream: TcpStream) -> u16 {
     let _ = stream
-        .write_all(b"POST /jobinfo/insert HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        .write_all(b"POST /jobinfo/insert HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
         .await;
     let chunk = [format!("{CHUNK:x}\r\n").into_bytes(), vec![b'x'; CHUNK], b"\r\n".to_vec()].concat();
     while stream.write_all(&chunk).await.is_ok() {
@@ -94,12 +97,14 @@ async fn endless_body(mut stream: TcpStream) -> u16 {
 
 /// Requests that are none, or lie about their length.
 async fn lie(to: SocketAddr, answers: Answers) {
-    let post = |head: &str, body: &str| format!("POST /api/callback HTTP/1.1\r\nHost: x\r\n{head}\r\n{body}");
+    let post = |head: &str, body: &str| {
+        format!("POST /api/callback HTTP/1.1\r\nHost: localhost\r\n{head}\r\n{body}")
+    };
     let lies = [
         "GARBAGE\r\n\r\n".to_owned(),
         "\u{16}\u{3}\u{1}\u{2}\r\n\r\n".to_owned(),
-        "GET /healthz HTTP/1.1\r\nHost: x\r\nBad Header: 1\r\n\r\n".to_owned(),
-        format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(100_000)),
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\nBad Header: 1\r\n\r\n".to_owned(),
+        format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "a".repeat(100_000)),
         post("Content-Length: -1\r\n", "{}"),
         post("Content-Length: 99999999999999999999\r\n", "{}"),
         post("Content-Length: 5000000000\r\n", "{}"),

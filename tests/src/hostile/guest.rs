@@ -76,7 +76,7 @@ pub async fn read_logs(to: SocketAddr, guest: Guest, answers: Answers) {
         for run in runs["items"].as_array().into_iter().flatten() {
             for path in ["log", "log/download"] {
                 let request = format!(
-                    "GET /v1/runs/{}/{path} HTTP/1.1\r\nHost: centre\r\n{}Connection: close\r\n\r\n",
+                    "GET /v1/runs/{}/{path} HTTP/1.1\r\nHost: localhost\r\n{}Connection: close\r\n\r\n",
                     run["id"],
                     guest.credentials()
                 );

@@ -124,8 +124,8 @@ impl Siege {
         for largest in [SMALL, SMALL, usize::MAX] {
             attackers.spawn(bodies::post(to, guest.clone(), largest, answers.clone()));
         }
+        connections::open(to, &guest.credentials(), &answers, &mut attackers);
         attackers.spawn(guest::read_logs(to, guest, answers.clone()));
-        connections::open(to, &answers, &mut attackers);
         Ok(Siege { attackers, answers, _executor: executor })
     }
 

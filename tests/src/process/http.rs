@@ -101,7 +101,7 @@ impl Wire {
     pub async fn ask(&mut self, method: &str, path: &str, lines: &str, body: &str) -> io::Result<Message> {
         let length = body.len();
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: centre\r\n{lines}Content-Length: {length}\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{lines}Content-Length: {length}\r\n\r\n{body}"
         );
         self.stream.write_all(request.as_bytes()).await?;
         self.receive().await?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())

@@ -34,6 +34,11 @@ pub struct Options {
     #[arg(long, env = "TICKWRIGHT_LISTEN", value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
 
+    /// Names by which browsers and executors reach the centre, for example centre.example.com; requests with another Host
+    /// are refused. IP addresses and localhost always count [default: any name, or none when listening on loopback only]
+    #[arg(long, env = "TICKWRIGHT_HOSTNAMES", value_name = "NAME", value_delimiter = ',')]
+    pub hostnames: Option<Vec<String>>,
+
     /// Where to remember: sqlite:FILE, mysql://…, postgres://…, or file:PATH with one of them in it [default: a SQLite
     /// file in the data directory]
     #[arg(long, env = "TICKWRIGHT_DATABASE_URL", value_name = "URL", hide_env_values = true)]
@@ -210,7 +215,7 @@ impl Options {
         }
         Ok(
             first_of!(self, file: listen, database_url, data_dir, key_file, node, zone, token, allow_weak_token,
-            allow_no_token, executor_networks, allow_scripts, declared_jobs, call_timeout, executor_ca, executor_any_certificate, connections, java_admins,
+            allow_no_token, hostnames, executor_networks, allow_scripts, declared_jobs, call_timeout, executor_ca, executor_any_certificate, connections, java_admins,
             alert_mail, alert_from, alert_webhook, alert_late_after, sample, keep_runs, keep_runs_max, min_interval, max_open_runs, database_wait, tls_cert, tls_key, behind_proxy,
             insecure_http),
         )
@@ -257,6 +262,7 @@ impl Options {
             listen,
             identity,
             proxies,
+            hostnames: hostnames(&self.hostnames)?,
             database: self.database(&data_dir)?,
             node: self.node.clone().unwrap_or_else(|| format!("{}:{}", files::host_name(), listen.port())),
             zone: self.zone()?,
@@ -366,6 +372,20 @@ impl Options {
         }
         Ok(timeout)
     }
+}
+
+fn hostnames(names: &Option<Vec<String>>) -> anyhow::Result<Vec<String>> {
+    let is_name = |name: &str| {
+        let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
+        !name.is_empty() && name.chars().all(is_letter)
+    };
+    let check = |name: &String| match is_name(name.trim()) {
+        true => Ok(name.trim().to_owned()),
+        false => bail!(
+            "--hostnames: `{name}` is not a host name; write it without scheme and port, for example centre.example.com"
+        ),
+    };
+    names.iter().flatten().map(check).collect()
 }
 
 fn networks(written: &Option<Vec<String>>) -> anyhow::Result<Vec<Cidr>> {

@@ -18,8 +18,9 @@ pub struct JobBody {
     /// The handler to call. Left out where there is a script.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub handler: String,
-    /// Given to the handler or script.
+    /// Parameter for the handler or script, at most 16 000 characters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(max_length = 16_000))]
     pub param: String,
     /// The script that the executor runs instead of a handler. Needs a right of its own. In an edit, one that is left out
     /// stays as it is.
@@ -311,8 +312,9 @@ pub enum ScriptLanguage {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Trigger {
-    /// Instead of the job's parameter.
+    /// Parameter for this run instead of the job's, at most 16 000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(max_length = 16_000))]
     pub param: Option<String>,
     /// On this executor, one of the app's.
     #[serde(default, skip_serializing_if = "Option::is_none")]

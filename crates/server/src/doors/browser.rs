@@ -4,15 +4,25 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 
+use crate::http;
+
 /// Whether a browser sent it for a page of another site. Scripts say nothing about that.
 pub fn is_cross_site(head: &Parts) -> bool {
     let text = |name: &str| head.headers.get(name).map(|value| value.to_str().unwrap_or("unreadable"));
     let fetched = text("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none"));
     let foreign = text("origin").is_some_and(|origin| {
-        let site = origin.split_once("://").map(|(_, site)| site);
-        site.is_none() || site != text("host")
+        let Some((scheme, site)) = origin.split_once("://") else { return true };
+        // Anybody on the network can have written a page that came without encryption. The other way round a proxy in front
+        // of the centre may have encrypted it.
+        let is_weaker = http::caller(head).secure && scheme != "https";
+        is_weaker || !matches!(scheme, "http" | "https") || Some(site) != text("host")
     });
     fetched || foreign
+}
+
+/// Whether a page in a browser sent it, of whatever site.
+pub fn is_from_page(head: &Parts) -> bool {
+    head.headers.contains_key(header::ORIGIN) || head.headers.contains_key("sec-fetch-site")
 }
 
 /// Whether a browser says that it sent it for a page of ours. One that says nothing is not believed.
@@ -75,6 +85,19 @@ mod tests {
         check(&[("sec-fetch-site", "same-site")], true);
         check(&[("sec-fetch-site", "same-origin"), ("origin", "http://centre:8080")], false);
         check(&[("sec-fetch-site", "none")], false);
+        check(&[("origin", "https://centre:8080")], false);
+        check(&[("origin", "ftp://centre:8080")], true);
+    }
+
+    #[test]
+    fn a_page_that_came_without_encryption_is_another_site_to_one_that_did() {
+        let check = |origin: &str, cross| {
+            let mut head = head("/", &[("host", "centre"), ("origin", origin)]);
+            head.extensions.insert(http::Caller { ip: [10, 0, 0, 1].into(), secure: true });
+            assert_eq!(is_cross_site(&head), cross, "{origin}");
+        };
+        check("https://centre", false);
+        check("http://centre", true);
     }
 
     #[test]

@@ -17,8 +17,8 @@ use crate::audit;
 use crate::centre::Inside;
 use crate::executors::Scope;
 use crate::fault::Fault;
+use crate::http::Holder;
 use crate::jobs::Jobs;
-use crate::people::Principal;
 use crate::settings::DeclaredJobs;
 
 /// Whoever declares.
@@ -34,7 +34,8 @@ pub struct Declarer<'a> {
 impl Inside {
     /// Answers the call, when its turn has come.
     pub(super) async fn answer_declaration(&self, who: Declarer<'_>, body: &[u8]) -> Answer {
-        match self.job_calls.turn(self.clock.monotonic()) {
+        let holder = Holder::executor(who.scope, who.ip);
+        match self.job_calls.turn(holder, self.clock.monotonic()) {
             Some(wait) => self.clock.sleep(wait).await,
             None => return Answer::later(texts::TOO_MANY_REQUESTS),
         }
@@ -88,7 +89,7 @@ impl Inside {
                            --declared-jobs own-token";
                 Err(refused(why.into()))
             }
-            (DeclaredJobs::OwnToken, Scope::Every) => Err(refused(format!(
+            (DeclaredJobs::OwnToken, Scope::Every | Scope::Anonymous(_)) => Err(refused(format!(
                 "this centre takes jobs only from programs with a token of their app's own; give this one what \
                  `tickwright app token {}` prints, or start the centre with --declared-jobs all",
                 who.app
@@ -118,14 +119,14 @@ impl Inside {
             retries: job.retries,
             route: job.route.clone(),
         };
-        let principal = Principal::token(who.scope);
+        let principal = self.principal(who.scope);
         Jobs { inside: self, who: &principal }.declare(&declaration, who.app).await
     }
 
     /// What was done is always on record, and of what was refused a bounded number: a program that cannot start tries
     /// for ever.
     async fn put_on_record(&self, who: &Declarer<'_>, job: &DeclaredJob, declared: &Result<Declared, Fault>) {
-        let name = Principal::token(who.scope).name;
+        let name = self.principal(who.scope).name;
         let entry = |result: &str| audit::entry("executor", &name, who.ip, "job.declare", result);
         match declared {
             Ok(declared) if declared.is_change() => {

@@ -7,25 +7,26 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use axum::{Router, extract::Path};
-use engine::{Outcome, RunId, StoreError};
+use engine::{AppId, Outcome, RunId, StoreError};
 use futures_util::future::join_all;
 use protocol::declare::DECLARE;
 use protocol::xxl::{self, Answer, CallbackItem, MalformedItem, Registry, texts};
 use store::Registration;
 
+use super::browser;
 use super::declarations::Declarer;
 use super::job_calls::is_job_call;
 use crate::audit;
 use crate::centre::Inside;
 use crate::executors::Scope;
-use crate::http;
+use crate::http::{self, Holder, PLACE_WAIT, Room};
 use crate::outbound::{Address, TriggerPath};
 use crate::people::Principal;
 
@@ -47,11 +48,29 @@ async fn call(
     request: Request<Body>,
 ) -> Response {
     let (head, body) = request.into_parts();
+    // Executors are no browsers. A page may have made one call a centre that asks no token of it.
+    if browser::is_from_page(&head) {
+        let (from, why) = (http::caller(&head).ip, "executors are served here, not pages in browsers");
+        inside.audit.refused(audit::entry("executor", "", from, format!("/api/{name}"), why)).await;
+        return (StatusCode::FORBIDDEN, why).into_response();
+    }
     if head.method != Method::POST {
         return json(&Answer::fail(texts::NOT_POST));
     }
-    let body = match http::body(body, xxl::BODY_MAX).await {
+    let said_app = header(&head.headers, xxl::APP_HEADER);
+    let scope = inside.admit(&head.headers, said_app);
+    let room = match scope {
+        Some(scope) => Room::Large(&inside.places, Holder::executor(scope, http::caller(&head).ip)),
+        None => Room::Small,
+    };
+    let is_too_large = body.size_hint().lower() > xxl::BODY_MAX as u64;
+    let body = match http::body(body, xxl::BODY_MAX, room).await {
         Ok(body) => body,
+        // Such a caller is refused whatever it sends, so the rest is not read.
+        Err(StatusCode::PAYLOAD_TOO_LARGE) if scope.is_none() && !is_too_large => {
+            inside.note_wrong_token(&name, said_app, &head).await;
+            return json(&Answer::fail(texts::WRONG_TOKEN));
+        }
         Err(code) => return refusal(code),
     };
     if body.is_empty() {
@@ -90,15 +109,18 @@ impl Inside {
         if let Err(refusal) = &done
             && refusal.message() == texts::WRONG_TOKEN
         {
-            let (who, from) = (said_app.unwrap_or_default(), http::caller(head).ip);
-            self.audit
-                .refused(audit::entry("executor", who, from, format!("/api/{name}"), refusal.message()))
-                .await;
+            self.note_wrong_token(name, said_app, head).await;
         }
         done.map_or_else(|refusal| refusal, |()| Answer::ok())
     }
 
-    /// Whose the caller's token is. Of two tokens nobody knows which is meant.
+    async fn note_wrong_token(&self, name: &str, said_app: Option<&str>, head: &Parts) {
+        let (who, from) = (said_app.unwrap_or_default(), http::caller(head).ip);
+        let action = format!("/api/{name}");
+        self.audit.refused(audit::entry("executor", who, from, action, texts::WRONG_TOKEN)).await;
+    }
+
+    /// The scope of the caller's token; `None` if it is wrong, or there are two. `app` is the one that the caller names.
     fn admit(&self, headers: &HeaderMap, app: Option<&str>) -> Option<Scope> {
         let mut tokens = headers.get_all(xxl::TOKEN_HEADER).iter();
         let token = match (tokens.next(), tokens.next()) {
@@ -106,13 +128,25 @@ impl Inside {
             (Some(token), None) => Some(token.to_str().ok()?),
             (Some(_), Some(_)) => return None,
         };
-        // An app that nobody knows has no token of its own to be opened by.
-        let app = app.map(|name| self.directory.app_named(name));
-        match app {
-            Some(None) => self.tokens.admit(token, None).filter(|scope| *scope == Scope::Every),
-            Some(app) => self.tokens.admit(token, app),
+        match app.map(|name| self.directory.app_named(name)) {
             None => self.tokens.admit(token, None),
+            Some(Some(app)) => self.tokens.admit(token, Some(app)),
+            // An app that does not exist yet has no token of its own, so another app's does not count.
+            Some(None) => self.tokens.admit(token, None).filter(|scope| !matches!(scope, Scope::App(_))),
         }
+    }
+
+    /// Who a caller with this scope is to the rules about jobs.
+    pub(super) fn principal(&self, scope: Scope) -> Principal {
+        let apps = match scope {
+            Scope::Every => None,
+            Scope::App(app) | Scope::Anonymous(Some(app)) => Some(vec![app]),
+            Scope::Anonymous(None) => {
+                let names = self.directory.names().into_iter();
+                Some(names.map(|(app, _)| app).filter(|app| self.tokens.needs_none(*app)).collect())
+            }
+        };
+        Principal::executor(scope, apps)
     }
 
     async fn register(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Answer> {
@@ -158,7 +192,7 @@ impl Inside {
         if items.len() > REPORTS_MAX {
             return Err(Answer::fail(format!("a call brings at most {REPORTS_MAX} results")));
         }
-        let (mut unread, mut foreign) = (0, Foreign::default());
+        let (mut unread, mut refused, mut foreign) = (0, false, Foreign::default());
         while items.len() > 0 {
             let mut reports = Vec::new();
             for item in items.by_ref().take(REPORTS_AT_ONCE) {
@@ -173,16 +207,19 @@ impl Inside {
                     }
                 }
             }
-            if let Err(refusal) = self.write_reports(scope, reports, &mut foreign).await {
-                self.record_foreign(scope, head, &foreign).await;
-                return Err(refusal);
+            match self.write_reports(scope, reports, &mut foreign).await {
+                Ok(some_refused) => refused |= some_refused,
+                Err(refusal) => {
+                    self.record_foreign(scope, head, &foreign).await;
+                    return Err(refusal);
+                }
             }
         }
         self.record_foreign(scope, head, &foreign).await;
         if unread > 1 {
             tracing::warn!(unread, "failed to read more results of the same call");
         }
-        Ok(())
+        if refused { Err(wrong_token()) } else { Ok(()) }
     }
 
     /// Records that a call brought results of runs that are not the caller's: one entry, however many there were.
@@ -192,29 +229,37 @@ impl Inside {
             1 => "not stored: the run belongs to another app".to_owned(),
             count => format!("not stored: this and {} more runs belong to another app", count - 1),
         };
-        let who = Principal::token(scope).name;
+        let who = self.principal(scope).name;
         let mut entry = audit::entry("executor", &who, http::caller(head).ip, "/api/callback", result);
         entry.object = format!("run:{first}");
         self.audit.foreign_results(entry).await;
     }
 
-    /// Stores those results whose runs belong to an app of the caller's, and counts the others.
+    /// Stores the results of runs in the caller's scope, and counts the others as foreign. Returns whether some were refused
+    /// because their app needs a token that the caller did not show: such a caller keeps its results until its token is
+    /// corrected.
     async fn write_reports(
         &self,
         scope: Scope,
         mut reports: Vec<CallbackItem>,
         foreign: &mut Foreign,
-    ) -> Result<(), Answer> {
-        if let Scope::App(app) = scope {
+    ) -> Result<bool, Answer> {
+        let mut refused = false;
+        if scope != Scope::Every {
             let ids: Vec<RunId> = reports.iter().map(|item| RunId(item.log_id)).collect();
-            let owners: HashMap<RunId, _> =
+            let owners: HashMap<RunId, AppId> =
                 self.database.apps_of_runs(&ids).await.map_err(not_stored)?.into_iter().collect();
+            // Without a token the app of the run decides, whichever app the caller names.
+            let is_anonymous = matches!(scope, Scope::Anonymous(_));
+            let scope = if is_anonymous { Scope::Anonymous(None) } else { scope };
+            let covers = |app: &AppId| self.tokens.covers(scope, *app);
+            refused = is_anonymous && !owners.values().all(covers);
             reports.retain(|item| {
                 let owner = owners.get(&RunId(item.log_id));
-                if owner.is_some_and(|owner| *owner != app) {
+                if owner.is_some_and(|owner| !covers(owner)) {
                     foreign.add(RunId(item.log_id));
                 }
-                owner == Some(&app)
+                owner.is_some_and(covers)
             });
         }
         let written = join_all(reports.into_iter().map(|item| {
@@ -225,7 +270,7 @@ impl Inside {
         }));
         match written.await.into_iter().find_map(|result| result.err().filter(StoreError::is_transient)) {
             Some(error) => Err(not_stored(error)),
-            None => Ok(()),
+            None => Ok(refused),
         }
     }
 }
@@ -297,5 +342,8 @@ fn refusal(code: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = code;
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    if code == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert(header::RETRY_AFTER, PLACE_WAIT.as_secs().into());
+    }
     response
 }

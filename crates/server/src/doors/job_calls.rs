@@ -13,8 +13,8 @@ use super::v1;
 use crate::audit;
 use crate::centre::Inside;
 use crate::executors::Scope;
+use crate::http::Holder;
 use crate::jobs::Jobs;
-use crate::people::Principal;
 use crate::refusal::Refusal;
 
 /// Whether a call is one of these.
@@ -36,7 +36,8 @@ impl Inside {
         from: IpAddr,
         body: &[u8],
     ) -> Answer {
-        match self.job_calls.turn(self.clock.monotonic()) {
+        let who = self.principal(scope);
+        match self.job_calls.turn(Holder::executor(scope, from), self.clock.monotonic()) {
             Some(wait) => self.clock.sleep(wait).await,
             None => {
                 return Answer {
@@ -50,7 +51,6 @@ impl Inside {
             Ok(fields) => fields,
             Err(error) => return Answer::fail(texts::invoke_error(error)),
         };
-        let who = Principal::token(scope);
         let jobs = Jobs { inside: self, who: &who };
         let on_record = async |id: &str| match DEFINING.contains(&name) {
             true => v1::text_on_record(self, id).await,

@@ -10,3 +10,4 @@ pub use directory::{Destination, Directory, Sighting};
 pub use keeper::{Keeper, POLL};
 pub use route::{Candidates, Choices, Route};
 pub use tokens::{Key, Scope, Tokens, fingerprint, generate, is_well_known, random};
+pub(crate) use tokens::{hex, unhex};

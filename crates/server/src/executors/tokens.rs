@@ -4,33 +4,29 @@
 //! the centre's key, to be shown to executors. A token opens the app it belongs to and no other; the global one, of
 //! old setups, opens all.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{RwLock, RwLockReadGuard};
 
 use engine::AppId;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::digest::{SHA256, digest};
+use ring::hmac::{self, HMAC_SHA256};
 use ring::rand::{SecureRandom, SystemRandom};
 use store::{App, Token};
 use timer::Timestamp;
 
 use crate::outbound::Secret;
 
-/// Whose runs and registrations a caller may touch.
+/// The apps whose jobs, runs and registrations a caller may access, and how the caller proved it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Everybody's.
+    /// Every app: the caller showed the token for all apps.
     Every,
-    /// One app's.
+    /// One app: the caller showed a token of its own.
     App(AppId),
-}
-
-impl Scope {
-    /// Whether it covers an app.
-    pub fn covers(self, app: AppId) -> bool {
-        self == Scope::Every || self == Scope::App(app)
-    }
+    /// The caller showed no valid token. Without an app, it may access every app that needs none; with one, that app only.
+    Anonymous(Option<AppId>),
 }
 
 /// The tokens that open this centre.
@@ -38,7 +34,7 @@ impl Scope {
 pub struct Tokens {
     /// From the configuration: opens all, and is shown to executors of apps that have none of their own.
     global: Option<Secret>,
-    /// Callers without a token are let in where neither their app nor the centre has one.
+    /// Callers without a token are admitted to apps that have none, unless there is a token for all apps.
     open: bool,
     rows: RwLock<Rows>,
 }
@@ -47,6 +43,8 @@ pub struct Tokens {
 struct Rows {
     incoming: HashMap<String, Scope>,
     outgoing: HashMap<AppId, Secret>,
+    /// The apps that have a token, whether or not this node can decrypt it.
+    protected: HashSet<AppId>,
 }
 
 impl Tokens {
@@ -61,6 +59,7 @@ impl Tokens {
         // The group's own column, in databases that have one: the least trusted, so the first to be overruled.
         for app in apps {
             if let Some(token) = app.access_token.as_deref().filter(|token| !is_well_known(token)) {
+                rows.protected.insert(app.id);
                 rows.incoming.insert(fingerprint(token), Scope::App(app.id));
                 rows.outgoing.insert(app.id, Secret::new(token));
             }
@@ -69,6 +68,7 @@ impl Tokens {
         for row in tokens.iter().filter(|row| row.expires_at.is_none_or(|at| at > now)) {
             let scope = row.app.map_or(Scope::Every, Scope::App);
             rows.incoming.insert(row.digest.clone(), scope);
+            rows.protected.extend(row.app);
             match (row.app, key.open(&row.sealed)) {
                 (Some(app), Some(token)) => drop(rows.outgoing.insert(app, token)),
                 (Some(app), None) => {
@@ -83,23 +83,35 @@ impl Tokens {
         *self.rows.write().expect("no holder of this lock panics") = rows;
     }
 
-    /// Whose a caller's token is; `None` if it opens nothing here. `app` is the one that the caller says it belongs to.
+    /// The scope of a caller that shows this token; `None` if it is refused. `app` is the one that the caller names.
     pub fn admit(&self, token: Option<&str>, app: Option<AppId>) -> Option<Scope> {
         let token = token.unwrap_or_default();
-        let rows = self.rows();
         let digest = fingerprint(token);
         if let Some(global) = &self.global
             && digest == fingerprint(global.value())
         {
             return Some(Scope::Every);
         }
-        match rows.incoming.get(&digest) {
-            Some(Scope::App(owner)) if app.is_some_and(|app| app != *owner) => None,
-            Some(scope) => Some(*scope),
-            None => {
-                let has_own = app.map_or(!rows.incoming.is_empty(), |app| rows.outgoing.contains_key(&app));
-                (self.open && self.global.is_none() && !has_own).then_some(Scope::Every)
-            }
+        let known = self.rows().incoming.get(&digest).copied();
+        match known {
+            Some(Scope::App(owner)) if app.is_some_and(|app| app != owner) => None,
+            Some(scope) => Some(scope),
+            None if app.is_some_and(|app| !self.needs_none(app)) => None,
+            None => (self.open && self.global.is_none()).then_some(Scope::Anonymous(app)),
+        }
+    }
+
+    /// Whether callers may access an app without a token.
+    pub fn needs_none(&self, app: AppId) -> bool {
+        self.open && self.global.is_none() && !self.rows().protected.contains(&app)
+    }
+
+    /// Whether a scope covers an app.
+    pub fn covers(&self, scope: Scope, app: AppId) -> bool {
+        match scope {
+            Scope::Every => true,
+            Scope::App(own) | Scope::Anonymous(Some(own)) => own == app,
+            Scope::Anonymous(None) => self.needs_none(app),
         }
     }
 
@@ -130,11 +142,13 @@ pub fn generate() -> String {
     hex(&random::<32>())
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+/// Reads what [`hex`] wrote.
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     if digits.len().is_multiple_of(2) { digits.chunks(2).map(byte).collect() } else { None }
@@ -168,6 +182,12 @@ impl Key {
     /// For its file.
     pub fn written(&self) -> String {
         hex(&self.0)
+    }
+
+    /// A key for another purpose, from which this one cannot be computed.
+    pub(crate) fn derive(&self, purpose: &str) -> [u8; Key::LENGTH] {
+        let tag = hmac::sign(&hmac::Key::new(HMAC_SHA256, &self.0), purpose.as_bytes());
+        tag.as_ref().try_into().expect("HMAC-SHA256 has the length of a key")
     }
 
     /// Seals a secret.
@@ -262,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_token_everybody_is_let_in_only_where_that_was_asked_for() {
+    fn a_caller_without_a_token_may_access_apps_that_have_none_and_only_where_that_is_allowed() {
         let key = Key::generate();
         for open in [true, false] {
             let tokens = Tokens::new(None, open);
@@ -272,11 +292,36 @@ mod tests {
                 &key,
                 Timestamp::default(),
             );
-            assert_eq!(tokens.admit(None, Some(AppId(1))), open.then_some(Scope::Every));
+            let anonymous = |app: i64| open.then_some(Scope::Anonymous(Some(AppId(app))));
+            assert_eq!(tokens.admit(None, Some(AppId(1))), anonymous(1));
             assert_eq!(tokens.admit(None, Some(AppId(2))), None);
             assert_eq!(tokens.admit(Some("own"), Some(AppId(2))), Some(Scope::App(AppId(2))));
-            assert_eq!(tokens.admit(Some("default_token"), Some(AppId(3))), open.then_some(Scope::Every));
+            assert_eq!(tokens.admit(Some("own"), Some(AppId(1))), None);
+            assert_eq!(tokens.admit(Some("default_token"), Some(AppId(3))), anonymous(3));
+            let unnamed = tokens.admit(None, None);
+            assert_eq!(unnamed, open.then_some(Scope::Anonymous(None)));
+            if let Some(unnamed) = unnamed {
+                assert!(tokens.covers(unnamed, AppId(1)) && !tokens.covers(unnamed, AppId(2)));
+                assert!(!tokens.covers(Scope::Anonymous(Some(AppId(1))), AppId(3)));
+            }
         }
+    }
+
+    #[test]
+    fn a_token_that_this_node_cannot_decrypt_protects_its_app_all_the_same() {
+        let tokens = Tokens::new(None, true);
+        let rows = [row(1, Some(1), "a token", &Key::generate(), None)];
+        tokens.learn(&[app(1, None)], &rows, &Key::generate(), Timestamp::default());
+        assert_eq!(tokens.admit(None, Some(AppId(1))), None);
+        assert_eq!(tokens.admit(Some("a token"), Some(AppId(1))), Some(Scope::App(AppId(1))));
+    }
+
+    #[test]
+    fn where_there_is_a_token_for_all_apps_nobody_comes_without_one() {
+        let tokens = Tokens::new(Some(Secret::new("for all")), true);
+        tokens.learn(&[app(1, None)], &[], &Key::generate(), Timestamp::default());
+        assert_eq!(tokens.admit(None, Some(AppId(1))), None);
+        assert_eq!(tokens.admit(None, None), None);
     }
 
     #[test]

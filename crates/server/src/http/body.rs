@@ -3,32 +3,76 @@
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::StatusCode;
 use http_body_util::BodyExt;
+use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
+use super::places::{Holder, Place, Places};
+
+/// A body that was read, and the place that it takes, if it is large.
+pub struct Received {
+    bytes: Bytes,
+    _place: Option<Place>,
+}
+
+impl Deref for Received {
+    type Target = Bytes;
+
+    fn deref(&self) -> &Bytes {
+        &self.bytes
+    }
+}
+
+/// The room that a caller's body may take.
+#[derive(Clone, Copy)]
+pub enum Room<'a> {
+    /// At most [`SMALL_MAX`]: the caller was not recognised.
+    Small,
+    /// More, in a place of this holder.
+    Large(&'a Arc<Places>, Holder),
+}
+
 /// The whole body, if it is no longer than `max` and keeps coming: [`START`] for the first bytes, then [`RATE_MIN`] on
-/// average.
-pub async fn body(mut body: Body, max: usize) -> Result<Bytes, StatusCode> {
+/// average. A body over [`SMALL_MAX`] waits for a place; where there is none, the answer is 429.
+pub async fn body(mut body: Body, max: usize, room: Room<'_>) -> Result<Received, StatusCode> {
+    let max = if matches!(room, Room::Small) { max.min(SMALL_MAX) } else { max };
+    let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     // What says itself that it is too long is not waited for.
-    if body.size_hint().lower() > max as u64 {
+    if declared > max {
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
     }
-    let started = Instant::now();
+    let mut place = if declared > SMALL_MAX { take(room).await? } else { None };
+    let mut started = Instant::now();
     // Once, where it is known: a body that grows piece by piece is copied again and again.
-    let mut received = Vec::with_capacity(usize::try_from(body.size_hint().lower()).unwrap_or(0));
+    let mut received = Vec::with_capacity(declared);
     loop {
         let allowed = START + Duration::from_millis(received.len() as u64 * 1_000 / RATE_MIN);
         match timeout_at(started + allowed.min(WAIT_MAX), body.frame()).await {
-            Ok(None) => return Ok(received.into()),
+            Ok(None) => return Ok(Received { bytes: received.into(), _place: place }),
             Ok(Some(Ok(frame))) => {
                 let Ok(data) = frame.into_data() else { continue };
                 if received.len() + data.len() > max {
                     return Err(StatusCode::PAYLOAD_TOO_LARGE);
                 }
+                if received.len() + data.len() > SMALL_MAX && place.is_none() {
+                    let waits_since = Instant::now();
+                    place = take(room).await?;
+                    started += waits_since.elapsed();
+                }
                 received.extend_from_slice(&data);
             }
             Ok(Some(Err(_))) => return Err(StatusCode::BAD_REQUEST),
             Err(_) => return Err(StatusCode::REQUEST_TIMEOUT),
+        }
+    }
+}
+
+async fn take(room: Room<'_>) -> Result<Option<Place>, StatusCode> {
+    match room {
+        Room::Small => Err(StatusCode::PAYLOAD_TOO_LARGE),
+        Room::Large(places, holder) => {
+            places.take(holder).await.map(Some).ok_or(StatusCode::TOO_MANY_REQUESTS)
         }
     }
 }
@@ -53,6 +97,9 @@ pub fn is_too_deep(json: &[u8]) -> bool {
     }
     false
 }
+
+/// A longer body takes a place: results of thousands of runs are shorter.
+pub const SMALL_MAX: usize = 64 * 1024;
 
 /// How long the first bytes of a body may take to come.
 const START: Duration = Duration::from_secs(5);
@@ -90,10 +137,36 @@ mod tests {
             Body::from_stream(chunks)
         };
         let started = Instant::now();
-        let slow = body(drip(10, Duration::from_secs(1)), 1 << 20).await;
-        assert_eq!(slow, Err(StatusCode::REQUEST_TIMEOUT));
+        let slow = body(drip(10, Duration::from_secs(1)), 1 << 20, Room::Small).await;
+        assert_eq!(slow.err(), Some(StatusCode::REQUEST_TIMEOUT));
         assert!(started.elapsed() < START * 2, "{:?}", started.elapsed());
-        let fast = body(drip(4_096, Duration::from_secs(1)), 40_000).await;
-        assert_eq!(fast, Err(StatusCode::PAYLOAD_TOO_LARGE), "it came fast enough to be too long");
+        let fast = body(drip(4_096, Duration::from_secs(1)), 40_000, Room::Small).await;
+        assert_eq!(fast.err(), Some(StatusCode::PAYLOAD_TOO_LARGE), "it came fast enough to be too long");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_body_takes_a_place_until_it_is_dropped_and_strangers_get_none() {
+        let places = Arc::new(Places::default());
+        let room = Room::Large(&places, Holder::Admin(store::UserId(1)));
+        let chunked = |length: usize| {
+            let chunks = vec![b'x'; length];
+            let chunks: Vec<_> = chunks
+                .chunks(4_096)
+                .map(|chunk| Ok::<_, std::io::Error>(Bytes::copy_from_slice(chunk)))
+                .collect();
+            Body::from_stream(futures_util::stream::iter(chunks))
+        };
+        let large = SMALL_MAX + 1;
+        for sent in [chunked(large), Body::from(vec![b'x'; large])] {
+            assert_eq!(body(sent, 1 << 20, Room::Small).await.err(), Some(StatusCode::PAYLOAD_TOO_LARGE));
+        }
+        let held = body(chunked(large), 1 << 20, room).await.ok().expect("there is a place");
+        assert_eq!(held.len(), large);
+        for sent in [chunked(large), Body::from(vec![b'x'; large])] {
+            assert_eq!(body(sent, 1 << 20, room).await.err(), Some(StatusCode::TOO_MANY_REQUESTS));
+        }
+        assert!(body(chunked(SMALL_MAX), 1 << 20, room).await.is_ok(), "a small one needs none");
+        drop(held);
+        assert!(body(Body::from(vec![b'x'; large]), 1 << 20, room).await.is_ok());
     }
 }

@@ -4,8 +4,10 @@
 //! the old context path goes.
 
 mod body;
+mod hosts;
 mod origin;
 mod pace;
+mod places;
 mod tls;
 
 use std::convert::Infallible;
@@ -17,24 +19,28 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::header::{CONNECTION, HOST, LOCATION, RETRY_AFTER, STRICT_TRANSPORT_SECURITY};
+use axum::http::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, HOST, LOCATION, REFERRER_POLICY,
+    STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
 use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderValue, Method, Request, StatusCode, Uri};
+use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use hyper::body::Body as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::error::Elapsed;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-pub use body::{body, is_too_deep};
+pub use body::{Received, Room, SMALL_MAX, body, is_too_deep};
+pub use hosts::Hosts;
+use hosts::WrongHost;
 pub use origin::{Caller, Proxies, caller};
 use pace::{Asked, Paced, Progress};
+pub use places::{Holder, PLACE_WAIT, Places};
 pub use tls::{Identity, IdentityError, Tls};
 
 /// What listens.
@@ -46,15 +52,8 @@ pub struct Front {
     pub tls: Option<Arc<Tls>>,
     /// Who may ask for others.
     pub proxies: Arc<Proxies>,
-    /// Places for requests that may be large.
-    large: Arc<Semaphore>,
-}
-
-impl Front {
-    /// A front of these doors.
-    pub fn new(doors: Router, tls: Option<Arc<Tls>>, proxies: Arc<Proxies>) -> Front {
-        Front { doors, tls, proxies, large: Arc::new(Semaphore::new(LARGE_AT_ONCE)) }
-    }
+    /// The names by which it is reached.
+    pub hosts: Arc<Hosts>,
 }
 
 /// Serves until told to stop; then finishes what is being asked, for at most [`DRAIN_MAX`].
@@ -94,7 +93,10 @@ impl Front {
         };
         match tokio::time::timeout(HANDSHAKE_MAX, speaks_tls(&stream)).await {
             Ok(Ok(true)) => {}
-            Ok(Ok(false)) => return converse(stream, async |request| Ok(elsewhere(&request)), stop).await,
+            Ok(Ok(false)) => {
+                let hosts = self.hosts.clone();
+                return converse(stream, async |request| Ok(elsewhere(&hosts, &request)), stop).await;
+            }
             _ => return,
         }
         // Who cannot agree on a key with us is told so by the protocol.
@@ -116,34 +118,58 @@ impl Front {
                 (StatusCode::FORBIDDEN, "come through the proxy in front of this centre\n").into_response()
             );
         };
+        // A proxy chooses by its own configuration which names it serves; where names are set here, they count for it, too.
+        let is_proxied =
+            self.proxies.has(peer.ip()) && matches!(&*self.hosts, Hosts::Only(names) if names.is_empty());
+        if !is_proxied && let Err(wrong) = self.hosts.check(&head.uri, &head.headers) {
+            return Ok(misdirected(&wrong));
+        }
         head.uri = in_order(&head.uri);
         head.extensions.insert(ConnectInfo(SocketAddr::new(caller.ip, peer.port())));
         head.extensions.insert(caller);
-        // Held until the answer is there: what was read is kept for as long.
-        let Ok(_place) = self.place(&body).await else { return Ok(busy()) };
         let mut response = self.doors.oneshot(Request::from_parts(head, Body::new(body))).await?;
         if caller.secure {
             response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(ONLY_TLS));
         }
         Ok(response)
     }
+}
 
-    /// A place for a request whose body is large, or does not say how long it is. Small ones need none.
-    async fn place(&self, body: &Asked) -> Result<Option<OwnedSemaphorePermit>, Elapsed> {
-        if body.size_hint().upper().is_some_and(|length| length <= SMALL_MAX) {
-            return Ok(None);
+/// The answer to a request for another host.
+fn misdirected(wrong: &WrongHost) -> Response {
+    match wrong {
+        WrongHost::Malformed => (StatusCode::BAD_REQUEST, "send one readable header Host\n").into_response(),
+        WrongHost::Other(name) => {
+            let name: String = name.chars().filter(|letter| !letter.is_control()).take(NAME_SHOWN).collect();
+            let why = format!(
+                "this centre is not known by the name `{name}`; use its IP address or localhost, or start it with \
+                 --hostnames {name}\n"
+            );
+            (StatusCode::MISDIRECTED_REQUEST, why).into_response()
         }
-        let place = Arc::clone(&self.large).acquire_owned();
-        Ok(tokio::time::timeout(PLACE_WAIT, place).await?.ok())
     }
 }
 
-fn busy() -> Response {
-    let why = "too many large requests at once; try again in a few seconds\n";
-    let headers =
-        [(RETRY_AFTER, HeaderValue::from_static("5")), (CONNECTION, HeaderValue::from_static("close"))];
-    (StatusCode::TOO_MANY_REQUESTS, headers, why).into_response()
+/// Letters of a name that are repeated in an answer.
+const NAME_SHOWN: usize = 100;
+
+/// Adds the headers that protect browsers from what an answer contains, where it does not have its own, and forbids caches
+/// to store it unless it says otherwise.
+fn protected(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in PROTECTION {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    response
 }
+
+const PROTECTION: [(HeaderName, &str); 5] = [
+    (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REFERRER_POLICY, "no-referrer"),
+    (X_FRAME_OPTIONS, "DENY"),
+    (CACHE_CONTROL, "no-store"),
+];
 
 /// Whether the first byte begins an encrypted connection. It stays to be read.
 async fn speaks_tls(stream: &TcpStream) -> io::Result<bool> {
@@ -154,7 +180,10 @@ async fn speaks_tls(stream: &TcpStream) -> io::Result<bool> {
 
 /// Where somebody is sent who speaks plainly to an encrypted port. What was posted has been seen by whoever listens, and
 /// is refused.
-fn elsewhere(request: &Request<Asked>) -> Response {
+fn elsewhere(hosts: &Hosts, request: &Request<Asked>) -> Response {
+    if let Err(wrong) = hosts.check(request.uri(), request.headers()) {
+        return misdirected(&wrong);
+    }
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let target = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
     let location = host.and_then(|host| HeaderValue::try_from(format!("https://{host}{target}")).ok());
@@ -180,7 +209,7 @@ where
         async move {
             let answer = answered.await;
             progress.answered();
-            answer
+            answer.map(protected)
         }
     });
     let connection = http1::Builder::new()
@@ -229,15 +258,6 @@ const CONTEXT_PATH: &str = "/xxl-job-admin";
 
 /// Connections at the same time; more wait to be accepted. Executors in the thousands keep one each.
 const CONNECTIONS_MAX: usize = 16_384;
-
-/// What is larger than this waits for a place: results of thousands of runs are smaller.
-const SMALL_MAX: u64 = 64 * 1024;
-
-/// Large requests at the same time. Each may hold its body of 5 MiB and what is read from it.
-const LARGE_AT_ONCE: usize = 8;
-
-/// How long a large request waits for a place.
-const PLACE_WAIT: Duration = Duration::from_secs(5);
 
 /// How long a client may take to ask, and a connection be idle. Executors beat each 30 s on the same one.
 const IDLE_MAX: Duration = Duration::from_secs(75);

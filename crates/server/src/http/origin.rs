@@ -49,7 +49,8 @@ impl Proxies {
         client
     }
 
-    fn has(&self, ip: IpAddr) -> bool {
+    /// Whether an address is a proxy's.
+    pub fn has(&self, ip: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(ip))
     }
 }

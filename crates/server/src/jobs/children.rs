@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use engine::JobId;
+use engine::{Job, JobId};
 use store::Rights;
 
 use super::Jobs;
@@ -31,19 +31,38 @@ pub fn read(list: &str) -> Result<Vec<JobId>, Refusal> {
 }
 
 impl Jobs<'_> {
-    /// Refuses children that are not there for the caller, and circles.
-    pub(super) async fn check_children(
-        &self,
-        children: &[JobId],
-        parent: Option<JobId>,
-    ) -> Result<(), Fault> {
+    /// The children of a job, without those that the caller may not see.
+    pub async fn seen_children(&self, job: &[JobId]) -> Result<Vec<JobId>, Fault> {
+        if self.who.apps().is_none() {
+            return Ok(job.to_vec());
+        }
+        let names = self.inside.database.job_names(job).await?;
+        let is_seen =
+            |id: &JobId| names.iter().any(|name| name.job == *id && self.who.may(Rights::VIEW, name.app));
+        Ok(job.iter().copied().filter(is_seen).collect())
+    }
+
+    /// The children that a job gets by an edit: those the caller names, and those the caller does not see, which stay.
+    pub async fn edited_children(&self, job: &Job, named: Vec<JobId>) -> Result<Vec<JobId>, Fault> {
+        let seen = self.seen_children(&job.spec.children).await?;
+        let stays = |id: &JobId| !seen.contains(id) && !named.contains(id);
+        let hidden: Vec<JobId> = job.spec.children.iter().copied().filter(stays).collect();
+        Ok(named.into_iter().chain(hidden).collect())
+    }
+
+    /// Refuses new children that are not there for the caller, and circles.
+    pub(super) async fn check_children(&self, children: &[JobId], parent: Option<&Job>) -> Result<(), Fault> {
         if children.len() > CHILDREN_MAX {
             return Err(wrong(format!("names {} jobs; {CHILDREN_MAX} are the most", children.len())));
         }
         let mut next = Vec::new();
         for child in children {
-            if Some(*child) == parent {
+            if parent.is_some_and(|parent| parent.id == *child) {
                 return Err(wrong(format!("({child}) is the job itself")));
+            }
+            if parent.is_some_and(|parent| parent.spec.children.contains(child)) {
+                next.push(*child);
+                continue;
             }
             match self.find(*child, Rights::OPERATE).await {
                 Ok(job) => next.extend(job.spec.children),
@@ -51,7 +70,7 @@ impl Jobs<'_> {
             }
         }
         match parent {
-            Some(parent) => self.check_no_circle(next, parent).await,
+            Some(parent) => self.check_no_circle(next, parent.id).await,
             // Nothing leads to a job that is not there yet.
             None => Ok(()),
         }

@@ -4,7 +4,7 @@ use engine::{Declaration, Declared};
 use protocol::v1::ProblemCode;
 use store::Rights;
 
-use super::Jobs;
+use super::{Jobs, check_param};
 use crate::fault::Fault;
 
 impl Jobs<'_> {
@@ -13,6 +13,7 @@ impl Jobs<'_> {
         if !self.who.may(Rights::EDIT, declaration.app) {
             return Err(Fault::new(ProblemCode::NotAllowed, "this token may not change jobs of that app"));
         }
+        check_param(declaration.param.as_deref().unwrap_or_default())?;
         self.check_may_start(&declaration.schedule, declaration.app, self.inside.engine.now())?;
         let key = format!("{app}/{}", declaration.handler);
         let declared = self.inside.engine.declare(declaration, &key).await?;

@@ -22,7 +22,7 @@ use crate::executors::{Candidates, Route};
 use crate::fault::Fault;
 use crate::people::Principal;
 pub use form::{misfire_word, preview, source};
-pub use rate::{Rate, Rates};
+pub use rate::Rates;
 
 /// The jobs that somebody may manage.
 pub struct Jobs<'a> {
@@ -35,21 +35,27 @@ pub struct Jobs<'a> {
 impl Jobs<'_> {
     /// Adds a job to an app that the caller may edit, with all that belongs to it, and starts it if asked to.
     pub async fn create(&self, spec: JobSpec, belongings: Belongings<'_>) -> Result<JobId, Fault> {
+        self.check_new(&spec, &belongings).await?;
         let Belongings { enabled, tags, remark } = belongings;
         let enabled = enabled == Some(true);
-        if spec.script.is_some() {
-            self.check_may_script(spec.app)?;
-        }
-        self.check_interval(&spec.schedule)?;
-        if enabled {
-            self.check_may_start(&spec.schedule, spec.app, self.inside.engine.now())?;
-        }
-        self.check_children(&spec.children, None).await?;
         let script = spec.script.clone();
         let job = self.inside.engine.add(&NewJob { spec, enabled, tags }).await?;
         self.inside.hints.jobs();
         self.remark(job, script, remark).await;
         Ok(job)
+    }
+
+    /// Whether the caller, who may edit jobs of the app, may add this one.
+    pub async fn check_new(&self, spec: &JobSpec, belongings: &Belongings<'_>) -> Result<(), Fault> {
+        check_param(&spec.param)?;
+        if spec.script.is_some() {
+            self.check_may_script(spec.app)?;
+        }
+        self.check_interval(&spec.schedule)?;
+        if belongings.enabled == Some(true) {
+            self.check_may_start(&spec.schedule, spec.app, self.inside.engine.now())?;
+        }
+        self.check_children(&spec.children, None).await
     }
 
     /// Gives a job that the caller may edit another definition, if nobody else has meanwhile. Its script stays.
@@ -80,8 +86,11 @@ impl Jobs<'_> {
 
     /// Whether the caller, who may edit the job, may give it that definition, and start or stop it with that.
     pub async fn check_edit(&self, job: &Job, spec: &JobSpec, enabled: Option<bool>) -> Result<(), Fault> {
+        if spec.param != job.spec.param {
+            check_param(&spec.param)?;
+        }
         if spec.children != job.spec.children {
-            self.check_children(&spec.children, Some(job.id)).await?;
+            self.check_children(&spec.children, Some(job)).await?;
         }
         let moves = spec.app != job.spec.app;
         if spec.script.as_ref().is_some_and(|script| moves || is_new_script(job, script)) {
@@ -90,6 +99,7 @@ impl Jobs<'_> {
         if spec.schedule != job.spec.schedule {
             self.check_interval(&spec.schedule)?;
         }
+        self.check_operates(job, spec, enabled.unwrap_or(job.enabled))?;
         let now = self.inside.engine.now();
         match enabled {
             Some(true) if !job.enabled => self.check_may_start(&spec.schedule, spec.app, now),
@@ -100,9 +110,27 @@ impl Jobs<'_> {
         }
     }
 
-    /// Deletes a job. One that is gone meanwhile is as good as deleted.
-    pub async fn delete(&self, job: JobId) -> Result<(), Fault> {
-        match self.inside.engine.delete(job).await {
+    /// An edit that starts or stops a job needs the right to operate, whatever it is called: enabling or disabling it,
+    /// giving it a schedule without a future fire or its first one with some, and moving it while it is enabled, which stops it in one app
+    /// and starts it in the other.
+    fn check_operates(&self, job: &Job, spec: &JobSpec, enabled: bool) -> Result<(), Fault> {
+        let now = self.inside.engine.now();
+        let state = |enabled: bool, spec: &JobSpec| (enabled, enabled && fires(spec, now));
+        let (before, after) = (state(job.enabled, &job.spec), state(enabled, spec));
+        if before == after && (spec.app == job.spec.app || !enabled) {
+            return Ok(());
+        }
+        let stops = job.enabled && !self.who.may(Rights::OPERATE, job.spec.app);
+        let starts = enabled && !self.who.may(Rights::OPERATE, spec.app);
+        if stops || starts { Err(may_not_operate()) } else { Ok(()) }
+    }
+
+    /// Deletes a job that the caller may edit. One that is gone meanwhile is as good as deleted.
+    pub async fn delete(&self, job: &Job) -> Result<(), Fault> {
+        if job.enabled && !self.who.may(Rights::OPERATE, job.spec.app) {
+            return Err(may_not_operate());
+        }
+        match self.inside.engine.delete(job.id).await {
             Ok(_) | Err(StoreError::NoSuchJob(_)) => {
                 self.inside.hints.jobs();
                 Ok(())
@@ -121,6 +149,9 @@ impl Jobs<'_> {
 
     /// Its schedule fires no more.
     pub async fn stop(&self, job: &Job) -> Result<(), Fault> {
+        if !self.who.may(Rights::OPERATE, job.spec.app) {
+            return Err(may_not_operate());
+        }
         self.inside.engine.stop(job.id).await?;
         self.inside.hints.jobs();
         Ok(())
@@ -135,6 +166,7 @@ impl Jobs<'_> {
         param: Option<String>,
         named: Vec<String>,
     ) -> Result<RunId, Fault> {
+        check_param(param.as_deref().unwrap_or_default())?;
         let targets = match Route::read(&job.spec.route) {
             _ if named.is_empty() => vec![None],
             Some(Route::Broadcast) => named.into_iter().map(Some).collect(),
@@ -194,9 +226,7 @@ impl Jobs<'_> {
 
     fn check_may_start(&self, schedule: &Schedule, app: AppId, now: Timestamp) -> Result<(), Fault> {
         match schedule {
-            _ if !self.who.may(Rights::OPERATE, app) => {
-                Err(Fault::new(ProblemCode::NotAllowed, "you may not start jobs of this group"))
-            }
+            _ if !self.who.may(Rights::OPERATE, app) => Err(may_not_operate()),
             Schedule::Never => {
                 Err(Fault::field("schedule.kind", "a job without a schedule (NONE) cannot be started"))
             }
@@ -227,6 +257,18 @@ impl Jobs<'_> {
     }
 }
 
+/// Refuses a parameter that is too long for one of the databases.
+fn check_param(param: &str) -> Result<(), Fault> {
+    let length = param.chars().count();
+    match length <= PARAM_MAX {
+        true => Ok(()),
+        false => Err(Fault::field("param", format!("has {length} characters; {PARAM_MAX} are the most"))),
+    }
+}
+
+/// Characters of a parameter: MySQL's column holds 65 535 bytes, and a character takes up to four.
+const PARAM_MAX: usize = 16_000;
+
 /// What belongs to a job beside its definition.
 #[derive(Default)]
 pub struct Belongings<'a> {
@@ -243,9 +285,24 @@ fn is_new_script(job: &Job, script: &Script) -> bool {
     !job.spec.script.as_ref().is_some_and(same)
 }
 
+/// Whether a job with this definition fires again while it is enabled.
+fn fires(spec: &JobSpec, now: Timestamp) -> bool {
+    match spec.schedule {
+        Schedule::FixedDelay { .. } => spec.valid_until.is_none_or(|until| until > now),
+        _ => spec.next_after(now).is_some(),
+    }
+}
+
 /// Whether a schedule has another instant. A delay after the end of a run always has.
 fn fires_again(schedule: &Schedule, now: Timestamp) -> bool {
     matches!(schedule, Schedule::FixedDelay { .. } | Schedule::Never) || schedule.next_after(now).is_some()
+}
+
+fn may_not_operate() -> Fault {
+    Fault::new(
+        ProblemCode::NotAllowed,
+        "this starts or stops a job, which needs the right to operate in its app",
+    )
 }
 
 fn no_scripts() -> Fault {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// Lets so many pass each second, and a second's worth at once; who comes too soon waits its turn, but not long.
-pub struct Rate {
+struct Rate {
     every: Duration,
     /// When the next is to pass, if all came evenly.
     next: Mutex<Duration>,
@@ -13,12 +13,12 @@ pub struct Rate {
 
 impl Rate {
     /// So many each second.
-    pub fn per_second(count: u32) -> Rate {
+    fn per_second(count: u32) -> Rate {
         Rate { every: Duration::from_secs(1) / count.max(1), next: Mutex::new(Duration::ZERO) }
     }
 
     /// How long a caller has to wait for its turn; none if that would be too long. `now` never goes back.
-    pub fn turn(&self, now: Duration) -> Option<Duration> {
+    fn turn(&self, now: Duration) -> Option<Duration> {
         let mut next = self.next.lock().expect("no holder of this lock panics");
         let at = (*next).max(now.saturating_sub(BURST));
         let wait = at.saturating_sub(now);

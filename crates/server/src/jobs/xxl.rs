@@ -26,6 +26,9 @@ impl Jobs<'_> {
         let mut spec = form::edited_spec(form, before, &self.inside.zone, self.inside.engine.now())?;
         if let Some(ids) = &form.children {
             spec.children = children::read(ids)?;
+            if let Ok(job) = &found {
+                spec.children = self.edited_children(job, spec.children).await?;
+            }
         }
         if form.group.is_some() {
             let moved = self.group(form).await?;
@@ -38,7 +41,7 @@ impl Jobs<'_> {
     /// app. To others a missing job and a job of a foreign app look the same, so both are refused.
     pub async fn remove(&self, id: JobId) -> Result<(), Refusal> {
         match self.find(id, Rights::EDIT).await {
-            Ok(job) => Ok(self.delete(job.id).await?),
+            Ok(job) => Ok(self.delete(&job).await?),
             Err(fault) if fault.code == ProblemCode::NotFound && self.who.is_admin() => Ok(()),
             Err(fault) => Err(fault.into()),
         }

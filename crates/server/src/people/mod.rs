@@ -3,24 +3,30 @@
 //! A session is 256 random bits in a cookie; the database has only their digest. It ends after a while, when its user
 //! signs out, and whenever the user's password or rights change.
 
+mod common;
+mod device;
 mod password;
 mod principal;
 mod throttle;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use engine::StoreError;
 use protocol::v1::ProblemCode;
 use store::{Access, ApiKey, Database, NewSession, Password, User, UserId};
 use timer::Clock;
+use tokio::sync::watch;
 
-use crate::executors::{fingerprint, generate, is_well_known};
+use crate::executors::{Key, fingerprint, generate, is_well_known};
 use crate::fault::Fault;
-use password::Passwords;
+use device::Devices;
+pub use device::LIFETIME as DEVICE_LIFETIME;
+use password::{Passwords, Queue};
 pub use principal::Principal;
-use throttle::Throttle;
+use throttle::{Attempt, Throttle, Ticket, Wait};
 
 /// Knows people, and recognises them.
 pub struct People {
@@ -28,6 +34,29 @@ pub struct People {
     database: Arc<dyn Database>,
     passwords: Passwords,
     throttle: Throttle,
+    devices: Devices,
+    /// Attempts to sign in that wait for the results of others.
+    waiting: AtomicUsize,
+    ends: watch::Sender<()>,
+}
+
+/// Where an attempt to sign in comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Visitor<'a> {
+    /// Its address.
+    pub ip: IpAddr,
+    /// What the client calls itself.
+    pub agent: &'a str,
+    /// The cookie that names its device, if it sent one.
+    pub device: Option<&'a str>,
+}
+
+/// A session that was just opened.
+pub struct Opened {
+    /// The session's secret.
+    pub secret: String,
+    /// The cookie by which the device is known the next time.
+    pub device: String,
 }
 
 /// Somebody who has signed in.
@@ -52,8 +81,16 @@ pub struct FirstAdmin {
 
 impl People {
     /// The people of a database.
-    pub fn new(clock: Arc<dyn Clock>, database: Arc<dyn Database>) -> People {
-        People { clock, database, passwords: Passwords::new(), throttle: Throttle::new() }
+    pub fn new(clock: Arc<dyn Clock>, database: Arc<dyn Database>, key: &Key) -> People {
+        People {
+            clock,
+            database,
+            passwords: Passwords::new(),
+            throttle: Throttle::new(),
+            devices: Devices::new(key),
+            waiting: AtomicUsize::new(0),
+            ends: watch::Sender::new(()),
+        }
     }
 
     /// Gives a database that nobody can sign in to its first administrator.
@@ -68,51 +105,81 @@ impl People {
         Ok(is_first.then_some(first))
     }
 
-    /// Opens a session for whoever knows the password; returns its secret. Whether there is such a user is not told.
-    pub async fn sign_in(
-        &self,
-        name: &str,
-        password: &str,
-        from: IpAddr,
-        agent: &str,
-    ) -> Result<String, Fault> {
+    /// Opens a session for a caller who knows the password. The answer does not tell whether there is such a user.
+    pub async fn sign_in(&self, name: &str, password: &str, from: Visitor<'_>) -> Result<Opened, Fault> {
         let name = name.trim();
-        let user = self.recognise(name, password, from).await?;
+        let device = from.device.and_then(|cookie| self.devices.recognise(cookie, name, self.clock.now()));
+        let user = self.recognise(password, Attempt { account: name, from: from.ip, device }).await?;
         let secret = generate();
         let session = NewSession {
             digest: fingerprint(&secret),
             user: user.id,
             csrf: generate(),
             expires_at: self.clock.now() + SESSION_MAX,
-            address: from.to_string(),
-            agent: agent.to_owned(),
+            address: from.ip.to_string(),
+            agent: from.agent.to_owned(),
         };
         self.database.open_session(&session).await?;
         if let Err(error) = self.database.prune_sessions(IDLE_MAX, PRUNE_MAX).await {
             tracing::warn!(%error, "could not forget sessions that are over; the next to sign in tries again");
         }
-        Ok(secret)
+        Ok(Opened { secret, device: self.devices.issue(name, self.clock.now()) })
     }
 
-    async fn recognise(&self, name: &str, password: &str, from: IpAddr) -> Result<User, Fault> {
-        self.throttle.admit(name, from, self.clock.monotonic()).map_err(|wait| {
-            let seconds = wait.as_millis().div_ceil(1_000);
-            let why = format!("too many attempts to sign in; try again in {seconds} s");
-            Fault { wait: Some(wait), ..Fault::new(ProblemCode::TooManyRequests, why) }
-        })?;
-        let wrong = || Fault::new(ProblemCode::WrongPassword, "the user name or the password is wrong");
-        let user = self.database.user_by_name(name).await?.filter(|user| !user.access.disabled);
+    async fn recognise(&self, password: &str, attempt: Attempt<'_>) -> Result<User, Fault> {
+        let ticket = self.turn(attempt).await?;
+        // Known devices and addresses do not queue behind strangers for the hash either.
+        let queue = if self.throttle.knows(attempt) { Queue::Known } else { Queue::Strangers };
+        match self.check(attempt.account, password, queue).await {
+            Ok(Some(user)) => {
+                ticket.right(attempt, self.clock.monotonic());
+                Ok(user)
+            }
+            Ok(None) => Err(Fault::new(ProblemCode::WrongPassword, "the user name or the password is wrong")),
+            Err(fault) => {
+                ticket.unchecked();
+                Err(fault)
+            }
+        }
+    }
+
+    /// Waits until an attempt may be checked, where only others that are being checked stand in its way.
+    async fn turn(&self, attempt: Attempt<'_>) -> Result<Ticket<'_>, Fault> {
+        let wait = match self.throttle.admit(attempt, self.clock.monotonic()) {
+            Ok(ticket) => return Ok(ticket),
+            Err(wait) => wait,
+        };
+        let _waiting = match wait {
+            Wait::ForOthers => Waiting::enter(&self.waiting).ok_or_else(|| too_many(LOOK_AGAIN))?,
+            Wait::For(wait) => return Err(too_many(wait)),
+        };
+        let until = self.clock.monotonic() + OTHERS_MAX;
+        loop {
+            self.clock.sleep(LOOK_AGAIN).await;
+            match self.throttle.admit(attempt, self.clock.monotonic()) {
+                Ok(ticket) => return Ok(ticket),
+                Err(Wait::For(wait)) => return Err(too_many(wait)),
+                Err(Wait::ForOthers) if self.clock.monotonic() > until => return Err(too_many(LOOK_AGAIN)),
+                Err(Wait::ForOthers) => {}
+            }
+        }
+    }
+
+    /// The user, if the password is theirs.
+    async fn check(&self, name: &str, password: &str, queue: Queue) -> Result<Option<User>, Fault> {
+        // MySQL finds a name in any case and without its accents; attempts are counted by the letters alone.
+        let same = |user: &User| user.name.to_lowercase() == name.to_lowercase();
+        let user = self.database.user_by_name(name).await?;
+        let user = user.filter(|user| !user.access.disabled && same(user));
         let fits = match user.as_ref().map(|user| (&user.password, user)) {
-            Some((Password::Hashed(hash), _)) => self.passwords.verify(password, Some(hash)).await?,
+            Some((Password::Hashed(hash), _)) => self.passwords.verify(password, Some(hash), queue).await?,
             Some((Password::Legacy(hash), user)) if password::fits_legacy(password, hash) => {
                 self.upgrade(user, password, hash).await?;
                 true
             }
-            _ => self.passwords.verify(password, None).await?,
+            _ => self.passwords.verify(password, None, queue).await?,
         };
-        let user = user.filter(|_| fits).ok_or_else(wrong)?;
-        self.throttle.succeeded(name);
-        Ok(user)
+        Ok(user.filter(|_| fits))
     }
 
     /// Keeps our own hash beside XXL-JOB's, which a Java admin may still need.
@@ -135,9 +202,19 @@ impl People {
         Ok(Some(SignedIn { user, session: digest, csrf: session.csrf }))
     }
 
-    /// Whether a session still counts. That it was asked about is no use of it.
-    pub async fn lasts(&self, session: &str) -> Result<bool, StoreError> {
-        Ok(self.database.session(session, IDLE_MAX).await?.is_some())
+    /// The user of a session that is still valid. Looking it up is no use of it.
+    pub async fn user_of(&self, session: &str) -> Result<Option<User>, StoreError> {
+        Ok(self.database.session(session, IDLE_MAX).await?.map(|(_, user)| user))
+    }
+
+    /// Changes whenever sessions or API keys may have ended on this node.
+    pub fn ends(&self) -> watch::Receiver<()> {
+        self.ends.subscribe()
+    }
+
+    /// Makes streams look whether their session or API key is still valid.
+    fn note_end(&self) {
+        self.ends.send_replace(());
     }
 
     /// Whose API key that is, if it is one.
@@ -153,7 +230,28 @@ impl People {
 
     /// Ends a session.
     pub async fn sign_out(&self, who: &SignedIn) -> Result<(), StoreError> {
-        self.database.end_session(&who.session).await.map(drop)
+        self.end_session(&who.session).await
+    }
+
+    /// Ends a session by its digest.
+    pub async fn end_session(&self, session: &str) -> Result<(), StoreError> {
+        self.database.end_session(session).await?;
+        self.note_end();
+        Ok(())
+    }
+
+    /// Deletes a user, whose sessions and API keys end.
+    pub async fn delete(&self, id: UserId) -> Result<(), StoreError> {
+        self.database.delete_user(id).await?;
+        self.note_end();
+        Ok(())
+    }
+
+    /// Deletes an API key.
+    pub async fn delete_key(&self, id: i64) -> Result<(), StoreError> {
+        self.database.delete_api_key(id).await?;
+        self.note_end();
+        Ok(())
     }
 
     /// Gives whoever is signed in, and knows the old password, another. All their other sessions end.
@@ -164,12 +262,15 @@ impl People {
         new: &str,
         from: IpAddr,
     ) -> Result<(), Fault> {
-        self.recognise(&who.user.name, old, from)
+        // The session shows that the attempt does not come from a stranger.
+        let attempt = Attempt { account: &who.user.name, from, device: Some(&who.session) };
+        self.recognise(old, attempt)
             .await
             .map_err(|fault| Fault { why: format!("the old password was not accepted: {fault}"), ..fault })?;
-        password::check_new(new)?;
+        password::check_new(new, &who.user.name)?;
         let hash = self.passwords.hash(new).await?;
         self.database.set_password_hash(who.user.id, &hash, Some(&who.session)).await?;
+        self.note_end();
         Ok(())
     }
 
@@ -180,7 +281,7 @@ impl People {
         if !(NAME_MIN..=NAME_MAX).contains(&length) {
             return Err(Fault::field("name", format!("needs {NAME_MIN} to {NAME_MAX} characters")));
         }
-        password::check_new(password)?;
+        password::check_new(password, name)?;
         let hash = self.passwords.hash(password).await?;
         Ok(self.database.create_user(name, &hash, access).await?)
     }
@@ -189,7 +290,8 @@ impl People {
     pub async fn change(&self, id: UserId, password: Option<&str>, access: &Access) -> Result<(), Fault> {
         let hash = match password {
             Some(password) => {
-                password::check_new(password)?;
+                let user = self.database.user(id).await?.ok_or_else(|| no_such_user(id))?;
+                password::check_new(password, &user.name)?;
                 Some(self.passwords.hash(password).await?)
             }
             None => None,
@@ -200,7 +302,32 @@ impl People {
         if let Some(hash) = hash {
             self.database.set_password_hash(id, &hash, None).await?;
         }
+        self.note_end();
         Ok(())
+    }
+}
+
+fn too_many(wait: Duration) -> Fault {
+    let seconds = wait.as_millis().div_ceil(1_000).max(1);
+    let why = format!("too many attempts to sign in; try again in {seconds} s");
+    Fault { wait: Some(wait), ..Fault::new(ProblemCode::TooManyRequests, why) }
+}
+
+/// One of the attempts that wait, until it is dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Waiting<'_> {
+    fn enter(waiting: &AtomicUsize) -> Option<Waiting<'_>> {
+        let entered = waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+            (count < WAITING_MAX).then_some(count + 1)
+        });
+        entered.ok().map(|_| Waiting(waiting))
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -208,6 +335,15 @@ impl People {
 pub fn no_such_user(id: UserId) -> Fault {
     Fault::not_found(format!("there is no user {}", id.0))
 }
+
+/// How often an attempt looks whether those before it have been checked: a check takes some 20 ms.
+const LOOK_AGAIN: Duration = Duration::from_millis(25);
+
+/// How long an attempt waits for those before it.
+const OTHERS_MAX: Duration = Duration::from_secs(5);
+
+/// Attempts that wait at once; further ones are refused. Scripts and people who arrive together are fewer.
+const WAITING_MAX: usize = 64;
 
 /// The name of the first administrator.
 const FIRST_NAME: &str = "admin";

@@ -7,25 +7,36 @@ use argon2::{Algorithm, Argon2, Block, Params, Version};
 use ring::digest::{SHA256, digest};
 use tokio::sync::Semaphore;
 
-use crate::executors::{is_well_known, random};
+use super::common;
+use crate::executors::random;
 use crate::fault::Fault;
 use protocol::v1::ProblemCode;
 
 /// Hashes and checks passwords, few at a time: each takes 19 MiB and some 20 ms of a processor, by intent.
 pub struct Passwords {
-    places: Semaphore,
+    strangers: Semaphore,
+    known: Semaphore,
+}
+
+/// Who waits for a password to be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// Devices and addresses that the account was never signed in to from.
+    Strangers,
+    /// All others.
+    Known,
 }
 
 impl Passwords {
-    /// A workshop with its places free.
+    /// All places are free.
     pub fn new() -> Passwords {
-        Passwords { places: Semaphore::new(AT_ONCE) }
+        Passwords { strangers: Semaphore::new(STRANGERS_AT_ONCE), known: Semaphore::new(KNOWN_AT_ONCE) }
     }
 
     /// A hash to be kept: argon2id with a salt of its own.
     pub async fn hash(&self, password: &str) -> Result<String, Fault> {
         let password = password.to_owned();
-        self.aside(move || {
+        self.aside(Queue::Known, move || {
             let salt = random::<16>();
             let output = output(password.as_bytes(), &salt);
             let salt = SaltString::encode_b64(&salt).expect("16 bytes are a salt");
@@ -43,10 +54,10 @@ impl Passwords {
     }
 
     /// Whether a password is the one of a hash. Without a hash it is not, and that takes just as long to find out.
-    pub async fn verify(&self, password: &str, hash: Option<&str>) -> Result<bool, Fault> {
+    pub async fn verify(&self, password: &str, hash: Option<&str>, queue: Queue) -> Result<bool, Fault> {
         let (password, is_real) = (password.to_owned(), hash.is_some());
         let hash = hash.unwrap_or(NOBODYS).to_owned();
-        let fits = self.aside(move || match PasswordHash::new(&hash) {
+        let fits = self.aside(queue, move || match PasswordHash::new(&hash) {
             Ok(hash) => fits(password.as_bytes(), &hash),
             Err(error) => {
                 tracing::error!(%error, "a stored password hash cannot be read; its user needs a new password");
@@ -56,7 +67,15 @@ impl Passwords {
         Ok(fits.await? && is_real)
     }
 
-    async fn aside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
+    async fn aside<T: Send + 'static>(
+        &self,
+        queue: Queue,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Fault> {
+        let places = match queue {
+            Queue::Strangers => &self.strangers,
+            Queue::Known => &self.known,
+        };
         let busy = || Fault {
             wait: Some(WAIT_MAX),
             ..Fault::new(
@@ -64,7 +83,7 @@ impl Passwords {
                 "too many people sign in at once; try again in a few seconds",
             )
         };
-        let place = tokio::time::timeout(WAIT_MAX, self.places.acquire()).await.map_err(|_| busy())?;
+        let place = tokio::time::timeout(WAIT_MAX, places.acquire()).await.map_err(|_| busy())?;
         let _place = place.map_err(|_| busy())?;
         tokio::task::spawn_blocking(work).await.map_err(|_| busy())
     }
@@ -115,12 +134,9 @@ pub fn fits_legacy(password: &str, hash: &str) -> bool {
     hashed.eq_ignore_ascii_case(hash)
 }
 
-/// Refuses a new password that is easily guessed.
-pub fn check_new(password: &str) -> Result<(), Fault> {
+/// Refuses a new password of a user that is too short, too long or easily guessed.
+pub fn check_new(password: &str, user: &str) -> Result<(), Fault> {
     let length = password.chars().count();
-    let easily_guessed = is_well_known(password)
-        || password.chars().all(|letter| password.starts_with(letter))
-        || ["1234567890", "0123456789", "0987654321", "qwertyuiop"].contains(&password);
     match () {
         () if length < LENGTH_MIN => {
             Err(Fault::field("password", format!("a password needs at least {LENGTH_MIN} characters")))
@@ -128,9 +144,11 @@ pub fn check_new(password: &str) -> Result<(), Fault> {
         () if length > LENGTH_MAX => {
             Err(Fault::field("password", format!("a password has at most {LENGTH_MAX} characters")))
         }
-        () if easily_guessed => {
-            Err(Fault::field("password", "this password is one of the first that others would try"))
-        }
+        () if common::is_easily_guessed(password, user) => Err(Fault::field(
+            "password",
+            "this password is one of the first that others would try; choose several unrelated words, \
+             for example",
+        )),
         () => Ok(()),
     }
 }
@@ -150,8 +168,11 @@ const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 
-/// 38 MiB at most, however many sign in; and scheduling keeps its processor.
-const AT_ONCE: usize = 2;
+/// 38 MiB at most, however many strangers try to sign in; and scheduling keeps its processor.
+const STRANGERS_AT_ONCE: usize = 2;
+
+/// A flood of strangers leaves this place to people who have signed in before.
+const KNOWN_AT_ONCE: usize = 1;
 
 /// How long somebody waits for a place.
 const WAIT_MAX: Duration = Duration::from_secs(5);
@@ -173,10 +194,10 @@ mod tests {
         let one = passwords.hash("correct horse").await.unwrap();
         assert!(one.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{one}");
         assert_ne!(one, passwords.hash("correct horse").await.unwrap());
-        assert!(passwords.verify("correct horse", Some(&one)).await.unwrap());
-        assert!(!passwords.verify("correct horsf", Some(&one)).await.unwrap());
-        assert!(!passwords.verify("", None).await.unwrap());
-        assert!(!passwords.verify("correct horse", Some("not a hash")).await.unwrap());
+        assert!(passwords.verify("correct horse", Some(&one), Queue::Known).await.unwrap());
+        assert!(!passwords.verify("correct horsf", Some(&one), Queue::Strangers).await.unwrap());
+        assert!(!passwords.verify("", None, Queue::Strangers).await.unwrap());
+        assert!(!passwords.verify("correct horse", Some("not a hash"), Queue::Known).await.unwrap());
     }
 
     #[test]
@@ -192,7 +213,8 @@ mod tests {
 
     #[test]
     fn new_passwords_are_long_enough_and_not_the_first_to_be_tried() {
-        let check = |password: &str, good: bool| assert_eq!(check_new(password).is_ok(), good, "{password}");
+        let check =
+            |password: &str, good: bool| assert_eq!(check_new(password, "ann").is_ok(), good, "{password}");
         check("seven77", false);
         check("nine-9999", false);
         check("ten-ten-10", true);
@@ -200,13 +222,14 @@ mod tests {
         check(&"long".repeat(33), false);
         check("aaaaaaaaaaaa", false);
         check("1234567890", false);
+        check("Password123!", false);
     }
 
     #[test]
     fn generated_passwords_are_long_and_never_the_same() {
         let password = generate();
         assert_eq!(password.len(), 24 + 5);
-        assert!(check_new(&password).is_ok());
+        assert!(check_new(&password, "admin").is_ok());
         assert_ne!(password, generate());
     }
 }

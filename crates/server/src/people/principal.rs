@@ -5,7 +5,7 @@ use store::{Access, ApiKey, Rights, User};
 
 use crate::executors::Scope;
 
-/// Somebody who was recognised: a person, a program in a person's place, or one with an app's token.
+/// A recognised caller: a person, a program with a person's API key, or a caller of the executor API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     /// For the record.
@@ -40,16 +40,18 @@ impl Principal {
         Principal { name, access: user.access.clone(), limit: Some(limit) }
     }
 
-    /// Whoever holds a token. It opens executors directly, so it may do all that can be done with theirs.
-    pub fn token(scope: Scope) -> Principal {
-        let (name, access) = match scope {
-            Scope::Every => ("token".to_owned(), Access { admin: true, ..Access::default() }),
-            Scope::App(app) => {
-                let grants = [(app, Rights::ALL)].into();
-                (format!("token of app {}", app.0), Access { grants, ..Access::default() })
-            }
+    /// A caller of the executor API, who may access these apps; `None` means all. It can call their executors directly, so
+    /// it has all rights in them.
+    pub fn executor(scope: Scope, apps: Option<Vec<AppId>>) -> Principal {
+        let name = match scope {
+            Scope::Every => "token".to_owned(),
+            Scope::App(app) => format!("token of app {}", app.0),
+            Scope::Anonymous(Some(app)) => format!("app {} without a token", app.0),
+            Scope::Anonymous(None) => "no token".to_owned(),
         };
-        Principal { name, access, limit: None }
+        let admin = apps.is_none();
+        let grants = apps.into_iter().flatten().map(|app| (app, Rights::ALL)).collect();
+        Principal { name, access: Access { admin, grants, ..Access::default() }, limit: None }
     }
 
     /// What they may do with an app.

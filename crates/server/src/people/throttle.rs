@@ -1,91 +1,265 @@
-//! Slows down those who guess passwords, without ever locking anybody out.
+//! Slows down password guessing without locking anybody out.
 //!
-//! Tries are counted for each account and for each address they come from. The first few are free; each further one has
-//! to wait twice as long as the one before, up to a minute. A try counts when it begins, so that a thousand at once are
-//! no way around that, and only tries that were let through count.
+//! Wrong attempts are counted for each account and for each address they come from. The first few are free; each further
+//! one has to wait twice as long as the one before, up to a minute. An attempt counts from its beginning, so that a
+//! thousand at once are no way around that; if the password turns out to be right, its count is given back.
+//!
+//! A flood of wrong attempts from elsewhere must not keep the owner of an account out. Therefore an address from which the
+//! account was signed in to before, and a browser that shows the cookie it got then ([`Devices`](super::device::Devices)),
+//! have counters of their own, which only attempts from there reach.
 
+use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::net::IpAddr;
-use std::sync::Mutex;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Counts tries. Its size is fixed, whatever names and addresses are made up: they share lanes, found by a secret hash.
+/// Counts attempts. Its size is bounded, whatever names and addresses are made up.
 pub struct Throttle {
     hasher: RandomState,
-    accounts: Mutex<Vec<Lane>>,
-    addresses: Mutex<Vec<Lane>>,
+    counters: Mutex<Counters>,
+}
+
+/// Strangers and devices share counters, found by a secret hash, so that their number is fixed. Known addresses have
+/// exact ones: they exist only for accounts and addresses that a right password was sent from.
+struct Counters {
+    accounts: Vec<Counter>,
+    addresses: Vec<Counter>,
+    devices: Vec<Counter>,
+    known: HashMap<String, Vec<Known>>,
+}
+
+/// A network that the right password of an account came from.
+struct Known {
+    network: IpAddr,
+    signed_in_at: Duration,
+    counter: Counter,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Lane {
-    tries: u32,
-    last: Duration,
+struct Counter {
+    wrong: u32,
+    wrong_at: Duration,
+    /// Attempts that are being checked.
+    pending: u32,
+}
+
+/// An attempt to sign in.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// The name of the account.
+    pub account: &'a str,
+    /// The address that the attempt comes from.
+    pub from: IpAddr,
+    /// Names the device or the session that the attempt comes from, if the account is known to be signed in to there.
+    pub device: Option<&'a str>,
+}
+
+/// Why an attempt is not checked now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// There were too many wrong ones; this long from now one more is allowed.
+    For(Duration),
+    /// Other attempts are being checked; their results decide.
+    ForOthers,
+}
+
+/// An attempt that may be checked. Dropped without a verdict it counts as wrong.
+pub struct Ticket<'a> {
+    throttle: &'a Throttle,
+    place: Option<Place>,
+    at: Duration,
+}
+
+/// Where an attempt is counted.
+#[derive(Clone, Debug)]
+enum Place {
+    Stranger { account: usize, address: usize },
+    Known { account: String, network: IpAddr },
+    Device(usize),
 }
 
 impl Throttle {
-    /// Nobody has tried yet.
+    /// No attempts yet.
     pub fn new() -> Throttle {
-        let lanes = || Mutex::new(vec![Lane::default(); LANES]);
-        Throttle { hasher: RandomState::new(), accounts: lanes(), addresses: lanes() }
+        let counters = || vec![Counter::default(); COUNTERS];
+        let (accounts, addresses, devices) = (counters(), counters(), counters());
+        let counters = Counters { accounts, addresses, devices, known: HashMap::new() };
+        Throttle { hasher: RandomState::new(), counters: Mutex::new(counters) }
     }
 
-    /// Lets a try through, or says how long it has to wait. `now` never goes back.
-    pub fn admit(&self, account: &str, from: IpAddr, now: Duration) -> Result<(), Duration> {
-        let mut accounts = self.accounts.lock().expect("no holder of this lock panics");
-        let mut addresses = self.addresses.lock().expect("no holder of this lock panics");
-        let account = &mut accounts[self.lane(account)];
-        let address = &mut addresses[self.lane(from)];
-        let wait = account.wait(FREE_BY_ACCOUNT, now).max(address.wait(FREE_BY_ADDRESS, now));
-        if !wait.is_zero() {
+    /// Lets an attempt through, or says what it has to wait for. `now` never goes back.
+    pub fn admit(&self, attempt: Attempt<'_>, now: Duration) -> Result<Ticket<'_>, Wait> {
+        let mut counters = self.lock();
+        let place = self.place(&counters, attempt);
+        let mut wait = None;
+        for (counter, free) in counters.at(&place) {
+            wait = longer(wait, counter.wait(free, now));
+        }
+        if let Some(wait) = wait {
             return Err(wait);
         }
-        account.count(now);
-        address.count(now);
-        Ok(())
-    }
-
-    /// The last try was right: the account starts anew. The address does not, or whoever has one account could use it to
-    /// guess others.
-    pub fn succeeded(&self, account: &str) {
-        let lane = self.lane(account);
-        self.accounts.lock().expect("no holder of this lock panics")[lane] = Lane::default();
-    }
-
-    fn lane(&self, key: impl Hash) -> usize {
-        (self.hasher.hash_one(key) % LANES as u64) as usize
-    }
-}
-
-impl Lane {
-    fn wait(&mut self, free: u32, now: Duration) -> Duration {
-        if now.saturating_sub(self.last) > FORGET {
-            *self = Lane::default();
+        for (counter, _) in counters.at(&place) {
+            counter.pending += 1;
         }
-        let Some(over) = self.tries.checked_sub(free) else { return Duration::ZERO };
-        let pause = Duration::from_secs(1 << over.min(6)).min(PAUSE_MAX);
-        (self.last + pause).saturating_sub(now)
+        Ok(Ticket { throttle: self, place: Some(place), at: now })
     }
 
-    fn count(&mut self, now: Duration) {
-        self.tries = self.tries.saturating_add(1);
-        self.last = now;
+    /// Whether the account was signed in to from this device or address before.
+    pub fn knows(&self, attempt: Attempt<'_>) -> bool {
+        !matches!(self.place(&self.lock(), attempt), Place::Stranger { .. })
+    }
+
+    fn place(&self, counters: &Counters, attempt: Attempt<'_>) -> Place {
+        if let Some(device) = attempt.device {
+            return Place::Device(self.index(device));
+        }
+        let (account, network) = (attempt.account.to_lowercase(), network(attempt.from));
+        let known = counters.known.get(&account).into_iter().flatten();
+        match known.into_iter().any(|known| known.network == network) {
+            true => Place::Known { account, network },
+            false => Place::Stranger { account: self.index(account), address: self.index(network) },
+        }
+    }
+
+    fn index(&self, key: impl Hash) -> usize {
+        (self.hasher.hash_one(key) % COUNTERS as u64) as usize
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counters> {
+        self.counters.lock().expect("no holder of this lock panics")
     }
 }
 
-/// A hundred kilobytes for both kinds; two names share a lane only by chance.
-const LANES: usize = 4096;
+impl Ticket<'_> {
+    /// The password was right: the attempt does not count, and further ones from the same address are known.
+    pub fn right(mut self, attempt: Attempt<'_>, now: Duration) {
+        let mut counters = self.throttle.lock();
+        if let Some(place) = self.place.take() {
+            counters.at(&place).for_each(|(counter, _)| counter.finish());
+        }
+        counters.learn(attempt.account.to_lowercase(), network(attempt.from), now);
+    }
 
-/// Mistypings, and scripts that sign in side by side.
+    /// The password could not be checked: the attempt does not count.
+    pub fn unchecked(mut self) {
+        let mut counters = self.throttle.lock();
+        if let Some(place) = self.place.take() {
+            counters.at(&place).for_each(|(counter, _)| counter.finish());
+        }
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        let Some(place) = self.place.take() else { return };
+        for (counter, _) in self.throttle.lock().at(&place) {
+            counter.finish();
+            counter.wrong = counter.wrong.saturating_add(1);
+            counter.wrong_at = counter.wrong_at.max(self.at);
+        }
+    }
+}
+
+impl Counters {
+    /// The counters of a place, each with how many wrong attempts are free there.
+    fn at(&mut self, place: &Place) -> impl Iterator<Item = (&mut Counter, u32)> {
+        let mut found = Vec::with_capacity(2);
+        match place {
+            Place::Stranger { account, address } => {
+                found.push((&mut self.accounts[*account], FREE_BY_ACCOUNT));
+                found.push((&mut self.addresses[*address], FREE_BY_ADDRESS));
+            }
+            Place::Known { account, network } => {
+                let known = self.known.get_mut(account).into_iter().flatten();
+                let known = known.filter(|known| known.network == *network);
+                found.extend(known.map(|known| (&mut known.counter, FREE_BY_ACCOUNT)));
+            }
+            Place::Device(device) => found.push((&mut self.devices[*device], FREE_BY_ACCOUNT)),
+        }
+        found.into_iter()
+    }
+
+    fn learn(&mut self, account: String, network: IpAddr, now: Duration) {
+        if self.known.len() >= KNOWN_ACCOUNTS && !self.known.contains_key(&account) {
+            let last =
+                |(_, known): &(&String, &Vec<Known>)| known.iter().map(|known| known.signed_in_at).max();
+            if let Some(oldest) = self.known.iter().min_by_key(last).map(|(account, _)| account.clone()) {
+                self.known.remove(&oldest);
+            }
+        }
+        let known = self.known.entry(account).or_default();
+        match known.iter_mut().find(|known| known.network == network) {
+            Some(known) => known.signed_in_at = now,
+            None => {
+                if known.len() >= KNOWN_EACH {
+                    let oldest = (0..known.len()).min_by_key(|index| known[*index].signed_in_at);
+                    known.swap_remove(oldest.unwrap_or(0));
+                }
+                known.push(Known { network, signed_in_at: now, counter: Counter::default() });
+            }
+        }
+    }
+}
+
+impl Counter {
+    fn wait(&mut self, free: u32, now: Duration) -> Option<Wait> {
+        if now.saturating_sub(self.wrong_at) > FORGET {
+            self.wrong = 0;
+        }
+        if self.wrong.saturating_add(self.pending) < free {
+            return None;
+        }
+        let Some(over) = self.wrong.checked_sub(free) else { return Some(Wait::ForOthers) };
+        let pause = Duration::from_secs(1 << over.min(6)).min(PAUSE_MAX);
+        let wait = (self.wrong_at + pause).saturating_sub(now);
+        match wait.is_zero() {
+            false => Some(Wait::For(wait)),
+            true => (self.pending > 0).then_some(Wait::ForOthers),
+        }
+    }
+
+    fn finish(&mut self) {
+        self.pending = self.pending.saturating_sub(1);
+    }
+}
+
+fn longer(one: Option<Wait>, other: Option<Wait>) -> Option<Wait> {
+    match (one, other) {
+        (Some(Wait::For(one)), Some(Wait::For(other))) => Some(Wait::For(one.max(other))),
+        (Some(Wait::For(wait)), _) | (_, Some(Wait::For(wait))) => Some(Wait::For(wait)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// The network that an address is counted with: a subscriber gets a whole /64 of IPv6 addresses.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        address => address,
+    }
+}
+
+/// Counters of each kind, 24 bytes each; two names share one only by chance.
+const COUNTERS: usize = 4096;
+
+/// Mistyped passwords.
 const FREE_BY_ACCOUNT: u32 = 10;
 
 /// Many people may come from one address.
 const FREE_BY_ADDRESS: u32 = 30;
 
-/// Nobody who knows the password waits longer.
+/// No right password has to wait longer.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// After so long without a try, all is forgotten.
+/// After so long without a wrong attempt, all of them are forgotten.
 const FORGET: Duration = Duration::from_secs(600);
+
+/// Addresses remembered for one account: those of a person, and of the machines whose scripts use the account.
+const KNOWN_EACH: usize = 32;
+
+/// Accounts whose addresses are remembered: a few megabytes at most.
+const KNOWN_ACCOUNTS: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
@@ -95,39 +269,129 @@ mod tests {
         [10, 0, 0, last].into()
     }
 
-    /// How many of a thousand tries in a minute are let through.
-    fn let_through(
-        throttle: &Throttle,
-        account: impl Fn(u64) -> String,
-        from: impl Fn(u64) -> IpAddr,
-    ) -> usize {
-        let at = |n: u64| Duration::from_millis(1_000_000 + 60 * n);
-        (0..1_000).filter(|n| throttle.admit(&account(*n), from(*n), at(*n)).is_ok()).count()
+    fn from(account: &str, from: IpAddr) -> Attempt<'_> {
+        Attempt { account, from, device: None }
+    }
+
+    const START: Duration = Duration::from_secs(1_000_000);
+
+    /// How many of a thousand wrong attempts in a minute are checked.
+    fn checked(account: impl Fn(u64) -> String, address: impl Fn(u64) -> IpAddr) -> usize {
+        let throttle = Throttle::new();
+        let at = |n: u64| START + Duration::from_millis(60 * n);
+        (0..1_000).filter(|n| throttle.admit(from(&account(*n), address(*n)), at(*n)).is_ok()).count()
     }
 
     #[test]
     fn of_a_thousand_guesses_in_a_minute_few_reach_the_hash() {
         let one = |_| "admin".to_owned();
-        assert!(let_through(&Throttle::new(), one, |_| ip(1)) <= 20);
-        assert!(let_through(&Throttle::new(), one, |n| ip((n % 50) as u8)) <= 20);
-        assert!(let_through(&Throttle::new(), |n| format!("user-{n}"), |_| ip(1)) <= 40);
+        assert!(checked(one, |_| ip(1)) <= 20);
+        assert!(checked(one, |n| ip((n % 50) as u8)) <= 20);
+        assert!(checked(|n| format!("user-{n}"), |_| ip(1)) <= 40);
+        let spelled = |n: u64| ["admin", "Admin", "ADMIN", "aDmin"][n as usize % 4].to_owned();
+        assert!(checked(spelled, |n| ip((n % 50) as u8)) <= 20, "databases may ignore case");
+        let in_one_network = |n: u64| IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db8_u128 << 96 | u128::from(n)));
+        assert!(checked(|n| format!("user-{n}"), in_one_network) <= 40);
     }
 
     #[test]
-    fn nobody_waits_longer_than_a_minute_and_success_ends_the_wait() {
+    fn nobody_waits_longer_than_a_minute() {
         let throttle = Throttle::new();
-        let mut now = Duration::from_secs(1_000_000);
+        let mut now = START;
         for _ in 0..40 {
-            if let Err(wait) = throttle.admit("admin", ip(1), now) {
-                assert!(wait <= PAUSE_MAX);
-                now += wait;
-                assert_eq!(throttle.admit("admin", ip(1), now), Ok(()));
+            match throttle.admit(from("admin", ip(1)), now) {
+                Ok(_) => {}
+                Err(Wait::For(wait)) => {
+                    assert!(wait <= PAUSE_MAX);
+                    now += wait;
+                    assert!(throttle.admit(from("admin", ip(1)), now).is_ok());
+                }
+                Err(Wait::ForOthers) => panic!("nothing is being checked"),
             }
         }
-        assert!(throttle.admit("admin", ip(2), now).is_err());
-        throttle.succeeded("admin");
-        assert_eq!(throttle.admit("admin", ip(2), now), Ok(()));
-        assert!(throttle.admit("another", ip(1), now).is_err(), "the address is remembered");
-        assert_eq!(throttle.admit("another", ip(1), now + FORGET * 2), Ok(()));
+        assert!(throttle.admit(from("admin", ip(2)), now).is_err());
+        assert!(throttle.admit(from("admin", ip(2)), now + FORGET * 2).is_ok());
+    }
+
+    #[test]
+    fn right_passwords_are_never_throttled() {
+        let throttle = Throttle::new();
+        for n in 0..1_000_u32 {
+            let account = format!("user-{}", n % 100);
+            let attempt = from(&account, ip(1));
+            throttle.admit(attempt, START).unwrap_or_else(|_| panic!("{n}")).right(attempt, START);
+        }
+        // Each gives back its own attempt and no other's.
+        for n in 0..u64::from(FREE_BY_ADDRESS) {
+            drop(throttle.admit(from(&format!("other-{n}"), ip(1)), START).unwrap_or_else(|_| panic!("{n}")));
+            let attempt = from("user-1", ip(1));
+            throttle.admit(attempt, START).unwrap_or_else(|_| panic!("{n}")).right(attempt, START);
+        }
+        assert_eq!(
+            throttle.admit(from("another", ip(1)), START).err(),
+            Some(Wait::For(Duration::from_secs(1)))
+        );
+    }
+
+    #[test]
+    fn a_flood_of_wrong_passwords_does_not_reach_known_addresses_and_devices() {
+        let throttle = Throttle::new();
+        let owner = from("admin", ip(1));
+        throttle.admit(owner, START).ok().unwrap().right(owner, START);
+        let laptop = Attempt { device: Some("laptop"), ..from("admin", ip(200)) };
+        for second in 1..400 {
+            let now = START + Duration::from_secs(second);
+            for n in 0..50 {
+                drop(throttle.admit(from("admin", ip(10 + n)), now));
+                // The attackers' own address is no better off for another account that they may know.
+                drop(throttle.admit(from(&format!("user-{n}"), ip(1)), now));
+            }
+            assert!(throttle.admit(from("admin", ip(200)), now).is_err(), "a new address has to wait");
+            throttle.admit(owner, now).ok().unwrap().right(owner, now);
+            throttle.admit(laptop, now).ok().unwrap().unchecked();
+        }
+        // There, too, guessing is slow.
+        let now = START + Duration::from_secs(400);
+        assert_eq!((0..100).filter(|_| throttle.admit(owner, now).is_ok()).count(), FREE_BY_ACCOUNT as usize);
+        assert_eq!(
+            (0..100).filter(|_| throttle.admit(laptop, now).is_ok()).count(),
+            FREE_BY_ACCOUNT as usize
+        );
+    }
+
+    #[test]
+    fn many_at_once_wait_for_each_other_s_results() {
+        let throttle = Throttle::new();
+        let attempt = from("admin", ip(1));
+        let held: Vec<_> =
+            (0..FREE_BY_ACCOUNT).map(|_| throttle.admit(attempt, START).ok().unwrap()).collect();
+        assert_eq!(throttle.admit(attempt, START).err(), Some(Wait::ForOthers));
+        for ticket in held {
+            ticket.right(attempt, START);
+        }
+        assert!(throttle.admit(attempt, START).is_ok());
+        let stranger = from("admin", ip(2));
+        let held: Vec<_> =
+            (0..FREE_BY_ACCOUNT).map(|_| throttle.admit(stranger, START).ok().unwrap()).collect();
+        drop(held);
+        assert_eq!(throttle.admit(stranger, START).err(), Some(Wait::For(Duration::from_secs(1))));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let throttle = Throttle::new();
+        for n in 0..=KNOWN_ACCOUNTS {
+            let (account, now) = (format!("user-{n}"), START + Duration::from_millis(n as u64));
+            let attempt = from(&account, [10, 0, (n / 256) as u8, n as u8].into());
+            throttle.admit(attempt, now).ok().unwrap().right(attempt, now);
+        }
+        assert!(!throttle.knows(from("user-0", [10, 0, 0, 0].into())));
+        assert!(throttle.knows(from("user-1", [10, 0, 0, 1].into())));
+        for n in 0..=KNOWN_EACH as u8 {
+            let (attempt, now) = (from("user-1", ip(100 + n)), START * 2 + Duration::from_secs(n.into()));
+            throttle.admit(attempt, now).ok().unwrap().right(attempt, now);
+        }
+        assert!(!throttle.knows(from("user-1", [10, 0, 0, 1].into())));
+        assert_eq!(throttle.lock().known["user-1"].len(), KNOWN_EACH);
     }
 }

@@ -44,6 +44,7 @@ impl Bench {
             listen: "127.0.0.1:0".parse().unwrap(),
             identity: None,
             proxies: Vec::new(),
+            hostnames: vec!["centre".into(), "x".into()],
             database: format!("sqlite:{}", folder.join("centre.db").display()),
             node: "centre".into(),
             zone: Zone::utc(),

@@ -105,7 +105,9 @@ pub async fn jobs_are_listed_in_every_order_from_where_a_page_ended(fresh: Fresh
     assert_eq!(store.job_count(&JobFilter { apps: Some(vec![]), ..all }).await.unwrap(), (0, 0));
     assert_eq!(store.jobs_by_app().await.unwrap(), [(bench.app, 5)].into());
     let names = store.job_names(&[ids[2], JobId(4_711)]).await.unwrap();
-    assert_eq!(names, [JobName { job: ids[2], key: Some("key-2".into()), name: "c".into(), zone: None }]);
+    let name =
+        JobName { job: ids[2], app: bench.app, key: Some("key-2".into()), name: "c".into(), zone: None };
+    assert_eq!(names, [name]);
     let elsewhere = bench
         .create(|spec| {
             let (cron, zone) =

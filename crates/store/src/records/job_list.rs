@@ -54,6 +54,8 @@ pub struct JobList {
 pub struct JobName {
     /// Which job.
     pub job: JobId,
+    /// The app it belongs to now.
+    pub app: AppId,
     /// The key by which programs name it, if they do.
     pub key: Option<String>,
     /// For people.
@@ -76,7 +78,7 @@ pub async fn job_list(
     let limit = limit.min(Page::MAX);
     let key = column(tables, order);
     let (more, way) = if order.down { ("<", "DESC") } else { (">", "ASC") };
-    let mut conditions = conditions(tables, filter);
+    let mut conditions = conditions(tables, filter)?;
     if let Some(mark) = after {
         match value(order.by, &mark.key) {
             Some(value) => {
@@ -143,16 +145,16 @@ pub async fn job_names(
         return Ok(Vec::new());
     }
     let sql = format!(
-        "SELECT j.id, t.job_key, j.{}, t.zone FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE j.id IN ?",
+        "SELECT j.id, j.job_group, t.job_key, j.{}, t.zone FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE j.id IN ?",
         tables.schema.description_column()
     );
     let ids = Value::Ids(jobs.iter().map(|job| job.0).collect());
     let mut names = Vec::new();
     for row in s.query(&sql, &[ids], Lock::None).await? {
         let mut row = row.read();
-        let (job, key) = (JobId(row.int()?), row.maybe_text()?);
+        let (job, app, key) = (JobId(row.int()?), AppId(row.int()?), row.maybe_text()?);
         let (name, zone) = (row.text()?, row.maybe_text()?.filter(|zone| !zone.is_empty()));
-        names.push(JobName { job, key, name, zone });
+        names.push(JobName { job, app, key, name, zone });
     }
     Ok(names)
 }
@@ -166,7 +168,7 @@ pub async fn job_count(
     if filter.apps.as_ref().is_some_and(Vec::is_empty) {
         return Ok((0, 0));
     }
-    let conditions = conditions(tables, filter);
+    let conditions = conditions(tables, filter)?;
     let sql = format!(
         "SELECT COUNT(*), SUM(CASE WHEN j.trigger_status <> 0 THEN 1 ELSE 0 END) \
          FROM {} {}",

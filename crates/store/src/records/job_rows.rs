@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use engine::{AppId, Declaration, Job};
+use engine::{AppId, Declaration, Job, StoreError};
 use timer::Timestamp;
 
 use super::job_tags::tags_of;
-use super::page::{Conditions, Page, Paged, Total};
+use super::page::{Conditions, Page, Paged, Total, check_search};
 use crate::declare::declarations_of;
 use crate::jobs;
 use crate::session::{Lock, Reader, Session, SessionError, Value};
@@ -65,7 +65,7 @@ pub async fn job_page(
     if filter.apps.as_ref().is_some_and(Vec::is_empty) {
         return Ok(Paged::empty(page));
     }
-    let mut conditions = conditions(tables, filter);
+    let mut conditions = conditions(tables, filter)?;
     let total = match page {
         Page::Offset { .. } => Some(count(s, filter, &conditions).await?),
         Page::After { .. } => None,
@@ -101,7 +101,7 @@ pub async fn rows_of(s: &mut dyn Session, tables: &Tables, ids: &[i64]) -> Resul
     Ok(rows)
 }
 
-pub fn conditions(tables: &Tables, filter: &JobFilter) -> Conditions {
+pub fn conditions(tables: &Tables, filter: &JobFilter) -> Result<Conditions, StoreError> {
     let mut conditions = Conditions::default();
     if let Some(apps) = &filter.apps {
         conditions.and("j.job_group IN ?", [Value::Ids(apps.iter().map(|app| app.0).collect())]);
@@ -112,15 +112,16 @@ pub fn conditions(tables: &Tables, filter: &JobFilter) -> Conditions {
     }
     let description = format!("j.{}", tables.schema.description_column());
     let (handler, author) = ("j.executor_handler", "j.author");
-    conditions.and_contains(&[&description], &filter.description);
-    conditions.and_contains(&[handler], &filter.handler);
-    conditions.and_contains(&[author], &filter.author);
-    conditions.and_contains(&[&description, handler, author, "t.job_key"], &filter.text);
+    conditions.and_contains(&[&description], &filter.description)?;
+    conditions.and_contains(&[handler], &filter.handler)?;
+    conditions.and_contains(&[author], &filter.author)?;
+    conditions.and_contains(&[&description, handler, author, "t.job_key"], &filter.text)?;
+    check_search(&filter.tag)?;
     if !filter.tag.is_empty() {
         let term = "j.id IN (SELECT job_id FROM tw_job_tag WHERE tag = ?)";
         conditions.and(term, [filter.tag.replace('\0', "").into()]);
     }
-    conditions
+    Ok(conditions)
 }
 
 /// The tables that a filter speaks of. With a hundred thousand jobs, joining for nothing is felt.

@@ -43,7 +43,7 @@ pub use audit::{AuditCheck, AuditEntry, AuditFilter, AuditHead, AuditRecord};
 pub use flight_rows::{Flight, Sending};
 pub use job_list::{JobKey, JobList, JobMark, JobName, JobOrder};
 pub use job_rows::{JobFilter, JobRow};
-pub use page::{Page, Paged, Total};
+pub use page::{Page, Paged, SEARCH_MAX, Total, check_search};
 pub use registry::{Registered, Registration};
 pub use reports::DayReport;
 pub use rights::Rights;

@@ -1,5 +1,7 @@
 //! Pages of long lists, and the conditions that choose their rows.
 
+use engine::StoreError;
+
 use crate::session::Value;
 
 /// Which rows of a long list. Both kinds give at most [`Page::MAX`] rows.
@@ -115,15 +117,17 @@ impl Conditions {
     }
 
     /// The text appears in one of the columns, in upper or lower case.
-    pub fn and_contains(&mut self, columns: &[&str], text: &str) {
+    pub fn and_contains(&mut self, columns: &[&str], text: &str) -> Result<(), StoreError> {
+        check_search(text)?;
         if text.is_empty() {
-            return;
+            return Ok(());
         }
         let pattern = pattern(text);
         let terms: Vec<String> =
             columns.iter().map(|column| format!("LOWER({column}) LIKE ? ESCAPE '!'")).collect();
         let params = columns.iter().map(|_| pattern.as_str().into());
         self.and(format!("({})", terms.join(" OR ")), params);
+        Ok(())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -140,6 +144,20 @@ impl Conditions {
         self.params.iter().cloned().chain(others).collect()
     }
 }
+
+/// Refuses a text to search for that is longer than [`SEARCH_MAX`].
+pub fn check_search(text: &str) -> Result<(), StoreError> {
+    let length = text.chars().count();
+    match length <= SEARCH_MAX {
+        true => Ok(()),
+        false => Err(StoreError::Invalid(format!(
+            "a text of {length} characters is too long to search for; {SEARCH_MAX} are the most"
+        ))),
+    }
+}
+
+/// Characters of a text to search for. All that is searched is shorter, and SQLite fails on patterns of 50 000 bytes.
+pub const SEARCH_MAX: usize = 1_000;
 
 /// A text without the character that no database keeps can be looked for; `%` and `_` mean themselves.
 fn pattern(text: &str) -> String {
@@ -162,8 +180,14 @@ mod tests {
     fn what_people_look_for_means_itself() {
         assert_eq!(pattern("50%_Off!"), "%50!%!_off!!%");
         let mut conditions = Conditions::default();
-        conditions.and_contains(&["a", "b"], "X");
-        conditions.and_contains(&["c"], "");
+        conditions.and_contains(&["a", "b"], "X").unwrap();
+        conditions.and_contains(&["c"], "").unwrap();
+        let longest = "x".repeat(SEARCH_MAX);
+        assert!(conditions.clone().and_contains(&["a"], &longest).is_ok());
+        assert!(matches!(
+            conditions.and_contains(&["a"], &format!("{longest}x")),
+            Err(StoreError::Invalid(_))
+        ));
         assert_eq!(conditions.sql(), "WHERE (LOWER(a) LIKE ? ESCAPE '!' OR LOWER(b) LIKE ? ESCAPE '!')");
         assert_eq!(conditions.params([1.into()]).len(), 3);
     }

@@ -93,7 +93,7 @@ pub async fn user_page(
     page: Page,
 ) -> Result<Paged<User>, SessionError> {
     let mut conditions = Conditions::default();
-    conditions.and_contains(&["u.username"], &filter.name);
+    conditions.and_contains(&["u.username"], &filter.name)?;
     if let Some(admin) = filter.admin {
         conditions.and(if admin { "u.role = 1" } else { "u.role <> 1" }, []);
     }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use engine::{AppId, JobId, TroubleKind};
 use protocol::v1::{AlertKind, AlertState, AlertView, DeliveryView, Page};
-use store::{AlertFilter, AlertRow, Delivery, JobName};
+use store::{AlertFilter, AlertRow, Delivery};
 
 use super::authorise::{Authorised, Seen};
 use super::call::{Call, instant};
 use super::problem::{self, Refused};
 use super::reply::Reply;
-use super::runs::seen_job;
+use super::runs::{seen_job, seen_names};
 
 pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> {
     let query = &call.query;
@@ -42,7 +42,7 @@ async fn views(call: &Call, rows: Vec<AlertRow>) -> Result<Vec<AlertView>, Refus
     jobs.sort_unstable();
     jobs.dedup();
     let names = call.inside.database.job_names(&jobs).await?;
-    let names: BTreeMap<JobId, JobName> = names.into_iter().map(|name| (name.job, name)).collect();
+    let names = seen_names(call, names);
     let apps: BTreeMap<AppId, String> = call.inside.directory.names().into_iter().collect();
     let view = |row: AlertRow| {
         let name = names.get(&row.job);

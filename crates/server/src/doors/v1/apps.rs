@@ -48,6 +48,7 @@ pub async fn put(call: Call, place: Authorised<Place<App>>) -> Result<Reply, Ref
     let (before, name) = match place.into_inner() {
         Place::Taken(app) => (Some(app.clone()), app.spec.name),
         Place::Free(name) => (None, name),
+        Place::Hidden(_, refused) => return Err(refused),
     };
     let spec = AppSpec { name, title, addresses };
     match &before {

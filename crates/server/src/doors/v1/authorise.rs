@@ -43,6 +43,11 @@ pub trait Object: Sized + Send + 'static {
     /// What the audit calls it.
     fn name(&self) -> String;
 
+    /// What is given to the handler in place of an object that the caller may not see; mostly the refusal.
+    fn hidden(self, _: &Call, refused: Refused) -> Result<Self, Refused> {
+        Err(refused)
+    }
+
     /// What is answered where there is none, or none for the caller.
     fn missing() -> Refused {
         problem::new(ProblemCode::NotFound, format!("there is no such {}", Self::KIND))
@@ -68,8 +73,11 @@ pub async fn admit<O: Object>(call: &Call, needs: Needs) -> Result<Authorised<O>
         return Err(problem::new(ProblemCode::NotAllowed, "only administrators may do this"));
     }
     let object = O::find(call).await?.ok_or_else(O::missing)?;
-    allow(call, &object, needs)?;
-    Ok(Authorised(object))
+    match allow(call, &object, needs) {
+        Ok(()) => Ok(Authorised(object)),
+        Err(refused) if refused.hides => object.hidden(call, refused).map(Authorised),
+        Err(refused) => Err(refused),
+    }
 }
 
 fn allow<O: Object>(call: &Call, object: &O, needs: Needs) -> Result<(), Refused> {
@@ -265,6 +273,9 @@ pub enum Place<O> {
     Taken(O),
     /// It is not; this is to be its name.
     Free(String),
+    /// It is, under this name, but the caller may not see it. The handler answers with the refusal, after whatever it would
+    /// find wrong with a request for a free name, so that nothing tells the two apart.
+    Hidden(String, Refused),
 }
 
 impl<O: Object> Object for Place<O>
@@ -283,14 +294,21 @@ where
     fn owner(&self) -> Owner {
         match self {
             Place::Taken(object) => object.owner(),
-            Place::Free(_) => Owner::Nobody,
+            Place::Free(_) | Place::Hidden(..) => Owner::Nobody,
         }
     }
 
     fn name(&self) -> String {
         match self {
             Place::Taken(object) => object.name(),
-            Place::Free(name) => format!("{}:{name}", O::KIND),
+            Place::Free(name) | Place::Hidden(name, _) => format!("{}:{name}", O::KIND),
+        }
+    }
+
+    fn hidden(self, call: &Call, refused: Refused) -> Result<Place<O>, Refused> {
+        match O::may_be_named(call.named(O::PARAMETER)) {
+            Some(name) => Ok(Place::Hidden(name.into(), refused)),
+            None => Err(refused),
         }
     }
 }

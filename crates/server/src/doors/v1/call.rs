@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::http::header;
 use axum::http::request::Parts;
 use protocol::v1::{Instant, Page};
@@ -13,7 +12,7 @@ use super::caller::Caller;
 use super::problem::{self, Refused};
 use super::route::Parameter;
 use crate::centre::Inside;
-use crate::http::{self, Caller as Origin};
+use crate::http::{self, Caller as Origin, Received};
 use crate::jobs::Jobs;
 
 /// One call of somebody.
@@ -29,7 +28,7 @@ pub struct Call {
     /// What the query says.
     pub query: Query,
     /// The body.
-    pub body: Bytes,
+    pub body: Received,
     /// From where.
     pub origin: Origin,
 }

@@ -46,7 +46,7 @@ impl Caller {
             let key = Some(key.spec.digest);
             return Ok(Caller { principal, user: Some(user), session: None, key, by_cookie: false });
         }
-        for secret in cookies(head) {
+        for secret in cookies(head, &[COOKIE, SECURE_COOKIE]) {
             if let Some(signed_in) = inside.people.session(secret).await? {
                 return Ok(Caller::person(signed_in, true));
             }
@@ -71,13 +71,26 @@ impl Caller {
         }
     }
 
-    /// Whether what the caller showed still counts, for what goes on for long.
+    /// The digest of the session or API key.
+    pub fn credential(&self) -> &str {
+        let session = self.session.as_ref().map(|session| session.session.as_str());
+        session.or(self.key.as_deref()).unwrap_or_default()
+    }
+
+    /// Whether the session or API key is still valid with the same rights, for what goes on for long.
     pub async fn lasts(&self, inside: &Inside) -> Result<bool, StoreError> {
-        match (&self.session, &self.key) {
-            (Some(session), _) => inside.people.lasts(&session.session).await,
-            (None, Some(key)) => Ok(inside.database.api_key(key).await?.is_some()),
-            (None, None) => Ok(false),
-        }
+        let now = match (&self.session, &self.key) {
+            (Some(session), _) => {
+                let user = inside.people.user_of(&session.session).await?;
+                user.map(|user| Principal::person(&user))
+            }
+            (None, Some(key)) => {
+                let key = inside.database.api_key(key).await?;
+                key.map(|(key, user)| Principal::key(&key, &user))
+            }
+            (None, None) => None,
+        };
+        Ok(now.is_some_and(|now| now == self.principal))
     }
 
     /// Refuses a change that a page of another site made a browser ask for.
@@ -116,11 +129,11 @@ fn bearer(head: &Parts) -> Result<Option<&str>, Refused> {
     Ok(Some(secret.ok_or_else(unusable)?.1.trim()))
 }
 
-/// The sessions among the cookies. There may be an old one of the same name for another path.
-fn cookies(head: &Parts) -> impl Iterator<Item = &str> {
+/// The values of the cookies with one of these names. There may be an old one of the same name for another path.
+pub fn cookies<'a>(head: &'a Parts, names: &[&'static str]) -> impl Iterator<Item = &'a str> {
     let lines = head.headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(|(name, _)| [COOKIE, SECURE_COOKIE].contains(name)).map(|(_, value)| value).take(COOKIES_MAX)
+    pairs.filter(|(name, _)| names.contains(name)).map(|(_, value)| value).take(COOKIES_MAX)
 }
 
 /// The cookie of a session,
@@ -128,6 +141,12 @@ pub const COOKIE: &str = "tickwright_session";
 
 /// and of one that was opened on an encrypted connection.
 pub const SECURE_COOKIE: &str = "__Host-tickwright_session";
+
+/// The cookie by which a device is known that somebody signed in with before,
+pub const DEVICE: &str = "tickwright_device";
+
+/// and on an encrypted connection.
+pub const SECURE_DEVICE: &str = "__Host-tickwright_device";
 
 /// What API keys begin with, so that people and scanners recognise one.
 pub const KEY_PREFIX: &str = "tw_";

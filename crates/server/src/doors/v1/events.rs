@@ -1,7 +1,7 @@
 //! `/v1/events`, and all else that is sent as it happens.
 //!
-//! A stream queues next to nothing: hints are numbers that have grown or not. It ends when the session does, after a
-//! while in any case, and when the centre stops; browsers then come again by themselves.
+//! A stream queues next to nothing: hints are numbers that have grown or not. It ends with the session or the API key, when
+//! their rights change, after a while in any case, and when the centre stops; browsers then come again by themselves.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -14,6 +14,7 @@ use axum::http::{HeaderName, HeaderValue};
 use futures_util::future::select_all;
 use protocol::v1::ProblemCode;
 use serde::Serialize;
+use store::UserId;
 use tokio::sync::mpsc;
 
 use super::authorise::{Authorised, Nothing};
@@ -76,8 +77,12 @@ where
     Work: Future<Output = ()> + Send,
 {
     let inside = call.inside.clone();
-    let place = inside.streams.enter(&call.who.principal.name).ok_or_else(|| {
-        let why = format!("{STREAMS_EACH} streams at once are the most; close some");
+    let user = call.who.user.as_ref();
+    let user = user.ok_or_else(|| problem::new(ProblemCode::NotSignedIn, "sign in first"))?;
+    let place = inside.streams.enter(user.id, user.access.admin).ok_or_else(|| {
+        let why = format!(
+            "{STREAMS_EACH} streams at once are the most for a user, {STREAMS_ALL} for all; close some"
+        );
         problem::new(ProblemCode::TooManyRequests, why).retry_after(BEAT)
     })?;
     let (sender, receiver) = mpsc::channel(WRITTEN_MAX);
@@ -88,7 +93,8 @@ where
             () = work(inside.clone(), out) => {}
             // A window that was closed gives its place back at once, or whoever browses quickly would run out of them.
             () = reader.closed() => {}
-            () = beat(&inside, &call, Out(sender)) => {}
+            () = beat(&inside, Out(sender)) => {}
+            () = credential_ends(&inside, &call) => {}
             () = inside.clock.sleep(STREAM_MAX) => {}
             () = inside.closing.cancelled() => {}
         }
@@ -102,19 +108,38 @@ where
     Ok(reply.header(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")))
 }
 
-/// Keeps the connection from looking dead, and ends the stream with the session.
-async fn beat(inside: &Inside, call: &Call, out: Out) {
+/// Keeps the connection from looking dead.
+async fn beat(inside: &Inside, out: Out) {
     let retry = format!("retry: {}\n\n", AGAIN.as_millis());
     let mut is_read = out.write(retry).await;
     while is_read {
         inside.clock.sleep(BEAT).await;
+        is_read = out.write(": still here\n\n".into()).await;
+    }
+}
+
+/// Returns when the caller's session or API key is not valid any more, or has other rights. What ends it on this node is
+/// noticed at once, what ends it elsewhere within twice [`LOOK`].
+async fn credential_ends(inside: &Inside, call: &Call) {
+    let mut ends = inside.people.ends();
+    loop {
+        let is_told = tokio::select! {
+            told = ends.changed() => told.is_ok(),
+            () = inside.clock.sleep(LOOK) => false,
+        };
+        let credential = call.who.credential();
+        if !is_told && !inside.streams.is_due(credential, inside.clock.monotonic()) {
+            continue;
+        }
         // A database that does not answer says nothing about the session.
         if matches!(call.who.lasts(inside).await, Ok(false)) {
             return;
         }
-        is_read = out.write(": still here\n\n".into()).await;
     }
 }
+
+/// How often it is looked whether a session or an API key was ended on another node, or has expired.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How soon a browser comes again.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -130,56 +155,105 @@ const WRITTEN_MAX: usize = 8;
 
 /// The streams that are open.
 #[derive(Default)]
-pub struct Streams(Arc<Mutex<HashMap<String, usize>>>);
+pub struct Streams(Arc<Mutex<Open>>);
+
+#[derive(Default)]
+struct Open {
+    /// Streams of each user, whatever sessions and API keys they use.
+    of: HashMap<UserId, usize>,
+    /// When each credential was last looked up, once for all its streams.
+    looked: HashMap<String, Duration>,
+}
 
 /// A place among them, until it is dropped.
 struct Place {
-    streams: Arc<Mutex<HashMap<String, usize>>>,
-    name: String,
+    streams: Arc<Mutex<Open>>,
+    user: UserId,
 }
 
 impl Streams {
-    fn enter(&self, name: &str) -> Option<Place> {
+    fn enter(&self, user: UserId, is_admin: bool) -> Option<Place> {
         let mut open = self.0.lock().expect("no holder of this lock panics");
-        let all: usize = open.values().sum();
-        let own = open.get(name).copied().unwrap_or(0);
-        if own >= STREAMS_EACH || all >= STREAMS_ALL {
+        let all: usize = open.of.values().sum();
+        let own = open.of.get(&user).copied().unwrap_or(0);
+        let is_full = all >= STREAMS_ALL && !(is_admin && own < STREAMS_RESERVED);
+        if own >= STREAMS_EACH || is_full {
             return None;
         }
-        open.insert(name.to_owned(), own + 1);
-        Some(Place { streams: self.0.clone(), name: name.to_owned() })
+        open.of.insert(user, own + 1);
+        Some(Place { streams: self.0.clone(), user })
+    }
+
+    /// Whether a credential was not looked up within [`LOOK`]; if so, the caller is to do it.
+    fn is_due(&self, credential: &str, now: Duration) -> bool {
+        let mut open = self.0.lock().expect("no holder of this lock panics");
+        if open.looked.len() > STREAMS_ALL {
+            open.looked.retain(|_, at| now.saturating_sub(*at) < LOOK);
+        }
+        match open.looked.get(credential) {
+            Some(at) if now.saturating_sub(*at) < LOOK => false,
+            _ => {
+                open.looked.insert(credential.to_owned(), now);
+                true
+            }
+        }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut open = self.streams.lock().expect("no holder of this lock panics");
-        match open.get_mut(&self.name) {
+        match open.of.get_mut(&self.user) {
             Some(count) if *count > 1 => *count -= 1,
-            _ => drop(open.remove(&self.name)),
+            _ => drop(open.of.remove(&self.user)),
         }
     }
 }
 
-/// Windows and logs that one person has open,
+/// Windows and logs that one user has open,
 const STREAMS_EACH: usize = 20;
 
-/// and all together.
+/// and all users together.
 const STREAMS_ALL: usize = 1_000;
+
+/// Streams that an administrator gets even so: the console needs one, and a log another.
+const STREAMS_RESERVED: usize = 2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn everybody_has_so_many_streams_and_gets_them_back() {
+    fn each_user_has_so_many_streams_and_gets_them_back() {
         let streams = Streams::default();
-        let mut places: Vec<_> = (0..STREAMS_EACH).map(|_| streams.enter("ann").unwrap()).collect();
-        assert!(streams.enter("ann").is_none());
-        assert!(streams.enter("bob").is_some());
+        let (ann, bob) = (UserId(1), UserId(2));
+        let mut places: Vec<_> = (0..STREAMS_EACH).map(|_| streams.enter(ann, true).unwrap()).collect();
+        assert!(streams.enter(ann, true).is_none());
+        assert!(streams.enter(bob, false).is_some());
         places.pop();
-        assert!(streams.enter("ann").is_some());
+        assert!(streams.enter(ann, true).is_some());
         drop(places);
-        assert!(streams.0.lock().unwrap().is_empty());
+        assert!(streams.0.lock().unwrap().of.is_empty());
+    }
+
+    #[test]
+    fn an_administrator_gets_a_stream_when_others_have_taken_all() {
+        let streams = Streams::default();
+        let users = (0..).map(UserId).take(STREAMS_ALL / STREAMS_EACH);
+        let of = |user| (0..STREAMS_EACH).map(move |_| user);
+        let _places: Vec<_> = users.flat_map(of).map(|user| streams.enter(user, false).unwrap()).collect();
+        let (ann, admin) = (UserId(-1), UserId(-2));
+        assert!(streams.enter(ann, false).is_none());
+        let _reserved: Vec<_> = (0..STREAMS_RESERVED).map(|_| streams.enter(admin, true).unwrap()).collect();
+        assert!(streams.enter(admin, true).is_none());
+    }
+
+    #[test]
+    fn a_credential_is_looked_up_once_for_all_its_streams() {
+        let streams = Streams::default();
+        let now = Duration::from_secs(1_000);
+        assert!(streams.is_due("one", now) && streams.is_due("two", now));
+        assert!(!streams.is_due("one", now + LOOK / 2));
+        assert!(streams.is_due("one", now + LOOK));
     }
 }

@@ -326,8 +326,10 @@ pub struct Showing<'a> {
     pub app: String,
     /// What the caller may do with it.
     pub rights: Vec<Right>,
-    /// What its children are called.
+    /// What the children that may be shown are called.
     pub children: &'a [JobName],
+    /// Children that are not among these are shown by their number, not left out.
+    pub all_children: bool,
     /// With the source of its script.
     pub with_source: bool,
 }
@@ -364,9 +366,9 @@ impl Showing<'_> {
             source: if self.with_source { script.source.clone() } else { String::new() },
             remark: row.script_remark.clone(),
         });
-        let child = |id: &JobId| {
-            let key = self.children.iter().find(|name| name.job == *id).and_then(|name| name.key.clone());
-            key.unwrap_or_else(|| id.to_string())
+        let child = |id: &JobId| match self.children.iter().find(|name| name.job == *id) {
+            Some(name) => Some(name.key.clone().unwrap_or_else(|| id.to_string())),
+            None => self.all_children.then(|| id.to_string()),
         };
         let entries = spec.alert_to.split(',').map(str::trim).filter(|entry| !entry.is_empty());
         JobBody {
@@ -387,7 +389,7 @@ impl Showing<'_> {
             timeout_ms: spec.timeout.map(millis),
             route: spec.route.clone(),
             block: spec.block.clone(),
-            children: spec.children.iter().map(child).collect(),
+            children: spec.children.iter().filter_map(child).collect(),
             children_mode: word_for(&CHILDREN_MODES, spec.children_mode),
             alert: spec.alert,
             alert_to: entries.map(str::to_owned).collect(),
@@ -493,6 +495,7 @@ mod tests {
             app: "orders".into(),
             rights: Vec::new(),
             children: &[],
+            all_children: true,
             with_source: true,
         };
         assert_eq!(showing.body(&row(spec, full.tags.clone())), full);

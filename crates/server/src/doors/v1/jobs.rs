@@ -1,7 +1,7 @@
 //! `/v1/jobs`: jobs, from their definitions to what became of their instants.
 
 use axum::http::StatusCode;
-use engine::{AppId, Job, JobId, StoreError};
+use engine::{Job, JobId, JobSpec, StoreError};
 use protocol::v1::{
     Bulk, BulkAction, BulkResult, IDEMPOTENCY_KEY, JobBody, JobChange, JobView, Miss, MissReason, Page,
     Problem, ProblemCode, ScriptBody, ScriptVersion, Trigger, Triggered,
@@ -12,6 +12,7 @@ use super::authorise::{
     AppInBody, Authorised, BY_NUMBER, Nothing, Place, Seen, admit_app, find_job, job_name,
 };
 use super::call::{Call, instant, page};
+use super::history;
 use super::job_words::{Reading, Showing, check_key, language, language_word};
 use super::problem::{self, Refused};
 use super::reply::{Noted, Reply};
@@ -84,14 +85,18 @@ fn gone() -> Refused {
 /// Jobs, as the caller sees them.
 pub async fn views(call: &Call, rows: Vec<JobRow>, with_source: bool) -> Result<Vec<JobView>, Refused> {
     let children: Vec<JobId> = rows.iter().flat_map(|row| row.job.spec.children.iter().copied()).collect();
-    let children = call.inside.database.job_names(&children).await?;
+    let who = &call.who.principal;
+    let mut children = call.inside.database.job_names(&children).await?;
+    children.retain(|name| who.may(Rights::VIEW, name.app));
+    let all_children = who.apps().is_none();
     let apps = call.inside.directory.names();
     let view = |row: JobRow| {
         let app = row.job.spec.app;
         let name = apps.iter().find(|(id, _)| *id == app).map(|(_, name)| name.clone());
         let rights = rights_view(call.who.principal.rights(app));
         let app = name.unwrap_or_default();
-        Showing { zone: &call.inside.zone, app, rights, children: &children, with_source }.view(row)
+        Showing { zone: &call.inside.zone, app, rights, children: &children, all_children, with_source }
+            .view(row)
     };
     Ok(rows.into_iter().map(view).collect())
 }
@@ -105,7 +110,10 @@ pub async fn fires(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
 }
 
 pub async fn misses(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
-    let found = call.inside.database.misses(job.id, call.query.page()?).await?;
+    let mut found = call.inside.database.misses(job.id, call.query.page()?).await?;
+    if let Some(moved) = history::hidden_before(&call, job.id).await? {
+        history::cut(&mut found, |entry| moved.shows(entry.at));
+    }
     let view = |entry: engine::HistoryEntry| Miss {
         id: entry.id,
         job: entry.job.0,
@@ -127,6 +135,9 @@ pub async fn misses(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> 
 pub async fn changes(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
     let filter = AuditFilter { object: Some(job_name(job.id)), ..AuditFilter::default() };
     let mut found = call.inside.database.audit_page(&filter, call.query.page()?).await?;
+    if let Some(moved) = history::hidden_before(&call, job.id).await? {
+        moved.cut_changes(&mut found);
+    }
     found.rows.retain(|record| record.entry.result == "done");
     let read = |text: Option<String>| text.and_then(|text| serde_json::from_str(&text).ok());
     let view = |record: AuditRecord| JobChange {
@@ -136,25 +147,48 @@ pub async fn changes(call: Call, job: Authorised<Job>) -> Result<Reply, Refused>
         before: read(record.entry.before),
         after: read(record.entry.after),
     };
-    Ok(Reply::json(&page(found, view)))
+    let mut page = page(found, view);
+    let definitions = page.items.iter_mut().flat_map(|change| [&mut change.before, &mut change.after]);
+    let mut definitions: Vec<_> = definitions.filter_map(Option::as_mut).collect();
+    history::hide_children(&call, &mut definitions).await?;
+    Ok(Reply::json(&page))
 }
 
 // ── Changing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn create(call: Call, app: Authorised<AppInBody>) -> Result<Reply, Refused> {
     let body: JobBody = call.json()?;
-    add(&call, &body, app.0.id, None).await
+    let children = children(&call, &body, None).await?;
+    let spec = reading(&call, None).spec(&body, app.0.id, children).map_err(problem::fields)?;
+    add(&call, &body, spec).await
+}
+
+/// The definition of a new job with that key.
+async fn new_spec(call: &Call, body: &JobBody, key: String) -> Result<JobSpec, Refused> {
+    check_key(&key).map_err(|wrong| problem::fields(vec![wrong]))?;
+    let app = admit_app(call, &body.app, EDIT).await?;
+    let children = children(call, body, None).await?;
+    let spec = reading(call, None).spec(body, app.id, children).map_err(problem::fields)?;
+    Ok(JobSpec { key: Some(key), ..spec })
 }
 
 pub async fn put(call: Call, place: Authorised<Place<Job>>) -> Result<Reply, Refused> {
     let body: JobBody = call.json()?;
     let wanted = call.header("if-match").map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
     match place.into_inner() {
-        Place::Free(_) if wanted.is_some() => Err(outdated("there is no such job any more")),
+        Place::Free(_) | Place::Hidden(..) if wanted.is_some() => {
+            Err(outdated("there is no such job any more"))
+        }
         Place::Free(key) => {
-            check_key(&key).map_err(|wrong| problem::fields(vec![wrong]))?;
-            let app = admit_app(&call, &body.app, EDIT).await?;
-            add(&call, &body, app.id, Some(key)).await
+            let spec = new_spec(&call, &body, key).await?;
+            add(&call, &body, spec).await
+        }
+        // A job of that key that the caller may not see: whatever is wrong with the request is answered first, as if the
+        // key were free. Only a request that would have added a job learns that it is not.
+        Place::Hidden(key, refused) => {
+            let spec = new_spec(&call, &body, key).await?;
+            call.jobs().check_new(&spec, &belongings(&body)).await?;
+            Err(refused)
         }
         Place::Taken(_) if wants_new(&call) => Err(outdated(THERE_ALREADY)),
         Place::Taken(job) => {
@@ -180,11 +214,8 @@ fn outdated(why: &str) -> Refused {
     problem::new(ProblemCode::Outdated, why)
 }
 
-async fn add(call: &Call, body: &JobBody, app: AppId, key: Option<String>) -> Result<Reply, Refused> {
-    let children = children(call, body).await?;
-    let spec = reading(call, None).spec(body, app, children).map_err(problem::fields)?;
-    let is_named = key.is_some();
-    let spec = engine::JobSpec { key, ..spec };
+async fn add(call: &Call, body: &JobBody, spec: JobSpec) -> Result<Reply, Refused> {
+    let is_named = spec.key.is_some();
     let added = call.jobs().create(spec, belongings(body)).await;
     let id = added.map_err(|fault| match fault.code {
         // Somebody else has just added one of the same key.
@@ -199,10 +230,10 @@ async fn add(call: &Call, body: &JobBody, app: AppId, key: Option<String>) -> Re
 
 async fn edit(call: &Call, body: &JobBody, job: Job) -> Result<Reply, Refused> {
     let app = admit_app(call, &body.app, EDIT).await?;
-    let children = children(call, body).await?;
+    let jobs = call.jobs();
+    let children = jobs.edited_children(&job, children(call, body, Some(&job)).await?).await?;
     let spec = reading(call, Some(&job)).spec(body, app.id, children).map_err(problem::fields)?;
     let before = written(call, job.id).await?;
-    let jobs = call.jobs();
     jobs.check_edit(&job, &spec, body.enabled).await?;
     if let Err(fault) = jobs.put(&job, spec, belongings(body)).await {
         let now = call.inside.database.job(job.id).await?;
@@ -224,14 +255,16 @@ fn belongings(body: &JobBody) -> Belongings<'_> {
     Belongings { enabled: body.enabled, tags: body.tags.clone(), remark }
 }
 
-/// The jobs that a body names as those that follow, each one that the caller may run.
-async fn children(call: &Call, body: &JobBody) -> Result<Vec<JobId>, Refused> {
+/// The jobs that a body names as those that follow: each one that the caller may run, or that follows the job already.
+async fn children(call: &Call, body: &JobBody, job: Option<&Job>) -> Result<Vec<JobId>, Refused> {
     let mut ids = Vec::with_capacity(body.children.len());
     for child in body.children.iter().take(CHILDREN_READ) {
         let is_number = child.bytes().all(|byte| byte.is_ascii_digit()) && !child.is_empty();
         let name = if is_number { format!("{BY_NUMBER}{child}") } else { child.clone() };
         let found = find_job(call, &name).await?;
-        let own = found.filter(|job| call.who.principal.may(Rights::OPERATE, job.spec.app));
+        let is_kept = |child: &Job| job.is_some_and(|job| job.spec.children.contains(&child.id));
+        let right = |child: &Job| if is_kept(child) { Rights::VIEW } else { Rights::OPERATE };
+        let own = found.filter(|child| call.who.principal.may(right(child), child.spec.app));
         let shown: String = child.chars().take(40).collect();
         let none = || problem::field("children", format!("there is no job `{shown}`"));
         ids.push(own.ok_or_else(none)?.id);
@@ -264,13 +297,14 @@ async fn on_record(inside: &Inside, job: JobId) -> Result<Option<serde_json::Val
     let apps = inside.directory.names();
     let app = apps.into_iter().find(|(id, _)| *id == row.job.spec.app).map(|(_, name)| name);
     let (zone, app, rights) = (&inside.zone, app.unwrap_or_default(), Vec::new());
-    let body = Showing { zone, app, rights, children: &children, with_source: false }.body(&row);
+    let showing = Showing { zone, app, rights, children: &children, all_children: true, with_source: false };
+    let body = showing.body(&row);
     Ok(Some(serde_json::to_value(body).expect("bodies have texts for keys")))
 }
 
 pub async fn delete(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
     let before = written(&call, job.id).await?;
-    call.jobs().delete(job.id).await?;
+    call.jobs().delete(&job).await?;
     Ok(Reply::done().changed(before, None))
 }
 
@@ -314,7 +348,10 @@ fn key(call: &Call) -> i64 {
 // ── Scripts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn scripts(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
-    let versions = call.inside.database.script_versions(job.id).await?;
+    let mut versions = call.inside.database.script_versions(job.id).await?;
+    if let Some(moved) = history::hidden_before(&call, job.id).await? {
+        moved.cut_versions(&mut versions);
+    }
     let view = |version: store::ScriptVersion| ScriptVersion {
         id: version.id,
         language: version.language.map(language_word),
@@ -374,10 +411,10 @@ async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<Change, Refused> {
     match bulk.action {
         BulkAction::Start => jobs.start(&job).await?,
         BulkAction::Stop => jobs.stop(&job).await?,
-        BulkAction::Delete => jobs.delete(job.id).await?,
+        BulkAction::Delete => jobs.delete(&job).await?,
         BulkAction::Move => {
             let app = admit_app(call, bulk.app.as_deref().unwrap_or_default(), EDIT).await?;
-            let spec = engine::JobSpec { app: app.id, ..job.spec.clone() };
+            let spec = JobSpec { app: app.id, ..job.spec.clone() };
             jobs.edit(&job, spec).await?;
         }
     }

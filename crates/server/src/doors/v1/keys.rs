@@ -88,7 +88,7 @@ fn apps(call: &Call, names: &[String]) -> Result<Vec<AppId>, Refused> {
 }
 
 pub async fn delete(call: Call, key: Authorised<ApiKey>) -> Result<Reply, Refused> {
-    call.inside.database.delete_api_key(key.id).await?;
+    call.inside.people.delete_key(key.id).await?;
     let before = view(key.into_inner(), String::new(), &call.inside.directory.names()).body;
     Ok(Reply::done().changed(Some(serde_json::to_value(before).expect("bodies have texts for keys")), None))
 }

@@ -12,6 +12,7 @@ mod call;
 mod caller;
 mod centre;
 mod events;
+mod history;
 pub(super) mod job_words;
 mod jobs;
 mod keys;
@@ -43,7 +44,7 @@ use store::AuditEntry;
 
 use super::browser;
 use crate::centre::Inside;
-use crate::http::{self, Caller as Origin};
+use crate::http::{self, Caller as Origin, Holder, PLACE_WAIT, Room};
 use call::{Call, Query};
 use caller::Caller;
 use problem::Refused;
@@ -134,10 +135,10 @@ async fn admit(
     origin: Origin,
 ) -> Result<(), Refused> {
     let now = inside.clock.monotonic();
-    let turn = if who.user.is_some() {
-        inside.callers.turn(&who.principal.name, now)
-    } else {
-        inside.callers.turn(origin.ip, now)
+    // A user's sessions and API keys count together.
+    let turn = match &who.user {
+        Some(user) => inside.callers.turn(user.id, now),
+        None => inside.callers.turn(origin.ip, now),
     };
     match turn {
         Some(wait) => inside.clock.sleep(wait).await,
@@ -173,9 +174,17 @@ async fn read(
     origin: Origin,
 ) -> Result<Call, Refused> {
     let query = Query::read(head.uri.query().unwrap_or_default(), route.query)?;
-    let body = http::body(body, route.body_max()).await.map_err(|code| match code {
+    let room = match &who.user {
+        Some(user) => Room::Large(&inside.places, Holder::user(user)),
+        None => Room::Small,
+    };
+    let body = http::body(body, route.body_max(), room).await.map_err(|code| match code {
         StatusCode::PAYLOAD_TOO_LARGE => {
             problem::new(ProblemCode::TooLarge, format!("a body has at most {} bytes here", route.body_max()))
+        }
+        StatusCode::TOO_MANY_REQUESTS => {
+            let why = "too many of your large requests at once; try again in a few seconds";
+            problem::new(ProblemCode::TooManyRequests, why).retry_after(PLACE_WAIT)
         }
         _ => problem::new(ProblemCode::MalformedRequest, "the body did not come whole"),
     })?;

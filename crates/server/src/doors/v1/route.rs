@@ -13,6 +13,7 @@ use super::authorise::{Authorised, Object, admit};
 use super::call::Call;
 use super::problem::Refused;
 use super::reply::Reply;
+use crate::http;
 
 /// A path with a method: who may come, what it is about, and what it does.
 pub struct Route {
@@ -257,7 +258,11 @@ impl Route {
 
     /// The longest body.
     pub fn body_max(&self) -> usize {
-        if self.large { SCRIPT_MAX } else { BODY_MAX }
+        match self.plane {
+            Plane::Open => http::SMALL_MAX,
+            _ if self.large => SCRIPT_MAX,
+            _ => BODY_MAX,
+        }
     }
 }
 

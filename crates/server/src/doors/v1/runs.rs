@@ -70,12 +70,18 @@ pub async fn views(call: &Call, rows: Vec<RunRow>) -> Result<Vec<RunView>, Refus
     let ids: Vec<RunId> = rows.iter().map(|row| row.id).collect();
     let names = async { Ok(call.inside.database.job_names(&jobs).await?) };
     let (names, mut ways) = tokio::try_join!(names, ways::of(call, &ids))?;
-    let names: BTreeMap<JobId, JobName> = names.into_iter().map(|name| (name.job, name)).collect();
+    let names = seen_names(call, names);
     let apps: BTreeMap<AppId, String> = call.inside.directory.names().into_iter().collect();
     let app = |id| apps.get(&id).cloned().unwrap_or_default();
     let mut way = |run| ways.remove(&run).unwrap_or_default();
     let view = |row: RunRow| view(app(row.app), names.get(&row.job), &way(row.id), row);
     Ok(rows.into_iter().map(view).collect())
+}
+
+/// What jobs are called, of those that the caller may see: a run stays with its app when its job is moved to another.
+pub fn seen_names(call: &Call, names: Vec<JobName>) -> BTreeMap<JobId, JobName> {
+    let seen = names.into_iter().filter(|name| call.who.principal.may(Rights::VIEW, name.app));
+    seen.map(|name| (name.job, name)).collect()
 }
 
 fn view(app: String, name: Option<&JobName>, way: &Way, row: RunRow) -> RunView {

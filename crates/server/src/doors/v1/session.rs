@@ -1,25 +1,28 @@
 //! `/v1/session` and `/v1/me`: signing in and out, and what people do with their own account.
 
+use std::time::Duration;
+
 use axum::http::{HeaderName, HeaderValue, header};
 use protocol::v1::{Grant, Me, PasswordChange, ProblemCode, Right, SessionView, SignIn};
 use store::{Rights, UserSession};
 
 use super::authorise::{Authorised, Nothing, session_name};
 use super::call::{Call, instant};
-use super::caller::{COOKIE, SECURE_COOKIE};
+use super::caller::{COOKIE, DEVICE, SECURE_COOKIE, SECURE_DEVICE, cookies};
 use super::problem::{self, Refused};
 use super::reply::Reply;
 use crate::doors::browser;
-use crate::people::{Principal, SignedIn};
+use crate::people::{DEVICE_LIFETIME, Opened, Principal, SignedIn, Visitor};
 
 /// Opens a session. Whatever session the caller had is not taken over.
 pub async fn open(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
     let SignIn { user, password } = call.json()?;
     let people = &call.inside.people;
-    let agent = browser::agent(&call.head);
+    let device = cookies(&call.head, &[DEVICE, SECURE_DEVICE]).next();
+    let from = Visitor { ip: call.origin.ip, agent: browser::agent(&call.head), device };
     let about = format!("user:{}", user.trim());
-    let secret = people.sign_in(&user, &password, call.origin.ip, agent).await;
-    let secret = secret.map_err(|fault| Refused::from(fault).about(&about))?;
+    let opened = people.sign_in(&user, &password, from).await;
+    let Opened { secret, device } = opened.map_err(|fault| Refused::from(fault).about(&about))?;
     let over = || problem::new(ProblemCode::NotSignedIn, "the session ended as it was opened; sign in again");
     let signed_in = people.session(&secret).await?.ok_or_else(over)?;
     let principal = Principal::person(&signed_in.user);
@@ -29,20 +32,30 @@ pub async fn open(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> 
     Ok(if is_program {
         reply.header(HeaderName::from_static(SESSION), plain(secret))
     } else {
-        reply.header(header::SET_COOKIE, cookie(&call, &secret, ""))
+        reply.header(header::SET_COOKIE, cookie(&call, [COOKIE, SECURE_COOKIE], &secret, "")).header(
+            header::SET_COOKIE,
+            cookie(&call, [DEVICE, SECURE_DEVICE], &device, &age(DEVICE_LIFETIME)),
+        )
     })
 }
 
 /// Ends the session; the browser forgets its cookie.
 pub async fn close(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
     call.inside.people.sign_out(signed_in(&call)?).await?;
-    Ok(Reply::done().header(header::SET_COOKIE, cookie(&call, "", "; Max-Age=0")))
+    let ended = cookie(&call, [COOKIE, SECURE_COOKIE], "", &age(Duration::ZERO));
+    Ok(Reply::done().header(header::SET_COOKIE, ended))
 }
 
-/// What a browser keeps. One that came encrypted never sends it otherwise, nor lets other hosts of the domain set it.
-fn cookie(call: &Call, secret: &str, more: &str) -> HeaderValue {
-    let (name, secure) = if call.origin.secure { (SECURE_COOKIE, "; Secure") } else { (COOKIE, "") };
-    plain(format!("{name}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{more}"))
+/// A cookie, by its name without and with encryption. A browser that got it on an encrypted connection never sends it on
+/// another, and lets no other host of the domain set it.
+fn cookie(call: &Call, names: [&str; 2], value: &str, more: &str) -> HeaderValue {
+    let [plain_name, secure_name] = names;
+    let (name, secure) = if call.origin.secure { (secure_name, "; Secure") } else { (plain_name, "") };
+    plain(format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}{more}"))
+}
+
+fn age(age: Duration) -> String {
+    format!("; Max-Age={}", age.as_secs())
 }
 
 fn plain(value: String) -> HeaderValue {
@@ -117,7 +130,7 @@ pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> 
 
 /// Ends one of them.
 pub async fn end(call: Call, session: Authorised<UserSession>) -> Result<Reply, Refused> {
-    call.inside.database.end_session(&session.digest).await?;
+    call.inside.people.end_session(&session.digest).await?;
     Ok(Reply::done())
 }
 

@@ -36,6 +36,7 @@ pub async fn put(call: Call, place: Authorised<Place<User>>) -> Result<Reply, Re
             people.add(&name, body.password.as_deref().ok_or_else(needs)?, &access).await?;
             (None, name)
         }
+        Place::Hidden(_, refused) => return Err(refused),
         Place::Taken(user) => {
             refuse_own(&call, &user)?;
             people.change(user.id, body.password.as_deref(), &access).await?;
@@ -52,7 +53,7 @@ pub async fn put(call: Call, place: Authorised<Place<User>>) -> Result<Reply, Re
 
 pub async fn delete(call: Call, user: Authorised<User>) -> Result<Reply, Refused> {
     refuse_own(&call, &user)?;
-    call.inside.database.delete_user(user.id).await?;
+    call.inside.people.delete(user.id).await?;
     Ok(Reply::done().changed(Some(written(&user, &call.inside.directory.names())), None))
 }
 

@@ -15,6 +15,8 @@ impl Visit<'_> {
         let fields = &self.fields;
         let name = fields.trimmed("appname").to_lowercase();
         let title = fields.get("title").or(fields.get("name")).unwrap_or_default().trim().to_lowercase();
+        store::check_search(&name)?;
+        store::check_search(&title)?;
         let mut found = self.inside.database.apps().await?;
         found.retain(|app| {
             app.spec.name.to_lowercase().contains(&name) && app.spec.title.to_lowercase().contains(&title)

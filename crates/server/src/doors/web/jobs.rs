@@ -6,7 +6,7 @@ use serde_json::Value;
 use store::{JobFilter, JobRow, Page, Rights};
 
 use super::time;
-use super::{Reply, Visit, rows, value};
+use super::{Reply, Visit, value};
 use crate::jobs::{self, Jobs};
 use crate::refusal::Refusal;
 
@@ -35,7 +35,14 @@ impl Visit<'_> {
         };
         let found = self.inside.database.job_page(&filter, self.page()?).await?;
         let total = found.total.map_or(0, |total| total.count);
-        Ok(Reply::Page(rows(found.rows.into_iter().map(|row| self.job_view(row))), total))
+        Ok(Reply::Page(self.job_views(found.rows).await?, total))
+    }
+
+    async fn job_views(&self, rows: Vec<JobRow>) -> Result<Vec<Value>, Refusal> {
+        let children: Vec<JobId> =
+            rows.iter().flat_map(|row| row.job.spec.children.iter().copied()).collect();
+        let seen = self.jobs().seen_children(&children).await?;
+        Ok(rows.into_iter().map(|row| self.job_view(row, &seen)).collect())
     }
 
     /// The apps whose things a list may show: those the caller sees, and only the one that is named, if one is.
@@ -53,7 +60,7 @@ impl Visit<'_> {
         let named = self.fields.number("jobGroup")?.map(AppId).filter(|app| self.who.may(Rights::VIEW, *app));
         let filter = JobFilter { apps: Some(named.into_iter().collect()), ..JobFilter::default() };
         let found = self.inside.database.job_page(&filter, Page::first(Page::MAX)).await?;
-        Ok(Reply::Done(Value::Array(rows(found.rows.into_iter().map(|row| self.job_view(row))))))
+        Ok(Reply::Done(Value::Array(self.job_views(found.rows).await?)))
     }
 
     pub(super) async fn add_job(&self) -> Result<Reply, Refusal> {
@@ -105,11 +112,13 @@ impl Visit<'_> {
         Ok(Reply::Done(Value::Null))
     }
 
-    fn job_view(&self, row: JobRow) -> Value {
+    /// A job with those of its children that the caller may see.
+    fn job_view(&self, row: JobRow, seen: &[JobId]) -> Value {
         let JobRow { job, written_schedule: (schedule_type, schedule_conf), .. } = row;
         let time = |at| self.dialect.time(at, &self.inside.zone);
         let spec = job.spec;
-        let children: Vec<String> = spec.children.iter().map(JobId::to_string).collect();
+        let children = spec.children.iter().filter(|child| seen.contains(child));
+        let children: Vec<String> = children.map(JobId::to_string).collect();
         value(JobView {
             id: job.id.0,
             job_group: spec.app.0,

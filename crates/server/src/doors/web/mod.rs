@@ -23,7 +23,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Method, Request, StatusCode, header};
+use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, post};
 use engine::StoreError;
@@ -32,7 +32,7 @@ use serde_json::Value;
 
 use super::browser;
 use crate::centre::Inside;
-use crate::http;
+use crate::http::{self, Holder, PLACE_WAIT, Room};
 use crate::people::{Principal, SignedIn};
 use crate::refusal::Refusal;
 use dialect::Dialect;
@@ -64,12 +64,20 @@ async fn serve(inside: Arc<Inside>, route: Route, request: Request<Body>) -> Res
         inside.audit.refused(entry("", caller.ip, route, why)).await;
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")], why).into_response();
     }
-    let body = match http::body(body, xxl::BODY_MAX).await {
+    let cookies = request::cookies(&head.headers);
+    let signed_in = who(&inside, &cookies).await;
+    let room = match &signed_in {
+        Ok(Some(signed_in)) => Room::Large(&inside.places, Holder::user(&signed_in.user)),
+        _ => Room::Small,
+    };
+    let body = match http::body(body, xxl::BODY_MAX, room).await {
         Ok(body) => body,
+        Err(code @ StatusCode::TOO_MANY_REQUESTS) => {
+            return (code, [(header::RETRY_AFTER, HeaderValue::from(PLACE_WAIT.as_secs()))]).into_response();
+        }
         Err(code) => return code.into_response(),
     };
     let fields = request::fields(&head, &body);
-    let cookies = request::cookies(&head.headers);
     let dialect = Dialect::of(route, cookies.first().map(|cookie| cookie.login), &fields);
     if route.call == Call::SignInPage {
         return sign_in::page();
@@ -77,7 +85,7 @@ async fn serve(inside: Arc<Inside>, route: Route, request: Request<Body>) -> Res
     if route.call == Call::SignIn {
         return sign_in::sign_in(&inside, route, dialect, &head, &fields).await;
     }
-    let visit = match who(&inside, &cookies).await {
+    let visit = match signed_in {
         Ok(Some(signed_in)) => {
             let who = Principal::person(&signed_in.user);
             Visit { inside: &inside, route, signed_in, who, fields, dialect, from: caller.ip }

@@ -16,7 +16,7 @@ use super::{Reply, Visit};
 use crate::centre::Inside;
 use crate::doors::browser::agent;
 use crate::http;
-use crate::people::SESSION_MAX;
+use crate::people::{Opened, SESSION_MAX, Visitor};
 use crate::refusal::Refusal;
 
 /// For people who were sent here.
@@ -39,8 +39,9 @@ pub async fn sign_in(
         return dialect.refused(&Refusal::new("userName and password: enter both"));
     }
     let caller = http::caller(head);
-    match inside.people.sign_in(name, password, caller.ip, agent(head)).await {
-        Ok(secret) => {
+    let from = Visitor { ip: caller.ip, agent: agent(head), device: None };
+    match inside.people.sign_in(name, password, from).await {
+        Ok(Opened { secret, .. }) => {
             inside.audit.record(entry(name, caller.ip, route, "done")).await;
             let remember = fields.trimmed("ifRemember") == "on";
             let age = remember.then_some(SESSION_MAX);

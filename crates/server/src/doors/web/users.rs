@@ -42,7 +42,7 @@ impl Visit<'_> {
 
     pub(super) async fn remove_user(&self) -> Result<Reply, Refusal> {
         let user = self.other_user().await?;
-        self.inside.database.delete_user(user.id).await?;
+        self.inside.people.delete(user.id).await?;
         Ok(Reply::Done(Value::Null))
     }
 

@@ -5,9 +5,15 @@
 mod addresses;
 mod browsers;
 mod deserialisers;
+mod disclosures;
 mod evidence;
 mod foreign_apps;
+mod hosts;
+mod large_bodies;
 mod leaks;
+mod limits;
+mod no_token;
+mod operating;
 mod passwords;
 mod scripts;
 mod sessions;

@@ -110,3 +110,108 @@ async fn guessing_is_slowed_down_and_tells_nothing() {
     bench.admin().await;
     bench.stop().await;
 }
+
+/// A centre behind a proxy, so that attempts can come from many addresses.
+async fn proxied() -> Bench {
+    Bench::start_with(|settings| settings.proxies = vec!["127.0.0.0/8".parse().unwrap()]).await
+}
+
+fn from(address: &str) -> String {
+    format!("X-Forwarded-For: {address}")
+}
+
+/// An attempt to sign in through the web API; returns the code and the message.
+async fn attempt(bench: &Bench, name: &str, password: &str, address: &str) -> (i64, String) {
+    let form = [("userName", name), ("password", password)];
+    let json = bench.request("POST", OLD, &format!("{}\r\n", from(address)), &form).await.json();
+    (json["code"].as_i64().unwrap(), json["msg"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Guesses from five addresses until a new address has to wait.
+async fn flood(bench: &Bench, name: &str) {
+    for number in 0..200 {
+        let address = format!("203.0.113.{}", number % 5);
+        let (_, message) = attempt(bench, name, "a wrong guess", &address).await;
+        if message.starts_with("too many attempts") && number >= 20 {
+            return;
+        }
+    }
+    panic!("no guess was slowed down");
+}
+
+/// X21, the other way round: guesses of others do not keep the owner of an account out, neither from an address that the
+/// account was signed in to from before, nor in a browser that was used for it before, wherever that is now.
+#[tokio::test]
+async fn guesses_of_others_do_not_lock_the_owner_out() {
+    let bench = proxied().await;
+    bench.person("anna", Rights::VIEW).await;
+    assert_eq!(attempt(&bench, "anna", PASSWORD, "198.51.100.1").await.0, 200);
+    let sign_in = json!({ "user": "anna", "password": PASSWORD });
+    let browser = bench.nobody().with("Sec-Fetch-Site: same-origin");
+    let reply = browser.with(&from("198.51.100.2")).send("POST", "/v1/session", &sign_in).await;
+    let cookies = reply.header("set-cookie");
+    let device = cookies.iter().find(|cookie| cookie.starts_with("tickwright_device="));
+    let device = device.unwrap_or_else(|| panic!("{reply:?}")).split(';').next().unwrap();
+    flood(&bench, "anna").await;
+    assert_eq!(attempt(&bench, "anna", PASSWORD, "198.51.100.1").await.0, 200);
+    let known = browser.with(&format!("Cookie: {device}"));
+    let reply = known.with(&from("192.0.2.77")).send("POST", "/v1/session", &sign_in).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    // The cookie of another account does not help, nor does one that was made up.
+    for cookie in [device.to_owned(), format!("{device}0"), "tickwright_device=0.9999999999999.00".to_owned()]
+    {
+        let attempt = json!({ "user": "admin", "password": "a wrong guess" });
+        let guess = browser.with(&format!("Cookie: {cookie}")).with(&from("203.0.113.50"));
+        let mut looked_at = 0;
+        for _ in 0..40 {
+            looked_at += u32::from(guess.send("POST", "/v1/session", &attempt).await.status == 401);
+        }
+        assert!(looked_at <= 20, "{cookie}: {looked_at}");
+    }
+    // With their session the owner can also choose another password meanwhile.
+    let session = bench.script(OLD, "anna", PASSWORD).await;
+    let change = [("oldPassword", PASSWORD), ("password", "plum otter vista")];
+    let headers = format!("Cookie: {}\r\n{}\r\n", session.cookie, from("192.0.2.78"));
+    let reply = bench.request("POST", "/xxl-job-admin/user/updatePwd", &headers, &change).await;
+    assert_eq!(reply.json()["code"], 200, "{reply:?}");
+    bench.stop().await;
+}
+
+/// Right passwords are not slowed down: scripts that sign in for each call, and the many people behind one address.
+#[tokio::test]
+async fn right_passwords_are_not_throttled() {
+    let bench = proxied().await;
+    bench.person("anna", Rights::VIEW).await;
+    for number in 0..40 {
+        let (code, message) = attempt(&bench, "anna", PASSWORD, "198.51.100.1").await;
+        assert_eq!(code, 200, "{number}: {message}");
+    }
+    let at_once = (0..40).map(|_| attempt(&bench, "anna", PASSWORD, "198.51.100.2"));
+    for (code, message) in futures_util::future::join_all(at_once).await {
+        assert_eq!(code, 200, "{message}");
+    }
+    bench.stop().await;
+}
+
+/// Passwords that consist of common words and the usual additions are refused, at every door.
+#[tokio::test]
+async fn common_passwords_are_refused() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    bench.person("anna", Rights::VIEW).await;
+    let script = bench.admin_script(OLD).await;
+    for password in
+        ["Password123!", "qwertyuiop1", "administrator", "Welcome2026!", "1q2w3e4r5t6y", "tickwright-admin"]
+    {
+        let body = json!({ "password": password });
+        assert_eq!(admin.refused("PUT", "/v1/users/clara", &body).await, "invalid_fields", "{password}");
+        assert_eq!(admin.refused("PUT", "/v1/users/anna", &body).await, "invalid_fields", "{password}");
+        let change = json!({ "old": bench.admin.password, "new": password });
+        assert_eq!(admin.refused("PUT", "/v1/me/password", &change).await, "invalid_fields", "{password}");
+        let form = [("username", "clara"), ("password", password), ("role", "0"), ("permission", "")];
+        script.refused("/user/add", &form).await;
+    }
+    let own = json!({ "password": "clarissa-2026" });
+    assert_eq!(admin.refused("PUT", "/v1/users/clarissa", &own).await, "invalid_fields");
+    bench.stop().await;
+}

@@ -18,7 +18,27 @@ async fn a_session_is_an_opaque_cookie_that_only_a_digest_is_kept_of() {
         ("tickwright_session=", bench.nobody().send("POST", "/v1/session", &sign_in).await),
     ];
     for (name, reply) in replies {
-        let [cookie] = reply.header("set-cookie")[..] else { panic!("{reply:?}") };
+        let cookies = reply.header("set-cookie");
+        // Browsers get a second one, by which the device is known the next time; it opens nothing.
+        let (cookie, device) = match cookies[..] {
+            [cookie] => (cookie, None),
+            [cookie, device] => (cookie, Some(device)),
+            _ => panic!("{reply:?}"),
+        };
+        assert_eq!(device.is_some(), name == "tickwright_session=", "{reply:?}");
+        if let Some(device) = device {
+            assert!(
+                device.starts_with("tickwright_device=")
+                    && device.contains("; Path=/; HttpOnly; SameSite=Strict")
+            );
+            let value = device.split(';').next().unwrap().split_once('=').unwrap().1;
+            for name in
+                ["XXL_JOB_LOGIN_IDENTITY", "xxl_job_login_token", "tickwright_session", "tickwright_device"]
+            {
+                let cookie = format!("Cookie: {name}={value}\r\n");
+                assert_eq!(bench.request("GET", "/v1/me", &cookie, &[]).await.status, 401);
+            }
+        }
         let secret = cookie
             .strip_prefix(name)
             .and_then(|rest| rest.strip_suffix("; Path=/; HttpOnly; SameSite=Strict"));

@@ -56,6 +56,71 @@ async fn whoever_looks_on_is_told_that_something_is_new() {
     assert!(!stream.until("never").await, "it ends with the centre");
 }
 
+/// Streams end with the session or the API key, and when its rights change: before their next heartbeat.
+#[tokio::test]
+async fn a_stream_ends_with_its_credential() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    bench.person("anna", store::Rights::MEMBER).await;
+    let key = async |client: &Client<'_>| {
+        let made = client.post("/v1/keys", &json!({ "name": "a key", "rights": ["view"] })).await;
+        (made["id"].as_i64().unwrap(), made["key"].as_str().unwrap().to_owned())
+    };
+    let ends = async |mut stream: Stream, why: &str| {
+        // The last chunk of the answer.
+        let ended = tokio::time::timeout(Duration::from_secs(10), stream.until("\r\n0\r\n\r\n"));
+        assert!(ended.await.unwrap_or_else(|_| panic!("it goes on: {why}")), "{why}");
+    };
+    let session = bench.client("anna", super::client::PASSWORD).await;
+    let stream = Stream::open(&bench, &session, "/v1/events").await;
+    session.done("DELETE", "/v1/session", &Value::Null).await;
+    ends(stream, "signed out").await;
+    let session = bench.client("anna", super::client::PASSWORD).await;
+    let (id, secret) = key(&session).await;
+    let stream = Stream::open(&bench, &bench.bearer(&secret), "/v1/events").await;
+    session.done("DELETE", &format!("/v1/keys/{id}"), &Value::Null).await;
+    ends(stream, "the key is deleted").await;
+    let (_, secret) = key(&session).await;
+    let of_key = Stream::open(&bench, &bench.bearer(&secret), "/v1/events").await;
+    let of_session = Stream::open(&bench, &session, "/v1/events").await;
+    let fewer = json!({ "grants": [{ "app": bench.app, "rights": ["view"] }] });
+    admin.done("PUT", "/v1/users/anna", &fewer).await;
+    ends(of_session, "other rights").await;
+    ends(of_key, "other rights of the key's owner").await;
+    // What another node, or a program with the database, does is noticed too.
+    let session = bench.client("anna", super::client::PASSWORD).await;
+    let stream = Stream::open(&bench, &session, "/v1/events").await;
+    let anna = bench.database.user_by_name("anna").await.unwrap().unwrap();
+    for open in bench.database.sessions_of(anna.id).await.unwrap() {
+        bench.database.end_session(&open.digest).await.unwrap();
+    }
+    ends(stream, "ended elsewhere").await;
+    bench.stop().await;
+}
+
+/// A user has so many streams, whatever sessions and API keys they are opened with.
+#[tokio::test]
+async fn streams_are_counted_for_each_user() {
+    let bench = Bench::start().await;
+    let anna = bench.person("anna", store::Rights::MEMBER).await;
+    let mut streams = Vec::new();
+    for number in 0..20 {
+        let name = format!("key {number}");
+        let made = anna.post("/v1/keys", &json!({ "name": name, "rights": ["view"] })).await;
+        let key = bench.bearer(made["key"].as_str().unwrap());
+        streams.push(Stream::open(&bench, &key, "/v1/events").await);
+    }
+    let one_more = anna.post("/v1/keys", &json!({ "name": "one more", "rights": ["view"] })).await;
+    let one_more = bench.bearer(one_more["key"].as_str().unwrap());
+    let refused = one_more.send("GET", "/v1/events", &Value::Null);
+    let refused = tokio::time::timeout(Duration::from_secs(10), refused).await.expect("no stream is opened");
+    assert_eq!(refused.status, 429, "{refused:?}");
+    let berta = bench.person("berta", store::Rights::MEMBER).await;
+    streams.push(Stream::open(&bench, &berta, "/v1/events").await);
+    drop(streams);
+    bench.stop().await;
+}
+
 #[tokio::test]
 async fn whoever_looks_on_is_told_of_alerts_until_they_are_settled() {
     let bench = Bench::start().await;

@@ -159,6 +159,13 @@ async fn every_route_lets_in_exactly_who_may() {
                 if destroys && (route.object != "job" || caller.kind == Kind::Admin) {
                     continue;
                 }
+                // To somebody who does not see it, a key that is taken is like one that is free.
+                let wanted = match wanted {
+                    Some(404) if (route.method, route.path) == ("PUT", "/v1/jobs/{job}") => {
+                        Some(status(&bench, &caller.client, "PUT", "/v1/jobs/free").await)
+                    }
+                    wanted => wanted,
+                };
                 let found = status(&bench, &caller.client, route.method, &path).await;
                 let case = format!("{} {path} as {}", route.method, caller.name);
                 match wanted {

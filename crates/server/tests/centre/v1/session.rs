@@ -13,7 +13,8 @@ fn sign_in(bench: &Bench) -> Value {
 async fn browser(bench: &Bench) -> (Client<'_>, Client<'_>, String) {
     let reply =
         bench.nobody().with("Sec-Fetch-Site: same-origin").send("POST", "/v1/session", &sign_in(bench)).await;
-    let [cookie] = reply.header("set-cookie")[..] else { panic!("{reply:?}") };
+    let [cookie, device] = reply.header("set-cookie")[..] else { panic!("{reply:?}") };
+    assert!(device.starts_with("tickwright_device="));
     assert!(
         cookie.starts_with("tickwright_session=") && cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict")
     );

@@ -1,0 +1,150 @@
+//! Places for large bodies: how many may be held in memory at a time.
+//!
+//! Each kind of caller has a share of its own, and each caller a part of that share, so that no caller keeps others from
+//! theirs by sending slowly. A caller that was not recognised gets no place: its bodies have to be small.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use engine::AppId;
+use store::{User, UserId};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use crate::executors::Scope;
+
+/// Who holds a large body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// A program with a token of this app.
+    App(AppId),
+    /// A program with the token for all apps, at this address.
+    EveryApp(IpAddr),
+    /// A program without a token, where none is needed, at this address.
+    Anonymous(IpAddr),
+    /// A user, with a session or an API key.
+    User(UserId),
+    /// A user who is an administrator.
+    Admin(UserId),
+}
+
+impl Holder {
+    /// The holder for a caller of the executor API.
+    pub fn executor(scope: Scope, from: IpAddr) -> Holder {
+        match scope {
+            Scope::App(app) => Holder::App(app),
+            Scope::Every => Holder::EveryApp(from),
+            Scope::Anonymous(_) => Holder::Anonymous(from),
+        }
+    }
+
+    /// The holder for a user.
+    pub fn user(user: &User) -> Holder {
+        if user.access.admin { Holder::Admin(user.id) } else { Holder::User(user.id) }
+    }
+
+    /// The index of the kind of caller, and how many places one caller of this kind may have.
+    fn share(self) -> (usize, usize) {
+        match self {
+            Holder::App(_) | Holder::EveryApp(_) => (0, 2),
+            Holder::Anonymous(_) => (1, 1),
+            Holder::User(_) => (2, 1),
+            Holder::Admin(_) => (3, 1),
+        }
+    }
+}
+
+/// Places of each kind of caller: executors with a token, executors without, users, administrators. A place may hold a body
+/// of 5 MiB and what is parsed from it, and all of them have to fit into memory.
+const SHARES: [usize; 4] = [3, 2, 2, 1];
+
+/// The places of a node.
+pub struct Places {
+    kinds: [Arc<Semaphore>; 4],
+    /// The callers that hold places or wait for one.
+    each: Mutex<HashMap<Holder, Arc<Semaphore>>>,
+}
+
+/// A place, until it is dropped.
+pub struct Place {
+    places: Arc<Places>,
+    holder: Holder,
+    permits: Option<[OwnedSemaphorePermit; 2]>,
+}
+
+impl Default for Places {
+    fn default() -> Places {
+        Places { kinds: SHARES.map(|places| Arc::new(Semaphore::new(places))), each: Mutex::default() }
+    }
+}
+
+impl Places {
+    /// A place, once one is free; `None` if that takes longer than [`PLACE_WAIT`].
+    pub async fn take(self: &Arc<Self>, holder: Holder) -> Option<Place> {
+        let by = Instant::now() + PLACE_WAIT;
+        let (kind, most) = holder.share();
+        let own = self.each().entry(holder).or_insert_with(|| Arc::new(Semaphore::new(most))).clone();
+        // From here on it is forgotten when it is not used any more.
+        let mut place = Place { places: self.clone(), holder, permits: None };
+        let own = timeout_at(by, own.acquire_owned()).await.ok()?.ok()?;
+        let shared = timeout_at(by, self.kinds[kind].clone().acquire_owned()).await.ok()?.ok()?;
+        place.permits = Some([own, shared]);
+        Some(place)
+    }
+
+    fn each(&self) -> MutexGuard<'_, HashMap<Holder, Arc<Semaphore>>> {
+        self.each.lock().expect("no holder of this lock panics")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut each = self.places.each();
+        drop(self.permits.take());
+        // A caller that waits or holds another place has a clone too.
+        if each.get(&self.holder).is_some_and(|own| Arc::strong_count(own) == 1) {
+            each.remove(&self.holder);
+        }
+    }
+}
+
+/// How long a request waits for a place.
+pub const PLACE_WAIT: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn no_caller_and_no_kind_of_caller_takes_the_places_of_others() {
+        let places = Arc::new(Places::default());
+        let app = |id| Holder::App(AppId(id));
+        let mut held = Vec::new();
+        for holder in [app(1), app(1), app(2)] {
+            held.push(places.take(holder).await.expect("there is a place"));
+        }
+        assert!(places.take(app(1)).await.is_none(), "an app has its part");
+        assert!(places.take(app(3)).await.is_none(), "and executors have their share");
+        let others = [
+            Holder::Anonymous([10, 0, 0, 1].into()),
+            Holder::User(UserId(1)),
+            Holder::User(UserId(2)),
+            Holder::Admin(UserId(3)),
+        ];
+        for holder in others {
+            held.push(places.take(holder).await.expect("there is a place"));
+        }
+        assert!(places.take(Holder::Anonymous([10, 0, 0, 1].into())).await.is_none());
+        held.remove(0);
+        held.push(places.take(app(3)).await.expect("one is free again"));
+        let (waiting, ()) = tokio::join!(places.take(app(4)), async {
+            tokio::time::sleep(PLACE_WAIT / 2).await;
+            held.clear();
+        });
+        assert!(waiting.is_some(), "who waits gets the next");
+        drop(waiting);
+        assert!(places.each().is_empty(), "nothing is remembered");
+    }
+}

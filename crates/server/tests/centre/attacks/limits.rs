@@ -1,0 +1,84 @@
+//! Texts that are longer than anything that is meant.
+
+use serde_json::{Value, json};
+
+use crate::kit::Bench;
+use crate::script::{NEW, OLD, job_form};
+use crate::v1::client::body;
+
+/// A text to search for has a maximum, in every list and at every door. What is longer is the caller's mistake, not the
+/// database's.
+#[tokio::test]
+async fn a_search_text_has_a_maximum_in_every_list() {
+    let bench = Bench::start().await;
+    let huge = "x".repeat(200_000);
+    for login in [OLD, NEW] {
+        let script = bench.admin_script(login).await;
+        for (path, field) in [
+            ("/jobinfo/pageList", "jobDesc"),
+            ("/jobinfo/pageList", "executorHandler"),
+            ("/jobinfo/pageList", "author"),
+            ("/jobgroup/pageList", "appname"),
+            ("/jobgroup/pageList", "title"),
+            ("/user/pageList", "username"),
+        ] {
+            let why = script.refused(path, &[(field, &huge)]).await;
+            assert!(why.contains("too long to search for"), "{path} {field}: {why}");
+        }
+    }
+    let admin = bench.admin().await;
+    let long = "x".repeat(2_000);
+    for path in
+        ["/v1/jobs?text=", "/v1/jobs?handler=", "/v1/jobs?author=", "/v1/jobs?tag=", "/v1/users?text="]
+    {
+        let reply = admin.send("GET", &format!("{path}{long}"), &Value::Null).await;
+        assert_eq!(
+            (reply.status, reply.json()["code"].as_str()),
+            (422, Some("invalid_fields")),
+            "{path}: {reply:?}"
+        );
+    }
+    for path in [
+        "/v1/audit?principal=",
+        "/v1/audit?action=",
+        "/v1/audit?object=",
+        "/v1/runs?job=",
+        "/v1/alerts?job=",
+        "/v1/jobs?app=",
+    ] {
+        let reply = admin.send("GET", &format!("{path}{long}"), &Value::Null).await;
+        assert_eq!(reply.status, 200, "{path}: {reply:?}");
+    }
+    bench.stop().await;
+}
+
+/// A parameter has 16 000 characters at most, at every door.
+#[tokio::test]
+async fn a_parameter_has_a_maximum_at_every_door() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let (longest, longer) = ("参".repeat(16_000), "参".repeat(16_001));
+    let with = |param: &str| {
+        let mut job = body(&bench.app, "Long");
+        job["param"] = json!(param);
+        job
+    };
+    admin.done("PUT", "/v1/jobs/long", &with(&longest)).await;
+    assert_eq!(admin.refused("PUT", "/v1/jobs/long", &with(&longer)).await, "invalid_fields");
+    assert_eq!(admin.refused("PUT", "/v1/jobs/other", &with(&longer)).await, "invalid_fields");
+    assert_eq!(
+        admin.refused("POST", "/v1/jobs/long/trigger", &json!({ "param": longer })).await,
+        "invalid_fields"
+    );
+    admin.post("/v1/jobs/long/trigger", &json!({ "param": longest })).await;
+    let script = bench.admin_script(OLD).await;
+    let why = script.refused("/jobinfo/add", &job_form(&[("executorParam", &longer)])).await;
+    assert!(why.starts_with("executorParam: "), "{why}");
+    let id = bench.database.job_by_key("long").await.unwrap().unwrap().id.to_string();
+    let why = script.refused("/jobinfo/trigger", &[("id", &id), ("executorParam", &longer)]).await;
+    assert!(why.starts_with("executorParam: "), "{why}");
+    let call = json!({ "id": id, "executorParam": longer }).to_string();
+    let answer = bench.post("/api/triggerJob", Some(&bench.token), &call).await;
+    assert!(answer.contains("executorParam: "), "{answer}");
+    bench.stop().await;
+}
