@@ -192,7 +192,7 @@ impl Inside {
         if items.len() > REPORTS_MAX {
             return Err(Answer::fail(format!("a call brings at most {REPORTS_MAX} results")));
         }
-        let (mut unread, mut refused, mut foreign) = (0, false, Foreign::default());
+        let (mut unread, mut foreign) = (0, Foreign::default());
         while items.len() > 0 {
             let mut reports = Vec::new();
             for item in items.by_ref().take(REPORTS_AT_ONCE) {
@@ -207,24 +207,26 @@ impl Inside {
                     }
                 }
             }
-            match self.write_reports(scope, reports, &mut foreign).await {
-                Ok(some_refused) => refused |= some_refused,
-                Err(refusal) => {
-                    self.record_foreign(scope, head, &foreign).await;
-                    return Err(refusal);
-                }
+            if let Err(refusal) = self.write_reports(scope, reports, &mut foreign).await {
+                self.record_foreign(scope, head, &foreign).await;
+                return Err(refusal);
             }
         }
         self.record_foreign(scope, head, &foreign).await;
         if unread > 1 {
             tracing::warn!(unread, "failed to read more results of the same call");
         }
-        if refused { Err(wrong_token()) } else { Ok(()) }
+        match is_anonymous(scope) && foreign.first.is_some() {
+            // Such a caller keeps its results until it shows the token of their app.
+            true => Err(wrong_token()),
+            false => Ok(()),
+        }
     }
 
     /// Records that a call brought results of runs that are not the caller's: one entry, however many there were.
     async fn record_foreign(&self, scope: Scope, head: &Parts, foreign: &Foreign) {
-        let Some(first) = foreign.first else { return };
+        // What is refused for want of a token is on record as that.
+        let Some(first) = foreign.first.filter(|_| !is_anonymous(scope)) else { return };
         let result = match foreign.count {
             1 => "not stored: the run belongs to another app".to_owned(),
             count => format!("not stored: this and {} more runs belong to another app", count - 1),
@@ -235,31 +237,25 @@ impl Inside {
         self.audit.foreign_results(entry).await;
     }
 
-    /// Stores the results of runs in the caller's scope, and counts the others as foreign. Returns whether some were refused
-    /// because their app needs a token that the caller did not show: such a caller keeps its results until its token is
-    /// corrected.
+    /// Stores the results of runs in the caller's scope, and counts the others.
     async fn write_reports(
         &self,
         scope: Scope,
         mut reports: Vec<CallbackItem>,
         foreign: &mut Foreign,
-    ) -> Result<bool, Answer> {
-        let mut refused = false;
+    ) -> Result<(), Answer> {
         if scope != Scope::Every {
             let ids: Vec<RunId> = reports.iter().map(|item| RunId(item.log_id)).collect();
             let owners: HashMap<RunId, AppId> =
                 self.database.apps_of_runs(&ids).await.map_err(not_stored)?.into_iter().collect();
             // Without a token the app of the run decides, whichever app the caller names.
-            let is_anonymous = matches!(scope, Scope::Anonymous(_));
-            let scope = if is_anonymous { Scope::Anonymous(None) } else { scope };
-            let covers = |app: &AppId| self.tokens.covers(scope, *app);
-            refused = is_anonymous && !owners.values().all(covers);
+            let scope = if is_anonymous(scope) { Scope::Anonymous(None) } else { scope };
             reports.retain(|item| {
-                let owner = owners.get(&RunId(item.log_id));
-                if owner.is_some_and(|owner| !covers(owner)) {
+                let covers = owners.get(&RunId(item.log_id)).map(|app| self.tokens.covers(scope, *app));
+                if covers == Some(false) {
                     foreign.add(RunId(item.log_id));
                 }
-                owner.is_some_and(covers)
+                covers == Some(true)
             });
         }
         let written = join_all(reports.into_iter().map(|item| {
@@ -270,9 +266,13 @@ impl Inside {
         }));
         match written.await.into_iter().find_map(|result| result.err().filter(StoreError::is_transient)) {
             Some(error) => Err(not_stored(error)),
-            None => Ok(refused),
+            None => Ok(()),
         }
     }
+}
+
+fn is_anonymous(scope: Scope) -> bool {
+    matches!(scope, Scope::Anonymous(_))
 }
 
 /// Results of one call for runs of other apps than the caller's.

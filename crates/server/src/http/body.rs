@@ -160,7 +160,7 @@ mod tests {
         for sent in [chunked(large), Body::from(vec![b'x'; large])] {
             assert_eq!(body(sent, 1 << 20, Room::Small).await.err(), Some(StatusCode::PAYLOAD_TOO_LARGE));
         }
-        let held = body(chunked(large), 1 << 20, room).await.ok().expect("there is a place");
+        let Ok(held) = body(chunked(large), 1 << 20, room).await else { panic!("there is a place") };
         assert_eq!(held.len(), large);
         for sent in [chunked(large), Body::from(vec![b'x'; large])] {
             assert_eq!(body(sent, 1 << 20, room).await.err(), Some(StatusCode::TOO_MANY_REQUESTS));
