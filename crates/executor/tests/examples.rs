@@ -28,7 +28,7 @@ async fn every_example_runs_what_it_is_sent() {
         let centre = Centre::start(Lineage::L33).await;
         centre.open();
         let desk = tempfile::tempdir().unwrap();
-        std::fs::write(desk.path().join("my-app.token"), TOKEN).unwrap();
+        write_secret(&desk.path().join("my-app.token"));
         let mut command = Command::new(built().join(name));
         command
             .args([&centre.url(), TOKEN])
@@ -61,6 +61,16 @@ fn no_example_is_forgotten() {
         .collect();
     written.sort();
     assert_eq!(written, EXAMPLES.map(|(name, ..)| name));
+}
+
+/// Writes the token as `tickwright app token --to` does: for its owner only.
+fn write_secret(path: &Path) {
+    std::fs::write(path, TOKEN).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
 }
 
 /// Where the examples are, beside the tests.
