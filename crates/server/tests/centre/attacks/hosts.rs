@@ -69,7 +69,7 @@ async fn a_proxy_in_front_may_use_any_name_unless_names_are_set() {
 #[tokio::test]
 async fn pages_do_not_reach_the_executor_api() {
     let bench = Bench::start_with(|settings| settings.allow_no_token = true).await;
-    let body = json!({ "registryGroup": "EXECUTOR", "registryKey": "planted", "registryValue": "http://10.1.2.3:9/" });
+    let body = json!({ "registryGroup": "EXECUTOR", "registryKey": "planted", "registryValue": "http://127.0.0.1:9/" });
     for line in [
         "Origin: http://localhost",
         "Origin: null",

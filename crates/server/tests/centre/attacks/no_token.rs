@@ -66,7 +66,7 @@ async fn an_executor_without_a_token_registers_runs_and_reports() {
 #[tokio::test]
 async fn an_executor_may_register_before_its_app_exists() {
     let bench = open_centre().await;
-    let body = json!({ "registryGroup": "EXECUTOR", "registryKey": "later-app", "registryValue": "http://10.1.2.3:9999/" });
+    let body = json!({ "registryGroup": "EXECUTOR", "registryKey": "later-app", "registryValue": "http://127.0.0.1:9999/" });
     let reply = call(&bench, "registry", "", &body).await;
     assert_eq!(reply.json()["code"], 200, "{reply:?}");
     let later = app(&bench, "later-app").await;
