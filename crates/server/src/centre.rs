@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use cron::{Schedule, Timestamp, Zone};
 use engine::policy::Repeats;
 use engine::{AppId, Engine, JobSpec, Observer, Order, Outcome, Parts, RunId, StoreError};
+use futures_util::FutureExt;
 use protocol::v1::SettingView;
 use store::{Addresses, AppSpec, Database, NewToken};
 use timer::{Clock, SystemClock};
@@ -148,6 +149,11 @@ async fn open_database(
             Err(error) if is_server && error.is_transient() && started.elapsed() < settings.database_wait => {
                 if why.is_none() {
                     tracing::warn!(%error, "the database does not answer yet; waiting for it");
+                } else if second.tick().now_or_never().is_some() {
+                    let (waited, most) = (started.elapsed().as_secs(), settings.database_wait.as_secs());
+                    tracing::warn!(
+                        "waiting for the database for {waited} s of {most} s (--database-wait): {error}"
+                    );
                 }
                 why = Some(error);
                 tokio::time::sleep(DATABASE_LOOK).await;

@@ -389,9 +389,13 @@ impl Closing {
     }
 
     /// A withdrawn fire of a schedule leaves only its entry in the history. The row of any other run stays: a person
-    /// or a program may have its id.
+    /// or a program may have its id, and so may an executor if the run was handed back after it was perhaps sent.
     fn leaves_no_row(&self) -> bool {
-        self.is_withdrawn() && self.run.origin.is_scheduled() && self.run.attempt == 1
+        let fresh_version = if self.run.state == RunState::Waiting { 1 } else { 2 };
+        self.is_withdrawn()
+            && self.run.origin.is_scheduled()
+            && self.run.attempt == 1
+            && self.run.version <= fresh_version
     }
 }
 

@@ -14,6 +14,7 @@ use tickwright_tests::process::until;
 use tickwright_tests::serve::{
     Certificate, Client, Folder, MailServer, Security, Serve, Served, WAIT_MAX, WebServer,
 };
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 const APP: &str = "tickwright-sample";
@@ -35,8 +36,8 @@ macro_rules! cases {
 cases! {
     config, listen, database_url, data_dir, key_file, node, zone, token, allow_weak_token, allow_no_token,
     executor_networks, allow_scripts, declared_jobs, call_timeout, executor_ca, executor_any_certificate, connections,
-    java_admins, alert_mail, alert_from, alert_webhook, alert_late_after, sample, keep_runs, keep_runs_max, tls_cert,
-    tls_key, behind_proxy, insecure_http,
+    java_admins, alert_mail, alert_from, alert_webhook, alert_late_after, sample, keep_runs, keep_runs_max,
+    min_interval, max_open_runs, database_wait, tls_cert, tls_key, behind_proxy, insecure_http, hostnames,
 }
 
 #[test]
@@ -120,6 +121,20 @@ async fn key_file() {
     let served = serve.with("key-file", &file.display().to_string()).start().await.unwrap();
     assert_eq!(mode(&file), 0o600);
     assert!(!served.data_dir().join("tickwright.key").exists());
+}
+
+async fn hostnames() {
+    let served = serve().with("hostnames", "centre.example.com").start().await.unwrap();
+    for (host, expected) in
+        [("centre.example.com", "200"), ("other.example.com", "421"), ("127.0.0.1", "200")]
+    {
+        let mut stream = TcpStream::connect(served.address()).await.unwrap();
+        let request = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer.split(' ').nth(1), Some(expected), "{host}: {answer}");
+    }
 }
 
 async fn node() {
@@ -344,6 +359,56 @@ async fn keep_runs() {
 
 async fn keep_runs_max() {
     is_pruned(serve().with("keep-runs-max", "2"), 2).await;
+}
+
+async fn min_interval() {
+    let served = serve().with("min-interval", "5s").start().await.unwrap();
+    let client = served.sign_in().await.unwrap();
+    let each = |ms: u64| json!({ "app": APP, "name": "Fast", "handler": "fast", "schedule": { "kind": "fixed_rate", "every_ms": ms } });
+    let (status, answer) = client.call("PUT", "/v1/jobs/fast", &each(4_999)).await.unwrap();
+    assert!(
+        (400..500).contains(&status) && answer.to_string().contains("--min-interval"),
+        "{status} {answer}"
+    );
+    client.done("PUT", "/v1/jobs/fast", &each(5_000)).await.unwrap();
+}
+
+async fn max_open_runs() {
+    let executor = WebServer::start(YES).await.unwrap();
+    let served = serve().with("max-open-runs", "1").start().await.unwrap();
+    let client = served.sign_in().await.unwrap();
+    client.app("crowded", &executor.url()).await.unwrap();
+    let job = json!({ "app": "crowded", "name": "Busy", "handler": "busy", "schedule": { "kind": "none" } });
+    client.done("PUT", "/v1/jobs/busy", &job).await.unwrap();
+    // The executor accepts runs and reports no result.
+    let refused = until("a run is refused", WAIT_MAX, async || {
+        let (status, answer) = client.call("POST", "/v1/jobs/busy/trigger", &json!({})).await.ok()?;
+        (status >= 400).then_some(answer.to_string())
+    });
+    let refused = refused.await.unwrap();
+    assert!(refused.contains("--max-open-runs"), "{refused}");
+}
+
+async fn database_wait() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("mysql://user:secret@{}/tickwright", listener.local_addr().unwrap());
+    // A database that is not there yet: it hangs up on everybody.
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let counted = attempts.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::SeqCst);
+            drop(stream);
+        }
+    });
+    let (started, said) =
+        serve().with("database-url", &url).with("database-wait", "3s").run("serve").await.unwrap();
+    assert!(!started && said.contains("database"), "{said}");
+    let waiting = attempts.swap(0, Ordering::SeqCst);
+    let (started, _) =
+        serve().with("database-url", &url).with("database-wait", "0s").run("serve").await.unwrap();
+    let at_once = attempts.load(Ordering::SeqCst);
+    assert!(!started && waiting > at_once, "{waiting} attempts in 3 s, {at_once} at once");
 }
 
 /// Some runs end, and all but so many are deleted.

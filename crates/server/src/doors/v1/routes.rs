@@ -107,7 +107,7 @@ pub fn table() -> Vec<Route> {
         route(Get, "/v1/runs/{run}/log", Api, VIEW, runs::log).says("Lines of its log").asks(&[LINE]).gives::<LogPage>(200),
         route(Get, "/v1/runs/{run}/log/live", Api, VIEW, runs::live).says("Its log as it is written, as server-sent events").asks(&[LINE]).streams::<LogPage>(),
         route(Get, "/v1/runs/{run}/log/download", Api, VIEW, runs::download).says("All of its log, as text").gives_text(),
-        route(Post, "/v1/runs/{run}/kill", Api, OPERATE, runs::kill).noted_as("run.kill").says("Ends it. If its executor refuses or cannot be reached, the run stays open unless force is set").takes::<Kill>().answers(202),
+        route(Post, "/v1/runs/{run}/kill", Api, OPERATE, runs::kill).noted_as("run.kill").says("Ends it. If its executor refuses or cannot be reached, the run stays open unless force is set").may_take::<Kill>().answers(202),
         route(Post, "/v1/runs/{run}/again", Api, OPERATE, runs::again).noted_as("run.again").says("Runs its job again with the same parameter").heeds(&[IDEMPOTENCY]).gives::<Triggered>(202),
 
         // Alerts.
