@@ -125,13 +125,13 @@ try {
     remark: 'the batch is a parameter',
   })
   await call('PUT', '/v1/users/meilin', {
-    password: 'a good password',
+    password: 'brass lantern seventeen',
     grants: [
       { app: 'orders', rights: ['view', 'operate', 'edit', 'script'] },
       { app: 'billing', rights: ['view', 'operate'] },
     ],
   })
-  await call('PUT', '/v1/users/jonas', { password: 'a good password', disabled: true })
+  await call('PUT', '/v1/users/jonas', { password: 'brass lantern seventeen', disabled: true })
   await call('POST', '/v1/keys', { name: 'deploy pipeline', apps: ['orders'], rights: ['view', 'edit'] })
   // Nobody is there to take it.
   await call('POST', `/v1/jobs/id:${ids['care/reminders']}/trigger`, {})
