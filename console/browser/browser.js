@@ -18,7 +18,7 @@ export function browserPath() {
 export const launch = () => chromium.launch({ executablePath: browserPath(), args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] })
 
 /** So long an answer may take to be seen. */
-const PATIENCE_MS = 10_000
+const PATIENCE_MS = 30_000
 
 /** A page that remembers whatever went wrong in it. */
 export async function watchedPage(browser, options = {}) {

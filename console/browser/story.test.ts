@@ -274,7 +274,7 @@ describe.each([
     await page.getByRole('dialog', { name: t.shell.help }).waitFor({ state: 'detached' })
     await page.keyboard.press('/')
     await page.getByRole('combobox', { name: t.shell.searchHint }).fill('Fail')
-    await page.getByRole('option', { name: /Failing/ }).waitFor()
+    await page.getByRole('option', { name: /Failing/, selected: true }).waitFor()
     await page.keyboard.press('Enter')
     await heading('Failing').waitFor()
     await fine()
