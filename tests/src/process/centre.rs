@@ -89,7 +89,7 @@ impl Centre {
         matches!(tokio::time::timeout(ASK_MAX, asked).await, Ok(Ok(answer)) if answer.status() == 200)
     }
 
-    /// What it answers to whoever asks whether it is ready: the status and the text.
+    /// Returns the status and the text of `/readyz`.
     pub async fn readiness(&self) -> Result<(u16, String)> {
         let asked = async {
             let mut wire = Wire::new(TcpStream::connect(self.address).await?);

@@ -528,7 +528,7 @@ async fn tls_key() {
 }
 
 async fn behind_proxy() {
-    // What a proxy says of a client is believed, and nobody else's word for it.
+    // Only a trusted proxy may name the address of its client.
     for (proxy, expected) in [("127.0.0.1/32", "203.0.113.7"), ("192.0.2.1", "127.0.0.1")] {
         let served = serve().with("behind-proxy", proxy).start().await.unwrap();
         let body = json!({ "user": "admin", "password": served.credential("password").unwrap() }).to_string();

@@ -1,4 +1,4 @@
-//! Devices: browsers that somebody has signed in with before, recognised by a signed cookie.
+//! Devices: browsers in which a user has signed in before, recognised by a signed cookie.
 //!
 //! The cookie signs nobody in. It only tells the throttle that an attempt comes from a device of the account's owner. It
 //! is valid on every node of the cluster, since all have the same key, and survives restarts.

@@ -47,7 +47,7 @@ async fn foreign_children_are_neither_named_nor_lost() {
     let children = async || bench.database.job_by_key("parent").await.unwrap().unwrap().spec.children;
     let ids = |ids: &[i64]| ids.iter().map(|id| engine::JobId(*id)).collect::<Vec<_>>();
     let own_id: i64 = own.parse().unwrap();
-    // What was read is written back, with another author.
+    // The client writes the definition back as it read it, with another author.
     let mut edited = body(&bench.app, "Parent");
     edited["children"] = seen["children"].clone();
     edited["author"] = json!("anna");
