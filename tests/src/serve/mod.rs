@@ -180,6 +180,14 @@ impl Served {
         self.executor_call("registry", token, &body).await
     }
 
+    /// SIGSTOP, and SIGCONT after this long.
+    pub async fn pause(&self, length: Duration) -> Result<()> {
+        let pid = self.process.id().context("it has ended already")?;
+        crate::process::signal(pid, "STOP").await?;
+        tokio::time::sleep(length).await;
+        crate::process::signal(pid, "CONT").await
+    }
+
     /// SIGTERM, and waits for its end.
     pub async fn stop(mut self) -> Result<Folder> {
         crate::process::signal(self.process.id().context("it has ended already")?, "TERM").await?;
