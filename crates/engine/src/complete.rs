@@ -19,7 +19,7 @@ impl Engine {
     /// Takes an executor's report of how a run ended. When this returns the report is durable and may be acknowledged;
     /// on an error it must not be, and the executor will report again. Reporting twice is harmless.
     pub async fn report(&self, run: RunId, outcome: Outcome) -> Result<Verdict, StoreError> {
-        self.end(Ending { run, outcome, version: None }).await
+        self.end(Ending { run, outcome, version: None, address: None }).await
     }
 
     /// Writes down how a run ended, and says what came of it.

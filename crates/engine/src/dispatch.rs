@@ -13,6 +13,7 @@ use futures_util::stream::FuturesUnordered;
 use crate::engine::{Engine, RETRY};
 use crate::job::JobId;
 use crate::lifeline::LIFELINE_LOOK;
+use crate::plan;
 use crate::policy::Delivery;
 use crate::ports::{Ending, Moved, Receipt, To};
 use crate::run::{Order, Outcome, Run, RunId};
@@ -96,7 +97,8 @@ impl Engine {
                 let check_at = watch::first_check(&order.job, self.now());
                 self.note(&order, To::Running { address: Some(address), check_at, doubt_since: None });
             }
-            Receipt::Refused { reason } => self.end_unsent(&order, Outcome::Refused(reason)).await,
+            Receipt::Refused { reason } => self.end_unsent(&order, Outcome::Refused(reason), None).await,
+            Receipt::Deferred { reason } => self.defer(&order, reason).await,
             Receipt::Unknown { address, reason } => self.doubt(&order, address, reason).await,
         }
         turn
@@ -137,7 +139,7 @@ impl Engine {
             Ok(found) => match found.first() {
                 Some(run) if run.version == version && run.recalled => {
                     let outcome = Outcome::Cancelled("recalled before it was begun".into());
-                    self.conclude(Ending { run: id, outcome, version: Some(version) }).await;
+                    self.conclude(Ending { run: id, outcome, version: Some(version), address: None }).await;
                     false
                 }
                 found => found.is_some_and(|run| run.version == version),
@@ -159,7 +161,7 @@ impl Engine {
             self.inner.dispatch.send(&again, self.lease_left()).await;
         }
         match order.job.spec.delivery {
-            Delivery::AtMostOnce => self.end_unsent(order, Outcome::Ambiguous(reason)).await,
+            Delivery::AtMostOnce => self.end_unsent(order, Outcome::Ambiguous(reason), address).await,
             Delivery::Probe | Delivery::AtLeastOnce => {
                 let check_at = self.now() + watch::FIRST_PROBE;
                 self.note(order, To::Unknown { address, check_at, doubt_since: None });
@@ -167,9 +169,20 @@ impl Engine {
         }
     }
 
-    async fn end_unsent(&self, order: &Order, outcome: Outcome) {
+    /// No executor was asked: the run waits to be claimed again, and fails once it has waited for too long.
+    async fn defer(&self, order: &Order, reason: String) {
+        let now = self.now();
+        let since = order.run.doubt_since.unwrap_or(now);
+        match plan::deferred_until(&order.job, &order.run, since, now) {
+            Some(until) => self.note(order, To::Deferred { until, since }),
+            None => self.end_unsent(order, Outcome::Refused(reason), None).await,
+        }
+    }
+
+    async fn end_unsent(&self, order: &Order, outcome: Outcome, address: Option<String>) {
         // It stays in hand until that is written: its row still says that we have it.
-        self.conclude(Ending { run: order.run.id, outcome, version: Some(order.run.version) }).await;
+        let (run, version) = (order.run.id, Some(order.run.version));
+        self.conclude(Ending { run, outcome, version, address }).await;
     }
 }
 

@@ -49,11 +49,14 @@ impl Engine {
     /// Closes the run as it was read. `None` if it has moved on since.
     async fn close_killed(&self, run: &Run, reason: &str) -> Result<Option<Killed>, StoreError> {
         let outcome = Outcome::Cancelled(reason.to_owned());
-        Ok(match self.end(Ending { run: run.id, outcome, version: Some(run.version) }).await? {
-            Verdict::Stale => None,
-            Verdict::Applied => Some(Killed::Cancelled),
-            _ => Some(Killed::Over),
-        })
+        Ok(
+            match self.end(Ending { run: run.id, outcome, version: Some(run.version), address: None }).await?
+            {
+                Verdict::Stale => None,
+                Verdict::Applied => Some(Killed::Cancelled),
+                _ => Some(Killed::Over),
+            },
+        )
     }
 
     async fn kill_by_force(&self, run: &Run, reason: &str) -> Result<Option<Killed>, StoreError> {
@@ -76,7 +79,7 @@ impl Engine {
             return Ok(Some(Killed::Open(answer)));
         }
         let outcome = Outcome::Cancelled(reason.to_owned());
-        match self.end(Ending { run: run.id, outcome, version: None }).await? {
+        match self.end(Ending { run: run.id, outcome, version: None, address: None }).await? {
             Verdict::Applied | Verdict::Late => Ok(Some(Killed::Cancelled)),
             // The executor's own report was quicker.
             _ => {

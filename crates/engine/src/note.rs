@@ -8,7 +8,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::engine::{Engine, RETRY};
 use crate::ports::{CancelAnswer, Move, Moved, StoreError, To};
-use crate::run::{Order, RunId};
+use crate::run::{Order, RunId, RunState};
 use crate::trouble::Trouble;
 
 /// What is still to be written.
@@ -161,8 +161,9 @@ impl Engine {
         for (note, moved) in notes.into_iter().zip(moved) {
             let is_marked = note.reply.is_some() && matches!(moved, Moved::Done(_));
             if moved == Moved::Cancelling {
-                // Not sent yet if the sender still waits; otherwise the cancellation came too late.
-                let sent = note.reply.is_none().then(|| note.to.clone());
+                // Not sent yet if the sender still waits or gives it back; otherwise the cancellation came too late.
+                let was_sent = note.reply.is_none() && note.to.state() != RunState::Waiting;
+                let sent = was_sent.then(|| note.to.clone());
                 answers.push(CancelAnswer { run: note.run, version: note.version, sent });
             } else if !is_marked {
                 self.outbox().forget(note.run, note.version);

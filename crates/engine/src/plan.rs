@@ -221,6 +221,24 @@ pub(crate) fn too_late(job: &Job, run: &Run, is_latest: bool, now: Timestamp) ->
     }
 }
 
+/// When a run that no executor could be asked to take is tried again, first deferred at `since`; `None` once it has
+/// waited for as long as its job allows. What must arrive at least once waits until an executor can be asked.
+pub(crate) fn deferred_until(job: &Job, run: &Run, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    let wait = now.duration_since(since).clamp(DEFER_MIN, DEFER_MAX);
+    if job.spec.delivery == Delivery::AtLeastOnce {
+        return Some(now + wait);
+    }
+    let due_at = run.scheduled_at + jitter(job, run.scheduled_at);
+    let too_late_at = match job.spec.misfire {
+        _ if run.origin != Origin::Schedule || run.attempt > 1 => None,
+        Misfire::Skip => Some(due_at + Misfire::GRACE),
+        Misfire::FireAll { window, .. } => Some(run.scheduled_at + window),
+        Misfire::FireOnce => None,
+    };
+    let last = too_late_at.map_or(since + DEFER_WINDOW, |at| at.min(since + DEFER_WINDOW));
+    (now + DEFER_LEAST <= last).then(|| (now + wait).min(last))
+}
+
 /// Whether a run may be too late to be sent: not one that makes up for what was, nor one that waits by its job's own wish, for
 /// its place or until it is certain to have been sent.
 fn may_be_too_late(job: &Job, run: &Run) -> bool {
@@ -398,6 +416,19 @@ pub(crate) const FIRES_MAX: u32 = 1000;
 
 /// How often a run that waits for its job's place looks whether it is free, should nobody have woken it.
 const WAIT_LOOK: Duration = Duration::from_secs(1);
+
+/// The first wait of a deferred run. Executors that cannot be reached are asked each second whether they are back.
+const DEFER_MIN: Duration = Duration::from_secs(1);
+
+/// Waits grow with the time since the first; no longer than this, so that the end of an outage is noticed.
+const DEFER_MAX: Duration = Duration::from_secs(10);
+
+/// A run is tried once more at the end of its time, unless that is so near.
+const DEFER_LEAST: Duration = Duration::from_millis(100);
+
+/// How long a run is deferred before it fails, unless its job's misfire policy ends that earlier. As long as a run in doubt
+/// is asked about.
+const DEFER_WINDOW: Duration = crate::watch::PROBE_WINDOW;
 
 const TOO_LATE: &str = "nobody could fire it in time";
 

@@ -95,7 +95,8 @@ pub trait Store: Send + Sync {
     async fn open_runs(&self, ids: &[RunId]) -> Result<Vec<Run>, StoreError>;
 
     /// Moves open runs, each only if its version is still the one named and its state one of
-    /// [`To::from_states`]. Answers in the order asked.
+    /// [`To::from_states`]. A move that comes too late, because the run's result was written first, still leaves the
+    /// run its address. Answers in the order asked.
     async fn move_runs(&self, moves: &[Move]) -> Result<Vec<Moved>, StoreError>;
 
     /// Closes runs and opens what `ender` says must follow, in the same transaction. The first ending of a run
@@ -427,6 +428,13 @@ pub enum To {
         /// When it is due.
         due_at: Timestamp,
     },
+    /// Back to be claimed by anybody: no executor could be asked to take it.
+    Deferred {
+        /// When it is due again.
+        until: Timestamp,
+        /// When it was first deferred.
+        since: Timestamp,
+    },
     /// An executor has it. The row keeps naming the node that sent it.
     Running {
         /// Which, if the caller knows better than the row.
@@ -453,15 +461,24 @@ impl To {
         use RunState::*;
         match self {
             To::Waiting { .. } => &[Claimed, Unknown],
+            To::Deferred { .. } => &[Claimed],
             To::Running { .. } => &[Claimed, Unknown, Running],
             To::Unknown { .. } => &[Claimed, Unknown],
+        }
+    }
+
+    /// The executor it was sent to, where the move says that.
+    pub fn address(&self) -> Option<&str> {
+        match self {
+            To::Waiting { .. } | To::Deferred { .. } => None,
+            To::Running { address, .. } | To::Unknown { address, .. } => address.as_deref(),
         }
     }
 
     /// The state it ends in.
     pub fn state(&self) -> RunState {
         match self {
-            To::Waiting { .. } => RunState::Waiting,
+            To::Waiting { .. } | To::Deferred { .. } => RunState::Waiting,
             To::Running { .. } => RunState::Running,
             To::Unknown { .. } => RunState::Unknown,
         }
@@ -488,6 +505,8 @@ pub struct Ending {
     pub outcome: Outcome,
     /// Only if the run still has this version: for what the engine concludes, as against what an executor reports.
     pub version: Option<i64>,
+    /// The executor it was sent to, if the caller knows better than the row. Kept also for a run that is over.
+    pub address: Option<String>,
 }
 
 /// What became of an [`Ending`].
@@ -746,6 +765,11 @@ pub enum Receipt {
         /// Why.
         reason: String,
     },
+    /// No executor was asked: this node holds back its calls to those that it may send the run to.
+    Deferred {
+        /// Why.
+        reason: String,
+    },
     /// Nobody knows.
     Unknown {
         /// Which executor.
@@ -773,6 +797,8 @@ pub enum KillAnswer {
 pub enum Probe {
     /// It has it.
     Started,
+    /// It has it, or had it: this executor, of several that were asked.
+    StartedAt(String),
     /// It had it and is idle now: the result is on its way, or was lost.
     Finished,
     /// It does not know it and is idle.

@@ -69,7 +69,9 @@ impl Engine {
             match fate(&left, unsent, is_latest, now) {
                 Fate::Move(to) => moves.push(Move { run, version, to, trouble: None }),
                 Fate::Answer(sent) => answers.push(CancelAnswer { run, version, sent }),
-                Fate::End(outcome) => self.conclude(Ending { run, outcome, version: Some(version) }).await,
+                Fate::End(outcome) => {
+                    self.conclude(Ending { run, outcome, version: Some(version), address: None }).await
+                }
             }
         }
         if !moves.is_empty() {

@@ -51,7 +51,7 @@ pub struct Run {
     pub due_at: Timestamp,
     /// When somebody must look at it again, whatever happened meanwhile. Every open run has one.
     pub check_at: Timestamp,
-    /// Since when its executor has not answered (or denied knowing it), while that is so.
+    /// Since when its executor has not answered, denied knowing it, or could not be asked to take it, while that is so.
     pub doubt_since: Option<Timestamp>,
     /// Control wanted it gone: should it prove unsent it is cancelled, and it is not tried again.
     pub recalled: bool,

@@ -83,7 +83,8 @@ impl Engine {
                 }
                 Judgement::End(outcome) => {
                     tracing::warn!(run = %run.id, job = %run.job, ?outcome, "closing a run that did not report");
-                    self.conclude(Ending { run: run.id, outcome, version: Some(run.version) }).await;
+                    self.conclude(Ending { run: run.id, outcome, version: Some(run.version), address: None })
+                        .await;
                 }
             }
         }
@@ -142,6 +143,11 @@ fn judge_unknown(run: &Run, job: Option<&Job>, probe: &Probe, now: Timestamp) ->
         (_, Probe::Started | Probe::Finished) => {
             Judgement::Move(To::Running { address: None, check_at: now + WATCH_EVERY, doubt_since: None })
         }
+        (_, Probe::StartedAt(address)) => Judgement::Move(To::Running {
+            address: Some(address.clone()),
+            check_at: now + WATCH_EVERY,
+            doubt_since: None,
+        }),
         (Delivery::AtMostOnce, _) => {
             ambiguous("no answer to the request; the job wants it sent at most once")
         }
@@ -173,7 +179,7 @@ fn judge_running(run: &Run, probe: &Probe, now: Timestamp) -> Judgement {
     let in_doubt_for = now.duration_since(doubt_since);
     let lost = |why: &str| Judgement::End(Outcome::Lost(why.into()));
     match probe {
-        Probe::Started => Judgement::Move(stay(run, now + WATCH_EVERY, None)),
+        Probe::Started | Probe::StartedAt(_) => Judgement::Move(stay(run, now + WATCH_EVERY, None)),
         Probe::Dead => lost("its executor died"),
         Probe::Finished if in_doubt_for >= RESULT_MAX => {
             lost("its executor has finished with it, but its result never came")
@@ -198,7 +204,7 @@ fn stay(run: &Run, check_at: Timestamp, doubt_since: Option<Timestamp>) -> To {
 
 fn check_at(to: &To) -> Option<Timestamp> {
     match to {
-        To::Waiting { .. } => None,
+        To::Waiting { .. } | To::Deferred { .. } => None,
         To::Running { check_at, .. } | To::Unknown { check_at, .. } => Some(*check_at),
     }
 }
@@ -265,6 +271,7 @@ mod tests {
     fn summary(judgement: Judgement) -> (RunState, Option<i64>) {
         match judgement {
             Judgement::Move(To::Waiting { due_at }) => (RunState::Waiting, Some(due_at.as_millis() - NOW)),
+            Judgement::Move(To::Deferred { .. }) => unreachable!("only a run that was not sent is deferred"),
             Judgement::Move(To::Running { check_at, .. }) => {
                 (RunState::Running, Some(check_at.as_millis() - NOW))
             }
@@ -287,6 +294,13 @@ mod tests {
         let due = NOW - 2_000;
         check(Delivery::Probe, Probe::Started, None, due, (RunState::Running, Some(30_000)));
         check(Delivery::Probe, Probe::Finished, None, due, (RunState::Running, Some(30_000)));
+        check(
+            Delivery::AtMostOnce,
+            Probe::StartedAt("a".into()),
+            None,
+            due,
+            (RunState::Running, Some(30_000)),
+        );
         check(Delivery::Probe, Probe::Denied, None, due, (RunState::Unknown, Some(500)));
         check(Delivery::Probe, Probe::Denied, Some(NOW - 400), due, (RunState::Unknown, Some(100)));
         check(Delivery::Probe, Probe::Denied, Some(NOW - 500), due, (RunState::Waiting, Some(0)));

@@ -336,15 +336,15 @@ impl Inside {
         let (hints, lateness) = (Arc::new(Hints::new()), Arc::new(Lateness::new()));
         let flights = Arc::new(Flights::new(&settings.node));
         let log_reading = Arc::new(Following::default());
-        let directory = Arc::new(Directory::default());
         let tokens = Arc::new(Tokens::new(settings.token.clone(), settings.allow_no_token));
+        let directory = Arc::new(Directory::new(tokens.clone()));
         let keeper = Arc::new(Keeper::new(
             clock.clone(),
             database.clone(),
             directory.clone(),
             tokens.clone(),
             settings.key.clone(),
-            outbound.clone(),
+            Arc::new(outbound.clone()),
             hints.clone(),
         ));
         let metrics = Arc::new(Metrics::new());
@@ -352,7 +352,7 @@ impl Inside {
             clock: clock.clone(),
             directory: directory.clone(),
             keeper: keeper.clone(),
-            outbound: outbound.clone(),
+            calls: Arc::new(outbound.clone()),
             metrics: metrics.clone(),
             flights: flights.clone(),
             following: log_reading.clone(),

@@ -13,7 +13,7 @@ use timer::Clock;
 
 use crate::executors::{Candidates, Destination, Directory, Keeper, Route};
 use crate::metrics::Metrics;
-use crate::outbound::{Address, CallError, Callee, Outbound, Sent};
+use crate::outbound::{CallError, Calls, Sent};
 use crate::runs::{Flights, Following};
 
 /// The executors, as the engine sees them.
@@ -25,13 +25,13 @@ pub struct HttpDispatch {
     /// Told who cannot be reached.
     pub keeper: Arc<Keeper>,
     /// Reaches them.
-    pub outbound: Outbound,
+    pub calls: Arc<dyn Calls>,
     /// Counts.
-    pub metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
     /// Remembers how they went.
-    pub flights: Arc<Flights>,
+    pub(crate) flights: Arc<Flights>,
     /// Reads their logs.
-    pub following: Arc<Following>,
+    pub(crate) following: Arc<Following>,
     /// Whether scripts are sent.
     pub scripts: bool,
 }
@@ -55,11 +55,21 @@ impl Dispatch for HttpDispatch {
         };
         match &run.address {
             Some(address) => self.ask(run, &to, address).await,
-            // It was to be chosen when it was sent, and nobody noted whom: all are asked.
+            // It was to be chosen when it was sent, and nobody noted whom: all that it can have been are asked.
             None => {
-                let asked: FuturesOrdered<_> =
-                    to.candidates.addresses().iter().map(|address| self.ask(run, &to, address)).collect();
-                sum_up(asked.collect().await)
+                let addresses = job.map(|job| self.directory.addresses_since(job.spec.app, run.scheduled_at));
+                let addresses = addresses.unwrap_or_default();
+                let mut answers = Vec::with_capacity(addresses.len());
+                for some in addresses.chunks(ASK_MAX) {
+                    let asked: FuturesOrdered<_> =
+                        some.iter().map(|address| self.ask(run, &to, address)).collect();
+                    answers.extend(asked.collect::<Vec<Probe>>().await);
+                }
+                let has_it = |answer: &Probe| matches!(answer, Probe::Started | Probe::Finished);
+                match answers.iter().position(has_it) {
+                    Some(found) => Probe::StartedAt(addresses[found].clone()),
+                    None => sum_up(answers),
+                }
             }
         }
     }
@@ -72,10 +82,10 @@ impl Dispatch for HttpDispatch {
         let Some(address) = run.address.as_deref() else {
             return unheard("it is not known which executor has it");
         };
-        let Some(callee) = callee(&to, address) else {
+        let Some(callee) = to.callee(address) else {
             return KillAnswer::Unheard(format!("`{address}` is not the address of an executor"));
         };
-        match self.outbound.kill(&callee, run.job.0).await {
+        match self.calls.kill(&callee, run.job.0).await {
             Ok(text) if text.trim() == texts::NOTHING_TO_KILL => KillAnswer::NotThere,
             Ok(_) => KillAnswer::Ended,
             Err(error) => {
@@ -90,6 +100,19 @@ impl Dispatch for HttpDispatch {
 }
 
 impl HttpDispatch {
+    /// A dispatch that shares no figures with anything else.
+    pub fn alone(
+        node: &str,
+        clock: Arc<dyn Clock>,
+        directory: Arc<Directory>,
+        keeper: Arc<Keeper>,
+        calls: Arc<dyn Calls>,
+    ) -> HttpDispatch {
+        let (metrics, flights) = (Arc::new(Metrics::new()), Arc::new(Flights::new(node)));
+        let following = Arc::new(Following::default());
+        HttpDispatch { clock, directory, keeper, calls, metrics, flights, following, scripts: false }
+    }
+
     /// Sends it to the executor that was chosen. While certainly nobody has it, it may go to another.
     async fn send_somewhere(&self, order: &Order, within: Duration) -> Receipt {
         if order.job.spec.script.is_some() && !self.scripts {
@@ -107,20 +130,23 @@ impl HttpDispatch {
         let started = self.clock.monotonic();
         let request = request(order);
         let mut failures: Vec<(String, String)> = Vec::new();
+        let mut is_deferred = false;
         let mut next = match &order.run.address {
             Some(address) => Some(address.clone()),
             None => self.choose(route, order, &to).await,
         };
         while let Some(address) = next.take() {
-            let Some(callee) = callee(&to, &address) else {
+            let Some(callee) = to.callee(&address) else {
                 return refused(format!("`{address}` is not the address of an executor"));
             };
             let left = within.saturating_sub(self.clock.monotonic() - started);
-            match self.outbound.run(&callee, &request, order.run.attempt, left).await {
+            let sent = self.calls.run(&callee, &request, order.run.attempt, left).await;
+            is_deferred |= matches!(sent, Sent::Deferred { .. });
+            match sent {
                 Sent::Accepted => return Receipt::Accepted { address },
                 Sent::Refused { reason } => return refused(format!("{address} refused it: {reason}")),
                 Sent::Unknown { reason } => return Receipt::Unknown { address: Some(address), reason },
-                Sent::Unreachable { code, reason } => {
+                Sent::Unreachable { code, reason } | Sent::Deferred { code, reason } => {
                     self.keeper.suspect(&address, ExecutorTrouble { code, detail: reason.clone() });
                     failures.push((address, reason));
                     if failures.len() < TRIES && may_go_elsewhere(order, route) {
@@ -132,33 +158,56 @@ impl HttpDispatch {
                 }
             }
         }
-        refused(match failures.is_empty() {
-            true => nobody(&to, route),
-            false => failures
-                .iter()
-                .map(|(address, reason)| format!("{address}: {reason}"))
-                .collect::<Vec<_>>()
-                .join("; "),
-        })
+        if failures.is_empty() {
+            return refused(nobody(&to, route));
+        }
+        let reasons: Vec<String> =
+            failures.iter().map(|(address, reason)| format!("{address}: {reason}")).collect();
+        let reason = reasons.join("; ");
+        // One that was not asked may be there.
+        if is_deferred { Receipt::Deferred { reason } } else { refused(reason) }
     }
 
     /// For routes that choose when the run is sent, and for runs that had nobody to go to when they were claimed.
     async fn choose(&self, route: Route, order: &Order, to: &Destination) -> Option<String> {
         match route {
-            Route::Failover | Route::Busyover => self.first_that_answers(route, order, to).await,
+            Route::Failover | Route::Busyover => {
+                let trusted = to.candidates.addresses();
+                if let Some(found) = self.first_that_answers(route, order, to, trusted).await {
+                    return Some(found);
+                }
+                // One that could not be reached before may be back.
+                let mut others = self.directory.addresses(order.job.spec.app);
+                others.retain(|address| !trusted.contains(address));
+                self.first_that_answers(route, order, to, &others).await
+            }
             _ => self.directory.choose(route, &order.job, &to.candidates, order.run.scheduled_at),
         }
     }
 
-    /// The first of the list that answers well. All are asked at once, so a dead one costs no time.
-    async fn first_that_answers(&self, route: Route, order: &Order, to: &Destination) -> Option<String> {
-        let asked = to.candidates.addresses().iter().take(ASK_MAX).map(|address| async move {
-            let callee = callee(to, address)?;
+    /// The first of a list that answers well. All are asked at once, so a dead one costs no time.
+    async fn first_that_answers(
+        &self,
+        route: Route,
+        order: &Order,
+        to: &Destination,
+        list: &[String],
+    ) -> Option<String> {
+        let asked = list.iter().take(ASK_MAX).map(|address| async move {
+            let callee = to.callee(address)?;
             let answer = match route {
-                Route::Busyover => self.outbound.idle_beat(&callee, order.run.job.0).await,
-                _ => self.outbound.beat(&callee).await,
+                Route::Busyover => self.calls.idle_beat(&callee, order.run.job.0).await,
+                _ => self.calls.beat(&callee).await,
             };
-            answer.ok().map(|()| address.clone())
+            match answer {
+                Ok(()) => Some(address.clone()),
+                // It was reached, and will not have the run.
+                Err(CallError::Refused { .. }) => None,
+                Err(error) => {
+                    self.keeper.suspect(address, error.trouble());
+                    None
+                }
+            }
         });
         let mut asked: FuturesOrdered<_> = asked.collect();
         while let Some(answer) = asked.next().await {
@@ -178,11 +227,11 @@ impl HttpDispatch {
 
     /// What one executor knows of a run: its log tells whether it began, its idleness whether it goes on.
     async fn ask(&self, run: &Run, to: &Destination, address: &str) -> Probe {
-        let Some(callee) = callee(to, address) else { return Probe::Silent };
+        let Some(callee) = to.callee(address) else { return Probe::Silent };
         let triggered_at = run.scheduled_at.as_millis();
         let (log, idle) = tokio::join!(
-            self.outbound.log(&callee, run.id.0, triggered_at, PAST_THE_END),
-            self.outbound.idle_beat(&callee, run.job.0)
+            self.calls.log(&callee, run.id.0, triggered_at, PAST_THE_END),
+            self.calls.idle_beat(&callee, run.job.0)
         );
         let Ok(log) = log else { return Probe::Silent };
         let began = log.log_content.trim() != texts::NO_LOG_FILE;
@@ -197,26 +246,16 @@ impl HttpDispatch {
     }
 }
 
-/// What the answers of several executors say of a run that is at most at one of them.
+/// What the answers of several executors say of a run that none of them has.
 fn sum_up(answers: Vec<Probe>) -> Probe {
-    let any = |wanted: Probe| answers.contains(&wanted);
-    match () {
-        () if any(Probe::Started) => Probe::Started,
-        () if any(Probe::Finished) => Probe::Finished,
-        () if answers.is_empty() || any(Probe::Silent) => Probe::Silent,
-        () => Probe::Denied,
-    }
+    let all_deny = !answers.is_empty() && answers.iter().all(|answer| *answer == Probe::Denied);
+    if all_deny { Probe::Denied } else { Probe::Silent }
 }
 
 /// A shard stays with its executor, and a run that a person started with the one it was started on.
 fn may_go_elsewhere(order: &Order, route: Route) -> bool {
     let by_hand = matches!(order.run.origin, Origin::Manual { .. });
     route != Route::Broadcast && order.run.shard.total <= 1 && !by_hand
-}
-
-fn callee(to: &Destination, address: &str) -> Option<Callee> {
-    let address = Address::parse(address).ok()?;
-    Some(Callee { address, app: to.name.clone(), token: to.token.clone() })
 }
 
 fn refused(reason: String) -> Receipt {
@@ -276,5 +315,5 @@ const TRIES: usize = 3;
 /// Whether there is a log is the question, not what it says.
 const PAST_THE_END: u32 = 1_000_000_000;
 
-/// Executors asked at once whether they can take a run.
+/// Executors asked at once about a run.
 const ASK_MAX: usize = 64;

@@ -11,6 +11,12 @@ pub struct Hints {
     kinds: [(Event, watch::Sender<u64>); KINDS],
 }
 
+impl Default for Hints {
+    fn default() -> Self {
+        Hints::new()
+    }
+}
+
 impl Hints {
     /// Nothing has happened yet.
     pub fn new() -> Hints {

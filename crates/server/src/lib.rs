@@ -25,7 +25,9 @@ mod runs;
 mod settings;
 
 pub use centre::{Centre, FirstStart, SAMPLE_APP, SAMPLE_HANDLER, StartError};
+pub use dispatch::HttpDispatch;
 pub use doors::{RouteLine, WebRouteLine, routes, web_routes};
+pub use hints::Hints;
 pub use http::Identity;
 pub use people::FirstAdmin;
 pub use settings::{DeclaredJobs, Settings};

@@ -130,6 +130,7 @@ impl Metrics {
         let outcome = match receipt {
             Receipt::Accepted { .. } => "accepted",
             Receipt::Refused { .. } => "refused",
+            Receipt::Deferred { .. } => "deferred",
             Receipt::Unknown { .. } => "unknown",
         };
         self.sent.get_or_create(&As { outcome }).inc();

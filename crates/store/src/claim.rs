@@ -524,13 +524,8 @@ impl Taken {
         let address = |target: Option<&Target>| {
             target.and_then(Target::address).map(str::to_owned).or_else(|| run.address.clone())
         };
-        let claimed = Run {
-            state: RunState::Claimed,
-            node: Some(node.clone()),
-            check_at: run.due_at,
-            doubt_since: None,
-            ..run.clone()
-        };
+        let claimed =
+            Run { state: RunState::Claimed, node: Some(node.clone()), check_at: run.due_at, ..run.clone() };
         for (shard, target) in shards(total).zip(0..).skip(1).map(|(shard, i)| (shard, targets.get(i))) {
             let address = address(target);
             self.opened.push(Run { id: runs::NEW, shard, version: 1, address, ..claimed.clone() });
@@ -561,7 +556,10 @@ impl Taken {
             let rows = self.split.iter().map(|(run, shard)| vec![run.0.into(), runs::sharding(*shard)]);
             s.update(set, rows.collect()).await?;
         }
-        runs::close(s, tables, now, &self.closed).await?;
+        // A job that is gone may have been deleted after this claim began.
+        let is_gone = self.closed.iter().any(|closing| matches!(closing.outcome, Outcome::Cancelled(_)));
+        let closed_at = if is_gone { s.now().await?.max(now) } else { now };
+        runs::close(s, tables, closed_at, &self.closed).await?;
         alerts::raise(s, tables, now, self.troubles).await?;
         let ended = self.closed.iter().map(|closing| &closing.run).chain(&self.replaced);
         jobs::rearm_after(s, tables, now, ended).await?;

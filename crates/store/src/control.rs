@@ -414,7 +414,7 @@ fn check_sent(run: &Run, to: &To) -> Result<(), StoreError> {
     let event = match to {
         To::Running { .. } => RunEvent::Accept,
         To::Unknown { .. } => RunEvent::Doubt,
-        To::Waiting { .. } => RunEvent::Release,
+        To::Waiting { .. } | To::Deferred { .. } => RunEvent::Release,
     };
     run.state.after(event).map(|_| ()).map_err(|error| StoreError::Invalid(error.to_string()))
 }

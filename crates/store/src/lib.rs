@@ -4,6 +4,7 @@
 //! brings only what differs: how many rows are written at a time, how they are locked, what its errors mean.
 //! XXL-JOB's tables are our tables: their words stop in `jobs.rs`, `runs.rs` and `records/`.
 
+mod addresses;
 mod adopt;
 mod alerts;
 mod claim;

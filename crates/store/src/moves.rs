@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{Move, Moved, Run, RunState, To};
 
+use crate::addresses;
 use crate::session::{Session, SessionError};
 use crate::sql_store::Tables;
 use crate::{alerts, runs};
@@ -19,7 +20,11 @@ pub async fn move_runs(
     let mut found = runs::lock(s, &ids).await?;
     let mut changed = BTreeSet::new();
     let (mut moved, mut raised) = (Vec::with_capacity(moves.len()), Vec::new());
+    let mut too_late = BTreeMap::new();
     for wanted in moves {
+        if !found.contains_key(&wanted.run.0) {
+            too_late.extend(wanted.to.address().map(|address| (wanted.run, address)));
+        }
         moved.push(move_one(&mut found, &mut changed, wanted));
         if let (Some(Moved::Done(_)), Some(trouble)) = (moved.last(), &wanted.trouble)
             && let Some(run) = found.get(&wanted.run.0)
@@ -31,6 +36,7 @@ pub async fn move_runs(
     let (given_back, sent): (Vec<Run>, Vec<Run>) = changed.partition(|run| run.state == RunState::Waiting);
     runs::save_sent(s, &sent).await?;
     runs::save(s, &given_back).await?;
+    addresses::keep(s, too_late).await?;
     if !raised.is_empty() {
         let now = s.now().await?;
         alerts::raise(s, tables, now, raised).await?;
@@ -46,6 +52,14 @@ fn move_one(found: &mut BTreeMap<i64, Run>, changed: &mut BTreeSet<i64>, wanted:
         return Moved::Cancelling;
     }
     if run.version != wanted.version || !wanted.to.from_states().contains(&run.state) {
+        // Somebody else moved it without knowing where it is.
+        if let Some(address) = wanted.to.address()
+            && run.address.is_none()
+            && matches!(run.state, RunState::Running | RunState::Unknown)
+        {
+            run.address = Some(address.to_owned());
+            changed.insert(run.id.0);
+        }
         return Moved::Stale;
     }
     go(run, &wanted.to);
@@ -59,6 +73,11 @@ pub fn go(run: &mut Run, to: &To) {
         To::Waiting { due_at } => {
             run.due_at = *due_at;
             *run = runs::released(run.clone());
+        }
+        To::Deferred { until, since } => {
+            run.due_at = *until;
+            *run = runs::released(run.clone());
+            run.doubt_since = Some(*since);
         }
         To::Running { address, check_at, doubt_since } | To::Unknown { address, check_at, doubt_since } => {
             run.state = to.state();

@@ -13,8 +13,8 @@ use engine::{
 };
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, Row, raw_sql};
 use tickwright_store::{
-    Access, Addresses, AppSpec, JobFilter, MySqlStore, Options, Page, Password, PostgresStore, Records,
-    Registration, Rights, RunFilter, RunStatus,
+    Access, Addresses, AppSpec, Beat, JobFilter, MySqlStore, Noted, Options, Page, Password, PostgresStore,
+    Records, Registration, Registry, Rights, RunFilter, RunStatus,
 };
 use timer::Timestamp;
 
@@ -242,6 +242,7 @@ async fn adopted_jobs_fire(
             run: order.run.id,
             outcome: Outcome::Succeeded("done 好".into()),
             version: None,
+            address: None,
         })
         .collect();
     let verdicts = store.complete(joined.now, &endings, &NothingFollows).await.unwrap();
@@ -318,10 +319,15 @@ async fn executors_register_as_with_a_java_admin(
     if generation.registry.contains(", KEY") {
         run(xxl, java).await;
     }
-    let beat = |address: &str| Registration { app: "billing".into(), address: address.into() };
+    let beat = |address: &str| Beat {
+        registration: Registration { app: "billing".into(), address: address.into() },
+        token: Some("0a".repeat(32)),
+    };
+    let hour = Duration::from_secs(3_600);
     let beats = [beat("http://j:1/"), beat("http://b:1/"), beat("HTTP://B:1/")];
-    assert_eq!(store.register(&beats).await, Ok(vec![false, true, false]), "{}", generation.name);
-    assert_eq!(store.register(&beats).await, Ok(vec![false, false, false]), "{}", generation.name);
+    let noted = store.register(&beats, hour).await;
+    assert_eq!(noted, Ok(vec![Noted::New, Noted::New, Noted::Again]), "{}", generation.name);
+    assert_eq!(store.register(&beats, hour).await, Ok(vec![Noted::Again; 3]), "{}", generation.name);
     let fresh =
         "SELECT COUNT(DISTINCT registry_value), MIN(update_time) > '2020-01-01' FROM xxl_job_registry";
     assert_eq!(line(xxl, fresh).await, ["2", "1"]);

@@ -37,7 +37,7 @@ fn accepted(order: &Order, now: Timestamp) -> Move {
 
 /// The run of an order has succeeded.
 pub fn succeeded(order: &Order) -> Ending {
-    Ending { run: order.run.id, outcome: Outcome::Succeeded("done".into()), version: None }
+    Ending { run: order.run.id, outcome: Outcome::Succeeded("done".into()), version: None, address: None }
 }
 
 /// Every fire is sent, and the next is a fixed step later.

@@ -87,6 +87,10 @@ pub enum Passage {
     Lost,
     /// There was nobody where it was sent, or nobody to send it to.
     Nobody,
+    /// Its node did not send it, as nobody was there or could be known to be.
+    Deferred,
+    /// Its node did not send it, although somebody was there.
+    Withheld,
 }
 
 /// A request as an executor received it.
@@ -94,6 +98,8 @@ pub enum Passage {
 pub struct Received {
     /// When.
     pub at: Ms,
+    /// By which executor.
+    pub executor: usize,
     /// What.
     pub run: Facts,
     /// It began to run (again).
@@ -290,6 +296,13 @@ impl Evidence {
                 format!("run {run} was {before:?} and is {state:?} at {}", at - super::clock::START);
             self.broken.push(Violation { promise: "I10", evidence });
         }
+    }
+
+    /// Whether a node could not be expected to work at some time in between, or, if `severely`, not at all.
+    pub fn is_troubled(&self, node: usize, from: Ms, until: Ms, severely: bool) -> bool {
+        let during = |trouble: &&Trouble| trouble.from <= until && from <= trouble.until;
+        let mut troubles = self.troubles.iter().filter(during);
+        troubles.any(|trouble| trouble.node == node && (trouble.severe || !severely))
     }
 
     /// The facts of a run, if it was ever shown.

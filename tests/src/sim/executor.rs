@@ -31,10 +31,24 @@ struct Executor {
     /// When it went down.
     since: Ms,
     incarnation: u32,
+    /// Its registration in this incarnation.
+    registered: Option<Presence>,
+    restarted: Arc<Notify>,
     running: BTreeMap<RunId, Arc<Notify>>,
     unheard: BTreeMap<RunId, Outcome>,
     journal: BTreeSet<RunId>,
     dice: Dice,
+}
+
+/// A registration that a node has acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub struct Presence {
+    /// Since when it holds.
+    pub since: Ms,
+    /// At which node it was first made.
+    pub node: usize,
+    /// When it was last renewed.
+    pub seen_at: Ms,
 }
 
 /// What arrives at an executor.
@@ -72,6 +86,8 @@ impl Executors {
                     up: true,
                     since: 0,
                     incarnation: 0,
+                    registered: None,
+                    restarted: Arc::default(),
                     running: BTreeMap::new(),
                     unheard: BTreeMap::new(),
                     journal: BTreeSet::new(),
@@ -84,12 +100,12 @@ impl Executors {
 
     /// The address of an executor.
     pub fn address(executor: usize) -> String {
-        format!("e{executor}")
+        format!("http://e{executor}:1")
     }
 
     /// The executor at an address.
     pub fn index(address: &str) -> Option<usize> {
-        address.strip_prefix('e')?.parse().ok()
+        address.strip_prefix("http://e")?.strip_suffix(":1")?.parse().ok()
     }
 
     /// The executors that are registered: one that dies stays so for a while.
@@ -116,7 +132,7 @@ impl Executors {
         let has_it = executor.running.contains_key(&id) || executor.unheard.contains_key(&id);
         let knows_it = has_it || executor.durable && executor.journal.contains(&id);
         let accepted = !knows_it && !refuses;
-        let received = Received { at, run: task.facts.clone(), accepted };
+        let received = Received { at, executor: index, run: task.facts.clone(), accepted };
         self.world.evidence().received.push(received);
         self.world.note(|| format!("e{index} receives {id}: accepted {accepted}, known {knows_it}"));
         if knows_it {
@@ -238,8 +254,8 @@ impl Executors {
     /// The same, where it is not known which executor has it.
     pub fn probe_all(&self, run: &Run) -> Probe {
         let answers: Vec<Probe> = (0..self.each.len()).map(|index| self.probe(index, run)).collect();
-        if answers.contains(&Probe::Started) {
-            Probe::Started
+        if let Some(index) = answers.iter().position(|answer| *answer == Probe::Started) {
+            Probe::StartedAt(Executors::address(index))
         } else if answers.contains(&Probe::Silent) {
             Probe::Silent
         } else {
@@ -278,6 +294,7 @@ impl Executors {
         let mut executor = self.lock(index);
         executor.up = false;
         executor.since = now;
+        executor.registered = None;
         executor.incarnation += 1;
         executor.running.clear();
         if !executor.durable {
@@ -288,7 +305,58 @@ impl Executors {
     /// It is back.
     pub fn restart(&self, index: usize) {
         self.world.note(|| format!("e{index} is back"));
-        self.lock(index).up = true;
+        let mut executor = self.lock(index);
+        executor.up = true;
+        executor.restarted.notify_one();
+    }
+
+    /// Which incarnation of it is up.
+    pub fn incarnation(&self, index: usize) -> Option<u32> {
+        let executor = self.lock(index);
+        executor.up.then_some(executor.incarnation)
+    }
+
+    /// Waits until it is started again.
+    pub async fn restarted(&self, index: usize) {
+        let restarted = self.lock(index).restarted.clone();
+        restarted.notified().await;
+    }
+
+    /// A node has acknowledged its registration.
+    pub fn registered(&self, index: usize, incarnation: u32, node: usize) {
+        let now = self.world.now();
+        let mut executor = self.lock(index);
+        if executor.up && executor.incarnation == incarnation {
+            let registered = executor.registered.get_or_insert(Presence { since: now, node, seen_at: now });
+            registered.seen_at = now;
+        }
+    }
+
+    /// Its registration, if it is up and has one.
+    pub fn registration(&self, index: usize) -> Option<Presence> {
+        self.lock(index).registered
+    }
+
+    /// Whether it has a log of a run: it once began there.
+    pub fn has_log(&self, index: usize, run: RunId) -> bool {
+        self.lock(index).journal.contains(&run)
+    }
+
+    /// Whether a run of a job goes on there.
+    pub fn runs_job(&self, index: usize, job: i64) -> bool {
+        let running: Vec<RunId> = self.lock(index).running.keys().copied().collect();
+        let evidence = self.world.evidence();
+        running.iter().any(|run| evidence.facts(*run).is_some_and(|facts| facts.job.0 == job))
+    }
+
+    /// Ends the runs of a job.
+    pub fn kill_job(&self, index: usize, job: i64) {
+        let running: Vec<RunId> = self.lock(index).running.keys().copied().collect();
+        let is_of_job =
+            |run: &RunId| self.world.evidence().facts(*run).is_some_and(|facts| facts.job.0 == job);
+        for run in running.into_iter().filter(is_of_job) {
+            self.kill(index, run);
+        }
     }
 
     /// Ends everything that is going on.

@@ -61,11 +61,11 @@ enum Kind {
     Crash,
 }
 
-type Call<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+pub(super) type Call<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 impl Faulty {
     /// One call: all that can happen to it happens here. `seen` is told what was committed.
-    async fn call<T: Send>(
+    pub(super) async fn call<T: Send>(
         &self,
         what: &'static str,
         inner: Call<'_, T>,
@@ -307,7 +307,8 @@ impl Drop for Faulty {
     }
 }
 
-fn nothing<T>(_: &mut Evidence, _: Ms, _: &T) {}
+/// Takes nothing down.
+pub(super) fn nothing<T>(_: &mut Evidence, _: Ms, _: &T) {}
 
 #[async_trait]
 impl Store for Faulty {

@@ -18,6 +18,7 @@ mod executor;
 mod farewell;
 mod faulty;
 mod lifelines;
+mod lines;
 mod nemesis;
 mod network;
 mod node;
@@ -31,7 +32,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use engine::{AppId, Bugs, JobId, Store};
-use store::SqliteStore;
+use store::{Registry, SqliteStore};
 
 pub use check::Counts;
 pub use evidence::Violation;
@@ -105,8 +106,9 @@ struct Cluster {
 impl Cluster {
     async fn new(world: &Arc<World>, bugs: Bugs) -> Self {
         let sqlite = SqliteStore::in_memory(Arc::new(world.clock.clone())).expect("memory is there");
-        let app = sqlite.ensure_app("app").await.expect("the store is empty");
-        let store: Arc<dyn Store> = Arc::new(sqlite);
+        let app = sqlite.ensure_app(lines::APP).await.expect("the store is empty");
+        let sqlite = Arc::new(sqlite);
+        let (store, registry): (Arc<dyn Store>, Arc<dyn Registry>) = (sqlite.clone(), sqlite);
         let post = Arc::new(Post::new(world.plan.nodes));
         let executors = Arc::new(Executors::new(world.clone(), post.clone()));
         let host = |index| {
@@ -114,6 +116,7 @@ impl Cluster {
                 index,
                 world: world.clone(),
                 store: store.clone(),
+                registry: registry.clone(),
                 executors: executors.clone(),
                 post: post.clone(),
                 gate: Arc::new(Gate::default()),
@@ -148,8 +151,18 @@ impl Cluster {
 async fn play(world: &Arc<World>, bugs: Bugs) {
     let Cluster { store, app, post, executors, hosts } = Cluster::new(world, bugs).await;
     let jobs = create_jobs(world, &*store, app).await;
+    if world.plan.registering.is_some() {
+        hosts.iter().for_each(|host| drop(tokio::spawn(host.clone().run())));
+        for index in 0..world.plan.executors {
+            tokio::spawn(lines::register(world.clone(), executors.clone(), post.clone(), index));
+        }
+        tokio::spawn(lines::leave_for_a_while(world.clone(), executors.clone()));
+        world.sleep_until(world.plan.begins).await;
+    }
     for host in &hosts {
-        tokio::spawn(host.clone().run());
+        if world.plan.registering.is_none() {
+            tokio::spawn(host.clone().run());
+        }
         tokio::spawn(nemesis::break_node(host.clone()));
         tokio::spawn(nemesis::bend_clock(host.clone()));
     }

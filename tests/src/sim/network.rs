@@ -2,19 +2,21 @@
 //!
 //! Where the handlers live in the node's own process there is none: a run is marked, and then its handler is called.
 
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use cron::Timestamp;
 use engine::policy::{Router, Target};
-use engine::{Dispatch, Job, KillAnswer, Order, Probe, Receipt, Run};
+use engine::{Dispatch, Job, KillAnswer, Order, Probe, Receipt, Run, RunId};
 use tokio::sync::oneshot;
 
+use super::clock::Ms;
 use super::dice::Dice;
 use super::evidence::{Attempt, Facts, Passage};
 use super::executor::{Executors, Reaction, Task};
-use super::plan::routes;
+use super::plan::{Levels, routes};
 use super::world::World;
 
 /// One node's way to the executors.
@@ -29,13 +31,18 @@ pub struct Wire {
     pub executors: Arc<Executors>,
     /// What happens.
     pub dice: Mutex<Dice>,
+    /// When each executor last left a request without an answer.
+    pub disturbed: Mutex<BTreeMap<usize, Ms>>,
 }
 
 /// How long a node waits for the answer to a request.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
 /// And to a question.
-const PROBE_MAX: Duration = Duration::from_millis(300);
+pub(super) const PROBE_MAX: Duration = Duration::from_millis(300);
+
+/// Requests among which those of one run are looked for: more than leave while one is sent.
+const RECENT: usize = 2_000;
 
 impl Router for Wire {
     fn targets(&self, job: &Job, _scheduled_at: Timestamp) -> Vec<Target> {
@@ -63,62 +70,25 @@ impl Dispatch for Wire {
             return self.call(order);
         }
         let known = self.executors.known();
-        let levels = self.world.levels();
-        let (to, there, back, lost, answer_lost) = {
+        let (to, way) = {
             let mut dice = self.dice.lock().expect("no holder of this lock panics");
             let to = match &order.run.address {
                 Some(address) => Executors::index(address),
                 None if known.is_empty() => None,
                 None => Some(dice.pick(&known)),
             };
-            let late = |dice: &mut Dice| {
-                if dice.chance(levels.late) { dice.millis(20, 400) } else { dice.millis(0, 4) }
-            };
-            let (there, back) = (late(&mut dice), late(&mut dice));
-            (to, there, back, dice.chance(levels.request_lost), dice.chance(levels.answer_lost))
+            (to, Way::draw(&mut dice, &self.world.levels()))
         };
-        let number = self.leave(order);
+        let number = self.leave(&order.run);
         let Some(to) = to else {
             self.world.evidence().attempts[number].passage = Passage::Nobody;
             self.answered(number);
             return Receipt::Refused { reason: "no executor is known".into() };
         };
         let address = Executors::address(to);
-        let (sender, answer) = oneshot::channel();
-        let task = task(order);
-        let (world, executors) = (self.world.clone(), self.executors.clone());
-        // On its way it is in nobody's hands: the node may die, the request arrives.
-        tokio::spawn(async move {
-            world.sleep(there).await;
-            if lost {
-                world.evidence().attempts[number].passage = Passage::Lost;
-                world.evidence().spoilt.insert(task.facts.id);
-                world.note(|| format!("request {} to e{to} is lost", task.facts.id));
-                return std::future::pending().await;
-            }
-            let run = task.facts.id;
-            let reaction = executors.receive(to, task);
-            world.evidence().attempts[number].passage = match reaction {
-                Reaction::Accepted | Reaction::Refused => Passage::Arrived,
-                Reaction::Closed | Reaction::Nothing => Passage::Nobody,
-            };
-            if reaction != Reaction::Accepted {
-                world.evidence().spoilt.insert(run);
-            }
-            world.sleep(back).await;
-            if answer_lost || matches!(reaction, Reaction::Nothing) {
-                world.evidence().spoilt.insert(run);
-                world.note(|| format!("answer to {run} from e{to} is lost"));
-                return std::future::pending().await;
-            }
-            // The node may have died, or stopped waiting.
-            let _ = sender.send(reaction);
-        });
-        let answer = tokio::time::timeout(ANSWER_MAX, answer).await;
-        self.answered(number);
-        match answer {
-            Ok(Ok(Reaction::Accepted)) => Receipt::Accepted { address },
-            Ok(Ok(Reaction::Refused | Reaction::Closed)) => {
+        match self.go(number, to, task(order), way).await {
+            Some(Reaction::Accepted) => Receipt::Accepted { address },
+            Some(Reaction::Refused | Reaction::Closed) => {
                 Receipt::Refused { reason: "simulated refusal".into() }
             }
             _ => Receipt::Unknown { address: Some(address), reason: "simulated silence".into() },
@@ -171,6 +141,25 @@ impl Dispatch for Wire {
     }
 }
 
+/// What happens to a request and its answer.
+struct Way {
+    there: Duration,
+    back: Duration,
+    lost: bool,
+    answer_lost: bool,
+}
+
+impl Way {
+    fn draw(dice: &mut Dice, levels: &Levels) -> Way {
+        let late = |dice: &mut Dice| {
+            if dice.chance(levels.late) { dice.millis(20, 400) } else { dice.millis(0, 4) }
+        };
+        let (there, back) = (late(dice), late(dice));
+        let (lost, answer_lost) = (dice.chance(levels.request_lost), dice.chance(levels.answer_lost));
+        Way { there, back, lost, answer_lost }
+    }
+}
+
 fn task(order: &Order) -> Task {
     Task {
         facts: Facts::from(&order.run),
@@ -180,9 +169,75 @@ fn task(order: &Order) -> Task {
 }
 
 impl Wire {
+    /// Carries a request that has left to an executor; the answer, if there is one in time.
+    pub(super) async fn carry(&self, number: usize, to: usize, task: Task) -> Option<Reaction> {
+        let levels = self.world.levels();
+        let way = Way::draw(&mut self.dice.lock().expect("no holder of this lock panics"), &levels);
+        self.go(number, to, task, way).await
+    }
+
+    async fn go(&self, number: usize, to: usize, task: Task, way: Way) -> Option<Reaction> {
+        let Way { there, back, lost, answer_lost } = way;
+        let (sender, answer) = oneshot::channel();
+        let (world, executors) = (self.world.clone(), self.executors.clone());
+        // On its way it is in nobody's hands: the node may die, the request arrives.
+        tokio::spawn(async move {
+            world.sleep(there).await;
+            if lost {
+                world.evidence().attempts[number].passage = Passage::Lost;
+                world.evidence().spoilt.insert(task.facts.id);
+                world.note(|| format!("request {} to e{to} is lost", task.facts.id));
+                return std::future::pending().await;
+            }
+            let run = task.facts.id;
+            let reaction = executors.receive(to, task);
+            world.evidence().attempts[number].passage = match reaction {
+                Reaction::Accepted | Reaction::Refused => Passage::Arrived,
+                Reaction::Closed | Reaction::Nothing => Passage::Nobody,
+            };
+            if reaction != Reaction::Accepted {
+                world.evidence().spoilt.insert(run);
+            }
+            world.sleep(back).await;
+            if answer_lost || matches!(reaction, Reaction::Nothing) {
+                world.evidence().spoilt.insert(run);
+                world.note(|| format!("answer to {run} from e{to} is lost"));
+                return std::future::pending().await;
+            }
+            // The node may have died, or stopped waiting.
+            let _ = sender.send(reaction);
+        });
+        let answer = tokio::time::timeout(ANSWER_MAX, answer).await.ok()?.ok();
+        self.answered(number);
+        if answer.is_none() {
+            self.disturbed().insert(to, self.world.now());
+        }
+        answer
+    }
+
+    /// Whether a request to an executor was left without an answer since then.
+    pub(super) fn disturbed_since(&self, executor: usize, since: Ms) -> bool {
+        self.disturbed().get(&executor).is_some_and(|at| *at >= since)
+    }
+
+    fn disturbed(&self) -> MutexGuard<'_, BTreeMap<usize, Ms>> {
+        self.disturbed.lock().expect("no holder of this lock panics")
+    }
+
+    /// Whether a question is lost, whether somebody refuses it where nobody is, and how long it takes.
+    pub(super) fn chances_of_a_question(&self) -> (bool, bool, Duration) {
+        let mut dice = self.dice.lock().expect("no holder of this lock panics");
+        (dice.chance(self.world.levels().probe_silent), dice.chance(0.5), dice.millis(0, 20))
+    }
+
+    /// How many requests for a run have left.
+    pub(super) fn attempts_of(&self, run: RunId) -> usize {
+        self.world.evidence().attempts.iter().rev().take(RECENT).filter(|sent| sent.run.id == run).count()
+    }
+
     /// Calls the handler in this process.
     fn call(&self, order: &Order) -> Receipt {
-        let number = self.leave(order);
+        let number = self.leave(&order.run);
         let reaction = self.executors.receive(self.node, task(order));
         self.world.evidence().attempts[number].passage = Passage::Arrived;
         self.answered(number);
@@ -193,12 +248,22 @@ impl Wire {
     }
 
     /// Takes down that a request leaves, and whether it may.
-    fn leave(&self, order: &Order) -> usize {
-        let (run, at) = (&order.run, self.world.now());
+    fn leave(&self, run: &Run) -> usize {
+        self.leave_as(&Facts::from(run))
+    }
+
+    /// The same, where only what never changes about the run is known.
+    pub(super) fn leave_as(&self, run: &Facts) -> usize {
+        let at = self.world.now();
         self.world.note(|| {
             format!(
                 "n{} sends {} (job {} at {}, {:?}, try {})",
-                self.node, run.id, run.job, run.scheduled_at, run.shard, run.attempt
+                self.node,
+                run.id,
+                run.job,
+                Timestamp::from_millis(run.scheduled_at),
+                run.shard,
+                run.attempt
             )
         });
         let mut broken = Vec::new();
@@ -222,15 +287,15 @@ impl Wire {
                     }
                 }
             }
-            if at < run.scheduled_at.as_millis() {
-                let text = format!("run {} leaves {} ms early", run.id, run.scheduled_at.as_millis() - at);
+            if at < run.scheduled_at {
+                let text = format!("run {} leaves {} ms early", run.id, run.scheduled_at - at);
                 broken.push(("I4", text));
             }
             evidence.attempts.push(Attempt {
                 at,
                 node: self.node,
                 answered: None,
-                run: Facts::from(run),
+                run: run.clone(),
                 passage: Passage::UnderWay,
             });
             evidence.attempts.len() - 1

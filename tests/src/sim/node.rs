@@ -7,10 +7,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
+use engine::Dispatch;
+use engine::policy::Router;
 use engine::{Bugs, Controlled, Engine, JobId, Options, Outcome, Parts, RunId, Store, StoreError, Verdict};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use server::executors::{Keeper, RegisterError};
+use store::Registry;
+use timer::Clock;
 use tokio::sync::{mpsc, oneshot};
 
 use super::alarms::Alarms;
@@ -19,6 +25,7 @@ use super::dice::Dice;
 use super::evidence::Wish;
 use super::executor::Executors;
 use super::faulty::Faulty;
+use super::lines::{FaultyRegistry, Lines, registration};
 use super::network::Wire;
 use super::world::World;
 
@@ -30,6 +37,8 @@ pub struct Host {
     pub world: Arc<World>,
     /// What everybody remembers.
     pub store: Arc<dyn Store>,
+    /// The same, for what it remembers of executors.
+    pub registry: Arc<dyn Registry>,
     /// Who does the work.
     pub executors: Arc<Executors>,
     /// Where requests for nodes go.
@@ -82,40 +91,64 @@ impl Host {
         let seed = self.world.plan.seed;
         let dice = |concern| Mutex::new(Dice::new(seed, concern, self.index * 1000 + life));
         let wire = Arc::new(Wire {
+            disturbed: Mutex::default(),
             node: self.index,
             name: name.clone(),
             world: self.world.clone(),
             executors: self.executors.clone(),
             dice: dice("wire"),
         });
+        let store = Arc::new(Faulty {
+            node: self.index,
+            world: self.world.clone(),
+            store: self.store.clone(),
+            gate: self.gate.clone(),
+            clock: self.clock.clone(),
+            dice: dice("store"),
+            lifeline: Mutex::default(),
+            bugs: self.bugs,
+        });
+        let lines = self.world.plan.registering.as_ref().map(|_| {
+            let registry = FaultyRegistry { connection: store.clone(), registry: self.registry.clone() };
+            Lines::new(&name, wire.clone(), &self.clock, Arc::new(registry))
+        });
+        let (router, dispatch): (Arc<dyn Router>, Arc<dyn Dispatch>) = match &lines {
+            Some(lines) => (lines.directory.clone(), lines.dispatch.clone()),
+            None => (wire.clone(), wire),
+        };
         let engine = Engine::new(Parts {
             name,
             clock: Arc::new(self.clock.clone()),
-            store: Arc::new(Faulty {
-                node: self.index,
-                world: self.world.clone(),
-                store: self.store.clone(),
-                gate: self.gate.clone(),
-                clock: self.clock.clone(),
-                dice: dice("store"),
-                lifeline: Mutex::default(),
-                bugs: self.bugs,
-            }),
-            router: wire.clone(),
-            dispatch: wire,
+            store,
+            router,
+            dispatch,
             alarms: Arc::new(Alarms { world: self.world.clone(), dice: dice("alarms") }),
             observer: Arc::new(()),
             // So few rows in a step that a stop of most jobs takes several.
             options: Options { bugs: self.bugs, step_max: 2, ..Options::default() },
         });
+        let keeper = lines.map(|lines| lines.keeper);
         let stop = self.gate.begin(self.world.now());
         let letters = self.post.open(self.index);
         let work = async {
             let stopped = async { _ = stop.await };
+            let keep = async {
+                match &keeper {
+                    Some(keeper) => keeper.run().await,
+                    None => std::future::pending().await,
+                }
+            };
+            if let Some(keeper) = &keeper {
+                // A node serves nobody before it knows who is there.
+                while keeper.load().await.is_err() {
+                    self.clock.sleep(LOAD_AGAIN).await;
+                }
+            }
             tokio::select! {
                 biased;
                 () = engine.run(stopped) => {}
-                () = serve(&engine, letters) => {}
+                () = serve(&engine, keeper.as_deref(), letters) => {}
+                () = keep => {}
             }
         };
         let finished =
@@ -129,13 +162,16 @@ impl Host {
     }
 }
 
+/// After a failed look at who is there.
+const LOAD_AGAIN: Duration = Duration::from_millis(200);
+
 /// Answers letters, many at a time.
-async fn serve(engine: &Engine, mut letters: mpsc::UnboundedReceiver<Letter>) {
+async fn serve(engine: &Engine, keeper: Option<&Keeper>, mut letters: mpsc::UnboundedReceiver<Letter>) {
     let mut open = FuturesUnordered::new();
     loop {
         tokio::select! {
             biased;
-            Some(letter) = letters.recv() => open.push(answer(engine, letter)),
+            Some(letter) = letters.recv() => open.push(answer(engine, keeper, letter)),
             Some(()) = open.next(), if !open.is_empty() => {}
             else => std::future::pending().await,
         }
@@ -143,19 +179,27 @@ async fn serve(engine: &Engine, mut letters: mpsc::UnboundedReceiver<Letter>) {
 }
 
 /// Whoever no longer waits for the answer wants nothing any more, as with a connection that is closed.
-async fn answer(engine: &Engine, letter: Letter) {
+async fn answer(engine: &Engine, keeper: Option<&Keeper>, letter: Letter) {
     let Letter { request, mut reply } = letter;
     let result = tokio::select! {
         biased;
         () = reply.closed() => return,
-        result = obey(engine, request) => result,
+        result = obey(engine, keeper, request) => result,
     };
     // The same.
     let _ = reply.send(result);
 }
 
-async fn obey(engine: &Engine, request: Request) -> Result<Answer, StoreError> {
+async fn obey(engine: &Engine, keeper: Option<&Keeper>, request: Request) -> Result<Answer, StoreError> {
     match request {
+        Request::Register(executor) => match keeper {
+            Some(keeper) => match keeper.register(registration(executor), None).await {
+                Ok(()) => Ok(Answer::Registered),
+                Err(RegisterError::Store(error)) => Err(error),
+                Err(error) => Err(StoreError::Invalid(error.to_string())),
+            },
+            None => Err(StoreError::Invalid("no executor registers in this simulation".into())),
+        },
         Request::Report(run, outcome) => engine.report(run, outcome).await.map(Answer::Verdict),
         Request::Wish(job, wish) => match wish {
             Wish::Start => engine.start(job).await.map(Answer::Controlled),
@@ -171,6 +215,8 @@ async fn obey(engine: &Engine, request: Request) -> Result<Answer, StoreError> {
 pub enum Request {
     /// By an executor.
     Report(RunId, Outcome),
+    /// By the executor of this number.
+    Register(usize),
     /// By a client.
     Wish(JobId, Wish),
 }
@@ -179,6 +225,8 @@ pub enum Request {
 pub enum Answer {
     /// To a report.
     Verdict(Verdict),
+    /// To a registration.
+    Registered,
     /// To a change of a job.
     Controlled(Controlled),
     /// To a trigger.

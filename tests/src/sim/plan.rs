@@ -8,6 +8,7 @@ use engine::{AppId, ChildrenMode, JobSpec};
 
 use super::clock::{Ms, START};
 use super::dice::Dice;
+use super::lines::Registering;
 
 /// The circumstances of one simulation.
 #[derive(Clone, Debug)]
@@ -30,6 +31,10 @@ pub struct Plan {
     pub levels: Levels,
     /// How many jobs.
     pub jobs: usize,
+    /// How executors register, where nodes find and call them with the centre's own code.
+    pub registering: Option<Registering>,
+    /// When jobs are started and things begin to break.
+    pub begins: Ms,
     /// How long the database takes for each row it writes. Nothing, unless its limit is what is to be shown.
     pub row_cost: Duration,
 }
@@ -93,11 +98,31 @@ impl Plan {
         let lifelines = Dice::new(seed, "lifelines", 0).chance(0.6);
         let executors = dice.number(2, 4) as usize;
         let executors = if embedded { nodes } else { executors };
-        let faults_until = START + dice.number(25, 50) * 1000;
+        let registering = Registering::draw(seed).filter(|_| !embedded);
+        let alone = registering.as_ref().is_some_and(|plan| plan.alone);
+        let executors = if alone { 1 } else { executors };
+        let begins = START + registering.as_ref().map_or(0, |plan| plan.rest.as_millis() as Ms);
+        let faults_until = begins + dice.number(25, 50) * 1000;
         let jobs = dice.number(8, 16) as usize;
-        let levels = Levels::draw(&mut dice);
+        let mut levels = Levels::draw(&mut dice);
+        if registering.as_ref().is_some_and(|plan| plan.herd) {
+            levels.executor = levels.executor.max(0.7);
+        }
         let row_cost = Duration::ZERO;
-        Plan { seed, mode, nodes, executors, embedded, lifelines, faults_until, levels, jobs, row_cost }
+        Plan {
+            seed,
+            mode,
+            nodes,
+            executors,
+            embedded,
+            lifelines,
+            faults_until,
+            levels,
+            jobs,
+            registering,
+            begins,
+            row_cost,
+        }
     }
 
     /// A cluster in which nothing breaks by chance, and jobs are as somebody else says.
@@ -111,6 +136,8 @@ impl Plan {
             faults_until: START,
             levels,
             jobs: 0,
+            registering: None,
+            begins: START,
             ..Plan::new(seed)
         }
     }
@@ -164,11 +191,11 @@ pub mod routes {
     /// The first there is.
     pub const FIRST: &str = "FIRST";
     /// By the job.
-    pub const HASH: &str = "HASH";
+    pub const HASH: &str = "CONSISTENT_HASH";
     /// When it is sent.
-    pub const AT_SEND: &str = "AT_SEND";
+    pub const AT_SEND: &str = "FAILOVER";
     /// All.
-    pub const BROADCAST: &str = "BROADCAST";
+    pub const BROADCAST: &str = "SHARDING_BROADCAST";
 }
 
 /// A job as the plan wants it: its definition, and by their numbers the jobs that follow it.
@@ -186,6 +213,12 @@ pub fn jobs(plan: &Plan, app: AppId) -> Vec<PlannedJob> {
     let mut jobs: Vec<PlannedJob> = (0..plan.jobs)
         .map(|number| PlannedJob { spec: spec(&mut dice, app, number), children: Vec::new() })
         .collect();
+    if plan.registering.as_ref().is_some_and(|plan| plan.herd) {
+        for job in &mut jobs[..HERD] {
+            let cron = Cron::parse("0/2 * * * * ?").expect("the expression is right");
+            job.spec.schedule = Schedule::cron(cron, Zone::utc(), DstRule::QUARTZ);
+        }
+    }
     // Chains, and with some luck a circle, among the last ones, which have no schedule of their own.
     let first_child = plan.jobs - CHILDREN;
     for number in first_child..plan.jobs {
@@ -214,6 +247,9 @@ pub fn jobs(plan: &Plan, app: AppId) -> Vec<PlannedJob> {
     }
     jobs
 }
+
+/// Jobs of a herd.
+const HERD: usize = 4;
 
 /// Jobs that only run after others.
 const CHILDREN: usize = 3;

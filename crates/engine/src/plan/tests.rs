@@ -303,3 +303,29 @@ fn waiting_run(due: i64) -> Run {
     let origin = Origin::Manual { key: 1 };
     Run { shard: Shard::UNSPLIT, origin, ..run(42, RunState::Waiting, due) }
 }
+
+#[test]
+fn a_deferred_run_is_tried_until_its_job_lets_it_be_late_no_longer() {
+    let check = |misfire, delivery, since: i64, now: i64, expected: Option<i64>| {
+        let mut job = each_second(20_000);
+        (job.spec.misfire, job.spec.delivery) = (misfire, delivery);
+        let run = run(1, RunState::Claimed, 10_000);
+        assert_eq!(
+            deferred_until(&job, &run, ms(since), ms(now)),
+            expected.map(ms),
+            "{misfire:?} {delivery:?} since {since} at {now}"
+        );
+    };
+    let (skip, once) = (Misfire::Skip, Misfire::FireOnce);
+    check(skip, Delivery::Probe, 10_000, 10_000, Some(11_000));
+    check(skip, Delivery::Probe, 10_000, 12_000, Some(14_000));
+    check(skip, Delivery::Probe, 10_000, 14_000, Some(15_000));
+    check(skip, Delivery::Probe, 10_000, 15_000, None);
+    check(skip, Delivery::AtLeastOnce, 10_000, 15_000, Some(20_000));
+    check(skip, Delivery::AtLeastOnce, 10_000, 900_000, Some(910_000));
+    check(once, Delivery::Probe, 10_000, 69_000, Some(70_000));
+    check(once, Delivery::Probe, 10_000, 70_000, None);
+    let all = Misfire::FireAll { window: Duration::from_secs(8), max: 3 };
+    check(all, Delivery::Probe, 10_000, 17_000, Some(18_000));
+    check(all, Delivery::Probe, 10_000, 18_000, None);
+}

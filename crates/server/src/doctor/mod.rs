@@ -12,7 +12,6 @@ use timer::{Clock, SystemClock};
 
 use crate::centre::Inside;
 use crate::http::Tls;
-use crate::outbound::{Address, Callee};
 use crate::runs;
 use crate::settings::Settings;
 
@@ -230,21 +229,19 @@ async fn executors(inside: &Inside, findings: &mut Vec<Finding>) -> Result<(), S
                 "start one that registers, or enter its address",
             ));
         }
-        let token = inside.tokens.outgoing(app.id);
-        let callee = |address| (address, app.spec.name.clone(), token.clone());
+        let to = inside.directory.destination(app.id);
+        let callee = |address: String| {
+            let callee = to.as_ref().and_then(|to| to.callee(&address));
+            (address, app.spec.name.clone(), callee)
+        };
         calls.extend(addresses.into_iter().map(callee));
     }
     let left_out = calls.len().saturating_sub(CALLS_MAX);
     calls.truncate(CALLS_MAX);
-    let answers = stream::iter(calls).map(|(address, app, token)| async move {
-        let why = match Address::parse(&address) {
-            Ok(parsed) => inside
-                .outbound
-                .beat(&Callee { address: parsed, app: app.clone(), token })
-                .await
-                .err()?
-                .to_string(),
-            Err(error) => error.to_string(),
+    let answers = stream::iter(calls).map(|(address, app, callee)| async move {
+        let why = match callee {
+            Some(callee) => inside.outbound.beat(&callee).await.err()?.to_string(),
+            None => "it is not the address of an executor".into(),
         };
         Some(Finding::bad(
             format!("the executor {address} of the app `{app}` does not answer: {why}"),

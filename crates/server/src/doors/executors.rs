@@ -25,7 +25,7 @@ use super::declarations::Declarer;
 use super::job_calls::is_job_call;
 use crate::audit;
 use crate::centre::Inside;
-use crate::executors::Scope;
+use crate::executors::{RegisterError, Scope, fingerprint};
 use crate::http::{self, Holder, PLACE_WAIT, Room};
 use crate::outbound::{Address, TriggerPath};
 use crate::people::Principal;
@@ -154,7 +154,11 @@ impl Inside {
         let address =
             Address::parse(&registration.address).map_err(|error| Answer::fail(error.to_string()))?;
         self.outbound.vet_ip(&address).map_err(|error| Answer::fail(error.to_string()))?;
-        self.keeper.register(registration).await.map_err(not_stored)?;
+        let registered = self.keeper.register(registration, token_known(&head.headers)).await;
+        registered.map_err(|error| match error {
+            RegisterError::TooMany(_) => Answer::fail(error.to_string()),
+            RegisterError::Store(error) => not_stored(error),
+        })?;
         // Executors that say whose they are know the newest lineage's path for runs.
         if said_app.is_some() {
             self.outbound.learn(&address, TriggerPath::Trigger);
@@ -317,6 +321,11 @@ fn unreadable(item: MalformedItem) -> Option<CallbackItem> {
         handle_code: xxl::CODE_FAIL.into(),
         handle_msg: Some(format!("the executor reported a result that cannot be read: {}", item.reason)),
     })
+}
+
+/// The digest of the token that a caller showed: it knows that one, and expects to be shown it.
+fn token_known(headers: &HeaderMap) -> Option<String> {
+    header(headers, xxl::TOKEN_HEADER).map(fingerprint)
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

@@ -14,13 +14,15 @@ use store::{Addresses, App, Registered, Registration};
 use timer::Timestamp;
 
 use super::route::{Candidates, Choices, Route};
-use crate::outbound::Secret;
+use super::tokens::{Tokens, fingerprint};
+use crate::outbound::{Address, Callee, Secret};
 
 /// Apps and their executors, as this node knows them.
 #[derive(Default)]
 pub struct Directory {
     shelf: RwLock<Shelf>,
     choices: Mutex<Choices>,
+    tokens: Arc<Tokens>,
 }
 
 #[derive(Default)]
@@ -28,19 +30,43 @@ struct Shelf {
     apps: BTreeMap<AppId, Entry>,
     ids: HashMap<String, AppId>,
     /// Registrations by app name and address; of apps that do not exist too, since they may be created later.
-    registered: BTreeMap<(String, String), Timestamp>,
+    registered: BTreeMap<(String, String), Seen>,
     /// The handlers that some of them say they have.
     handlers: BTreeMap<Registration, Vec<String>>,
     /// Addresses that could not be reached, since when, and why.
-    suspects: HashMap<String, (Timestamp, ExecutorTrouble)>,
+    suspects: BTreeMap<String, (Timestamp, ExecutorTrouble)>,
     /// Those that are not there any more, by app name and address, and when they were last heard of.
     gone: BTreeMap<(String, String), Timestamp>,
+}
+
+/// What is known of a registration.
+struct Seen {
+    at: Timestamp,
+    /// The digest of the token it came with.
+    token: Option<String>,
 }
 
 struct Entry {
     app: App,
     token: Option<Secret>,
+    /// Its digest.
+    digest: Option<String>,
+    /// The tokens of executors that know another than the app's newest, by address.
+    own_tokens: Arc<HashMap<String, Secret>>,
     candidates: Arc<Candidates>,
+}
+
+/// What a registration tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// The executor was not there before.
+    New,
+    /// It was there, and now knows another token.
+    OtherToken,
+    /// It is still there, and was silent for longer than executors usually are.
+    Late,
+    /// It is still there.
+    Again,
 }
 
 /// An app, as a run is sent to it.
@@ -48,10 +74,19 @@ struct Entry {
 pub struct Destination {
     /// Its name, by which executors know it.
     pub name: String,
-    /// What its executors expect to be told, and tell us.
-    pub token: Option<Secret>,
+    /// The app's newest token: what those of its executors are shown of which nothing else is known.
+    token: Option<Secret>,
+    own_tokens: Arc<HashMap<String, Secret>>,
     /// Its executors that can be reached.
     pub candidates: Arc<Candidates>,
+}
+
+impl Destination {
+    /// How one of its executors is called: with the token it registered with. `None` if that is no address.
+    pub fn callee(&self, address: &str) -> Option<Callee> {
+        let token = self.own_tokens.get(address).or(self.token.as_ref()).cloned();
+        Some(Callee { address: Address::parse(address).ok()?, app: self.name.clone(), token })
+    }
 }
 
 /// An executor, as people see it.
@@ -70,37 +105,51 @@ pub struct Sighting {
 }
 
 impl Directory {
-    /// Takes in what the database says about apps: with each its token, if it has one.
-    pub fn learn_apps(&self, apps: Vec<(App, Option<Secret>)>) {
+    /// An empty one, whose executors are shown these tokens.
+    pub fn new(tokens: Arc<Tokens>) -> Directory {
+        Directory { tokens, ..Directory::default() }
+    }
+
+    /// Takes in what the database says about apps.
+    pub fn learn_apps(&self, apps: Vec<App>) {
         let mut shelf = self.write();
-        shelf.ids = apps.iter().map(|(app, _)| (app.spec.name.clone(), app.id)).collect();
-        let entry =
-            |(app, token): (App, Option<Secret>)| (app.id, Entry { app, token, candidates: Arc::default() });
+        shelf.ids = apps.iter().map(|app| (app.spec.name.clone(), app.id)).collect();
+        let entry = |app: App| {
+            let token = self.tokens.outgoing(app.id);
+            let digest = token.as_ref().map(|token| fingerprint(token.value()));
+            let (own_tokens, candidates) = (Arc::default(), Arc::default());
+            (app.id, Entry { app, token, digest, own_tokens, candidates })
+        };
         shelf.apps = apps.into_iter().map(entry).collect();
-        shelf.sort_out_all();
+        shelf.sort_out_all(&self.tokens);
     }
 
     /// Takes in what the database says about registrations. What registered here since `as_of` is kept, whether or not
     /// the database had it yet.
     pub fn learn_registrations(&self, found: Vec<Registered>, as_of: Timestamp) {
         let mut shelf = self.write();
-        let key = |r: Registration| (r.app, r.address);
-        let mut registered: BTreeMap<_, _> =
-            found.into_iter().map(|found| (key(found.registration), found.seen_at)).collect();
-        for (key, seen_at) in std::mem::take(&mut shelf.registered) {
-            let known = registered.contains_key(&key);
-            if known || seen_at >= as_of {
-                let latest = registered.entry(key).or_insert(seen_at);
-                *latest = seen_at.max(*latest);
-            } else {
-                shelf.gone.insert(key, seen_at);
+        let row = |found: Registered| {
+            let Registration { app, address } = found.registration;
+            ((app, address), Seen { at: found.seen_at, token: found.token })
+        };
+        let mut registered: BTreeMap<_, _> = found.into_iter().map(row).collect();
+        for (key, seen) in std::mem::take(&mut shelf.registered) {
+            match registered.get_mut(&key) {
+                // What came here since it was read counts for more.
+                Some(row) if seen.at > row.at => {
+                    row.at = seen.at;
+                    row.token = seen.token.or(row.token.take());
+                }
+                Some(_) => {}
+                None if seen.at >= as_of => drop(registered.insert(key, seen)),
+                None => drop(shelf.gone.insert(key, seen.at)),
             }
         }
         shelf.gone.retain(|key, _| !registered.contains_key(key));
         shelf.registered = registered;
         let listed: HashSet<String> = shelf.apps.values().flat_map(|entry| shelf.lists(entry)).collect();
         shelf.suspects.retain(|address, _| listed.contains(address));
-        shelf.sort_out_all();
+        shelf.sort_out_all(&self.tokens);
     }
 
     /// Takes in what the database says about handlers.
@@ -108,17 +157,40 @@ impl Directory {
         self.write().handlers = found;
     }
 
-    /// An executor has registered. True if it was not there before.
-    pub fn arrived(&self, app: &str, address: &str, now: Timestamp) -> bool {
+    /// An executor has registered, with the token of this digest if it showed one.
+    pub fn arrived(&self, app: &str, address: &str, token: Option<&str>, now: Timestamp) -> Arrival {
         let mut shelf = self.write();
         let key = (app.to_owned(), address.to_owned());
-        let is_new = shelf.registered.insert(key.clone(), now).is_none();
-        if is_new {
-            shelf.gone.remove(&key);
-            shelf.suspects.remove(address);
-            shelf.sort_out(app);
+        let arrival = match shelf.registered.get_mut(&key) {
+            Some(seen) => {
+                let knows_another = token.is_some() && seen.token.as_deref() != token;
+                let is_late = now.duration_since(seen.at) > BEATS_WITHIN;
+                seen.at = now;
+                if knows_another {
+                    seen.token = token.map(str::to_owned);
+                }
+                match knows_another {
+                    true => Arrival::OtherToken,
+                    false if is_late => Arrival::Late,
+                    false => Arrival::Again,
+                }
+            }
+            None => {
+                shelf.gone.remove(&key);
+                shelf.suspects.remove(address);
+                shelf.registered.insert(key, Seen { at: now, token: token.map(str::to_owned) });
+                Arrival::New
+            }
+        };
+        if matches!(arrival, Arrival::New | Arrival::OtherToken) {
+            shelf.sort_out(app, &self.tokens);
         }
-        is_new
+        arrival
+    }
+
+    /// Whether somebody was last heard of before that.
+    pub fn has_silent(&self, limit: Timestamp) -> bool {
+        self.read().registered.values().any(|seen| seen.at < limit)
     }
 
     /// An executor has taken itself out.
@@ -127,7 +199,7 @@ impl Directory {
         let key = (app.to_owned(), address.to_owned());
         if shelf.registered.remove(&key).is_some() {
             shelf.gone.insert(key, now);
-            shelf.sort_out(app);
+            shelf.sort_out(app, &self.tokens);
         }
     }
 
@@ -135,16 +207,16 @@ impl Directory {
     pub fn never_arrived(&self, app: &str, address: &str) {
         let mut shelf = self.write();
         shelf.registered.remove(&(app.to_owned(), address.to_owned()));
-        shelf.sort_out(app);
+        shelf.sort_out(app, &self.tokens);
     }
 
     /// Takes out who has not registered since `limit`, and forgets who is long gone.
     pub fn expire(&self, now: Timestamp, limit: Timestamp) {
         let mut shelf = self.write();
-        let silent: Vec<_> = shelf.registered.extract_if(.., |_, seen_at| *seen_at < limit).collect();
+        let silent: Vec<_> = shelf.registered.extract_if(.., |_, seen| seen.at < limit).collect();
         if !silent.is_empty() {
-            shelf.gone.extend(silent);
-            shelf.sort_out_all();
+            shelf.gone.extend(silent.into_iter().map(|(key, seen)| (key, seen.at)));
+            shelf.sort_out_all(&self.tokens);
         }
         shelf.gone.retain(|_, seen_at| now.duration_since(*seen_at) <= GONE_SHOWN);
         shelf.forget_oldest_gone();
@@ -161,7 +233,7 @@ impl Directory {
             return false;
         }
         shelf.suspects.insert(address.to_owned(), (now, trouble));
-        shelf.sort_out_all();
+        shelf.sort_out_all(&self.tokens);
         true
     }
 
@@ -169,7 +241,7 @@ impl Directory {
     pub fn trust(&self, address: &str) {
         let mut shelf = self.write();
         if shelf.suspects.remove(address).is_some() {
-            shelf.sort_out_all();
+            shelf.sort_out_all(&self.tokens);
         }
     }
 
@@ -202,13 +274,30 @@ impl Directory {
         let shelf = self.read();
         let Some(entry) = shelf.apps.get(&app) else { return Vec::new() };
         let sighting = |address: String| Sighting {
-            seen_at: shelf.registered.get(&(entry.app.spec.name.clone(), address.clone())).copied(),
+            seen_at: shelf
+                .registered
+                .get(&(entry.app.spec.name.clone(), address.clone()))
+                .map(|seen| seen.at),
             suspect_since: shelf.suspects.get(&address).map(|(since, _)| *since),
             trouble: shelf.suspects.get(&address).map(|(_, trouble)| trouble.clone()),
             handlers: shelf.handlers_of(&entry.app.spec.name, &address),
             address,
         };
         shelf.lists(entry).into_iter().map(sighting).collect()
+    }
+
+    /// All addresses of an app, reachable or not.
+    pub fn addresses(&self, app: AppId) -> Vec<String> {
+        let shelf = self.read();
+        shelf.apps.get(&app).map(|entry| shelf.lists(entry)).unwrap_or_default()
+    }
+
+    /// All addresses that an app has had since then, reachable or not, and gone or not.
+    pub fn addresses_since(&self, app: AppId, since: Timestamp) -> Vec<String> {
+        let gone = self.gone(app).into_iter().filter(|(_, seen_at)| *seen_at >= since);
+        let mut addresses = self.addresses(app);
+        addresses.extend(gone.map(|(address, _)| address));
+        addresses
     }
 
     /// Where executors of an app were that are not there any more, and when they were last heard of.
@@ -251,6 +340,7 @@ impl Entry {
         Destination {
             name: self.app.spec.name.clone(),
             token: self.token.clone(),
+            own_tokens: self.own_tokens.clone(),
             candidates: self.candidates.clone(),
         }
     }
@@ -289,28 +379,36 @@ impl Shelf {
         self.handlers.get(&executor).cloned().unwrap_or_default()
     }
 
-    fn sort_out(&mut self, app: &str) {
+    fn sort_out(&mut self, app: &str, tokens: &Tokens) {
         if let Some(id) = self.ids.get(app).copied() {
-            self.sort_out_one(id);
+            self.sort_out_one(id, tokens);
         }
     }
 
-    fn sort_out_all(&mut self) {
+    fn sort_out_all(&mut self, tokens: &Tokens) {
         for id in self.apps.keys().copied().collect::<Vec<_>>() {
-            self.sort_out_one(id);
+            self.sort_out_one(id, tokens);
         }
     }
 
-    /// Works out anew where runs of an app can go: past suspects, unless all are.
-    fn sort_out_one(&mut self, id: AppId) {
+    /// Works out anew where runs of an app can go, past suspects unless all are, and which tokens they are shown.
+    fn sort_out_one(&mut self, id: AppId, tokens: &Tokens) {
         let Some(entry) = self.apps.get(&id) else { return };
         let all = self.lists(entry);
         let reachable: Vec<String> =
             all.iter().filter(|address| !self.suspects.contains_key(*address)).cloned().collect();
         let list = if reachable.is_empty() { all } else { reachable };
-        if let Some(entry) = self.apps.get_mut(&id)
-            && entry.candidates.addresses() != list
-        {
+        let name = &entry.app.spec.name;
+        let from = (name.clone(), String::new());
+        let own = self.registered.range(from..).take_while(|((app, _), _)| app == name);
+        let own_token = |((_, address), seen): (&(String, String), &Seen)| {
+            let digest = seen.token.as_deref().filter(|digest| entry.digest.as_deref() != Some(*digest))?;
+            Some((address.clone(), tokens.outgoing_to(id, digest)?))
+        };
+        let own_tokens: HashMap<String, Secret> = own.filter_map(own_token).collect();
+        let Some(entry) = self.apps.get_mut(&id) else { return };
+        entry.own_tokens = Arc::new(own_tokens);
+        if entry.candidates.addresses() != list {
             entry.candidates = Arc::new(Candidates::new(list));
         }
     }
@@ -357,6 +455,10 @@ impl Directory {
 /// So long people are shown who is gone,
 const GONE_SHOWN: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Executors beat each 30 s. A later beat is written before it is acknowledged: were it lost with its node, the next one
+/// could come too late.
+const BEATS_WITHIN: Duration = Duration::from_secs(45);
+
 /// and so many at most: where executors come and go with every release, the last of them are enough.
 const GONE_MAX: usize = 1_000;
 
@@ -385,8 +487,8 @@ mod tests {
         };
         let directory = Directory::default();
         directory.learn_apps(vec![
-            (app(1, "shop", Addresses::Registered), None),
-            (app(2, "fixed", Addresses::Manual(vec!["http://z:1/".into(), "http://a:1/".into()])), None),
+            app(1, "shop", Addresses::Registered),
+            app(2, "fixed", Addresses::Manual(vec!["http://z:1/".into(), "http://a:1/".into()])),
         ]);
         directory
     }
@@ -415,9 +517,14 @@ mod tests {
     fn an_executor_is_there_from_its_registration_to_its_removal() {
         let directory = directory();
         assert_eq!(targets(&directory, 1, "FIRST"), ["at send"]);
-        assert!(directory.arrived("shop", "http://b:1/", at(0)));
-        assert!(directory.arrived("shop", "http://a:1/", at(0)));
-        assert!(!directory.arrived("shop", "http://a:1/", at(30)), "a beat is not an arrival");
+        let arrives = |address, token, second| directory.arrived("shop", address, token, at(second));
+        assert_eq!(arrives("http://b:1/", None, 0), Arrival::New);
+        assert_eq!(arrives("http://a:1/", None, 0), Arrival::New);
+        assert_eq!(arrives("http://a:1/", None, 30), Arrival::Again, "a beat is not an arrival");
+        assert_eq!(arrives("http://a:1/", Some("one"), 31), Arrival::OtherToken);
+        assert_eq!(arrives("http://a:1/", Some("one"), 32), Arrival::Again);
+        assert_eq!(arrives("http://a:1/", None, 33), Arrival::Again);
+        assert_eq!(arrives("http://a:1/", None, 90), Arrival::Late);
         assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST"), ["http://a:1/", "http://b:1/"]);
         assert_eq!(targets(&directory, 1, "LAST"), ["http://b:1/"]);
         directory.left("shop", "http://a:1/", at(40));
@@ -429,16 +536,16 @@ mod tests {
         let directory = directory();
         let gone = || directory.gone(AppId(1));
         for name in ["left", "silent", "missing"] {
-            directory.arrived("shop", &format!("http://{name}:1/"), at(0));
+            directory.arrived("shop", &format!("http://{name}:1/"), None, at(0));
         }
         directory.left("shop", "http://left:1/", at(10));
-        directory.arrived("shop", "http://silent:1/", at(20));
+        directory.arrived("shop", "http://silent:1/", None, at(20));
         directory.learn_registrations(Vec::new(), at(15));
         assert_eq!(gone(), [("http://left:1/".into(), at(10)), ("http://missing:1/".into(), at(0))]);
         directory.expire(at(111), at(21));
         assert_eq!(gone().last(), Some(&("http://silent:1/".into(), at(20))));
         assert!(directory.gone(AppId(2)).is_empty(), "of another app");
-        directory.arrived("shop", "http://missing:1/", at(120));
+        directory.arrived("shop", "http://missing:1/", None, at(120));
         directory.expire(at(24 * 3_600 + 11), at(24 * 3_600 - 79));
         assert_eq!(
             gone(),
@@ -451,7 +558,7 @@ mod tests {
     fn of_very_many_that_are_gone_the_last_are_remembered() {
         let directory = directory();
         for second in 0..GONE_MAX as i64 + 500 {
-            directory.arrived("shop", &format!("http://a:{second}/"), at(second));
+            directory.arrived("shop", &format!("http://a:{second}/"), None, at(second));
             directory.left("shop", &format!("http://a:{second}/"), at(second));
         }
         directory.expire(at(2_000), at(1_910));
@@ -476,8 +583,8 @@ mod tests {
     #[test]
     fn who_has_been_silent_for_too_long_is_gone() {
         let directory = directory();
-        directory.arrived("shop", "http://a:1/", at(0));
-        directory.arrived("shop", "http://b:1/", at(60));
+        directory.arrived("shop", "http://a:1/", None, at(0));
+        directory.arrived("shop", "http://b:1/", None, at(60));
         directory.expire(at(90), at(0));
         assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST").len(), 2);
         directory.expire(at(91), at(1));
@@ -492,8 +599,8 @@ mod tests {
     fn a_suspect_is_passed_over_unless_all_are() {
         let refused = || trouble(TroubleCode::ConnectRefused);
         let directory = directory();
-        directory.arrived("shop", "http://a:1/", at(0));
-        directory.arrived("shop", "http://b:1/", at(0));
+        directory.arrived("shop", "http://a:1/", None, at(0));
+        directory.arrived("shop", "http://b:1/", None, at(0));
         assert!(directory.suspect("http://a:1/", refused(), at(1)));
         assert!(!directory.suspect("http://a:1/", trouble(TroubleCode::Suspended), at(2)));
         assert_eq!(targets(&directory, 1, "FIRST"), ["http://b:1/"]);
@@ -519,10 +626,10 @@ mod tests {
     #[test]
     fn the_database_takes_out_only_what_it_can_know_of() {
         let directory = directory();
-        directory.arrived("shop", "http://old:1/", at(0));
-        directory.arrived("shop", "http://new:1/", at(10));
+        directory.arrived("shop", "http://old:1/", None, at(0));
+        directory.arrived("shop", "http://new:1/", None, at(10));
         let registration = Registration { app: "shop".into(), address: "http://other:1/".into() };
-        directory.learn_registrations(vec![Registered { registration, seen_at: at(9) }], at(5));
+        directory.learn_registrations(vec![Registered { registration, seen_at: at(9), token: None }], at(5));
         assert_eq!(targets(&directory, 1, "SHARDING_BROADCAST"), ["http://new:1/", "http://other:1/"]);
     }
 }

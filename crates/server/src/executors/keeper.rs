@@ -3,7 +3,7 @@
 //! A new executor is written before its registration is acknowledged; a beat of a known one is written within a second,
 //! many in one statement. Other nodes' registrations are found by polling one counter.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -11,74 +11,118 @@ use engine::{AppId, StoreError};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use protocol::v1::ExecutorTrouble;
-use store::{Database, NewToken, Registration};
+use store::{ADDRESSES_MAX, Beat, NewToken, Noted, Registration, Registry};
 use timer::{Clock, Timestamp};
 use tokio::sync::Notify;
 
-use super::directory::Directory;
-use super::silence::Silence;
+use super::directory::{Arrival, Directory};
+use super::silence::{SILENT_MAX, Silence};
 use super::tokens::{Key, Tokens, fingerprint};
 use crate::hints::Hints;
-use crate::outbound::{Address, Callee, Outbound};
+use crate::outbound::{Address, Calls};
 
 /// Writes down who registers, and reads who did elsewhere.
 pub struct Keeper {
     clock: Arc<dyn Clock>,
-    database: Arc<dyn Database>,
+    registry: Arc<dyn Registry>,
     directory: Arc<Directory>,
     tokens: Arc<Tokens>,
     key: Key,
-    outbound: Outbound,
+    calls: Arc<dyn Calls>,
     hints: Arc<Hints>,
     /// Beats still to be written.
-    beats: Mutex<BTreeSet<Registration>>,
+    beats: Mutex<BTreeMap<Registration, Option<String>>>,
     silence: Mutex<Silence>,
+    /// The database's time as last read, and when that was by the monotonic clock.
+    database_time: Mutex<Option<(Timestamp, Duration)>>,
     ask_now: Notify,
+}
+
+/// Why an executor was not registered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RegisterError {
+    /// The database did not take it.
+    #[error(transparent)]
+    Store(StoreError),
+    /// Its app has as many addresses as an app may have.
+    #[error(
+        "the app `{0}` has {ADDRESSES_MAX} executors registered already, the most an app can have; this one is not added"
+    )]
+    TooMany(String),
 }
 
 impl Keeper {
     /// A keeper of this directory.
     pub fn new(
         clock: Arc<dyn Clock>,
-        database: Arc<dyn Database>,
+        registry: Arc<dyn Registry>,
         directory: Arc<Directory>,
         tokens: Arc<Tokens>,
         key: Key,
-        outbound: Outbound,
+        calls: Arc<dyn Calls>,
         hints: Arc<Hints>,
     ) -> Self {
-        let (beats, silence, ask_now) = (Mutex::default(), Mutex::default(), Notify::new());
-        Keeper { clock, database, directory, tokens, key, outbound, hints, beats, silence, ask_now }
+        Keeper {
+            clock,
+            registry,
+            directory,
+            tokens,
+            key,
+            calls,
+            hints,
+            beats: Mutex::default(),
+            silence: Mutex::default(),
+            database_time: Mutex::default(),
+            ask_now: Notify::new(),
+        }
     }
 
-    /// Registers an executor. When this returns, runs can go to it, on this node at once and on the others within
-    /// [`POLL`].
-    pub async fn register(&self, registration: Registration) -> Result<(), StoreError> {
+    /// Registers an executor, which knows the token of this digest. When this returns, runs can go to it, on this node at
+    /// once and on the others within a second.
+    pub async fn register(
+        &self,
+        registration: Registration,
+        token: Option<String>,
+    ) -> Result<(), RegisterError> {
         let Registration { app, address } = &registration;
-        let now = self.clock.now();
-        if self.directory.arrived(app, address, now) {
-            // A new process may listen at an old address.
-            if let Ok(address) = Address::parse(address) {
-                self.outbound.forget(&address);
+        let arrival = self.directory.arrived(app, address, token.as_deref(), self.now());
+        if let Ok(parsed) = Address::parse(address) {
+            match arrival {
+                // A new process may listen at an old address.
+                Arrival::New => self.calls.forget(&parsed),
+                Arrival::OtherToken | Arrival::Late | Arrival::Again => self.calls.revive(&parsed),
             }
-            if let Err(error) = self.database.register(std::slice::from_ref(&registration)).await {
-                self.directory.never_arrived(app, address);
-                return Err(error);
-            }
-            tracing::info!(app, address, "an executor has registered");
-            self.hints.executors();
-        } else {
-            self.beats().insert(registration);
         }
+        let beat = Beat { registration: registration.clone(), token };
+        if arrival == Arrival::Again {
+            self.beats().insert(registration, beat.token);
+            return Ok(());
+        }
+        let noted = self.registry.register(std::slice::from_ref(&beat), SILENT_MAX).await;
+        let refused = match noted.as_deref() {
+            Err(error) => Some(RegisterError::Store(error.clone())),
+            Ok([Noted::TooMany]) => Some(RegisterError::TooMany(app.clone())),
+            Ok(_) => None,
+        };
+        if let Some(error) = refused {
+            if arrival == Arrival::New {
+                self.directory.never_arrived(app, address);
+            }
+            return Err(error);
+        }
+        if arrival == Arrival::New {
+            tracing::info!(app, address, "an executor has registered");
+        }
+        self.hints.executors();
         Ok(())
     }
 
     /// Takes an executor out. When this returns, no run goes to it any more.
     pub async fn unregister(&self, registration: &Registration) -> Result<(), StoreError> {
         let Registration { app, address } = registration;
-        self.directory.left(app, address, self.clock.now());
+        self.directory.left(app, address, self.now());
         self.beats().remove(registration);
-        self.database.unregister(app, address).await?;
+        self.registry.unregister(app, address).await?;
         tracing::info!(app, address, "an executor has left");
         self.hints.executors();
         Ok(())
@@ -93,8 +137,8 @@ impl Keeper {
         handlers.sort_unstable();
         handlers.dedup();
         handlers.truncate(HANDLERS_MAX);
-        if self.database.note_handlers(&executor, &handlers).await? {
-            self.directory.learn_handlers(self.database.handlers().await?);
+        if self.registry.note_handlers(&executor, &handlers).await? {
+            self.directory.learn_handlers(self.registry.handlers().await?);
             self.hints.executors();
         }
         Ok(())
@@ -104,7 +148,7 @@ impl Keeper {
     pub async fn add_token(&self, app: AppId, token: &str) -> Result<i64, StoreError> {
         let (digest, sealed) = (fingerprint(token), self.key.seal(token));
         let new = NewToken { app: Some(app), digest, sealed, expires_at: None };
-        let id = self.database.add_token(&new).await?;
+        let id = self.registry.add_token(&new).await?;
         self.load().await?;
         Ok(id)
     }
@@ -112,7 +156,7 @@ impl Keeper {
     /// An executor could not be reached.
     pub fn suspect(&self, address: &str, trouble: ExecutorTrouble) {
         let reason = trouble.detail.clone();
-        if self.directory.suspect(address, trouble, self.clock.now()) {
+        if self.directory.suspect(address, trouble, self.now()) {
             tracing::warn!(
                 address,
                 reason,
@@ -125,6 +169,9 @@ impl Keeper {
 
     /// Reads everything; what a node does before it serves anybody.
     pub async fn load(&self) -> Result<(), StoreError> {
+        if self.database_time().is_none() {
+            self.revision().await?;
+        }
         self.read_apps().await?;
         self.read_registrations().await
     }
@@ -135,7 +182,7 @@ impl Keeper {
     }
 
     /// Looks whether anything changed elsewhere. Beats alone do not count as a change, so everything is read from time
-    /// to time as well.
+    /// to time as well, and always before an executor is given up: it may beat at another node.
     async fn poll_loop(&self) {
         let mut known = None;
         let mut last_read = self.clock.monotonic();
@@ -143,13 +190,15 @@ impl Keeper {
             self.clock.sleep(POLL).await;
             let result = async {
                 let revision = self.revision().await?;
-                self.directory.expire(self.clock.now(), self.silent_before());
-                if known != Some(revision) || self.clock.monotonic() - last_read > READ_ALL {
+                let is_news = known != Some(revision);
+                let is_old = self.clock.monotonic() - last_read > READ_ALL;
+                if is_news || is_old || self.directory.has_silent(self.silent_before()) {
                     self.load().await?;
-                    if known != Some(revision) {
-                        self.hints.executors();
-                    }
                     (known, last_read) = (Some(revision), self.clock.monotonic());
+                }
+                self.directory.expire(self.now(), self.silent_before());
+                if is_news {
+                    self.hints.executors();
                 }
                 Ok::<_, StoreError>(())
             };
@@ -161,47 +210,70 @@ impl Keeper {
 
     /// The counter of changes. Whether it can be read at all says whether executors could be heard.
     async fn revision(&self) -> Result<i64, StoreError> {
-        let asked_at = self.clock.now();
-        let revision = self.database.registry_revision().await;
-        match revision {
-            Ok(_) => self.silence().hears(self.clock.now()),
-            Err(_) => self.silence().is_deaf(asked_at),
+        let asked_at = self.now();
+        match self.registry.registry_state().await {
+            Ok((revision, time)) => {
+                *self.database_time() = Some((time, self.clock.monotonic()));
+                self.silence().hears(time);
+                Ok(revision)
+            }
+            Err(error) => {
+                self.silence().is_deaf(asked_at);
+                Err(error)
+            }
         }
-        revision
     }
 
     async fn read_apps(&self) -> Result<(), StoreError> {
-        let apps = self.database.apps().await?;
-        let rows = self.database.tokens().await?;
-        let now = self.clock.now();
-        self.tokens.learn(&apps, &rows, &self.key, now);
-        let with_token = apps.into_iter().map(|app| {
-            let token = self.tokens.outgoing(app.id);
-            (app, token)
-        });
-        self.directory.learn_apps(with_token.collect());
+        let apps = self.registry.apps().await?;
+        let rows = self.registry.tokens().await?;
+        self.tokens.learn(&apps, &rows, &self.key, self.now());
+        self.directory.learn_apps(apps);
         Ok(())
     }
 
     async fn read_registrations(&self) -> Result<(), StoreError> {
-        let as_of = self.clock.now();
-        let found = self.database.registrations(self.silent_before()).await?;
+        let as_of = self.now();
+        let found = self.registry.registrations(self.silent_before()).await?;
         self.directory.learn_registrations(found, as_of - OVERTAKEN);
-        self.directory.learn_handlers(self.database.handlers().await?);
+        self.directory.learn_handlers(self.registry.handlers().await?);
         Ok(())
     }
 
     async fn beat_loop(&self) {
         loop {
             self.clock.sleep(BEAT_EVERY).await;
-            let beats: Vec<Registration> = std::mem::take(&mut *self.beats()).into_iter().collect();
+            let beats = std::mem::take(&mut *self.beats());
             if beats.is_empty() {
                 continue;
             }
-            if let Err(error) = self.database.register(&beats).await {
-                tracing::warn!(%error, executors = beats.len(), "could not write that executors are alive; trying again in {BEAT_EVERY:?}");
-                self.beats().extend(beats);
+            let beat = |(registration, token): (&Registration, &Option<String>)| Beat {
+                registration: registration.clone(),
+                token: token.clone(),
+            };
+            let written: Vec<Beat> = beats.iter().map(beat).collect();
+            match self.registry.register(&written, SILENT_MAX).await {
+                Ok(noted) => self.turn_away(written, noted),
+                Err(error) => {
+                    tracing::warn!(%error, executors = beats.len(), "could not write that executors are alive; trying again in {BEAT_EVERY:?}");
+                    // What came meanwhile is newer.
+                    let newer = std::mem::take(&mut *self.beats());
+                    *self.beats() = beats.into_iter().chain(newer).collect();
+                }
             }
+        }
+    }
+
+    /// Drops executors that the database has no room for: they were known here, and deleted there meanwhile.
+    fn turn_away(&self, beats: Vec<Beat>, noted: Vec<Noted>) {
+        let too_many = beats.into_iter().zip(noted).filter(|(_, noted)| *noted == Noted::TooMany);
+        for (Beat { registration: Registration { app, address }, .. }, _) in too_many {
+            tracing::warn!(
+                app,
+                address,
+                "an executor is not registered: its app has {ADDRESSES_MAX} already"
+            );
+            self.directory.never_arrived(&app, &address);
         }
     }
 
@@ -211,8 +283,8 @@ impl Keeper {
             self.clock.sleep(PUBLISH_EVERY).await;
             let before = self.silent_before();
             let published = async {
-                self.database.publish_addresses(&self.directory.lists()).await?;
-                self.database.forget_registrations(before, FORGET_MAX).await
+                self.registry.publish_addresses(&self.directory.lists()).await?;
+                self.registry.forget_registrations(before, FORGET_MAX).await
             };
             if let Err(error) = published.await {
                 tracing::warn!(%error, "could not write the lists of executors; trying again in {PUBLISH_EVERY:?}");
@@ -223,6 +295,7 @@ impl Keeper {
     async fn ask_loop(&self) {
         loop {
             tokio::select! {
+                biased;
                 () = self.clock.sleep(ASK_EVERY) => {}
                 () = self.ask_now.notified() => self.clock.sleep(ASK_EVERY).await,
             }
@@ -232,9 +305,8 @@ impl Keeper {
                 .into_iter()
                 .take(ASK_MAX)
                 .map(|(written, to)| async move {
-                    let address = Address::parse(&written).ok()?;
-                    let callee = Callee { address, app: to.name, token: to.token };
-                    self.outbound.beat(&callee).await.ok().map(|()| written)
+                    let callee = to.callee(&written)?;
+                    self.calls.beat(&callee).await.ok().map(|()| written)
                 })
                 .collect();
             while let Some(answer) = asked.next().await {
@@ -247,7 +319,7 @@ impl Keeper {
         }
     }
 
-    fn beats(&self) -> MutexGuard<'_, BTreeSet<Registration>> {
+    fn beats(&self) -> MutexGuard<'_, BTreeMap<Registration, Option<String>>> {
         self.beats.lock().expect("no holder of this lock panics")
     }
 
@@ -257,17 +329,26 @@ impl Keeper {
 
     /// Executors that were last heard of before this are gone.
     fn silent_before(&self) -> Timestamp {
-        self.silence().limit(self.clock.now())
+        let now = self.now();
+        self.silence().limit(now)
     }
 
-    /// The time.
+    fn database_time(&self) -> MutexGuard<'_, Option<(Timestamp, Duration)>> {
+        self.database_time.lock().expect("no holder of this lock panics")
+    }
+
+    /// The database's time, by which all nodes note when executors were seen; the wall clock's before it was first read.
     pub fn now(&self) -> Timestamp {
-        self.clock.now()
+        match *self.database_time() {
+            Some((time, read_at)) => time + self.clock.monotonic().saturating_sub(read_at),
+            None => self.clock.now(),
+        }
     }
 }
 
-/// How often a node looks for what other nodes were told.
-pub const POLL: Duration = Duration::from_secs(1);
+/// How often a node looks for what other nodes were told. With the time to read it, every node knows an executor within a
+/// second after it has registered anywhere.
+pub const POLL: Duration = Duration::from_millis(500);
 
 /// How often everything is read even if nothing has changed: beats at other nodes keep executors alive here.
 const READ_ALL: Duration = Duration::from_secs(15);

@@ -6,8 +6,8 @@ mod route;
 mod silence;
 mod tokens;
 
-pub use directory::{Destination, Directory, Sighting};
-pub use keeper::{Keeper, POLL};
+pub use directory::{Arrival, Destination, Directory, Sighting};
+pub use keeper::{Keeper, POLL, RegisterError};
 pub use route::{Candidates, Choices, Route};
 pub use tokens::{Key, Scope, Tokens, fingerprint, generate, is_well_known, random};
 pub(crate) use tokens::{hex, unhex};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use timer::Timestamp;
 
 /// An executor that has not registered for so long is gone: three beats, as XXL-JOB counts.
-const SILENT_MAX: Duration = Duration::from_secs(90);
+pub const SILENT_MAX: Duration = Duration::from_secs(90);
 
 /// Since when nobody could be heard, if so, and until when that is allowed for.
 #[derive(Debug, Default)]

@@ -45,6 +45,8 @@ struct Rows {
     outgoing: HashMap<AppId, Secret>,
     /// The apps that have a token, whether or not this node can decrypt it.
     protected: HashSet<AppId>,
+    /// Every token that counts and can be read, by its digest.
+    by_digest: HashMap<String, Secret>,
 }
 
 impl Tokens {
@@ -62,6 +64,7 @@ impl Tokens {
                 rows.protected.insert(app.id);
                 rows.incoming.insert(fingerprint(token), Scope::App(app.id));
                 rows.outgoing.insert(app.id, Secret::new(token));
+                rows.by_digest.insert(fingerprint(token), Secret::new(token));
             }
         }
         // Oldest first, so that the newest is the one shown.
@@ -70,7 +73,10 @@ impl Tokens {
             rows.incoming.insert(row.digest.clone(), scope);
             rows.protected.extend(row.app);
             match (row.app, key.open(&row.sealed)) {
-                (Some(app), Some(token)) => drop(rows.outgoing.insert(app, token)),
+                (app, Some(token)) => {
+                    rows.by_digest.insert(row.digest.clone(), token.clone());
+                    rows.outgoing.extend(app.map(|app| (app, token)));
+                }
                 (Some(app), None) => {
                     tracing::error!(
                         app = app.0,
@@ -118,6 +124,18 @@ impl Tokens {
     /// What the executors of an app are shown.
     pub fn outgoing(&self, app: AppId) -> Option<Secret> {
         self.rows().outgoing.get(&app).cloned().or_else(|| self.global.clone())
+    }
+
+    /// What an executor of an app is shown that registered with the token of this digest: that one while it counts, else
+    /// what the others are shown.
+    pub fn outgoing_to(&self, app: AppId, digest: &str) -> Option<Secret> {
+        let rows = self.rows();
+        let is_covered =
+            rows.incoming.get(digest).is_some_and(|scope| [Scope::Every, Scope::App(app)].contains(scope));
+        let own = rows.by_digest.get(digest).filter(|_| is_covered).cloned();
+        drop(rows);
+        let global = self.global.clone().filter(|global| fingerprint(global.value()) == digest);
+        own.or(global).or_else(|| self.outgoing(app))
     }
 
     fn rows(&self) -> RwLockReadGuard<'_, Rows> {
@@ -278,6 +296,17 @@ mod tests {
         check(None, Some(1), 0, None);
         check(Some(""), None, 0, None);
         assert_eq!(tokens.outgoing(AppId(1)).map(|token| token.value().to_owned()), Some("new".into()));
+        let shown = |app: i64, token: &str| {
+            tokens.outgoing_to(AppId(app), &fingerprint(token)).map(|token| token.value().to_owned())
+        };
+        tokens.learn(&[app_of(1), app_of(2)], &rows, &key, Timestamp::from_millis(0));
+        assert_eq!(shown(1, "old"), Some("old".into()));
+        assert_eq!(shown(1, "new"), Some("new".into()));
+        assert_eq!(shown(1, "for all"), Some("for all".into()));
+        assert_eq!(shown(1, "two"), Some("new".into()), "another app's");
+        assert_eq!(shown(1, "never heard of"), Some("new".into()));
+        tokens.learn(&[app_of(1), app_of(2)], &rows, &key, Timestamp::from_millis(1_000));
+        assert_eq!(shown(1, "old"), Some("new".into()), "it has expired");
         assert_eq!(tokens.outgoing(AppId(9)).map(|token| token.value().to_owned()), Some("for all".into()));
     }
 

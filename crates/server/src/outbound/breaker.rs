@@ -1,11 +1,16 @@
 //! Stops calling who does not answer, and asks now and then whether that has changed.
 //!
 //! A few failures in a row open the breaker; while it is open nobody is sent there. After a pause one call goes
-//! through as a probe: its answer closes the breaker, its failure makes the pause longer.
+//! through as a probe, and the others wait for its verdict: its answer closes the breaker, its failure makes the pause
+//! longer. An answer to any other call closes it too, and so does a registration.
 
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
 
 /// What a breaker is about to do with the next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,9 +23,102 @@ pub enum BreakerState {
     Probing,
 }
 
+/// The circuit breaker of one address, shared by all calls to it.
+#[derive(Debug, Default)]
+pub struct Circuit {
+    breaker: Mutex<Breaker>,
+    /// Wakes calls that wait for the verdict of a probe.
+    judged: Notify,
+}
+
+/// The breaker lets no call through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shut;
+
+impl Circuit {
+    /// Makes a call if the breaker lets it through by then, and tells the breaker what came of it. A call that meets a
+    /// probe waits for its verdict. `is_silent` says of an error whether it speaks against the address.
+    pub async fn call<T, E>(
+        &self,
+        by: Instant,
+        call: impl Future<Output = Result<T, E>>,
+        is_silent: impl FnOnce(&E) -> bool,
+    ) -> Result<Result<T, E>, Shut> {
+        let passage = self.pass(by).await?;
+        let mut pass = Pass { circuit: self, passage, is_judged: false };
+        let result = call.await;
+        match &result {
+            Ok(_) => pass.answered(),
+            Err(error) if is_silent(error) => pass.silent(),
+            Err(_) => {}
+        }
+        Ok(result)
+    }
+
+    async fn pass(&self, by: Instant) -> Result<Passage, Shut> {
+        loop {
+            // Before the look: a verdict in between must not be missed.
+            let mut judged = pin!(self.judged.notified());
+            judged.as_mut().enable();
+            let admitted = self.breaker().admit(Instant::now());
+            match admitted {
+                Ok(passage) => return Ok(passage),
+                Err(Held::Paused(_)) => return Err(Shut),
+                Err(Held::Probed) => timeout_at(by, judged).await.map_err(|_| Shut)?,
+            }
+        }
+    }
+
+    /// Closes the breaker: the executor answered another call, or has registered.
+    pub fn close(&self) {
+        self.breaker().succeed();
+        self.judged.notify_waiters();
+    }
+
+    /// What it is about to do with the next call.
+    pub fn state(&self) -> BreakerState {
+        self.breaker().state(Instant::now())
+    }
+
+    // What it holds is whole after every statement, so a panic elsewhere has spoilt nothing.
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call's way through the breaker. Dropped without a verdict, it tells the breaker nothing.
+struct Pass<'a> {
+    circuit: &'a Circuit,
+    passage: Passage,
+    is_judged: bool,
+}
+
+impl Pass<'_> {
+    fn answered(&mut self) {
+        self.is_judged = true;
+        self.circuit.breaker().succeed();
+    }
+
+    fn silent(&mut self) {
+        self.is_judged = true;
+        self.circuit.breaker().fail(self.passage, Instant::now());
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        if !self.is_judged {
+            self.circuit.breaker().give_back(self.passage);
+        }
+        if self.passage == Passage::Probe {
+            self.circuit.judged.notify_waiters();
+        }
+    }
+}
+
 /// The breaker of one address. Pure: the caller says what time it is.
 #[derive(Debug, Default)]
-pub(super) struct Breaker {
+struct Breaker {
     /// Failures in a row.
     failures: u32,
     /// Until when nobody is let through, once there were enough of them.
@@ -30,19 +128,28 @@ pub(super) struct Breaker {
 
 /// How a call may go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Passage {
+enum Passage {
     Free,
     /// The one call that finds out; whoever holds it must say what came of it.
     Probe,
 }
 
+/// Why a call may not go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// The breaker is open, for so long.
+    Paused(Duration),
+    /// Another call is finding out.
+    Probed,
+}
+
 impl Breaker {
-    /// Whether a call may pass; if not, for how long nobody may.
-    pub(super) fn admit(&mut self, now: Instant) -> Result<Passage, Duration> {
+    /// Whether a call may pass.
+    fn admit(&mut self, now: Instant) -> Result<Passage, Held> {
         match self.open_until {
             None => Ok(Passage::Free),
-            Some(until) if now < until => Err(until - now),
-            Some(_) if self.is_probing => Err(PAUSE_MIN),
+            Some(until) if now < until => Err(Held::Paused(until - now)),
+            Some(_) if self.is_probing => Err(Held::Probed),
             Some(_) => {
                 self.is_probing = true;
                 Ok(Passage::Probe)
@@ -51,12 +158,12 @@ impl Breaker {
     }
 
     /// Somebody answered.
-    pub(super) fn succeed(&mut self) {
+    fn succeed(&mut self) {
         *self = Breaker::default();
     }
 
     /// Nobody answered. Calls that left before the breaker opened do not make the pause longer.
-    pub(super) fn fail(&mut self, passage: Passage, now: Instant) {
+    fn fail(&mut self, passage: Passage, now: Instant) {
         if passage == Passage::Free && self.open_until.is_some() {
             return;
         }
@@ -69,18 +176,13 @@ impl Breaker {
     }
 
     /// The probe ended without a verdict: somebody else may try.
-    pub(super) fn give_back(&mut self, passage: Passage) {
+    fn give_back(&mut self, passage: Passage) {
         if passage == Passage::Probe {
             self.is_probing = false;
         }
     }
 
-    /// There is a sign of life: no need to sit out the pause.
-    pub(super) fn hope(&mut self, now: Instant) {
-        self.open_until = self.open_until.map(|until| until.min(now));
-    }
-
-    pub(super) fn state(&self, now: Instant) -> BreakerState {
+    fn state(&self, now: Instant) -> BreakerState {
         match self.open_until {
             None => BreakerState::Closed,
             Some(until) if now < until => BreakerState::Open,
@@ -109,7 +211,7 @@ mod tests {
         }
         assert_eq!(breaker.admit(now), Ok(Passage::Free));
         fail(&mut breaker, FAILURES_MAX, now);
-        assert_eq!(breaker.admit(now), Err(PAUSE_MIN));
+        assert_eq!(breaker.admit(now), Err(Held::Paused(PAUSE_MIN)));
         assert_eq!(breaker.state(now), BreakerState::Open);
     }
 
@@ -120,11 +222,11 @@ mod tests {
         let later = opened + PAUSE_MIN;
         assert_eq!(breaker.admit(later), Ok(Passage::Probe));
         assert_eq!(breaker.state(later), BreakerState::Probing);
-        assert!(breaker.admit(later).is_err());
+        assert_eq!(breaker.admit(later), Err(Held::Probed));
         breaker.give_back(Passage::Probe);
         assert_eq!(breaker.admit(later), Ok(Passage::Probe));
         breaker.fail(Passage::Probe, later);
-        assert_eq!(breaker.admit(later), Err(PAUSE_MIN * 2));
+        assert_eq!(breaker.admit(later), Err(Held::Paused(PAUSE_MIN * 2)));
         assert_eq!(breaker.admit(later + PAUSE_MIN * 2), Ok(Passage::Probe));
         breaker.succeed();
         assert_eq!(breaker.admit(later), Ok(Passage::Free));
@@ -132,15 +234,69 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_bound_and_old_failures_do_not_add_to_them() {
-        let (mut breaker, now) = (Breaker::default(), Instant::now());
+        let (mut breaker, mut now) = (Breaker::default(), Instant::now());
         fail(&mut breaker, 1_000, now);
-        assert_eq!(breaker.admit(now), Err(PAUSE_MIN));
+        assert_eq!(breaker.admit(now), Err(Held::Paused(PAUSE_MIN)));
         for _ in 0..100 {
-            breaker.hope(now);
+            now += PAUSE_MIN * 16;
             assert_eq!(breaker.admit(now), Ok(Passage::Probe));
             breaker.fail(Passage::Probe, now);
         }
-        assert_eq!(breaker.admit(now), Err(PAUSE_MIN * 16));
+        assert_eq!(breaker.admit(now), Err(Held::Paused(PAUSE_MIN * 16)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_that_meet_a_probe_wait_for_its_verdict() {
+        let circuit = opened();
+        tokio::time::sleep(PAUSE_MIN).await;
+        let herd = (0..60).map(|_| call(&circuit, Ok(())));
+        let answers = futures_util::future::join_all(herd).await;
+        assert_eq!(answers, vec![Ok(Ok(())); 60]);
+        assert_eq!(circuit.state(), BreakerState::Closed);
+
+        let circuit = opened();
+        tokio::time::sleep(PAUSE_MIN).await;
+        let herd = (0..3).map(|_| call(&circuit, Err(())));
+        assert_eq!(futures_util::future::join_all(herd).await, [Ok(Err(())), Err(Shut), Err(Shut)]);
+        assert_eq!(circuit.state(), BreakerState::Open);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_longer_for_a_probe_than_it_has_time() {
+        let circuit = opened();
+        tokio::time::sleep(PAUSE_MIN).await;
+        let by = Instant::now() + PAUSE_MIN;
+        let hangs = circuit.call(by, std::future::pending::<Result<(), ()>>(), |_| true);
+        let waits = circuit.call(by, async { Ok::<(), ()>(()) }, |_| true);
+        tokio::select! {
+            biased;
+            _ = hangs => unreachable!("it never answers"),
+            waited = waits => assert_eq!(waited, Err(Shut)),
+        }
+        assert_eq!(Instant::now(), by);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_answer_closes_it() {
+        let circuit = opened();
+        assert_eq!(call(&circuit, Ok(())).await, Err(Shut));
+        circuit.close();
+        assert_eq!(call(&circuit, Ok(())).await, Ok(Ok(())));
+    }
+
+    /// A circuit whose calls have failed.
+    fn opened() -> Circuit {
+        let circuit = Circuit::default();
+        fail(&mut circuit.breaker(), FAILURES_MAX, Instant::now());
+        circuit
+    }
+
+    async fn call(circuit: &Circuit, answer: Result<(), ()>) -> Result<Result<(), ()>, Shut> {
+        let takes = async {
+            tokio::time::sleep(PAUSE_MIN).await;
+            answer
+        };
+        circuit.call(Instant::now() + PAUSE_MIN * 4, takes, |()| true).await
     }
 
     fn fail(breaker: &mut Breaker, times: u32, now: Instant) {

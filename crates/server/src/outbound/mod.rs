@@ -27,12 +27,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use protocol::xxl::{Answer, JobRequest, LogPage, LogRequest, TriggerRequest, texts};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 pub use address::{Address, AddressError};
-pub use breaker::BreakerState;
+pub use breaker::{BreakerState, Circuit, Shut};
 pub use guard::{Cidr, CidrError, Guard, Refusal};
 pub use options::{Options, OptionsError};
 pub use peer::Figures;
@@ -58,6 +59,38 @@ pub struct Callee {
     pub app: String,
     /// What the group's executors know the centre by, if they care.
     pub token: Option<Secret>,
+}
+
+/// The calls by which executors are found and given runs. [`Outbound`] makes them over HTTP; a simulation makes them over
+/// a network of its own.
+#[async_trait]
+pub trait Calls: Send + Sync {
+    /// Asks an executor to run. The request leaves `within` that time, or never; then its answer is waited for.
+    async fn run(&self, to: &Callee, request: &TriggerRequest, attempt: u32, within: Duration) -> Sent;
+
+    /// Asks whether it is there.
+    async fn beat(&self, to: &Callee) -> Result<(), CallError>;
+
+    /// Asks whether a job neither runs nor waits there. Any error means that it does, or might.
+    async fn idle_beat(&self, to: &Callee, job: i64) -> Result<(), CallError>;
+
+    /// Stops a job there, what runs and what waits; gives what the executor had to say about it.
+    async fn kill(&self, to: &Callee, job: i64) -> Result<String, CallError>;
+
+    /// Reads a run's log from a line on, counted from 1.
+    async fn log(
+        &self,
+        to: &Callee,
+        run: i64,
+        triggered_at_ms: i64,
+        from_line: u32,
+    ) -> Result<LogPage, CallError>;
+
+    /// Drops what was learned of an address: it was registered anew, or removed.
+    fn forget(&self, address: &Address);
+
+    /// An executor says that it is there: its runs are not held back any longer.
+    fn revive(&self, address: &Address);
 }
 
 /// Calls executors. Cheap to clone; all clones share connections and what was learned.
@@ -222,7 +255,7 @@ impl Outbound {
     /// two; failures show when the burst comes.
     pub async fn warm(&self, address: &Address, connections: usize) {
         let peer = self.0.peer(address);
-        if peer.is_shut() {
+        if peer.circuit.state() == BreakerState::Open {
             return;
         }
         let wanted = connections.min(self.0.in_flight_max);
@@ -269,22 +302,16 @@ impl Outbound {
         send_by: Instant,
     ) -> Result<Answer, CallError> {
         let peer = self.0.peer(&to.address);
-        if peer.is_shut() {
+        if peer.circuit.state() == BreakerState::Open {
             return Err(verdict::shut(&to.address));
         }
         let entered = peer.runs.enter(send_by).await;
         let _turn = entered.map_err(|error| verdict::crowded(&to.address, &error))?;
-        let pass = peer.pass().ok_or_else(|| verdict::shut(&to.address))?;
-
         let known = peer.trigger_path();
         let at = known.unwrap_or(TriggerPath::Run);
-        let exchanged = self.0.exchange(to, &peer, Ask::Run { request, attempt, at }, send_by).await;
-        match &exchanged {
-            Ok(_) => pass.answered(),
-            Err(failure) if failure.is_silent => pass.silent(),
-            Err(_) => drop(pass),
-        }
-        let heard = exchanged?;
+        let exchange = self.0.exchange(to, &peer, Ask::Run { request, attempt, at }, send_by);
+        let exchanged = peer.circuit.call(send_by, exchange, |failure| failure.is_silent).await;
+        let heard = exchanged.map_err(|Shut| verdict::shut(&to.address))??;
         if !heard.lacks(at) {
             if known.is_none() && heard.is_ok() {
                 peer.learn(at);
@@ -309,8 +336,48 @@ impl Outbound {
         let entered = peer.asides.enter(send_by).await;
         let _turn = entered.map_err(|error| verdict::crowded(&to.address, &error))?;
         let heard = self.0.exchange(to, &peer, ask, send_by).await?;
-        peer.hope();
+        peer.circuit.close();
         heard.judge(to)
+    }
+}
+
+#[async_trait]
+impl Calls for Outbound {
+    async fn run(&self, to: &Callee, request: &TriggerRequest, attempt: u32, within: Duration) -> Sent {
+        Outbound::run(self, to, request, attempt, within).await
+    }
+
+    async fn beat(&self, to: &Callee) -> Result<(), CallError> {
+        Outbound::beat(self, to).await
+    }
+
+    async fn idle_beat(&self, to: &Callee, job: i64) -> Result<(), CallError> {
+        Outbound::idle_beat(self, to, job).await
+    }
+
+    async fn kill(&self, to: &Callee, job: i64) -> Result<String, CallError> {
+        Outbound::kill(self, to, job).await
+    }
+
+    async fn log(
+        &self,
+        to: &Callee,
+        run: i64,
+        triggered_at_ms: i64,
+        from_line: u32,
+    ) -> Result<LogPage, CallError> {
+        Outbound::log(self, to, run, triggered_at_ms, from_line).await
+    }
+
+    fn forget(&self, address: &Address) {
+        Outbound::forget(self, address);
+    }
+
+    fn revive(&self, address: &Address) {
+        let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(peer) = peers.get(address) {
+            peer.circuit.close();
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-use super::breaker::{Breaker, BreakerState, Passage};
+use super::breaker::{BreakerState, Circuit};
 use super::connection::Connection;
 use super::opener::Names;
 use super::request::TriggerPath;
@@ -17,7 +17,8 @@ pub(super) struct Peer {
     /// All other calls, so that hung runs do not keep anybody from asking, reading a log or killing.
     pub(super) asides: Gate,
     pub(super) names: Names,
-    breaker: Mutex<Breaker>,
+    /// Runs pass it; other calls tell it what they heard.
+    pub(super) circuit: Circuit,
     resting: Mutex<Vec<Connection>>,
     resting_max: usize,
     generation: AtomicU64,
@@ -50,7 +51,7 @@ impl Peer {
             runs: Gate::new(in_flight_max, waiting_max),
             asides: Gate::new(ASIDES_MAX, ASIDES_WAITING_MAX),
             names: Names::new(),
-            breaker: Mutex::default(),
+            circuit: Circuit::default(),
             resting: Mutex::default(),
             resting_max: in_flight_max + ASIDES_MAX,
             generation: AtomicU64::new(0),
@@ -104,7 +105,7 @@ impl Peer {
         self.names.forget();
         self.trigger_path.store(0, Ordering::Relaxed);
         self.log_habit.store(0, Ordering::Relaxed);
-        *self.breaker() = Breaker::default();
+        self.circuit.close();
     }
 
     pub(super) fn trigger_path(&self) -> Option<TriggerPath> {
@@ -135,29 +136,13 @@ impl Peer {
         self.log_habit.store(if repeats { 2 } else { 1 }, Ordering::Relaxed);
     }
 
-    /// Whether the breaker would turn a run away right now.
-    pub(super) fn is_shut(&self) -> bool {
-        self.breaker().state(Instant::now()) == BreakerState::Open
-    }
-
-    /// Lets a run pass the breaker, unless it is open.
-    pub(super) fn pass(&self) -> Option<Pass<'_>> {
-        let passage = self.breaker().admit(Instant::now()).ok()?;
-        Some(Pass { peer: self, passage, is_judged: false })
-    }
-
-    /// An answer to any other call: runs need not wait for the end of the pause.
-    pub(super) fn hope(&self) {
-        self.breaker().hope(Instant::now());
-    }
-
     pub(super) fn figures(&self) -> Figures {
         Figures {
             runs_in_flight: self.runs.inside(),
             runs_waiting: self.runs.waiting.load(Ordering::Relaxed),
             others_in_flight: self.asides.inside(),
             resting_connections: self.resting().len(),
-            breaker: self.breaker().state(Instant::now()),
+            breaker: self.circuit.state(),
             trigger_path: self.trigger_path(),
         }
     }
@@ -165,37 +150,6 @@ impl Peer {
     // What these hold is whole after every statement, so a panic elsewhere has spoilt nothing.
     fn resting(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.resting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn breaker(&self) -> MutexGuard<'_, Breaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A run's way through the breaker. Dropped without a verdict, it tells the breaker nothing.
-pub(super) struct Pass<'a> {
-    peer: &'a Peer,
-    passage: Passage,
-    is_judged: bool,
-}
-
-impl Pass<'_> {
-    pub(super) fn answered(mut self) {
-        self.is_judged = true;
-        self.peer.breaker().succeed();
-    }
-
-    pub(super) fn silent(mut self) {
-        self.is_judged = true;
-        self.peer.breaker().fail(self.passage, Instant::now());
-    }
-}
-
-impl Drop for Pass<'_> {
-    fn drop(&mut self) {
-        if !self.is_judged {
-            self.peer.breaker().give_back(self.passage);
-        }
     }
 }
 

@@ -31,6 +31,13 @@ pub enum Sent {
         /// and in full.
         reason: String,
     },
+    /// Not even tried: the address failed before and is asked again in a moment, or too many calls are under way.
+    Deferred {
+        /// Why not, in one word
+        code: TroubleCode,
+        /// and in full.
+        reason: String,
+    },
     /// It left, and no answer says whether it was taken.
     Unknown {
         /// What happened instead.
@@ -80,11 +87,17 @@ impl CallError {
 impl From<CallError> for Sent {
     fn from(error: CallError) -> Sent {
         match error {
+            CallError::Unreachable { code, reason } if is_our_own(code) => Sent::Deferred { code, reason },
             CallError::Unreachable { code, reason } => Sent::Unreachable { code, reason },
             CallError::Refused { reason, .. } => Sent::Refused { reason },
             CallError::Unknown { reason, .. } => Sent::Unknown { reason },
         }
     }
+}
+
+/// Whether it is our own limit that kept a call from being made, and says nothing of the executor as it is now.
+fn is_our_own(code: TroubleCode) -> bool {
+    matches!(code, TroubleCode::Suspended | TroubleCode::TooManyCalls)
 }
 
 /// A reply in HTTP, whatever it says.

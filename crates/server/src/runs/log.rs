@@ -10,7 +10,7 @@ use timer::Timestamp;
 
 use crate::centre::Inside;
 use crate::executors::Directory;
-use crate::outbound::{Address, CallError, Callee, Outbound};
+use crate::outbound::{CallError, Callee, Outbound};
 use crate::refusal::Refusal;
 
 /// Some lines of a log.
@@ -118,8 +118,7 @@ impl Source<'_> {
         let to = to.ok_or_else(|| {
             Refusal(format!("the executor {address}, which has the log, is not there any more"))
         })?;
-        let parsed = Address::parse(address).map_err(|error| Refusal(error.to_string()))?;
-        Ok(Callee { address: parsed, app: to.name, token: to.token })
+        to.callee(address).ok_or_else(|| Refusal(format!("`{address}` is not the address of an executor")))
     }
 }
 

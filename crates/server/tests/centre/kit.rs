@@ -8,8 +8,8 @@ use std::time::Duration;
 use cron::{Schedule, Zone};
 use engine::{AppId, Engine, JobId, JobSpec, RunRecord};
 use executor::{Context, Executor, Job};
-use store::Database;
-use tickwright_server::executors::{Directory, Key};
+use store::{Database, NewToken};
+use tickwright_server::executors::{Directory, Key, fingerprint};
 use tickwright_server::outbound::Trust;
 use tickwright_server::{Centre, DeclaredJobs, FirstAdmin, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -119,6 +119,42 @@ impl Bench {
         self.stop = Some(stop);
         until("the node has joined", async || self.engine.status().may_claim.then_some(())).await;
         self
+    }
+
+    /// Another node on the same database, which has to be a shared one.
+    pub async fn beside(&self, node: &str) -> Bench {
+        let settings = Settings { node: node.into(), ..self.settings.clone() };
+        let centre = Centre::open(settings.clone()).await.unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let bench = Bench {
+            address: centre.address().unwrap(),
+            engine: centre.engine(),
+            directory: centre.directory(),
+            database: centre.database(),
+            token: self.token.clone(),
+            app: self.app.clone(),
+            admin: self.admin.clone(),
+            folder: self.folder.clone(),
+            settings,
+            stop: Some(stop),
+            running: tokio::spawn(centre.run(async {
+                let _ = stopped.await;
+            })),
+        };
+        until("the node has joined", async || bench.engine.status().may_claim.then_some(())).await;
+        bench
+    }
+
+    /// Stops a node that was started beside another.
+    pub async fn leave(mut self) {
+        self.end().await;
+    }
+
+    /// Gives the sample app one more token.
+    pub async fn add_token(&self, token: &str) {
+        let (digest, sealed) = (fingerprint(token), self.settings.key.seal(token));
+        let token = NewToken { app: Some(AppId(1)), digest, sealed, expires_at: None };
+        self.database.add_token(&token).await.unwrap();
     }
 
     /// An executor of the sample app with these handlers.

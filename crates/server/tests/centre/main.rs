@@ -17,6 +17,7 @@ mod log_follows;
 mod logs;
 mod people;
 mod records;
+mod recovery;
 mod script;
 mod tls;
 mod v1;

@@ -25,7 +25,7 @@ async fn only_so_many_runs_are_under_way_and_other_calls_still_get_through() {
     }
     until(&outbound, &to, |figures| (figures.runs_in_flight, figures.runs_waiting) == (2, 1)).await;
 
-    let Sent::Unreachable { reason, .. } = run(&outbound, &to).await else { panic!("too many wait") };
+    let Sent::Deferred { reason, .. } = run(&outbound, &to).await else { panic!("too many wait") };
     assert!(reason.contains("1 calls wait for it already"), "{reason}");
     outbound.beat(&to).await.unwrap();
     outbound.kill(&to, 7).await.unwrap();
@@ -51,7 +51,7 @@ async fn a_run_that_cannot_leave_in_time_never_leaves() {
         async move { run(&outbound, &to).await }
     });
     until(&outbound, &to, |figures| figures.runs_in_flight == 1).await;
-    let Sent::Unreachable { reason, .. } = run_within(&outbound, &to, Duration::from_millis(50)).await else {
+    let Sent::Deferred { reason, .. } = run_within(&outbound, &to, Duration::from_millis(50)).await else {
         panic!("it had no turn")
     };
     assert!(reason.contains("none ended in time"), "{reason}");
@@ -96,10 +96,10 @@ async fn an_address_that_does_not_answer_is_left_alone_for_a_while() {
         assert!(reason.contains("could not be connected to"), "{reason}");
     }
     assert_eq!(outbound.figures(&to.address).unwrap().breaker, BreakerState::Open);
-    let Sent::Unreachable { reason, .. } = run(&outbound, &to).await else { panic!("nobody listens") };
+    let Sent::Deferred { reason, .. } = run(&outbound, &to).await else { panic!("nobody listens") };
     assert!(reason.contains("asked again in a moment"), "{reason}");
 
-    // It is back: its first sign of life lets a run through, and that closes the breaker.
+    // It is back: its first sign of life closes the breaker.
     let executor = Scripted::start_at(at, |_, mut stream| async move {
         while take(&mut stream).await.is_some() {
             stream.write_all(ok().as_bytes()).await.unwrap();
@@ -107,7 +107,7 @@ async fn an_address_that_does_not_answer_is_left_alone_for_a_while() {
     })
     .await;
     outbound.beat(&to).await.unwrap();
-    assert_eq!(outbound.figures(&to.address).unwrap().breaker, BreakerState::Probing);
+    assert_eq!(outbound.figures(&to.address).unwrap().breaker, BreakerState::Closed);
     assert_eq!(run(&outbound, &to).await, Sent::Accepted);
     assert_eq!(outbound.figures(&to.address).unwrap().breaker, BreakerState::Closed);
     drop(executor);
@@ -128,15 +128,15 @@ async fn a_hung_executor_costs_nobody_else() {
         assert_eq!(run(&outbound, &well.callee()).await, Sent::Accepted);
     }
     // The breaker spares those who wait: a few time out, the others are told at once.
-    let (mut unknown, mut unreachable) = (0, 0);
+    let (mut unknown, mut deferred) = (0, 0);
     for sent in runs.join_all().await {
         match sent {
             Sent::Unknown { .. } => unknown += 1,
-            Sent::Unreachable { .. } => unreachable += 1,
+            Sent::Deferred { .. } => deferred += 1,
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(unknown + unreachable, 100);
+    assert_eq!(unknown + deferred, 100);
     assert!((5..=12).contains(&unknown), "{unknown}");
     assert_eq!(outbound.figures(&to.address).unwrap().breaker, BreakerState::Open);
 }

@@ -10,6 +10,7 @@ use engine::{
 };
 use timer::Timestamp;
 
+use crate::addresses;
 use crate::jobs::{self, Stored};
 use crate::runs::{self, Closing, FireEnd, Opening};
 use crate::session::{Lock, Session, SessionError, Value};
@@ -32,7 +33,8 @@ pub async fn complete(
         let verdict = match open.get(&ending.run.0) {
             Some(run) if is_stale(run, ending) => Verdict::Stale,
             Some(_) => {
-                let run = open.remove(&ending.run.0).expect("it was found just now");
+                let mut run = open.remove(&ending.run.0).expect("it was found just now");
+                run.address = ending.address.clone().or(run.address);
                 ended.push(end(run, &ending.outcome, &jobs, ender));
                 Verdict::Applied
             }
@@ -45,6 +47,9 @@ pub async fn complete(
     follow(s, tables, now, &jobs, ended).await?;
 
     late::complete(s, tables, now, endings, ender, &mut verdicts).await?;
+    let is_over = endings.iter().zip(&verdicts).filter(|(_, verdict)| **verdict == Verdict::Duplicate);
+    let sent = is_over.filter_map(|(ending, _)| Some((ending.run, ending.address.as_deref()?)));
+    addresses::keep(s, sent.collect()).await?;
     Ok(verdicts)
 }
 

@@ -1,18 +1,24 @@
 //! Apps, their executors and tokens, and settings.
 
+use std::time::Duration;
+
 use engine::{AppId, Control, JobSpec, StoreError};
+use timer::Timestamp;
 
 use super::Fresh;
 use super::bench::{Bench, HOUR, SECOND, Simple};
-use crate::{Addresses, AppSpec, NewToken, Registration};
+use crate::{ADDRESSES_MAX, Addresses, AppSpec, Beat, NewToken, Noted, Registration};
 
 fn app(name: &str) -> AppSpec {
     AppSpec { name: name.into(), title: "标题 ' x".into(), addresses: Addresses::Registered }
 }
 
-fn beat(app: &str, address: &str) -> Registration {
-    Registration { app: app.into(), address: address.into() }
+fn beat(app: &str, address: &str) -> Beat {
+    Beat { registration: Registration { app: app.into(), address: address.into() }, token: None }
 }
+
+/// Longer than any test takes.
+const SILENT_MAX: Duration = Duration::from_secs(3_600);
 
 pub async fn an_app_comes_back_as_it_was_written(fresh: Fresh) {
     let store = fresh.store;
@@ -73,13 +79,14 @@ pub async fn an_app_is_deleted_with_all_that_is_its_own_unless_jobs_use_it(fresh
     let token = |app| NewToken { app, digest: "d".repeat(64), sealed: "s".into(), expires_at: None };
     store.add_token(&token(Some(id))).await.unwrap();
     let kept = store.add_token(&token(None)).await.unwrap();
-    store.register(&[beat("unused", "http://a:1/"), beat("bench", "http://a:1/")]).await.unwrap();
+    let both = [beat("unused", "http://a:1/"), beat("bench", "http://a:1/")];
+    store.register(&both, SILENT_MAX).await.unwrap();
     assert!(store.delete_app(id).await.unwrap());
     assert!(!store.delete_app(id).await.unwrap());
     let left = store.registrations(bench.now - HOUR).await.unwrap();
     assert_eq!(
         left.into_iter().map(|left| left.registration).collect::<Vec<_>>(),
-        [beat("bench", "http://a:1/")]
+        [beat("bench", "http://a:1/").registration]
     );
     let tokens = store.tokens().await.unwrap();
     assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [kept]);
@@ -123,13 +130,15 @@ pub async fn an_executor_is_new_once_and_its_beats_change_nothing_else(fresh: Fr
     let revision = async || store.registry_revision().await.unwrap();
     let before = revision().await;
     let beats = [beat("a", "http://a:1/"), beat("a", "http://b:1/"), beat("a", "http://a:1/")];
-    assert_eq!(store.register(&beats).await, Ok(vec![true, true, false]));
+    let register = async |beats: &[Beat]| store.register(beats, SILENT_MAX).await;
+    assert_eq!(register(&beats).await, Ok(vec![Noted::New, Noted::New, Noted::Again]));
     let after = revision().await;
     assert!(after > before);
-    assert_eq!(store.register(&beats[..2]).await, Ok(vec![false, false]));
-    assert_eq!(store.register(&[]).await, Ok(vec![]));
+    assert_eq!(register(&beats[..2]).await, Ok(vec![Noted::Again; 2]));
+    assert_eq!(register(&[]).await, Ok(vec![]));
     assert_eq!(revision().await, after, "nothing is new");
-    assert_eq!(store.register(&[beats[0].clone(), beat("b", "http://a:1/")]).await, Ok(vec![false, true]));
+    let another = [beats[0].clone(), beat("b", "http://a:1/")];
+    assert_eq!(register(&another).await, Ok(vec![Noted::Again, Noted::New]));
     assert!(revision().await > after);
 
     let after = revision().await;
@@ -139,17 +148,67 @@ pub async fn an_executor_is_new_once_and_its_beats_change_nothing_else(fresh: Fr
     assert!(!store.unregister("a", "http://b:1/").await.unwrap());
     assert!(revision().await > after);
     for bad in [beat("", "http://a:1/"), beat("a", " "), beat("a\0", "x"), beat("a", &"x".repeat(256))] {
-        assert!(matches!(store.register(&[bad]).await, Err(StoreError::Invalid(_))));
+        assert!(matches!(register(&[bad]).await, Err(StoreError::Invalid(_))));
     }
+}
+
+pub async fn an_executor_that_was_believed_to_be_gone_is_news(fresh: Fresh) {
+    let store = fresh.store;
+    let beats = [beat("a", "http://a:1/")];
+    store.register(&beats, SILENT_MAX).await.unwrap();
+    let before = store.registry_revision().await.unwrap();
+    // Its row is there, and so old that no node counts it.
+    assert_eq!(store.register(&beats, Duration::ZERO).await, Ok(vec![Noted::New]));
+    assert!(store.registry_revision().await.unwrap() > before, "other nodes have to know");
+    assert_eq!(store.registrations(Timestamp::default()).await.unwrap().len(), 1);
+}
+
+pub async fn the_token_of_an_executor_is_the_one_it_last_registered_with(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let store = &bench.store;
+    let with =
+        |token: Option<&str>| Beat { token: token.map(|token| token.repeat(64)), ..beat("a", "http://a:1/") };
+    let register = async |token| store.register(&[with(token)], SILENT_MAX).await.unwrap();
+    let known = async || store.registrations(bench.now - HOUR).await.unwrap().remove(0).token;
+    register(None).await;
+    assert_eq!(known().await, None);
+    for token in ["1", "2"] {
+        let before = store.registry_revision().await.unwrap();
+        assert_eq!(register(Some(token)).await, [Noted::Again]);
+        assert_eq!(known().await, with(Some(token)).token);
+        assert!(store.registry_revision().await.unwrap() > before, "other nodes have to know");
+    }
+    let before = store.registry_revision().await.unwrap();
+    register(Some("2")).await;
+    register(None).await;
+    assert_eq!(known().await, with(Some("2")).token, "showing none says nothing");
+    assert_eq!(store.registry_revision().await, Ok(before));
+    store.unregister("a", "http://a:1/").await.unwrap();
+    register(None).await;
+    assert_eq!(known().await, None, "another process");
+}
+
+pub async fn an_app_has_a_bounded_number_of_addresses(fresh: Fresh) {
+    let store = fresh.store;
+    let beats: Vec<Beat> = (0..ADDRESSES_MAX).map(|n| beat("a", &format!("http://a:{n}/"))).collect();
+    for some in beats.chunks(1_000) {
+        assert_eq!(store.register(some, SILENT_MAX).await, Ok(vec![Noted::New; some.len()]));
+    }
+    let more = [beats[0].clone(), beat("a", "http://b:1/"), beat("b", "http://b:1/")];
+    let noted = store.register(&more, SILENT_MAX).await;
+    assert_eq!(noted, Ok(vec![Noted::Again, Noted::TooMany, Noted::New]));
+    assert!(store.unregister("a", "http://a:7/").await.unwrap());
+    assert_eq!(store.register(&more[1..2], SILENT_MAX).await, Ok(vec![Noted::New]), "there is room again");
 }
 
 pub async fn executors_that_are_silent_are_left_out_and_then_forgotten(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let store = &bench.store;
-    let beats: Vec<Registration> = (100..300).map(|port| beat("a", &format!("http://a:{port}/"))).collect();
-    assert!(store.register(&beats).await.unwrap().into_iter().all(|is_new| is_new));
+    let beats: Vec<Beat> = (100..300).map(|port| beat("a", &format!("http://a:{port}/"))).collect();
+    assert_eq!(store.register(&beats, SILENT_MAX).await, Ok(vec![Noted::New; beats.len()]));
     let seen = store.registrations(bench.now - SECOND * 90).await.unwrap();
-    assert_eq!(seen.iter().map(|seen| seen.registration.clone()).collect::<Vec<_>>(), beats);
+    let executors: Vec<Registration> = beats.into_iter().map(|beat| beat.registration).collect();
+    assert_eq!(seen.iter().map(|seen| seen.registration.clone()).collect::<Vec<_>>(), executors);
     let late =
         |seen: &crate::Registered| seen.seen_at < bench.now - SECOND || seen.seen_at > bench.now + HOUR;
     assert!(!seen.iter().any(late), "they were seen just now");
@@ -166,7 +225,7 @@ pub async fn executors_that_are_silent_are_left_out_and_then_forgotten(fresh: Fr
 
 pub async fn executors_that_register_at_two_nodes_at_once_are_there_once(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
-    let beats: Vec<Registration> = (100..150).map(|port| beat("a", &format!("http://a:{port}/"))).collect();
+    let beats: Vec<Beat> = (100..150).map(|port| beat("a", &format!("http://a:{port}/"))).collect();
     let register = |from: usize| {
         let (store, beats) = (bench.store.clone(), beats.clone());
         tokio::spawn(async move {
@@ -174,8 +233,8 @@ pub async fn executors_that_register_at_two_nodes_at_once_are_there_once(fresh: 
             // Each node hears of them in another order and in small batches.
             for step in 0..beats.len() / 5 {
                 let start = (from + step * 5) % beats.len();
-                let is_new = store.register(&beats[start..start + 5]).await.unwrap();
-                added += is_new.into_iter().filter(|is_new| *is_new).count();
+                let noted = store.register(&beats[start..start + 5], SILENT_MAX).await.unwrap();
+                added += noted.into_iter().filter(|noted| *noted == Noted::New).count();
             }
             added
         })

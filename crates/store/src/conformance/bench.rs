@@ -80,9 +80,15 @@ pub fn unsent(disposition: Disposition, at: Timestamp) -> Unsent {
 
 /// As many as the job's route says: `5` means five.
 pub fn targets(job: &Job) -> Vec<Target> {
+    if job.spec.route == AT_SEND {
+        return vec![Target::AtSend];
+    }
     let count = job.spec.route.parse().unwrap_or(1);
     (0..count).map(|shard| Target::Address(format!("http://10.0.0.{shard}:9999"))).collect()
 }
+
+/// The route of jobs whose executor is chosen when a run is sent.
+pub const AT_SEND: &str = "at send";
 
 impl Ender for Simple {
     fn recorded(&self, run: &Run, reported: &Outcome) -> Outcome {
@@ -214,7 +220,7 @@ impl Bench {
     }
 
     pub async fn end_at(&self, now: Timestamp, run: RunId, outcome: Outcome) -> Verdict {
-        let ending = Ending { run, outcome, version: None };
+        let ending = Ending { run, outcome, version: None, address: None };
         self.store.complete(now, &[ending], &Simple { now }).await.unwrap()[0]
     }
 

@@ -148,7 +148,12 @@ pub async fn an_ending_cut_anywhere_leaves_all_or_nothing(fresh: Fresh) {
         let job = bench.start(spec).await;
         for order in bench.fire(job).await {
             let run = bench.accept(&order.run).await;
-            endings.push(Ending { run: run.id, outcome: outcome.clone(), version: Some(run.version) });
+            endings.push(Ending {
+                run: run.id,
+                outcome: outcome.clone(),
+                version: Some(run.version),
+                address: None,
+            });
         }
     }
     let planner = Simple { now: bench.now };
@@ -230,7 +235,7 @@ pub async fn an_ending_with_an_unknown_commit_is_harmless_to_repeat(fresh: Fresh
         [(Fault::CutBeforeCommit, Verdict::Applied), (Fault::CutAfterCommit, Verdict::Duplicate)]
     {
         let run = bench.run(job).await;
-        let ending = [Ending { run: run.id, outcome: ok(), version: None }];
+        let ending = [Ending { run: run.id, outcome: ok(), version: None, address: None }];
         bench.faults.strike(fault);
         let unknown = bench.store.complete(bench.now, &ending, &Simple { now: bench.now }).await;
         assert!(matches!(unknown, Err(StoreError::CommitUnknown(_))), "{unknown:?}");

@@ -79,7 +79,7 @@ pub async fn claimers_of_waiting_runs_neither_double_nor_lose_one(fresh: Fresh) 
     let parents = bench.claim_at(bench.now).await.orders;
     let endings: Vec<_> = parents
         .iter()
-        .map(|order| engine::Ending { run: order.run.id, outcome: ok(), version: None })
+        .map(|order| engine::Ending { run: order.run.id, outcome: ok(), version: None, address: None })
         .collect();
     bench.store.complete(bench.now, &endings, &Simple { now: bench.now }).await.unwrap();
 

@@ -7,7 +7,7 @@ use super::Fresh;
 use super::bench::{Bench, HOUR, SECOND, Simple};
 use super::crashes::cut_everywhere;
 use super::crowds::at_once;
-use crate::{Addresses, AppSpec, Registration};
+use crate::{Addresses, AppSpec, Beat, Registration};
 
 impl Bench {
     fn declaration(&self, handler: &str) -> Declaration {
@@ -167,7 +167,8 @@ pub async fn the_handlers_of_an_executor_are_known_while_it_is_there(fresh: Fres
     let executor = |port: u16| Registration { app: "bench".into(), address: format!("http://a:{port}/") };
     let names = ["sync", "漢字", "two words"].map(String::from);
     assert_eq!(store.note_handlers(&executor(1), &names).await, Ok(false), "it is not there yet");
-    store.register(&[executor(1), executor(2)]).await.unwrap();
+    let beats = [executor(1), executor(2)].map(|registration| Beat { registration, token: None });
+    store.register(&beats, HOUR).await.unwrap();
     let before = store.registry_revision().await.unwrap();
     assert_eq!(store.note_handlers(&executor(1), &names).await, Ok(true));
     assert_eq!(store.note_handlers(&executor(1), &names).await, Ok(false));

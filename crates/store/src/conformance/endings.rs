@@ -10,13 +10,14 @@ use engine::{
 };
 
 use super::Fresh;
-use super::bench::{Bench, HOUR, SECOND, Simple, failed, lost, ok};
+use super::bench::{AT_SEND, Bench, HOUR, SECOND, Simple, failed, lost, ok};
 
 pub async fn the_first_ending_wins(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let job = bench.start(&bench.hourly()).await;
     let run = bench.run(job).await;
-    let endings = [ok(), failed(), ok()].map(|outcome| Ending { run: run.id, outcome, version: None });
+    let endings =
+        [ok(), failed(), ok()].map(|outcome| Ending { run: run.id, outcome, version: None, address: None });
     let verdicts = bench.store.complete(bench.now, &endings, &Simple { now: bench.now }).await.unwrap();
     assert_eq!(verdicts, [Verdict::Applied, Verdict::Duplicate, Verdict::Duplicate]);
     assert_eq!(bench.end(run.id, failed()).await, Verdict::Duplicate);
@@ -26,6 +27,43 @@ pub async fn the_first_ending_wins(fresh: Fresh) {
     let record = &bench.records(job).await[0];
     assert_eq!((record.state, record.message.as_deref()), (RunState::Succeeded, Some("done")));
     assert_eq!(bench.store.complete(bench.now, &[], &Simple { now: bench.now }).await.unwrap(), []);
+}
+
+pub async fn a_run_keeps_its_address_whatever_is_written_first(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&bench.hourly()).await;
+    let check_at = bench.now + HOUR;
+    let running = |address: &str| To::Running { address: Some(address.into()), check_at, doubt_since: None };
+    let unknown = |address: &str| To::Unknown { address: Some(address.into()), check_at, doubt_since: None };
+    let at_send = bench.start(&JobSpec { route: AT_SEND.into(), ..bench.hourly() }).await;
+    // The result of each was written before the node noted where it had sent the run.
+    for (job, to) in [
+        (at_send, running("http://b:1/")),
+        (at_send, unknown("http://b:1/")),
+        (job, running("http://b:1/")),
+        (job, unknown("http://b:1/")),
+    ] {
+        let run = bench.trigger(job, 1 + bench.records(job).await.len() as i64).await;
+        let claimed = bench.claim_waiting_at(bench.now).await.orders.remove(0).run;
+        assert_eq!((claimed.id, claimed.address.is_none()), (run, job == at_send));
+        assert_eq!(bench.end(run, ok()).await, Verdict::Applied);
+        let late = Move { run, version: claimed.version, to, trouble: None };
+        assert_eq!(bench.store.move_runs(&[late]).await.unwrap(), [Moved::Stale]);
+        let record = bench.records(job).await.pop().unwrap();
+        assert_eq!((record.state, record.address.as_deref()), (RunState::Succeeded, Some("http://b:1/")));
+    }
+    // A request without an answer, for a job that wants it once at most.
+    bench.trigger(at_send, 99).await;
+    let run = bench.claim_waiting_at(bench.now).await.orders.remove(0).run;
+    let sent = |outcome| Ending {
+        run: run.id,
+        outcome,
+        version: Some(run.version),
+        address: Some("http://b:1/".into()),
+    };
+    let endings = [sent(Outcome::Ambiguous("no answer".into()))];
+    bench.store.complete(bench.now, &endings, &Simple { now: bench.now }).await.unwrap();
+    assert_eq!(bench.records(at_send).await.pop().unwrap().address.as_deref(), Some("http://b:1/"));
 }
 
 pub async fn every_outcome_is_in_the_log(fresh: Fresh) {
@@ -101,7 +139,7 @@ pub async fn an_ending_that_names_an_older_version_changes_nothing(fresh: Fresh)
     let bench = Bench::new(fresh).await;
     let job = bench.start(&bench.hourly()).await;
     let run = bench.run(job).await;
-    let ending = |version| [Ending { run: run.id, outcome: lost(), version: Some(version) }];
+    let ending = |version| [Ending { run: run.id, outcome: lost(), version: Some(version), address: None }];
     let planner = Simple { now: bench.now };
     let complete = |version| {
         let (store, now, planner) = (bench.store.clone(), bench.now, &planner);
@@ -209,6 +247,7 @@ pub async fn children_of_a_broadcast_run_once_or_for_each_shard(fresh: Fresh) {
             run: shard.id,
             outcome: if shard.shard.index == 2 { failed() } else { ok() },
             version: None,
+            address: None,
         })
         .collect();
     bench.store.complete(bench.now, &endings, &Simple { now: bench.now }).await.unwrap();

@@ -83,6 +83,7 @@ macro_rules! conformance_tests {
             claims::running_runs_are_looked_at_when_their_time_comes
             endings::the_first_ending_wins
             endings::every_outcome_is_in_the_log
+            endings::a_run_keeps_its_address_whatever_is_written_first
             endings::an_ending_that_names_an_older_version_changes_nothing
             endings::a_requested_cancellation_is_kept_and_makes_a_failure_a_cancellation
             endings::a_failed_run_is_tried_again_and_the_last_failure_raises_an_alert
@@ -146,6 +147,9 @@ macro_rules! conformance_tests {
             apps::an_app_that_gets_a_job_just_now_is_not_deleted
             apps::an_app_that_is_made_where_it_is_missing_is_news
             apps::an_executor_is_new_once_and_its_beats_change_nothing_else
+            apps::an_executor_that_was_believed_to_be_gone_is_news
+            apps::the_token_of_an_executor_is_the_one_it_last_registered_with
+            apps::an_app_has_a_bounded_number_of_addresses
             apps::executors_that_are_silent_are_left_out_and_then_forgotten
             apps::executors_that_register_at_two_nodes_at_once_are_there_once
             apps::addresses_are_published_where_they_differ

@@ -1,5 +1,7 @@
 //! Numbers that only grow. Whoever raises one holds it until the transaction ends, so that it is a lock as well.
 
+use timer::Timestamp;
+
 use crate::session::{Columns, Lock, Session, SessionError};
 
 /// Says that apps, their executors or their tokens have changed.
@@ -14,6 +16,11 @@ pub async fn raise(s: &mut dyn Session, name: &str) -> Result<i64, SessionError>
         s.insert(into, vec![vec![name.into(), 1.into()]]).await?;
     }
     read(s, name).await
+}
+
+/// The counter and the database's time.
+pub async fn read_with_time(s: &mut dyn Session, name: &str) -> Result<(i64, Timestamp), SessionError> {
+    Ok((read(s, name).await?, s.now().await?))
 }
 
 /// Zero before it was first raised.

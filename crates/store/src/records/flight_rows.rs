@@ -141,7 +141,9 @@ fn sent(sending: &Sending) -> [Value; 12] {
     let (answer, address, reason) = match sending.answer.as_ref().map(|(_, receipt)| receipt) {
         None => (None, None, None),
         Some(Receipt::Accepted { address }) => (Some(ACCEPTED), Some(address.as_str()), None),
-        Some(Receipt::Refused { reason }) => (Some(REFUSED), None, Some(reason)),
+        Some(Receipt::Refused { reason } | Receipt::Deferred { reason }) => {
+            (Some(REFUSED), None, Some(reason))
+        }
         Some(Receipt::Unknown { address, reason }) => (Some(UNKNOWN), address.as_deref(), Some(reason)),
     };
     [

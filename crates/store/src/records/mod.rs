@@ -44,7 +44,7 @@ pub use flight_rows::{Flight, Sending};
 pub use job_list::{JobKey, JobList, JobMark, JobName, JobOrder};
 pub use job_rows::{JobFilter, JobRow};
 pub use page::{Page, Paged, SEARCH_MAX, Total, check_search};
-pub use registry::{Registered, Registration};
+pub use registry::{ADDRESSES_MAX, Beat, Noted, Registered, Registration};
 pub use reports::DayReport;
 pub use rights::Rights;
 pub use run_logs::RunLog;
@@ -62,33 +62,15 @@ pub trait Database: Store + Records {}
 
 impl<T: Store + Records> Database for T {}
 
-/// What the centre remembers beside jobs and runs. Instants that are not given are the database's now.
+/// The apps and their executors, as a node needs them to find whom a run can be sent to.
 #[async_trait]
-pub trait Records: Send + Sync {
-    // ── Apps and their executors ────────────────────────────────────────────────────────────────────────────────
-
+pub trait Registry: Send + Sync {
     /// All apps, by name.
     async fn apps(&self) -> Result<Vec<App>, StoreError>;
 
-    /// One app.
-    async fn app(&self, id: AppId) -> Result<Option<App>, StoreError>;
-
-    /// The app under whose name executors register.
-    async fn app_by_name(&self, name: &str) -> Result<Option<App>, StoreError>;
-
-    /// Adds an app. A name that is taken is a [`StoreError::Conflict`].
-    async fn create_app(&self, spec: &AppSpec) -> Result<AppId, StoreError>;
-
-    /// Changes an app; false if there is none. One whose executors now register keeps the addresses it has until others
-    /// are published.
-    async fn update_app(&self, id: AppId, spec: &AppSpec) -> Result<bool, StoreError>;
-
-    /// Deletes an app with its registrations, tokens and grants; false if there is none. One that jobs use is a
-    /// [`StoreError::Conflict`].
-    async fn delete_app(&self, id: AppId) -> Result<bool, StoreError>;
-
-    /// Notes that executors are there; says of each whether that is new. Apps need not exist.
-    async fn register(&self, beats: &[Registration]) -> Result<Vec<bool>, StoreError>;
+    /// Notes that executors are there; says of each whether that is new, as it is of one that was not seen for longer than
+    /// `silent_max`. Apps need not exist.
+    async fn register(&self, beats: &[Beat], silent_max: Duration) -> Result<Vec<Noted>, StoreError>;
 
     /// Notes that an executor has left; false if it was not there.
     async fn unregister(&self, app: &str, address: &str) -> Result<bool, StoreError>;
@@ -109,9 +91,41 @@ pub trait Records: Send + Sync {
     /// transaction; not when an executor is merely seen again. What Java admins change does not raise it.
     async fn registry_revision(&self) -> Result<i64, StoreError>;
 
+    /// The same number, and the database's time.
+    async fn registry_state(&self) -> Result<(i64, Timestamp), StoreError>;
+
     /// Tells Java admins which executors are there, for apps whose executors register: writes the lists that differ
     /// from what is stored, and returns how many did.
     async fn publish_addresses(&self, lists: &[(AppId, Vec<String>)]) -> Result<usize, StoreError>;
+
+    /// All tokens, also those that have expired.
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError>;
+
+    /// Adds a token; returns its number.
+    async fn add_token(&self, token: &NewToken) -> Result<i64, StoreError>;
+}
+
+/// What the centre remembers beside jobs and runs. Instants that are not given are the database's now.
+#[async_trait]
+pub trait Records: Registry {
+    // ── Apps and their executors ────────────────────────────────────────────────────────────────────────────────
+
+    /// One app.
+    async fn app(&self, id: AppId) -> Result<Option<App>, StoreError>;
+
+    /// The app under whose name executors register.
+    async fn app_by_name(&self, name: &str) -> Result<Option<App>, StoreError>;
+
+    /// Adds an app. A name that is taken is a [`StoreError::Conflict`].
+    async fn create_app(&self, spec: &AppSpec) -> Result<AppId, StoreError>;
+
+    /// Changes an app; false if there is none. One whose executors now register keeps the addresses it has until others
+    /// are published.
+    async fn update_app(&self, id: AppId, spec: &AppSpec) -> Result<bool, StoreError>;
+
+    /// Deletes an app with its registrations, tokens and grants; false if there is none. One that jobs use is a
+    /// [`StoreError::Conflict`].
+    async fn delete_app(&self, id: AppId) -> Result<bool, StoreError>;
 
     /// The apps that runs belong to; runs that never were are left out.
     async fn apps_of_runs(&self, runs: &[RunId]) -> Result<Vec<(RunId, AppId)>, StoreError>;
@@ -120,12 +134,6 @@ pub trait Records: Send + Sync {
     async fn about(&self) -> Result<About, StoreError>;
 
     // ── Tokens and settings ─────────────────────────────────────────────────────────────────────────────────────
-
-    /// All tokens, also those that have expired.
-    async fn tokens(&self) -> Result<Vec<Token>, StoreError>;
-
-    /// Adds a token; returns its number.
-    async fn add_token(&self, token: &NewToken) -> Result<i64, StoreError>;
 
     /// Says until when a token counts; false if there is none of that number.
     async fn expire_token(&self, id: i64, at: Timestamp) -> Result<bool, StoreError>;
@@ -325,33 +333,13 @@ pub trait Records: Send + Sync {
 }
 
 #[async_trait]
-impl<B: Backend> Records for SqlStore<B> {
+impl<B: Backend> Registry for SqlStore<B> {
     async fn apps(&self) -> Result<Vec<App>, StoreError> {
         transaction!(self, s => apps::apps(s, &self.tables))
     }
 
-    async fn app(&self, id: AppId) -> Result<Option<App>, StoreError> {
-        transaction!(self, s => apps::app(s, &self.tables, id))
-    }
-
-    async fn app_by_name(&self, name: &str) -> Result<Option<App>, StoreError> {
-        transaction!(self, s => apps::app_by_name(s, &self.tables, name))
-    }
-
-    async fn create_app(&self, spec: &AppSpec) -> Result<AppId, StoreError> {
-        transaction!(self, s => apps::create_app(s, &self.tables, spec))
-    }
-
-    async fn update_app(&self, id: AppId, spec: &AppSpec) -> Result<bool, StoreError> {
-        transaction!(self, s => apps::update_app(s, &self.tables, id, spec))
-    }
-
-    async fn delete_app(&self, id: AppId) -> Result<bool, StoreError> {
-        transaction!(self, s => apps::delete_app(s, &self.tables, id))
-    }
-
-    async fn register(&self, beats: &[Registration]) -> Result<Vec<bool>, StoreError> {
-        transaction!(self, s => registry::register(s, &self.tables, beats))
+    async fn register(&self, beats: &[Beat], silent_max: Duration) -> Result<Vec<Noted>, StoreError> {
+        transaction!(self, s => registry::register(s, &self.tables, beats, silent_max))
     }
 
     async fn unregister(&self, app: &str, address: &str) -> Result<bool, StoreError> {
@@ -378,16 +366,12 @@ impl<B: Backend> Records for SqlStore<B> {
         transaction!(self, s => counters::read(s, counters::REGISTRY))
     }
 
+    async fn registry_state(&self) -> Result<(i64, Timestamp), StoreError> {
+        transaction!(self, s => counters::read_with_time(s, counters::REGISTRY))
+    }
+
     async fn publish_addresses(&self, lists: &[(AppId, Vec<String>)]) -> Result<usize, StoreError> {
         transaction!(self, s => apps::publish_addresses(s, &self.tables, lists))
-    }
-
-    async fn apps_of_runs(&self, runs: &[RunId]) -> Result<Vec<(RunId, AppId)>, StoreError> {
-        transaction!(self, s => apps::apps_of_runs(s, runs))
-    }
-
-    async fn about(&self) -> Result<About, StoreError> {
-        transaction!(self, s => about::about(s, &self.tables))
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
@@ -396,6 +380,37 @@ impl<B: Backend> Records for SqlStore<B> {
 
     async fn add_token(&self, token: &NewToken) -> Result<i64, StoreError> {
         transaction!(self, s => tokens::add_token(s, &self.tables, token))
+    }
+}
+
+#[async_trait]
+impl<B: Backend> Records for SqlStore<B> {
+    async fn app(&self, id: AppId) -> Result<Option<App>, StoreError> {
+        transaction!(self, s => apps::app(s, &self.tables, id))
+    }
+
+    async fn app_by_name(&self, name: &str) -> Result<Option<App>, StoreError> {
+        transaction!(self, s => apps::app_by_name(s, &self.tables, name))
+    }
+
+    async fn create_app(&self, spec: &AppSpec) -> Result<AppId, StoreError> {
+        transaction!(self, s => apps::create_app(s, &self.tables, spec))
+    }
+
+    async fn update_app(&self, id: AppId, spec: &AppSpec) -> Result<bool, StoreError> {
+        transaction!(self, s => apps::update_app(s, &self.tables, id, spec))
+    }
+
+    async fn delete_app(&self, id: AppId) -> Result<bool, StoreError> {
+        transaction!(self, s => apps::delete_app(s, &self.tables, id))
+    }
+
+    async fn apps_of_runs(&self, runs: &[RunId]) -> Result<Vec<(RunId, AppId)>, StoreError> {
+        transaction!(self, s => apps::apps_of_runs(s, runs))
+    }
+
+    async fn about(&self) -> Result<About, StoreError> {
+        transaction!(self, s => about::about(s, &self.tables))
     }
 
     async fn expire_token(&self, id: i64, at: Timestamp) -> Result<bool, StoreError> {

@@ -1,7 +1,11 @@
 //! Which executors are there: rows of `xxl_job_registry`, which every admin beside us reads and writes too.
 //!
 //! A beat of an executor that is known only refreshes its row. What is new or gone also raises a counter, so that other
-//! nodes ask one row whether there is anything to reread.
+//! nodes ask one row whether there is anything to reread. Which token an executor knows stands beside its row, in
+//! `tw_executor_token`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use engine::StoreError;
 use timer::Timestamp;
@@ -22,6 +26,26 @@ pub struct Registration {
     pub address: String,
 }
 
+/// An executor says that it is there, and with which token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// Who, and where.
+    pub registration: Registration,
+    /// The digest of the token it knows; `None` where it showed none.
+    pub token: Option<String>,
+}
+
+/// What became of a beat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noted {
+    /// The executor was there already.
+    Again,
+    /// It is new, or was silent for so long that it was believed to be gone.
+    New,
+    /// It is new, and its app has [`ADDRESSES_MAX`] addresses already: nothing was written.
+    TooMany,
+}
+
 /// An executor that has said so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registered {
@@ -29,45 +53,110 @@ pub struct Registered {
     pub registration: Registration,
     /// When it last did, to the second.
     pub seen_at: Timestamp,
+    /// The digest of the token it knows, if it showed one.
+    pub token: Option<String>,
 }
+
+/// Addresses of one app. Far more than any app has executors; a program that registers ever new ones would otherwise fill
+/// the table, and every node's memory with it.
+pub const ADDRESSES_MAX: usize = 10_000;
 
 // ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn register(
     s: &mut dyn Session,
     tables: &Tables,
-    beats: &[Registration],
-) -> Result<Vec<bool>, SessionError> {
+    beats: &[Beat],
+    silent_max: Duration,
+) -> Result<Vec<Noted>, SessionError> {
     for beat in beats {
-        check(tables, beat)?;
+        check(tables, &beat.registration)?;
     }
-    let mut known = find(s, beats).await?;
-    let mut is_new = vec![false; beats.len()];
-    if known.iter().any(Vec::is_empty) {
-        // Where the table itself keeps nothing from being there twice, only those who hold the counter add to it.
+    let now = s.now().await?;
+    let executors: Vec<Registration> = beats.iter().map(|beat| beat.registration.clone()).collect();
+    let is_silent =
+        |row: &Found| row.seen_at(tables, now).is_none_or(|at| now.duration_since(at) >= silent_max);
+    let is_gone = |rows: &Vec<Found>| rows.iter().all(is_silent);
+    let is_news =
+        |(beat, rows): (&Beat, &Vec<Found>)| is_gone(rows) || rows.iter().any(|row| row.knows_another(beat));
+    let mut known = find(s, &executors).await?;
+    let mut noted = vec![Noted::Again; beats.len()];
+    if beats.iter().zip(&known).any(is_news) {
+        // Other nodes are to read it. And where the table itself keeps nothing from being there twice, only those who
+        // hold the counter add to it.
         counters::raise(s, REGISTRY).await?;
-        known = find(s, beats).await?;
-        for index in unknown(tables, beats, &known) {
-            is_new[index] = true;
+        known = find(s, &executors).await?;
+        for (noted, rows) in noted.iter_mut().zip(&known).filter(|(_, rows)| !rows.is_empty()) {
+            *noted = if is_gone(rows) { Noted::New } else { Noted::Again };
+        }
+        let time = tables.wall.time(now);
+        add(s, &executors, unknown(tables, &executors, &known), time, &mut noted).await?;
+        known = find(s, &executors).await?;
+        note_tokens(s, beats, &known).await?;
+    }
+    let mut ids: Vec<i64> = known.into_iter().flatten().map(|row| row.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let time = tables.wall.time(now);
+    let set = Columns { table: "xxl_job_registry", keys: &["id"], columns: &["update_time"] };
+    s.update(set, ids.into_iter().map(|id| vec![id.into(), time.clone()]).collect()).await?;
+    Ok(noted)
+}
+
+/// Adds executors that have no row, as far as their apps may have more addresses.
+async fn add(
+    s: &mut dyn Session,
+    executors: &[Registration],
+    unknown: Vec<usize>,
+    time: Value,
+    noted: &mut [Noted],
+) -> Result<(), SessionError> {
+    let mut room: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut added = Vec::new();
+    for index in unknown {
+        let Registration { app, address } = &executors[index];
+        if !room.contains_key(app.as_str()) {
+            room.insert(app, ADDRESSES_MAX.saturating_sub(count_of(s, app).await?));
+        }
+        let room = room.entry(app).or_default();
+        noted[index] = if *room > 0 { Noted::New } else { Noted::TooMany };
+        if *room > 0 {
+            *room -= 1;
+            added.push(vec![EXECUTOR.into(), app.as_str().into(), address.as_str().into(), time.clone()]);
         }
     }
-    let time = tables.wall.time(s.now().await?);
-    let added = beats.iter().zip(&is_new).filter(|(_, is_new)| **is_new);
-    let added: Vec<Vec<Value>> = added
-        .map(|(beat, _)| {
-            vec![EXECUTOR.into(), beat.app.as_str().into(), beat.address.as_str().into(), time.clone()]
-        })
-        .collect();
     let columns = ["registry_group", "registry_key", "registry_value", "update_time"];
     if !added.is_empty() {
         s.insert(Columns { table: "xxl_job_registry", keys: &[], columns: &columns }, added).await?;
     }
-    let mut ids: Vec<i64> = known.into_iter().flatten().collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let set = Columns { table: "xxl_job_registry", keys: &["id"], columns: &["update_time"] };
-    s.update(set, ids.into_iter().map(|id| vec![id.into(), time.clone()]).collect()).await?;
-    Ok(is_new)
+    Ok(())
+}
+
+async fn count_of(s: &mut dyn Session, app: &str) -> Result<usize, SessionError> {
+    let sql = "SELECT COUNT(*) FROM xxl_job_registry WHERE registry_group = 'EXECUTOR' AND registry_key = ?";
+    let rows = s.query(sql, &[app.into()], Lock::None).await?;
+    let count = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// Writes down which token executors know, where that is news.
+async fn note_tokens(s: &mut dyn Session, beats: &[Beat], known: &[Vec<Found>]) -> Result<(), SessionError> {
+    let mut tokens: BTreeMap<i64, &str> = BTreeMap::new();
+    for (beat, rows) in beats.iter().zip(known) {
+        let Some(token) = beat.token.as_deref() else { continue };
+        tokens.extend(rows.iter().filter(|row| row.knows_another(beat)).map(|row| (row.id, token)));
+    }
+    if tokens.is_empty() {
+        return Ok(());
+    }
+    // Java admins delete executors and know nothing of these rows.
+    let sql = "DELETE FROM tw_executor_token WHERE registry_id NOT IN (SELECT id FROM xxl_job_registry)";
+    s.execute(sql, &[]).await?;
+    let ids: Vec<i64> = tokens.keys().copied().collect();
+    s.delete("tw_executor_token", "registry_id", &ids).await?;
+    let rows = tokens.into_iter().map(|(id, token)| vec![id.into(), token.into()]).collect();
+    s.insert(Columns { table: "tw_executor_token", keys: &[], columns: &["registry_id", "digest"] }, rows)
+        .await
 }
 
 /// The registry's word for executors; it has no other in use.
@@ -85,29 +174,49 @@ fn check(tables: &Tables, beat: &Registration) -> Result<(), SessionError> {
     Ok(())
 }
 
+/// A row of an executor.
+struct Found {
+    id: i64,
+    seen: Option<String>,
+    token: Option<String>,
+}
+
+impl Found {
+    fn seen_at(&self, tables: &Tables, now: Timestamp) -> Option<Timestamp> {
+        self.seen.as_deref().and_then(|text| tables.wall.instant_before(text, now))
+    }
+
+    /// Whether the beat tells of another token than the row.
+    fn knows_another(&self, beat: &Beat) -> bool {
+        beat.token.is_some() && beat.token != self.token
+    }
+}
+
 /// The rows of each: which are the same is for the database to say, since some do not tell upper from lower case.
-async fn find(s: &mut dyn Session, beats: &[Registration]) -> Result<Vec<Vec<i64>>, SessionError> {
-    let mut found = vec![Vec::new(); beats.len()];
-    for (chunk, from) in beats.chunks(FIND_MAX).zip((0..).step_by(FIND_MAX)) {
+async fn find(s: &mut dyn Session, executors: &[Registration]) -> Result<Vec<Vec<Found>>, SessionError> {
+    let mut found: Vec<Vec<Found>> = executors.iter().map(|_| Vec::new()).collect();
+    for (chunk, from) in executors.chunks(FIND_MAX).zip((0..).step_by(FIND_MAX)) {
         // A few lengths only, so that the database knows the statement from before.
         let length = chunk.len().next_power_of_two();
         let mut sql = String::new();
         let mut params = Vec::with_capacity(2 * length);
         for index in 0..length {
-            let beat = &chunk[index.min(chunk.len() - 1)];
+            let executor = &chunk[index.min(chunk.len() - 1)];
             let union = if index == 0 { "" } else { " UNION ALL " };
             sql.push_str(&format!(
-                "{union}SELECT {index}, id FROM xxl_job_registry \
-                 WHERE registry_group = 'EXECUTOR' AND registry_key = ? AND registry_value = ?"
+                "{union}SELECT {index}, r.id, r.update_time, t.digest FROM xxl_job_registry r \
+                 LEFT JOIN tw_executor_token t ON t.registry_id = r.id \
+                 WHERE r.registry_group = 'EXECUTOR' AND r.registry_key = ? AND r.registry_value = ?"
             ));
-            params.extend([beat.app.as_str().into(), beat.address.as_str().into()]);
+            params.extend([executor.app.as_str().into(), executor.address.as_str().into()]);
         }
         for row in s.query(&sql, &params, Lock::None).await? {
             let mut row = row.read();
             let (index, id) = (row.int()?, row.int()?);
+            let (seen, token) = (row.maybe_text()?, row.maybe_text()?);
             let index = usize::try_from(index).unwrap_or(usize::MAX);
             if index < chunk.len() {
-                found[from + index].push(id);
+                found[from + index].push(Found { id, seen, token });
             }
         }
     }
@@ -118,7 +227,7 @@ async fn find(s: &mut dyn Session, beats: &[Registration]) -> Result<Vec<Vec<i64
 const FIND_MAX: usize = 64;
 
 /// Those that have no row, each once.
-fn unknown(tables: &Tables, beats: &[Registration], known: &[Vec<i64>]) -> Vec<usize> {
+fn unknown(tables: &Tables, beats: &[Registration], known: &[Vec<Found>]) -> Vec<usize> {
     // What MySQL may take for the same must not be added twice; the second then is known at its next beat.
     let same = |beat: &Registration| match tables.schema.dialect() {
         Dialect::MySql => (beat.app.trim_end().to_lowercase(), beat.address.trim_end().to_lowercase()),
@@ -138,7 +247,7 @@ pub async fn unregister(s: &mut dyn Session, app: &str, address: &str) -> Result
         return Ok(false);
     }
     counters::raise(s, REGISTRY).await?;
-    let ids = find(s, &[gone]).await?.remove(0);
+    let ids: Vec<i64> = find(s, &[gone]).await?.remove(0).into_iter().map(|row| row.id).collect();
     remove(s, &ids).await?;
     Ok(!ids.is_empty())
 }
@@ -147,6 +256,7 @@ pub async fn unregister(s: &mut dyn Session, app: &str, address: &str) -> Result
 async fn remove(s: &mut dyn Session, ids: &[i64]) -> Result<(), SessionError> {
     if !ids.is_empty() {
         s.delete("tw_executor", "registry_id", ids).await?;
+        s.delete("tw_executor_token", "registry_id", ids).await?;
         s.delete("xxl_job_registry", "id", ids).await?;
     }
     Ok(())
@@ -190,7 +300,7 @@ pub async fn id_of(s: &mut dyn Session, executor: &Registration) -> Result<Optio
     if check_text(&executor.app).is_err() || check_text(&executor.address).is_err() {
         return Ok(None);
     }
-    Ok(find(s, std::slice::from_ref(executor)).await?.remove(0).first().copied())
+    Ok(find(s, std::slice::from_ref(executor)).await?.remove(0).first().map(|row| row.id))
 }
 
 pub async fn registrations(
@@ -199,14 +309,15 @@ pub async fn registrations(
     seen_after: Timestamp,
 ) -> Result<Vec<Registered>, SessionError> {
     let now = s.now().await?;
-    let sql = "SELECT registry_key, registry_value, MAX(update_time) FROM xxl_job_registry \
-               WHERE registry_group = 'EXECUTOR' AND update_time > ? \
-               GROUP BY registry_key, registry_value ORDER BY registry_key, registry_value";
+    let sql = "SELECT r.registry_key, r.registry_value, MAX(r.update_time), MAX(t.digest) FROM xxl_job_registry r \
+               LEFT JOIN tw_executor_token t ON t.registry_id = r.id \
+               WHERE r.registry_group = 'EXECUTOR' AND r.update_time > ? \
+               GROUP BY r.registry_key, r.registry_value ORDER BY r.registry_key, r.registry_value";
     let read = |row: Row| -> Result<Registered, SessionError> {
         let mut row = row.read();
         let registration = Registration { app: row.text()?, address: row.text()? };
         let seen_at = row.maybe_text()?.and_then(|text| tables.wall.instant_before(&text, now));
-        Ok(Registered { registration, seen_at: seen_at.unwrap_or_default() })
+        Ok(Registered { registration, seen_at: seen_at.unwrap_or_default(), token: row.maybe_text()? })
     };
     let rows = s.query(sql, &[tables.wall.least(seen_after, now)], Lock::None).await?;
     rows.into_iter().map(read).collect()

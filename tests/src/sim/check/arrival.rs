@@ -133,7 +133,10 @@ impl Expected {
             told.any(|disposition| disposition == Disposition::MisfireSkipped)
         };
         let missed = || self.until > self.due + RECOVERY && (!fate.unsent.is_empty() || skipped());
-        kept || !self.in_time && (given_up() || missed() || is_spoilt(case, fate))
+        let was_deferred = || {
+            shards.clone().flat_map(|facts| case.deferred(facts.id)).any(|attempt| attempt.at <= self.until)
+        };
+        kept || was_deferred() || !self.in_time && (given_up() || missed() || is_spoilt(case, fate))
     }
 }
 

@@ -10,6 +10,7 @@ use super::timeline::{State, Timeline, instants, is_instant};
 use super::{Case, arrival};
 use crate::sim::clock::{Ms, START};
 use crate::sim::evidence::{Attempt, Ended, Facts, Passage, is_own};
+use crate::sim::plan::routes;
 
 pub(super) fn check(case: &mut Case<'_>) {
     no_double(case);
@@ -148,6 +149,7 @@ fn may_not_arrive(case: &Case<'_>, run: RunId) -> bool {
         matches!(ended.outcome, Outcome::Ambiguous(_) | Outcome::Cancelled(_) | Outcome::Dropped(..))
     };
     case.attempts(run).iter().any(kept)
+        || !case.deferred(run).is_empty()
         || case.evidence.own_history(run).is_some()
         || case.endings(run).iter().any(given_up)
 }
@@ -159,8 +161,12 @@ fn in_order(case: &mut Case<'_>) {
     for attempt in &case.evidence.attempts {
         let Some(entry) = case.evidence.ledger.get(&attempt.run.id) else { continue };
         let (facts, timeline) = (&entry.facts, &case.timelines[&entry.facts.job]);
-        let simple =
-            timeline.specs.iter().all(|spec| spec.jitter.is_zero() && spec.overlap == Overlap::Allow);
+        // A route that asks executors first may take longer over one fire than over the next.
+        let asks_first = |spec: &JobSpec| case.plan.registering.is_some() && spec.route == routes::AT_SEND;
+        let simple = timeline
+            .specs
+            .iter()
+            .all(|spec| spec.jitter.is_zero() && spec.overlap == Overlap::Allow && !asks_first(spec));
         let [claim] = entry.claims.as_slice() else { continue };
         if !simple || facts.attempt > 1 || !facts.origin.is_scheduled() || !seen.insert(attempt.run.id) {
             continue;

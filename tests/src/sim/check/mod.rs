@@ -4,6 +4,7 @@
 //! the end: what became of that which was never sent, and how things ended. A row that was once seen and is in neither
 //! proves nothing.
 
+mod address;
 mod arrival;
 mod control;
 mod firing;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use engine::{JobId, RunId};
 
 use super::clock::Ms;
-use super::evidence::{Attempt, Ended, Evidence, Facts, Op, Violation};
+use super::evidence::{Attempt, Ended, Evidence, Facts, Op, Passage, Violation};
 use super::plan::Plan;
 use timeline::Timeline;
 pub(super) use timeline::instants;
@@ -58,6 +59,7 @@ pub(super) fn all(plan: &Plan, evidence: &Evidence, counts: &mut Counts) -> Vec<
     firing::check(&mut case);
     control::check(&mut case);
     results::check(&mut case);
+    address::check(&mut case);
     case.found
 }
 
@@ -68,6 +70,8 @@ struct Case<'a> {
     counts: &'a mut Counts,
     timelines: BTreeMap<JobId, Timeline>,
     attempts: BTreeMap<RunId, Vec<&'a Attempt>>,
+    /// Sends that were put off before anything left.
+    deferred: BTreeMap<RunId, Vec<&'a Attempt>>,
     /// When each run first arrived at an executor.
     arrivals: BTreeMap<RunId, Ms>,
     /// Every run that left a node or arrived, or that the store closed without.
@@ -80,8 +84,10 @@ impl<'a> Case<'a> {
     fn new(plan: &'a Plan, evidence: &'a Evidence, counts: &'a mut Counts) -> Self {
         counts.fires = evidence.received.iter().filter(|received| received.accepted).count() as u64;
         let mut attempts: BTreeMap<RunId, Vec<&Attempt>> = BTreeMap::new();
+        let mut deferred: BTreeMap<RunId, Vec<&Attempt>> = BTreeMap::new();
         for attempt in &evidence.attempts {
-            attempts.entry(attempt.run.id).or_default().push(attempt);
+            let list = if attempt.passage == Passage::Deferred { &mut deferred } else { &mut attempts };
+            list.entry(attempt.run.id).or_default().push(attempt);
         }
         let mut arrivals = BTreeMap::new();
         for received in &evidence.received {
@@ -100,7 +106,18 @@ impl<'a> Case<'a> {
             })
             .collect();
         let witnessed = witnessed(evidence);
-        Case { plan, evidence, counts, timelines, attempts, arrivals, witnessed, endings, found: Vec::new() }
+        Case {
+            plan,
+            evidence,
+            counts,
+            timelines,
+            attempts,
+            deferred,
+            arrivals,
+            witnessed,
+            endings,
+            found: Vec::new(),
+        }
     }
 
     fn checked(&mut self, promise: &'static str) {
@@ -113,6 +130,10 @@ impl<'a> Case<'a> {
 
     fn attempts(&self, run: RunId) -> &[&'a Attempt] {
         self.attempts.get(&run).map_or(&[], Vec::as_slice)
+    }
+
+    fn deferred(&self, run: RunId) -> &[&'a Attempt] {
+        self.deferred.get(&run).map_or(&[], Vec::as_slice)
     }
 
     fn endings(&self, run: RunId) -> &[&'a Ended] {

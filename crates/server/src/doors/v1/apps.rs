@@ -18,7 +18,7 @@ use super::reply::Reply;
 use super::session::rights_view;
 use crate::apps::{check_addresses, check_name};
 use crate::executors::{Sighting, generate};
-use crate::outbound::{Address, Callee};
+use crate::outbound::Address;
 
 pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> {
     let jobs = call.inside.database.jobs_by_app().await?;
@@ -153,10 +153,9 @@ pub async fn check(call: Call, app: Authorised<App>) -> Result<Reply, Refused> {
     let ExecutorCheck { address } = call.json()?;
     let named = call.jobs().live_addresses(app.id, [address.as_str()])?;
     let written = named.first().map_or("", String::as_str);
-    let parsed = Address::parse(written).map_err(|error| problem::field("address", error.to_string()))?;
-    let to = call.inside.directory.destination(app.id);
-    let token = to.and_then(|to| to.token);
-    let callee = Callee { address: parsed, app: app.spec.name.clone(), token };
+    Address::parse(written).map_err(|error| problem::field("address", error.to_string()))?;
+    let to = call.inside.directory.destination(app.id).and_then(|to| to.callee(written));
+    let callee = to.ok_or_else(|| problem::new(ProblemCode::NotFound, "the executor has left meanwhile"))?;
     match call.inside.outbound.beat(&callee).await {
         Ok(()) => call.inside.directory.trust(written),
         Err(error) => call.inside.keeper.suspect(written, error.trouble()),

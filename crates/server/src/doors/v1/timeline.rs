@@ -61,7 +61,9 @@ impl Story {
         self.add(Some(sending.left_at), MomentKind::Sent, address);
         match answer {
             Some((at, Receipt::Accepted { address })) => self.add(Some(*at), MomentKind::Accepted, address),
-            Some((at, Receipt::Refused { reason })) => self.add(Some(*at), MomentKind::Refused, reason),
+            Some((at, Receipt::Refused { reason } | Receipt::Deferred { reason })) => {
+                self.add(Some(*at), MomentKind::Refused, reason)
+            }
             Some((at, Receipt::Unknown { reason, .. })) => self.add(Some(*at), MomentKind::InDoubt, reason),
             None => {}
         }
