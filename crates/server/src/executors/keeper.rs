@@ -218,7 +218,10 @@ impl Keeper {
                 Ok(revision)
             }
             Err(error) => {
-                self.silence().is_deaf(asked_at);
+                // Before the database's time is known, this node's clock would count, which may be wrong.
+                if self.database_time().is_some() {
+                    self.silence().is_deaf(asked_at);
+                }
                 Err(error)
             }
         }
