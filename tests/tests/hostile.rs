@@ -3,11 +3,20 @@
 use std::time::Duration;
 
 use tickwright_tests::database::Database;
-use tickwright_tests::hostile::Story;
+use tickwright_tests::hostile::{Disturbance, Story};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_is_thrown_at_a_centre_its_jobs_fire() {
-    let story = Story { jobs: 200, length: Duration::from_secs(8), attacked: true };
+    unharmed_by(Disturbance::BadInput).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deleting_busy_jobs_of_one_app_harms_no_other() {
+    unharmed_by(Disturbance::Deletions).await;
+}
+
+async fn unharmed_by(disturbance: Disturbance) {
+    let story = Story { jobs: 200, length: Duration::from_secs(8), disturbance };
     let told = story.play(&Database::Sqlite).await.unwrap();
     println!("{told}");
     told.ensure_unharmed().unwrap();

@@ -51,13 +51,15 @@ impl Guest {
         Ok(())
     }
 
-    async fn put(&self, path: &str, body: &Value) -> Result<()> {
+    /// Creates something.
+    pub(super) async fn put(&self, path: &str, body: &Value) -> Result<()> {
         let answer = self.ask("PUT", path, &body.to_string()).await?;
         ensure!(answer.0 == 201, "PUT {path}: {answer:?}");
         Ok(())
     }
 
-    async fn ask(&self, method: &str, path: &str, body: &str) -> Result<(u16, String)> {
+    /// Sends a request; returns the status and the body of the response.
+    pub(super) async fn ask(&self, method: &str, path: &str, body: &str) -> Result<(u16, String)> {
         let mut wire = Wire::new(TcpStream::connect(self.to).await?);
         let lines = format!("{}Content-Type: application/json\r\n", self.credentials());
         let answer = wire.ask(method, path, &lines, body).await?;

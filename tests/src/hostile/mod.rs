@@ -6,6 +6,7 @@
 mod answers;
 mod bodies;
 mod connections;
+mod crowd;
 mod executor;
 mod guest;
 
@@ -28,8 +29,19 @@ pub struct Story {
     pub jobs: u64,
     /// How long they do.
     pub length: Duration,
-    /// Whether it is attacked meanwhile.
-    pub attacked: bool,
+    /// What else happens meanwhile.
+    pub disturbance: Disturbance,
+}
+
+/// What a centre meets while jobs fire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disturbance {
+    /// Nothing.
+    None,
+    /// Bad input to every listener.
+    BadInput,
+    /// Jobs of another app that fire 2 000 times a second are deleted with all their open runs.
+    Deletions,
 }
 
 /// How a story ended.
@@ -44,6 +56,8 @@ pub struct Told {
     pub answers: Answers,
     /// Whether it was ready in the end.
     pub was_ready: bool,
+    /// How long the slowest deletion took, if jobs were deleted.
+    pub deletion: Option<Duration>,
     /// What it said about failures of its own, if anything.
     pub panics: Vec<String>,
 }
@@ -55,12 +69,22 @@ impl Story {
         let town = Town::build(database, nodes, Workload::each_second(self.jobs, Phases::Spread)).await?;
         let mut centres = town.start_all().await?;
         let centre = centres[0].take().context("one centre was started")?;
-        let siege = match self.attacked {
-            true => Some(Siege::lay(&centre, town.token()).await?),
-            false => None,
-        };
+        let (mut siege, mut crowd) = (None, None);
+        match self.disturbance {
+            Disturbance::None => {}
+            Disturbance::BadInput => siege = Some(Siege::lay(&centre, town.token()).await?),
+            Disturbance::Deletions => {
+                let guest = sign_in(&centre, town.token()).await?;
+                let crowded = self.length.saturating_sub(DELETIONS);
+                crowd = Some(tokio::spawn(crowd::come_and_go(guest, crowded)));
+            }
+        }
         town.at(self.length).await;
         let answers = siege.map(Siege::lift).unwrap_or_default();
+        let deletion = match crowd {
+            Some(crowd) => Some(crowd.await??),
+            None => None,
+        };
         town.settle(SETTLE).await?;
         let was_ready = centre.is_ready().await;
         let peak_memory_mib = centre.usage()?.peak_memory_mib;
@@ -71,7 +95,7 @@ impl Story {
         let begun = town.workload.first.as_millis() + WARM_UP.as_millis() as i64;
         let timing = Timing::of(&town.journal, begun..i64::MAX);
         town.remove().await?;
-        Ok(Told { check, timing, peak_memory_mib, answers, was_ready, panics })
+        Ok(Told { check, timing, peak_memory_mib, answers, was_ready, deletion, panics })
     }
 }
 
@@ -100,7 +124,11 @@ impl fmt::Display for Told {
             timing.p50,
             timing.p99,
             timing.max
-        )
+        )?;
+        match self.deletion {
+            Some(slowest) => write!(f, ", slowest deletion {} ms", slowest.as_millis()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -114,8 +142,7 @@ struct Siege {
 impl Siege {
     async fn lay(centre: &Centre, token: &str) -> Result<Siege> {
         let to = centre.address();
-        let password = centre.first_password().context("the first start saves a password")?;
-        let guest = Guest::sign_in(to, &password, token).await?;
+        let guest = sign_in(centre, token).await?;
         let executor = Endless::start().await?;
         guest.employ(&executor.url()).await?;
         let answers = Answers::default();
@@ -135,6 +162,14 @@ impl Siege {
         self.answers
     }
 }
+
+async fn sign_in(centre: &Centre, token: &str) -> Result<Guest> {
+    let password = centre.first_password().context("the first start saves a password")?;
+    Guest::sign_in(centre.address(), &password, token).await
+}
+
+/// Time left for deletions before the last fire.
+const DELETIONS: Duration = Duration::from_secs(3);
 
 /// To start the centre, and the attack.
 const LEAD: Duration = Duration::from_secs(6);

@@ -259,7 +259,16 @@ impl ModelCalls {
         circuits.entry(address.as_str().to_owned()).or_default().clone()
     }
 
-    async fn exchange(&self, to: usize, request: &TriggerRequest) -> Result<Reaction, Unanswered> {
+    async fn exchange(
+        &self,
+        to: usize,
+        request: &TriggerRequest,
+        by: Instant,
+    ) -> Result<Reaction, Unanswered> {
+        // As the server's connections do: the circuit breaker may have held the request back until now.
+        if Instant::now() >= by {
+            return Err(Unanswered { may_have_arrived: false });
+        }
         let run = RunId(request.log_id);
         let facts = self.wire.world.evidence().facts(run).cloned();
         let Some(facts) = facts else { return Err(Unanswered { may_have_arrived: false }) };
@@ -317,7 +326,7 @@ impl Calls for ModelCalls {
         };
         // Nobody there, or nobody answering: both speak against the address.
         let by = Instant::now() + within;
-        match circuit.call(by, self.exchange(index, request), |_| true).await {
+        match circuit.call(by, self.exchange(index, request, by), |_| true).await {
             Err(Shut) => shut(&to.address),
             Ok(Ok(Reaction::Accepted)) => Sent::Accepted,
             Ok(Ok(_)) => Sent::Refused { reason: "simulated refusal".into() },

@@ -5,15 +5,20 @@ use std::time::Duration;
 use anyhow::Result;
 use tickwright_tests::Figure;
 use tickwright_tests::database::Database;
-use tickwright_tests::hostile::Story;
+use tickwright_tests::hostile::{Disturbance, Story};
 
-/// In peace first, then attacked.
+/// Undisturbed first, then attacked, then beside an app whose jobs are deleted.
 pub async fn measure(database: &Database, seconds: u64) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
-    for (case, attacked) in [("in peace", false), ("attacked", true)] {
+    let cases = [
+        ("in peace", Disturbance::None),
+        ("attacked", Disturbance::BadInput),
+        ("deletions", Disturbance::Deletions),
+    ];
+    for (case, disturbance) in cases {
         let told =
-            Story { jobs: JOBS, length: Duration::from_secs(seconds), attacked }.play(database).await?;
-        println!("{:<10} {case:<8} {told}", database.name());
+            Story { jobs: JOBS, length: Duration::from_secs(seconds), disturbance }.play(database).await?;
+        println!("{:<10} {case:<9} {told}", database.name());
         let figure = |what: &str, value, unit| {
             Figure::new("hostile", database.name(), &format!("{case} {what}"), value, unit)
         };
@@ -25,6 +30,8 @@ pub async fn measure(database: &Database, seconds: u64) -> Result<Vec<Figure>> {
             figure("lost", told.check.lost() as f64, "fires"),
             figure("doubled", told.check.doubled as f64, "fires"),
         ]);
+        let slowest = told.deletion.map(|slowest| figure("slowest", slowest.as_secs_f64() * 1e3, "ms"));
+        figures.extend(slowest);
     }
     Ok(figures)
 }
