@@ -141,11 +141,14 @@ impl HttpDispatch {
             };
             let left = within.saturating_sub(self.clock.monotonic() - started);
             let sent = self.calls.run(&callee, &request, order.run.attempt, left).await;
-            is_deferred |= matches!(sent, Sent::Deferred { .. });
+            // After a pause of this node the request may not be sent any more. That is not the fault of the executor.
+            let is_out_of_time = self.clock.monotonic() - started >= within;
+            is_deferred |= matches!(sent, Sent::Deferred { .. }) || is_out_of_time;
             match sent {
                 Sent::Accepted => return Receipt::Accepted { address },
                 Sent::Refused { reason } => return refused(format!("{address} refused it: {reason}")),
                 Sent::Unknown { reason } => return Receipt::Unknown { address: Some(address), reason },
+                Sent::Unreachable { reason, .. } if is_out_of_time => failures.push((address, reason)),
                 Sent::Unreachable { code, reason } | Sent::Deferred { code, reason } => {
                     self.keeper.suspect(&address, ExecutorTrouble { code, detail: reason.clone() });
                     failures.push((address, reason));

@@ -158,7 +158,7 @@ impl Dispatch for Witness {
         let before = self.wire.attempts_of(order.run.id);
         let receipt = self.inner.send(order, within).await;
         if self.wire.attempts_of(order.run.id) == before && !matches!(receipt, Receipt::Accepted { .. }) {
-            self.withheld(order, begun, &receipt);
+            self.withheld(order, begun, within, &receipt);
         }
         receipt
     }
@@ -181,7 +181,7 @@ impl Dispatch for Witness {
 
 impl Witness {
     /// No request left. That is excused if no executor had to be known and reachable.
-    fn withheld(&self, order: &Order, begun: Ms, receipt: &Receipt) {
+    fn withheld(&self, order: &Order, begun: Ms, within: Duration, receipt: &Receipt) {
         let (world, executors) = (&self.wire.world, &self.wire.executors);
         let now = world.now();
         let knows_any = !self.directory.sightings(AppId(order.job.spec.app.0)).is_empty();
@@ -205,7 +205,12 @@ impl Witness {
         };
         // Whoever is not known has to be read from the database; whoever is has not.
         let is_troubled = world.evidence().is_troubled(self.wire.node, now - REACHED_WITHIN, now, knows_any);
-        let excused = !anybody || is_troubled || self.calls.beat_lost.load(Ordering::Relaxed) >= begun;
+        // The lease ended before the request could leave.
+        let is_out_of_time = now - begun >= within.as_millis() as Ms;
+        let excused = !anybody
+            || is_troubled
+            || is_out_of_time
+            || self.calls.beat_lost.load(Ordering::Relaxed) >= begun;
         world.note(|| {
             let node = self.wire.node;
             format!("n{node} does not send {} (excused: {excused}): {receipt:?}", order.run.id)
