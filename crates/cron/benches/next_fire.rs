@@ -1,7 +1,7 @@
-//! How long it takes to read an expression, to find its next fire, and to describe it.
+//! Measures the time to parse an expression, to find its next fire, and to describe it.
 //!
-//! Each case is timed in rounds of many calls; the median round is reported, first as a table for people,
-//! then as one line of JSON per figure.
+//! Each case is timed in rounds of many calls; the median round is reported, first as a readable table, then as one
+//! line of JSON per figure.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -56,19 +56,19 @@ const EXPRESSIONS: [(&str, &str); 8] = [
     ("one-year", "0 0 0 1 1 ? 2150"),
 ];
 
-/// The longest searches: a time that New York's clocks skip in every year to come, and a day long after now.
+/// The longest searches: a time that New York's clocks skip in every future year, and a day far in the future.
 const HOSTILE: [(&str, &str); 2] =
     [("always-in-a-gap", "0 30 2 ? 3 1#2"), ("far-ahead", "0 0 0 29 2 ? 1972,2196")];
 
 const START: Timestamp = Timestamp::from_millis(1_782_000_000_500);
 
-/// Walks from fire to fire, from the start again when there are no more; so it meets all seasons.
+/// Walks from fire to fire, and begins again at the start when there are no more, so that all seasons are covered.
 fn next_fire(cron: &Cron, zone: &Zone) -> f64 {
     let mut t = START;
     time(|| t = black_box(cron.next_after(black_box(t), zone, DstRule::NATURAL)).unwrap_or(START))
 }
 
-/// Nanoseconds a call takes, in the median of the rounds.
+/// Nanoseconds per call, in the median round.
 fn time(mut call: impl FnMut()) -> f64 {
     let mut round = || {
         let started = Instant::now();

@@ -1,16 +1,17 @@
-//! Days on which nothing fires: holidays, freezes, whatever a business knows and cron does not.
+//! Work calendars: days on which nothing fires, such as holidays and freezes.
 
 use std::collections::BTreeSet;
 
 use crate::day::Day;
 
-/// Knows the days on which a schedule rests; see [`Schedule::next_after_in`](crate::Schedule::next_after_in).
+/// Defines the days on which a schedule does not fire; see
+/// [`Schedule::next_after_in`](crate::Schedule::next_after_in).
 pub trait Calendar {
     /// Whether nothing may fire on this day, a day in the schedule's own zone.
     fn excludes(&self, day: Day) -> bool;
 }
 
-/// A calendar that is a plain set of days.
+/// A calendar that excludes a set of days.
 ///
 /// ```
 /// use tickwright_cron::{Calendar, Day, Holidays};

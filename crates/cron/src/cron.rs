@@ -12,7 +12,8 @@ use crate::timestamp::Timestamp;
 use crate::zone::{OFFSET_MAX, Period, Zone};
 use crate::{quartz, unix};
 
-/// A cron expression that can fire. Equal to every other that means the same, however it is written.
+/// A cron expression that can fire. Two expressions are equal if they have the same meaning, however they are
+/// written.
 ///
 /// ```
 /// use tickwright_cron::{Cron, DstRule, Timestamp, Zone};
@@ -37,19 +38,19 @@ pub struct Cron {
 }
 
 impl Cron {
-    /// Reads a Quartz expression and refuses all that Quartz would read past.
+    /// Parses a Quartz expression; rejects text that Quartz would silently ignore.
     pub fn parse(expr: &str) -> Result<Cron, Error> {
         Cron::parse_in(Dialect::Quartz, expr)
     }
 
-    /// Reads an expression of either dialect.
+    /// Parses an expression of either dialect.
     pub fn parse_in(dialect: Dialect, expr: &str) -> Result<Cron, Error> {
         Cron::new(dialect, read(dialect, expr)?)
     }
 
-    /// Reads a Quartz expression as Quartz would, for taking over what is stored already. The second value
-    /// tells what was dropped, in the words with which [`Cron::parse`] would have refused it; the
-    /// expression's own text is without it, so that it reads as it fires.
+    /// Parses a Quartz expression as Quartz would, to import stored expressions. The second value lists the ignored
+    /// parts, each as the error that [`Cron::parse`] would return; the text of the result is without them, so that
+    /// it shows how it fires.
     ///
     /// ```
     /// use tickwright_cron::Cron;
@@ -76,15 +77,15 @@ impl Cron {
         self.dialect
     }
 
-    /// Its parts, read anew: they are needed for words only, and take more room than the sets do.
+    /// Parses its text again: the parts are needed for descriptions only, and take more memory than the bit sets.
     pub(crate) fn expression(&self) -> Expression {
         read(self.dialect, &self.text).expect("the text of an expression can be read again")
     }
 
-    /// The first fire strictly after `t`; none if there is none until the end of 2199.
+    /// The first fire strictly after `t`; `None` if there is none until the end of 2199.
     ///
-    /// Bounded: it looks at each change of the zone's clocks until then at most once (two a year), and between
-    /// them makes one search, itself bounded by the number of months.
+    /// Bounded: it visits each change of the zone's clocks until then at most once (two a year), and between them
+    /// makes one search, itself bounded by the number of months.
     pub fn next_after(&self, t: Timestamp, zone: &Zone, dst: DstRule) -> Option<Timestamp> {
         let (gap, fold) = dst.resolve(self.pattern.is_every_hour());
         // Fires fall on whole seconds.
@@ -101,7 +102,7 @@ impl Cron {
                 return Some(at(found - period.offset));
             }
             second = period.end;
-            // The clocks may yet go back behind `local`; if not, nothing happens before what was found.
+            // The clocks may still go back behind `local`; otherwise there is no fire before the one found.
             if period.end.saturating_add(period.offset_after) >= local {
                 second = second.max(found? - OFFSET_MAX);
             }
@@ -109,8 +110,8 @@ impl Cron {
         None
     }
 
-    /// The last fire strictly before `t`; none if there is none since the start of 1970. Bounded as
-    /// [`Cron::next_after`] is.
+    /// The last fire strictly before `t`; `None` if there is none since the start of 1970. Bounded like
+    /// [`Cron::next_after`].
     pub fn previous_before(&self, t: Timestamp, zone: &Zone, dst: DstRule) -> Option<Timestamp> {
         let (gap, fold) = dst.resolve(self.pattern.is_every_hour());
         let mut second = t.as_millis().saturating_sub(1).div_euclid(1_000).min(HORIZON);
@@ -126,7 +127,7 @@ impl Cron {
                 return Some(at(period.start));
             }
             second = period.start - 1;
-            // The clocks may have been ahead of `local` before; if not, nothing happened since what was found.
+            // The clocks may have been ahead of `local` before; otherwise there was no fire since the one found.
             if period.start + period.offset_before <= local {
                 second = second.min(found? + OFFSET_MAX);
             }
@@ -149,7 +150,7 @@ impl Cron {
         std::iter::successors(self.next_after(t, zone, dst), move |fire| self.next_after(*fire, zone, dst))
     }
 
-    /// Whether a wall-clock time that fits was jumped over when this period began.
+    /// Whether a matching wall-clock time was skipped when this period began.
     fn fires_in_gap_before(&self, period: Period) -> bool {
         let (from, to) = (period.start + period.offset_before, period.start + period.offset);
         from < to && self.pattern.at_or_after(from).is_some_and(|found| found < to)
@@ -157,7 +158,7 @@ impl Cron {
 }
 
 impl Period {
-    /// The local times that count in this period: a repeated one in only one of its two, or in both.
+    /// The local times that count in this period: a repeated time counts in one of its two periods, or in both.
     fn local_range(self, fold: Fold) -> (i64, i64) {
         let (start, end) = (self.start + self.offset, self.end + self.offset);
         match fold {
@@ -197,7 +198,7 @@ impl Hash for Cron {
 }
 
 impl fmt::Display for Cron {
-    /// As it was written, in upper case and with single blanks.
+    /// The original text, in upper case and with single blanks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -206,7 +207,7 @@ impl fmt::Display for Cron {
 impl FromStr for Cron {
     type Err = Error;
 
-    /// As [`Cron::parse`].
+    /// Same as [`Cron::parse`].
     fn from_str(expr: &str) -> Result<Cron, Error> {
         Cron::parse(expr)
     }

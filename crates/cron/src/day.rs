@@ -1,11 +1,11 @@
-//! A date, and how many days it is from the epoch.
+//! A date, and the number of days from the epoch to it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::Error;
 
-/// A date on the calendar, without a zone.
+/// A date without a zone.
 ///
 /// ```
 /// use tickwright_cron::Day;
@@ -22,7 +22,7 @@ pub struct Day {
 }
 
 impl Day {
-    /// That date, if there is one.
+    /// Creates a date; an error if it does not exist.
     pub fn new(year: i16, month: u8, day: u8) -> Result<Day, Error> {
         let exists = (1..=12).contains(&month) && day >= 1 && day <= month_length(year, month);
         if exists && (-9999..=9999).contains(&year) {
@@ -56,7 +56,7 @@ impl Day {
         year * 365 + leap_days + (month * 153 + 2) / 5 + i64::from(self.day) - 1 - EPOCH_FROM_MARCH_YEAR_0
     }
 
-    /// The inverse of [`Day::epoch_day`]; good for the years a cron expression can name and well beyond.
+    /// The inverse of [`Day::epoch_day`]; correct for the years of cron expressions and well beyond.
     pub(crate) fn from_epoch_day(epoch_day: i64) -> Day {
         let days = epoch_day + EPOCH_FROM_MARCH_YEAR_0;
         let (era, day_of_era) = (days.div_euclid(DAYS_PER_400_YEARS), days.rem_euclid(DAYS_PER_400_YEARS));
@@ -75,7 +75,7 @@ const DAYS_PER_400_YEARS: i64 = 146_097;
 /// From 0000-03-01 to 1970-01-01.
 const EPOCH_FROM_MARCH_YEAR_0: i64 = 719_468;
 
-/// How many days that month has.
+/// Number of days in a month.
 pub(crate) fn month_length(year: i16, month: u8) -> u8 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,

@@ -1,9 +1,9 @@
-//! The two day fields: which days of a given month they let pass, as bits 1 to 31.
+//! The two day fields: the matching days of a given month, as bits 1 to 31.
 
 use crate::day::{Day, month_length};
 use crate::field::Part;
 
-/// Day-of-month: sets of `n` for each way of writing it.
+/// Day-of-month: sets of `n` for each notation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct MonthDays {
     /// `n`.
@@ -17,7 +17,7 @@ pub(crate) struct MonthDays {
 }
 
 impl MonthDays {
-    /// `plain` are the values of those parts that have any; no parts are `?`.
+    /// `plain` holds the values of the parts that have any; an empty list of parts is `?`.
     pub(crate) fn new(parts: &[Part], plain: u64) -> MonthDays {
         let mut days =
             MonthDays { plain: if parts.is_empty() { EVERY_DAY } else { plain }, ..Self::default() };
@@ -48,7 +48,7 @@ impl MonthDays {
 
 const EVERY_DAY: u64 = 0xffff_fffe;
 
-/// Day-of-week: sets of weekdays (bit 1 is Sunday) for each way of writing it.
+/// Day-of-week: sets of weekdays (bit 1 is Sunday) for each notation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct WeekDays {
     plain: u64,
@@ -59,7 +59,7 @@ pub(crate) struct WeekDays {
 }
 
 impl WeekDays {
-    /// As [`MonthDays::new`].
+    /// Same as [`MonthDays::new`].
     pub(crate) fn new(parts: &[Part], plain: u64) -> WeekDays {
         let mut days =
             WeekDays { plain: if parts.is_empty() { EVERY_WEEKDAY } else { plain }, ..Self::default() };
@@ -77,7 +77,7 @@ impl WeekDays {
         if self.plain == EVERY_WEEKDAY {
             return month.all();
         }
-        // One week as seven bits, turned so that the month's first day is the lowest, then laid out five times.
+        // One week as seven bits, rotated so that the month's first day is the lowest, then repeated five times.
         let week = self.plain >> 1;
         let turned = (week >> month.first_weekday | week << (7 - month.first_weekday)) & 0x7f;
         let mut days = (turned * (1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28)) << 1;
@@ -96,7 +96,7 @@ impl WeekDays {
 
 const EVERY_WEEKDAY: u64 = 0b1111_1110;
 
-/// What the rules about days need to know of a month.
+/// Length and first weekday of a month.
 #[derive(Clone, Copy)]
 pub(crate) struct MonthShape {
     length: u32,
@@ -116,7 +116,7 @@ impl MonthShape {
         ((1 << self.length) - 1) << 1
     }
 
-    /// The workday nearest to `day`, without leaving the month.
+    /// The workday nearest to `day` within the month.
     fn nearest_workday(self, day: u32) -> u32 {
         match (self.first_weekday + day - 1) % 7 {
             6 if day == 1 => 3,
@@ -127,7 +127,7 @@ impl MonthShape {
         }
     }
 
-    /// The `nth` (from 1) such weekday, 1 being Sunday; may lie past the month's end.
+    /// Day of the `nth` (from 1) such weekday, 1 being Sunday; may lie past the month's end.
     fn nth_weekday(self, weekday: u32, nth: u32) -> u32 {
         (weekday - 1 + 7 - self.first_weekday) % 7 + 1 + (nth - 1) * 7
     }

@@ -1,20 +1,20 @@
-//! What becomes of wall-clock times that daylight saving removes or repeats.
+//! Rules for wall-clock times that daylight saving skips or repeats.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::Error;
 
-/// For a time the clocks jump over, such as 02:30 on the night they go forward.
+/// Rule for a time that the clocks skip, such as 02:30 on the night they go forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Gap {
     /// It does not fire that day.
     Skip,
-    /// It fires when the gap ends, once however many times fell into it.
+    /// It fires once when the gap ends, however many of its times are in the gap.
     Next,
 }
 
-/// For a time the clocks show twice, such as 01:30 on the night they go back.
+/// Rule for a time that the clocks show twice, such as 01:30 on the night they go back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fold {
     /// It fires the first time.
@@ -25,7 +25,7 @@ pub enum Fold {
     Both,
 }
 
-/// The rule a schedule follows on the nights the clocks change. Prints as, and is read from, a short word.
+/// The daylight saving rule of a schedule. It is printed and parsed as a short word.
 ///
 /// ```
 /// use tickwright_cron::{DstRule, Fold, Gap};
@@ -43,22 +43,22 @@ pub struct DstRule {
 }
 
 impl DstRule {
-    /// What Quartz and so XXL-JOB do: removed times are skipped, repeated ones fire the second time, so that
-    /// even `* * * * * ?` is silent for an hour. The default, for jobs without a zone of their own.
+    /// The behaviour of Quartz and XXL-JOB: skipped times do not fire, repeated ones fire the second time, so that
+    /// even `* * * * * ?` does not fire for an hour. The default, for jobs without a zone of their own.
     pub const QUARTZ: DstRule = DstRule::new(Gap::Skip, Fold::Second);
 
-    /// What people mean, for jobs with a zone of their own (promise I6). A job for certain hours fires exactly
-    /// once: at the end of the gap, or the first time of two. A job for every hour, one whose hour field lets
-    /// all 24 pass, goes on by elapsed time: it fires at every instant whose wall-clock time fits.
+    /// The behaviour that users expect, for jobs with a zone of their own (promise I6). A job for certain hours
+    /// fires exactly once: at the end of the gap, or the first of two times. A job for every hour, with all 24 in
+    /// its hour field, follows elapsed time: it fires whenever the wall-clock time matches.
     pub const NATURAL: DstRule =
         DstRule { gap: Gap::Next, fold: Fold::First, every_hour_by_elapsed_time: true };
 
-    /// The same for all expressions, whichever hours they name.
+    /// The same rule for all expressions, with or without certain hours.
     pub const fn new(gap: Gap, fold: Fold) -> DstRule {
         DstRule { gap, fold, every_hour_by_elapsed_time: false }
     }
 
-    /// What it comes to for an expression of every hour, or of certain hours.
+    /// The rule for an expression of every hour, or of certain hours.
     pub(crate) fn resolve(self, every_hour: bool) -> (Gap, Fold) {
         if every_hour && self.every_hour_by_elapsed_time {
             (Gap::Skip, Fold::Both)
@@ -91,7 +91,7 @@ impl FromStr for DstRule {
     }
 }
 
-/// Stored in databases: words may be added, not changed. The first word for a rule is the one printed.
+/// Stored in databases: words may be added, not changed. The first word of a rule is the one printed.
 const WORDS: [(&str, DstRule); 8] = [
     ("quartz", DstRule::QUARTZ),
     ("natural", DstRule::NATURAL),

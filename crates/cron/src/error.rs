@@ -1,11 +1,11 @@
-//! What can be wrong with what a person wrote, and how to write it instead.
+//! Errors in schedules written by users, each with a correction.
 
 use std::time::Duration;
 
 use crate::field::{Dialect, Field};
 use crate::scan::LENGTH_MAX;
 
-/// Why a schedule was refused. Every message names the place, the offending text and a way to write it.
+/// Why a schedule was rejected. Every message names the position, the wrong text and a correct form.
 ///
 /// ```
 /// use tickwright_cron::Cron;
@@ -20,20 +20,20 @@ use crate::scan::LENGTH_MAX;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing was written.
+    /// The expression is empty.
     #[error("the expression is empty; to fire every 5 minutes write `{}`", dialect.example())]
     Empty {
-        /// The dialect that was asked for.
+        /// The requested dialect.
         dialect: Dialect,
     },
 
-    /// Longer than any sensible expression, so it is not even looked at.
+    /// Longer than any sensible expression; it is not parsed.
     #[error(
         "the expression has {length} bytes, more than the {LENGTH_MAX} allowed; \
          shorten its lists to ranges and steps, for example `0-59/2`"
     )]
     TooLong {
-        /// How long it is, in bytes.
+        /// Length in bytes.
         length: usize,
     },
 
@@ -41,31 +41,31 @@ pub enum Error {
     #[error("expected {}, found {found} in `{expr}`; to fire every 5 minutes write `{}`",
             dialect.fields_in_words(), dialect.example())]
     FieldCount {
-        /// The dialect that was asked for.
+        /// The requested dialect.
         dialect: Dialect,
         /// The whole expression.
         expr: String,
-        /// How many fields it has.
+        /// Number of fields found.
         found: usize,
     },
 
-    /// One field cannot be read. From [`Cron::parse_lenient`](crate::Cron::parse_lenient) also a warning:
-    /// what Quartz would have read past.
+    /// A field cannot be parsed. [`Cron::parse_lenient`](crate::Cron::parse_lenient) also returns it as a warning,
+    /// for text that Quartz would ignore.
     #[error("{field} field, character {position}: `{text}` {problem}; write {}", field.help(*dialect))]
     Field {
-        /// The dialect that was asked for.
+        /// The requested dialect.
         dialect: Dialect,
-        /// Which field.
+        /// The wrong field.
         field: Field,
-        /// The part that is wrong.
+        /// The wrong part.
         text: String,
-        /// Where that part begins in the expression; the first character is 1.
+        /// Position of that part in the expression; the first character is 1.
         position: usize,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
 
-    /// Quartz wants `?` in exactly one of the two day fields.
+    /// Quartz requires `?` in exactly one of the two day fields.
     #[error(
         "exactly one of day-of-month and day-of-week must be `?` (\"whatever the other says\") in `{expr}`; \
          write for example `{suggestion}`"
@@ -73,7 +73,7 @@ pub enum Error {
     DayFields {
         /// The whole expression.
         expr: String,
-        /// The same with one `?`.
+        /// The same expression with one `?`.
         suggestion: String,
     },
 
@@ -87,13 +87,13 @@ pub enum Error {
         expr: String,
     },
 
-    /// `@something` that no cron knows.
+    /// An unknown nickname such as `@something`.
     #[error(
         "unknown nickname `{name}`; write one of @yearly @annually @monthly @weekly @daily @midnight @hourly, \
          or five fields such as `*/5 * * * *`"
     )]
     Nickname {
-        /// What was written.
+        /// The nickname as written.
         name: String,
     },
 
@@ -101,35 +101,35 @@ pub enum Error {
     #[error("unknown time zone `{name}`; {}write an IANA name such as `Asia/Shanghai`, `Europe/London` or `UTC`",
             suggestion.as_ref().map(|name| format!("did you mean `{name}`? ")).unwrap_or_default())]
     Zone {
-        /// What was written.
+        /// The name as written.
         name: String,
-        /// A name that looks much like it.
+        /// A similar name that exists.
         suggestion: Option<String>,
     },
 
-    /// No such rule for the hours daylight saving removes and repeats.
+    /// No such daylight saving rule.
     #[error(
         "unknown daylight-saving rule `{text}`; write `quartz`, `natural`, or a gap and a fold word such as \
          `skip-first` (gap: skip, next; fold: first, second, both)"
     )]
     DstRule {
-        /// What was written.
+        /// The rule as written.
         text: String,
     },
 
-    /// A fixed rate or delay that cannot be counted.
+    /// A fixed rate or delay that is zero, too long or not in whole milliseconds.
     #[error(
         "a period of {period:?} cannot be kept; write whole milliseconds, at least 1 and at most 100 years"
     )]
     Period {
-        /// What was asked for.
+        /// The requested period.
         period: Duration,
     },
 
-    /// A date that no calendar has.
+    /// A date that does not exist.
     #[error("`{text}` is no date; write year-month-day such as `2026-10-01`")]
     Day {
-        /// What was written.
+        /// The date as written.
         text: String,
     },
 }

@@ -1,14 +1,14 @@
-//! The words of an expression: its dialects, its fields, and the parts a field is a list of.
+//! Dialects, fields, and the parts of a field's list.
 
 use std::fmt;
 
-/// Which way of writing cron.
+/// A dialect of cron expressions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// Six or seven fields, seconds first, `1` = Sunday, one day field is `?`. What XXL-JOB stores.
+    /// Six or seven fields, seconds first, `1` = Sunday, one day field is `?`. Used by XXL-JOB.
     #[default]
     Quartz,
-    /// Five fields, minutes first, `0` or `7` = Sunday, or a nickname such as `@daily`. What crontab reads.
+    /// Five fields, minutes first, `0` or `7` = Sunday, or a nickname such as `@daily`. Used by crontab.
     Unix,
 }
 
@@ -31,7 +31,7 @@ impl Dialect {
 /// A field of an expression, in Quartz's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Field {
-    /// 0 to 59; not in Unix's dialect.
+    /// 0 to 59; not in the Unix dialect.
     Second,
     /// 0 to 59.
     Minute,
@@ -43,7 +43,7 @@ pub enum Field {
     Month,
     /// Sunday to Saturday.
     DayOfWeek,
-    /// 1970 to 2199; not in Unix's dialect.
+    /// 1970 to 2199; not in the Unix dialect.
     Year,
 }
 
@@ -58,7 +58,7 @@ impl Field {
         Field::Year,
     ];
 
-    /// The smallest and the largest value. Weekdays are 1 (Sunday) to 7, whatever the dialect.
+    /// The smallest and the largest value. Weekdays are 1 (Sunday) to 7 in both dialects.
     pub(crate) fn bounds(self) -> (u16, u16) {
         match self {
             Field::Second | Field::Minute => (0, 59),
@@ -129,9 +129,9 @@ impl fmt::Display for Field {
     }
 }
 
-/// The first year an expression can name.
+/// The first year of an expression.
 pub(crate) const YEAR_MIN: u16 = 1970;
-/// The last year an expression can name, and the horizon of every search.
+/// The last year of an expression, and the horizon of every search.
 pub(crate) const YEAR_MAX: u16 = 2199;
 
 /// One entry of a field's list.
@@ -156,7 +156,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// The plain values this part stands for; none for those that depend on the month.
+    /// The plain values of this part; none if they depend on the month.
     pub(crate) fn values(self, field: Field) -> impl Iterator<Item = u16> {
         let (min, max) = field.bounds();
         let span = max - min + 1;
@@ -172,14 +172,14 @@ impl Part {
     }
 }
 
-/// An expression as it was read, before it becomes sets of bits.
+/// A parsed expression, before it becomes bit sets.
 #[derive(Debug)]
 pub(crate) struct Expression {
-    /// Upper case, single blanks, without anything that was only tolerated.
+    /// Upper case, single blanks, without ignored parts.
     pub(crate) text: String,
     /// By [`Field`]; an empty list is `?`.
     pub(crate) fields: [Vec<Part>; 7],
-    /// Unix: with both day fields restricted, either is enough.
+    /// Unix: with both day fields restricted, one match is enough.
     pub(crate) either_day: bool,
 }
 

@@ -1,17 +1,17 @@
-//! An expression as sets of bits, and the search for the next wall-clock time that fits.
+//! An expression as bit sets, and the search for the next matching wall-clock time.
 //!
-//! Time here is *local*: seconds since 1970-01-01T00:00:00 on the wall of some place, where every day has
-//! 86 400 of them. What a zone does to it is `cron`'s to say.
+//! Time here is *local*: seconds since 1970-01-01T00:00:00 of a wall clock, where every day has 86 400 of them.
+//! Zones are handled in `cron`.
 //!
-//! The search is bounded: a time of day is found with three bit scans, and a day by building at most one
-//! mask of days per month, each in constant time, for at most the 2 760 months from 1970 to 2199. However
-//! long an expression's lists are, they have become a handful of words by then.
+//! The search is bounded: a time of day is found with three bit scans, and a day by building at most one mask of
+//! days per month, each in constant time, for at most the 2 760 months from 1970 to 2199. The length of an
+//! expression's lists does not matter, because they have become a few words of bits.
 
 use crate::day::Day;
 use crate::days::{MonthDays, MonthShape, WeekDays};
 use crate::field::{Expression, Field, YEAR_MAX, YEAR_MIN};
 
-/// What the fields of an expression mean.
+/// The fields of an expression as bit sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Pattern {
     seconds: u64,
@@ -40,12 +40,12 @@ impl Pattern {
         }
     }
 
-    /// Whether it speaks of minutes in whichever hour, not of hours.
+    /// Whether all 24 hours match.
     pub(crate) fn is_every_hour(&self) -> bool {
         self.hours == (1 << 24) - 1
     }
 
-    /// The first fitting local second not before `local`.
+    /// The first matching local second not before `local`.
     pub(crate) fn at_or_after(&self, local: i64) -> Option<i64> {
         let local = local.max(0);
         let (day, second) = (local.div_euclid(DAY), local.rem_euclid(DAY));
@@ -59,7 +59,7 @@ impl Pattern {
         Some(first * DAY + self.time_at_or_after(0)?)
     }
 
-    /// The last fitting local second not after `local`.
+    /// The last matching local second not after `local`.
     pub(crate) fn at_or_before(&self, local: i64) -> Option<i64> {
         let (day, second) = (local.div_euclid(DAY), local.rem_euclid(DAY));
         let last = self.day_at_or_before(day)?;
@@ -146,7 +146,7 @@ impl Pattern {
         }
     }
 
-    /// The fitting days of a month, as bits 1 to 31.
+    /// The matching days of a month, as bits 1 to 31.
     fn days_of(&self, year: i16, month: u8) -> u64 {
         let month = MonthShape::new(year, month);
         let (by_date, by_weekday) = (self.month_days.within(month), self.week_days.within(month));
@@ -155,7 +155,7 @@ impl Pattern {
 }
 
 const DAY: i64 = 86_400;
-/// Past every year an expression can name.
+/// After the last year of any expression.
 const FAR_DAY: i64 = 231 * 366;
 
 fn clock(second_of_day: i64) -> (u32, u32, u32) {

@@ -1,15 +1,15 @@
-//! Quartz's dialect: `second minute hour day-of-month month day-of-week [year]`.
+//! Parser of the Quartz dialect: `second minute hour day-of-month month day-of-week [year]`.
 //!
-//! Quartz's own class reads past what it does not understand: `10X` is 10, `MON-FRI/2` is `MON-FRI`. Such an
-//! expression does something other than it says, so the strict parser refuses it. The lenient one, for
-//! taking over what is already stored, keeps Quartz's meaning and says what it dropped. Whatever the strict
-//! parser accepts, both read alike.
+//! Quartz ignores text that it does not understand: `10X` is 10, `MON-FRI/2` is `MON-FRI`. Such an expression is
+//! misleading, so the strict parser rejects it. The lenient one, for importing stored expressions, keeps Quartz's
+//! meaning and returns a warning for each ignored part. Both parse an expression that the strict parser accepts in
+//! the same way.
 
 use crate::error::Error;
 use crate::field::{Dialect, Expression, Field, Part, YEAR_MAX};
 use crate::scan::{Scanner, pieces, prepare};
 
-/// Reads an expression; lenient, also what Quartz reads past, each time with a warning.
+/// Parses an expression; if lenient, also accepts text that Quartz ignores, with a warning for each.
 pub(crate) fn read(expr: &str, lenient: bool) -> Result<(Expression, Vec<Error>), Error> {
     let upper = prepare(expr, Dialect::Quartz)?;
     let mut reader = Reader { expr: &upper, lenient, warnings: Vec::new() };
@@ -18,7 +18,7 @@ pub(crate) fn read(expr: &str, lenient: bool) -> Result<(Expression, Vec<Error>)
     if !(6..=7).contains(&words.len()) {
         let error =
             Error::FieldCount { dialect: Dialect::Quartz, expr: expr.trim().to_owned(), found: words.len() };
-        // XXL-JOB up to 3.0.0 ignores what follows the year.
+        // XXL-JOB up to 3.0.0 ignores fields after the year.
         if words.len() < 6 {
             return Err(error);
         }
@@ -40,7 +40,7 @@ pub(crate) fn read(expr: &str, lenient: bool) -> Result<(Expression, Vec<Error>)
     Ok((expression, reader.warnings))
 }
 
-/// A part, and the text that carries its meaning.
+/// A part and its text, without ignored characters.
 type Read = (Part, String);
 
 struct Reader<'a> {
@@ -50,7 +50,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A comma-separated list, or `?` (no parts).
+    /// Parses a comma-separated list, or `?` (no parts).
     fn field(&mut self, field: Field, at: usize, word: &'a str) -> Result<(Vec<Part>, String), Error> {
         if word == "?" && matches!(field, Field::DayOfMonth | Field::DayOfWeek) {
             return Ok((Vec::new(), word.to_owned()));
@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
         Ok((parts, texts.join(",")))
     }
 
-    /// One entry of the list.
+    /// Parses one entry of the list.
     fn item(&mut self, mut scan: Scanner<'a>) -> Result<Read, Error> {
         let part = match scan.peek() {
             Some(b'?') => return Err(scan.wrong("must stand alone, in one of the two day fields")),
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         scan.eat(b'*');
         let mut every = Part::Every { step: 1 };
         if scan.eat(b'/') {
-            // No step is every step.
+            // Step 0 is the same as step 1.
             every = Part::Every { step: step(&mut scan)?.max(1) };
             if !scan.rest().is_empty() {
                 return Err(scan.wrong("has a step that is not a number"));
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         Ok((part, scan.done().to_owned()))
     }
 
-    /// What follows `5-`.
+    /// Parses the part after `5-`.
     fn range(&mut self, mut scan: Scanner<'a>, start: u16) -> Result<Read, Error> {
         let field = scan.field;
         let (min, max) = field.bounds();
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
         }
         let mut step = 1;
         if scan.eat(b'/') {
-            // Quartz checks no upper bound here: a step past the end leaves the start.
+            // Quartz checks no upper bound here: a step past the end leaves only the start.
             step = scan.number("a step")?;
             if step == 0 {
                 self.tolerate(scan.wrong("has step 0, which Quartz reads as its first value alone"))?;
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
                 Part::Range { start: value, end, step: 1 }
             }
             (3, Some(b'#')) if weekday => nth(&mut scan, value)?,
-            // `FRIL`: the word took the `L` with it.
+            // `FRIL`: the word includes the `L`.
             (4.., _) if weekday && word[3..].starts_with('L') => {
                 scan.back(word.len() - 4);
                 Part::LastOf(value)
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
         Ok((part, scan.done().to_owned()))
     }
 
-    /// Two rules of Quartz: `L` takes no company, and `#` speaks of the smallest weekday in the list.
+    /// Two rules of Quartz: `L` must be alone, and `#` applies to the smallest weekday in the list.
     fn special_weekday_stands_alone(
         &mut self,
         whole: &Scanner<'a>,
@@ -221,7 +221,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Accepts the end of an entry, or what follows it if Quartz would not look at it.
+    /// Accepts the end of an entry, or following text that Quartz would ignore.
     fn ignore_rest(&mut self, scan: &mut Scanner<'a>) -> Result<(), Error> {
         match scan.rest() {
             "" => Ok(()),
@@ -251,7 +251,7 @@ fn last_day(scan: &mut Scanner<'_>) -> Result<Part, Error> {
     Ok(Part::Last { before, workday: scan.eat(b'W') })
 }
 
-/// What follows the weekday in `6#3`.
+/// Parses the part after the weekday in `6#3`.
 fn nth(scan: &mut Scanner<'_>, weekday: u16) -> Result<Part, Error> {
     scan.eat(b'#');
     match (scan.number("a number from 1 to 5")?, scan.rest()) {
@@ -260,7 +260,7 @@ fn nth(scan: &mut Scanner<'_>, weekday: u16) -> Result<Part, Error> {
     }
 }
 
-/// What follows `/`, no more than fits into the field.
+/// Parses the part after `/`; it must fit into the field.
 fn step(scan: &mut Scanner<'_>) -> Result<u16, Error> {
     let step = scan.number("a step")?;
     let (min, max) = scan.field.bounds();
@@ -271,7 +271,7 @@ fn step(scan: &mut Scanner<'_>) -> Result<u16, Error> {
     Ok(step)
 }
 
-/// Exactly one `?` among the day fields.
+/// Requires exactly one `?` in the day fields.
 fn one_day_field(texts: &[String]) -> Result<(), Error> {
     let (day, weekday) = (Field::DayOfMonth as usize, Field::DayOfWeek as usize);
     let (field, instead) = match (texts[day].as_str(), texts[weekday].as_str()) {

@@ -1,12 +1,12 @@
-//! Reading one entry of a field, byte by byte, always able to say where it stands.
+//! Scanner for one entry of a field, byte by byte, with positions for error messages.
 
 use crate::error::Error;
 use crate::field::{Dialect, Field};
 
-/// The longest expression that is looked at. Every value of every field, spelled out, fits into it.
+/// Maximum length of an expression. Every value of every field, spelled out, fits into it.
 pub(crate) const LENGTH_MAX: usize = 2_048;
 
-/// Refuses what is empty or too long; gives the rest in upper case, byte for byte in the same place.
+/// Rejects an expression that is empty or too long; returns it in upper case, with each byte at the same position.
 pub(crate) fn prepare(expr: &str, dialect: Dialect) -> Result<String, Error> {
     if expr.len() > LENGTH_MAX {
         return Err(Error::TooLong { length: expr.len() });
@@ -17,7 +17,7 @@ pub(crate) fn prepare(expr: &str, dialect: Dialect) -> Result<String, Error> {
     Ok(expr.to_ascii_uppercase())
 }
 
-/// The pieces of `text` between separators, each with its place in `text`.
+/// The pieces of `text` between separators, each with its position in `text`.
 pub(crate) fn pieces(text: &str, separator: fn(char) -> bool) -> impl Iterator<Item = (usize, &str)> {
     text.split(separator).map(move |piece| (piece.as_ptr() as usize - text.as_ptr() as usize, piece))
 }
@@ -43,12 +43,12 @@ impl<'a> Scanner<'a> {
         &self.expr[self.start..self.end]
     }
 
-    /// What has been read.
+    /// The text already read.
     pub(crate) fn done(&self) -> &'a str {
         &self.expr[self.start..self.at]
     }
 
-    /// What has not.
+    /// The text not yet read.
     pub(crate) fn rest(&self) -> &'a str {
         &self.expr[self.at..self.end]
     }
@@ -65,17 +65,17 @@ impl<'a> Scanner<'a> {
         here
     }
 
-    /// Digits; `what` names them in the error when there are none.
+    /// Reads digits; without any, the error names `what` was expected.
     pub(crate) fn number(&mut self, what: &str) -> Result<u16, Error> {
         let digits = self.take(|byte| byte.is_ascii_digit());
         if digits.is_empty() {
             return Err(self.wrong(&format!("needs {what} after `{}`", self.done())));
         }
-        // Anything longer is out of every range, and so is this.
+        // Longer numbers are out of every range, and so is this.
         Ok(digits.parse().unwrap_or(u16::MAX))
     }
 
-    /// Digits that are a value of this field.
+    /// Reads digits that are a value of this field.
     pub(crate) fn value(&mut self, bounds: (u16, u16)) -> Result<u16, Error> {
         let from = self.at;
         let value = self.number("a number")?;
@@ -85,7 +85,7 @@ impl<'a> Scanner<'a> {
         Ok(value)
     }
 
-    /// A month or weekday by its first three letters; returns its value and the whole word.
+    /// Reads a month or weekday by its first three letters; returns its value and the whole word.
     pub(crate) fn name(&mut self) -> Result<(u16, &'a str), Error> {
         let from = self.at;
         let word = self.take(|byte| byte.is_ascii_alphabetic());
@@ -98,17 +98,17 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes back, as after a name of which only the first letters count.
+    /// Moves back, for example after a name of which only the first letters count.
     pub(crate) fn back(&mut self, bytes: usize) {
         self.at -= bytes;
     }
 
-    /// The whole entry is wrong.
+    /// An error about the whole entry.
     pub(crate) fn wrong(&self, problem: &str) -> Error {
         self.error(self.start, self.end, problem)
     }
 
-    /// What has not been read is wrong.
+    /// An error about the text not yet read.
     pub(crate) fn rest_wrong(&self, problem: &str) -> Error {
         self.error(self.at, self.end, problem)
     }

@@ -1,4 +1,4 @@
-//! When a job fires: by cron, at a fixed rate, a while after it last ended, once, or only by hand.
+//! Schedules: cron, fixed rate, fixed delay, once, or manual only.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::timestamp::Timestamp;
 use crate::zone::Zone;
 
-/// The rule for when.
+/// The rule for when a job fires.
 ///
 /// ```
 /// use std::time::Duration;
@@ -28,29 +28,30 @@ pub enum Schedule {
     Cron {
         /// The expression.
         cron: Cron,
-        /// Whose clocks it speaks of.
+        /// Time zone of the expression.
         zone: Zone,
-        /// What to do when those clocks change.
+        /// Daylight saving rule.
         dst: DstRule,
     },
-    /// At `anchor + k * period` for k = 0, 1, 2, …: however late a run was, the beat is kept.
+    /// At `anchor + k * period` for k = 0, 1, 2, …; late runs do not shift it.
     FixedRate {
         /// The first fire.
         anchor: Timestamp,
         /// Whole milliseconds, at least one.
         period: Duration,
     },
-    /// A while after the last run ended, so the next fire is only known then; see [`Schedule::next_after_end`].
+    /// A fixed delay after the end of the last run, so the next fire is only known then; see
+    /// [`Schedule::next_after_end`].
     FixedDelay {
         /// Whole milliseconds, at least one.
         delay: Duration,
     },
-    /// At one instant.
+    /// Once.
     Once {
-        /// That instant.
+        /// Time of the fire.
         at: Timestamp,
     },
-    /// Only when someone, or another job, triggers it.
+    /// Only when a user or another job triggers it.
     Never,
 }
 
@@ -65,17 +66,17 @@ impl Schedule {
         Ok(Schedule::FixedRate { anchor, period: countable(period)? })
     }
 
-    /// `delay` after each run's end.
+    /// `delay` after the end of each run.
     pub fn fixed_delay(delay: Duration) -> Result<Schedule, Error> {
         Ok(Schedule::FixedDelay { delay: countable(delay)? })
     }
 
-    /// At one instant.
+    /// Once, at a given time.
     pub fn once(at: Timestamp) -> Schedule {
         Schedule::Once { at }
     }
 
-    /// The first fire strictly after `t`; none if there is none, or if it depends on a run's end.
+    /// The first fire strictly after `t`; `None` if there is none, or if it depends on the end of a run.
     pub fn next_after(&self, t: Timestamp) -> Option<Timestamp> {
         match self {
             Schedule::Cron { cron, zone, dst } => cron.next_after(t, zone, *dst),
@@ -88,7 +89,7 @@ impl Schedule {
         }
     }
 
-    /// The last fire strictly before `t`; none if there was none, or if it depended on a run's end.
+    /// The last fire strictly before `t`; `None` if there was none, or if it depended on the end of a run.
     pub fn previous_before(&self, t: Timestamp) -> Option<Timestamp> {
         match self {
             Schedule::Cron { cron, zone, dst } => cron.previous_before(t, zone, *dst),
@@ -101,8 +102,8 @@ impl Schedule {
         }
     }
 
-    /// When to fire next after a run that ended at `ended`; none unless this is a fixed delay, as no other
-    /// schedule asks when a run ended.
+    /// The next fire after a run that ended at `ended`; `None` unless this is a fixed delay, because no other
+    /// schedule depends on the end of a run.
     pub fn next_after_end(&self, ended: Timestamp) -> Option<Timestamp> {
         match self {
             Schedule::FixedDelay { delay } => Some(ended + *delay),
@@ -115,7 +116,7 @@ impl Schedule {
         std::iter::successors(self.next_after(t), |fire| self.next_after(*fire))
     }
 
-    /// How many fires lie after `from` and not after `to`, counted no further than `cap`.
+    /// The number of fires after `from` and not after `to`; counting stops at `cap`.
     pub fn count_between(&self, from: Timestamp, to: Timestamp, cap: u64) -> u64 {
         match self {
             Schedule::FixedRate { anchor, period } => {
@@ -130,8 +131,8 @@ impl Schedule {
         }
     }
 
-    /// As [`Schedule::next_after`], but resting on the days the calendar excludes: days in the cron
-    /// expression's zone, UTC for the other schedules. Gives up after 3 660 excluded days with a fire in them.
+    /// Like [`Schedule::next_after`], but skips the days that the calendar excludes: days in the cron expression's
+    /// zone, UTC for the other schedules. Returns `None` after 3 660 excluded days with a fire in them.
     ///
     /// ```
     /// use tickwright_cron::{Calendar, Cron, Day, DstRule, Schedule, Timestamp, Zone};
@@ -163,7 +164,7 @@ impl Schedule {
                 return Some(fire);
             }
             let last_of_day = zone.end_of(day) - Duration::from_millis(1);
-            // Where clocks go back over midnight, a day goes on after its end.
+            // Where clocks go back over midnight, a day continues after its first end.
             after = last_of_day.max(fire);
         }
         None
@@ -181,24 +182,24 @@ struct Beat {
 
 impl Beat {
     fn new(anchor: Timestamp, period: Duration) -> Beat {
-        // The enum's fields are open, so a period of nothing can get here; it must not divide.
+        // The enum's fields are public, so the period may be zero here; dividing by it would panic.
         let period = i128::try_from(period.as_millis()).unwrap_or(i128::MAX).max(1);
         Beat { anchor: i128::from(anchor.as_millis()), period }
     }
 
-    /// The k-th fire; none before the first or past the end of time.
+    /// The k-th fire; `None` before the first or past the end of time.
     fn fire(&self, k: i128) -> Option<Timestamp> {
         let millis = self.period.checked_mul(k)?.checked_add(self.anchor)?;
         (k >= 0).then_some(i64::try_from(millis).ok()?).map(Timestamp::from_millis)
     }
 
-    /// How many fires there are up to and including `t`, given in milliseconds.
+    /// The number of fires up to and including `t`, given in milliseconds.
     fn fires_until(&self, t: i128) -> i128 {
         (t - self.anchor).div_euclid(self.period).max(-1) + 1
     }
 }
 
-/// Refuses what is not a whole number of milliseconds, or so long that adding it leaves all calendars.
+/// Rejects a period that is not in whole milliseconds, or so long that adding it would leave the calendar.
 fn countable(period: Duration) -> Result<Duration, Error> {
     let whole = period.subsec_nanos().is_multiple_of(1_000_000);
     if whole && !period.is_zero() && period <= PERIOD_MAX {
@@ -208,7 +209,7 @@ fn countable(period: Duration) -> Result<Duration, Error> {
     }
 }
 
-/// A century, give or take its leap days.
+/// About a century.
 const PERIOD_MAX: Duration = Duration::from_secs(36_525 * 86_400);
 
 #[cfg(test)]
@@ -236,7 +237,7 @@ mod tests {
         check(0, 1, 41, Some(40), 42);
         check(7, 3, 1_782_000_000_000, Some(1_781_999_999_998), 1_782_000_000_001);
         check(-10, 4, -3, Some(-6), -2);
-        // Nine years of lost time later, still on the beat.
+        // Nine years later, the fires are still aligned to the anchor.
         check(123, 86_400_000, 300_000_000_000, Some(299_980_800_123), 300_067_200_123);
     }
 
@@ -311,7 +312,7 @@ mod tests {
         };
         check("UTC", &[], "2026-10-01T00:00:00Z", Some("2026-10-01T09:00:00Z"));
         check("UTC", &["2026-10-01", "2026-10-02"], "2026-10-01T00:00:00Z", Some("2026-10-03T09:00:00Z"));
-        // Nine in Auckland is the evening before in Greenwich.
+        // 09:00 in Auckland is the evening before in UTC.
         check("Pacific/Auckland", &["2026-10-01"], "2026-09-30T00:00:00Z", Some("2026-10-01T20:00:00Z"));
     }
 

@@ -1,13 +1,13 @@
-//! An instant: milliseconds since 1970-01-01T00:00:00Z.
+//! A point in time: milliseconds since 1970-01-01T00:00:00Z.
 //!
-//! The one type for instants in all crates. Databases, wires and tests see a plain integer; only this
-//! crate's inside knows of a calendar library.
+//! The one type for this in all crates. Databases, wire formats and tests use a plain integer; only this crate uses
+//! a calendar library.
 
 use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// An instant, in whole milliseconds since the Unix epoch.
+/// A point in time, in whole milliseconds since the Unix epoch.
 ///
 /// ```
 /// use std::time::Duration;
@@ -21,7 +21,7 @@ use std::time::Duration;
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The instant `millis` after (or, negative, before) the epoch.
+    /// The time `millis` after (or, negative, before) the epoch.
     pub const fn from_millis(millis: i64) -> Self {
         Timestamp(millis)
     }
@@ -31,7 +31,7 @@ impl Timestamp {
         self.0
     }
 
-    /// How long after `earlier` this is; zero if it is not after it.
+    /// Time since `earlier`; zero if this is not after it.
     pub fn duration_since(self, earlier: Timestamp) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0).max(0) as u64)
     }
@@ -40,7 +40,7 @@ impl Timestamp {
 impl Add<Duration> for Timestamp {
     type Output = Timestamp;
 
-    /// Saturates: an instant too far to count is the furthest one.
+    /// Saturates at the last representable time.
     fn add(self, length: Duration) -> Timestamp {
         Timestamp(self.0.saturating_add(i64::try_from(length.as_millis()).unwrap_or(i64::MAX)))
     }
@@ -55,7 +55,7 @@ impl Sub<Duration> for Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    /// RFC 3339 in UTC, or the bare number where no calendar reaches.
+    /// RFC 3339 in UTC, or the plain number outside the calendar's range.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_millisecond(self.0) {
             Ok(at) => at.fmt(f),

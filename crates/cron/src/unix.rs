@@ -1,13 +1,13 @@
-//! Unix's dialect: `minute hour day-of-month month day-of-week`, or a nickname.
+//! Parser of the Unix dialect: `minute hour day-of-month month day-of-week`, or a nickname.
 //!
-//! As Vixie's cron reads it: 0 and 7 are Sunday, and when both day fields are restricted, a day that fits
-//! either is enough. A field that begins with `*` counts as unrestricted, `*/2` too.
+//! Follows Vixie cron: 0 and 7 are Sunday, and when both day fields are restricted, a day that matches either is
+//! enough. A field that begins with `*` counts as unrestricted, `*/2` too.
 
 use crate::error::Error;
 use crate::field::{Dialect, Expression, Field, Part};
 use crate::scan::{Scanner, pieces, prepare};
 
-/// Reads five fields or a nickname.
+/// Parses five fields or a nickname.
 pub(crate) fn read(expr: &str) -> Result<Expression, Error> {
     let upper = prepare(expr, Dialect::Unix)?;
     if upper.trim_start().starts_with('@') {
@@ -33,7 +33,7 @@ pub(crate) fn read(expr: &str) -> Result<Expression, Error> {
     Ok(Expression { text, fields, either_day: restricted(words[2].1) && restricted(words[4].1) })
 }
 
-/// `@daily` and its kin; the text stays the nickname.
+/// Parses `@daily` and similar; the text stays the nickname.
 fn nickname(name: &str) -> Result<Expression, Error> {
     let lower = name.to_ascii_lowercase();
     let expr = match lower.as_str() {
@@ -74,7 +74,7 @@ fn part(scan: &mut Scanner<'_>) -> Result<Part, Error> {
         });
     }
     let end = match value(scan)? {
-        // `FRI-SUN`: as an end, Sunday is the seventh.
+        // `FRI-SUN`: at the end of a range, Sunday is 7.
         0 if scan.field == Field::DayOfWeek && start > 0 => 7,
         end => end,
     };
@@ -90,7 +90,7 @@ fn part(scan: &mut Scanner<'_>) -> Result<Part, Error> {
     Ok(Part::Range { start: weekday(scan, start), end: weekday(scan, last), step })
 }
 
-/// A number or a name, as it is written: Sunday is 0 or 7.
+/// Parses a number or a name, as written: Sunday is 0 or 7.
 fn value(scan: &mut Scanner<'_>) -> Result<u16, Error> {
     let bounds = if scan.field == Field::DayOfWeek { (0, 7) } else { scan.field.bounds() };
     if scan.peek().is_some_and(|byte| byte.is_ascii_digit()) {
@@ -104,7 +104,7 @@ fn value(scan: &mut Scanner<'_>) -> Result<u16, Error> {
     Ok(if scan.field == Field::DayOfWeek { value - 1 } else { value })
 }
 
-/// From Unix's numbers to those of [`Field::bounds`].
+/// Converts Unix's weekday numbers to those of [`Field::bounds`].
 fn weekday(scan: &Scanner<'_>, value: u16) -> u16 {
     if scan.field == Field::DayOfWeek { value % 7 + 1 } else { value }
 }

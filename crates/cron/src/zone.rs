@@ -1,4 +1,4 @@
-//! Time zones by name, and the stretches of constant offset they are made of.
+//! Time zones by name, and their periods of constant offset.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::timestamp::Timestamp;
 
 /// A time zone of the IANA database. Cheap to clone.
 ///
-/// The machine's own database is used where there is one, else the copy built in.
+/// The machine's own database is used if there is one, else the built-in copy.
 ///
 /// ```
 /// use tickwright_cron::Zone;
@@ -26,7 +26,7 @@ use crate::timestamp::Timestamp;
 pub struct Zone(TimeZone);
 
 impl Zone {
-    /// The zone of that name, such as `Europe/London`; upper and lower case are alike.
+    /// The zone of that name, such as `Europe/London`; case-insensitive.
     pub fn parse(name: &str) -> Result<Zone, Error> {
         match TimeZone::get(name.trim()) {
             Ok(zone) => Ok(Zone(zone)),
@@ -39,24 +39,24 @@ impl Zone {
         Zone(TimeZone::UTC)
     }
 
-    /// The zone this machine is set to (`TZ`, or its system setting); UTC if it is set to none. The one thing
-    /// here that depends on the machine.
+    /// The zone of this machine (`TZ`, or its system setting); UTC if it has none. The only function here that
+    /// depends on the machine.
     pub fn system() -> Zone {
         TimeZone::try_system().map_or_else(|_| Zone::utc(), Zone)
     }
 
-    /// Its name in the database; `local`, which cannot be parsed, for a machine's own setting that has none.
+    /// Its name in the database; `local`, which cannot be parsed, if the machine's setting has no name.
     pub fn name(&self) -> &str {
         self.0.iana_name().unwrap_or("local")
     }
 
-    /// The date in this zone at that instant; instants no calendar reaches give its first or last date.
+    /// The date in this zone at that time; outside the calendar's range, its first or last date.
     pub fn day_at(&self, at: Timestamp) -> Day {
         let second = at.as_millis().div_euclid(1_000).clamp(-SECOND_LIMIT, SECOND_LIMIT);
         Day::from_epoch_day((second + self.offset_at(second)).div_euclid(86_400))
     }
 
-    /// The first instant in this zone that is later than that whole day.
+    /// The first time in this zone that is later than that whole day.
     pub(crate) fn end_of(&self, day: Day) -> Timestamp {
         let midnight = (day.epoch_day() + 1) * 86_400;
         let mut second = midnight - OFFSET_MAX;
@@ -70,7 +70,7 @@ impl Zone {
         }
     }
 
-    /// The stretch of constant offset that holds this instant, in seconds since the epoch.
+    /// The period of constant offset that contains this time, in seconds since the epoch.
     pub(crate) fn period_at(&self, second: i64) -> Period {
         let instant = instant(second);
         let offset = self.offset_at(second);
@@ -94,7 +94,7 @@ impl Zone {
 /// No zone is further from UTC; the calendar library's own limit.
 pub(crate) const OFFSET_MAX: i64 = 26 * 3_600;
 
-/// Instants further than this from the epoch (about 7 900 years) are beyond the calendar library.
+/// Times further than this from the epoch (about 7 900 years) are outside the calendar library's range.
 const SECOND_LIMIT: i64 = 250_000_000_000;
 
 fn instant(second: i64) -> jiff::Timestamp {
@@ -102,7 +102,7 @@ fn instant(second: i64) -> jiff::Timestamp {
         .expect("within the library's range")
 }
 
-/// Instants `start..end` that share one offset, and what borders them; all in seconds.
+/// Times `start..end` with one offset, and the offsets before and after; all in seconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Period {
     pub(crate) start: i64,
@@ -132,17 +132,17 @@ impl FromStr for Zone {
     }
 }
 
-/// A zone of which `name` is the city, or a name few typing errors away.
+/// Finds a zone with `name` as its city, or a name with few typing errors.
 fn similar(name: &str) -> Option<String> {
     let wanted = name.trim().to_ascii_lowercase().replace(' ', "_");
     if matches!(wanted.as_str(), "beijing" | "asia/beijing" | "china" | "gmt+8" | "utc+8") {
         return Some("Asia/Shanghai".to_owned());
     }
-    // No guess about offsets: `Etc/GMT+5` looks like `GMT+5` and means the opposite.
+    // Offsets are not guessed: `Etc/GMT+5` looks like `GMT+5` and means the opposite.
     if wanted.len() > NAME_MAX || wanted.contains(|letter: char| letter.is_ascii_digit()) {
         return None;
     }
-    // One error in every four letters at most, or `CST` would be taken for `EST`.
+    // At most one error in every four letters, or `CST` would match `EST`.
     let errors_max = (wanted.len().saturating_sub(1) / 3).min(2);
     let distance = |zone: &str| {
         let zone = zone.to_ascii_lowercase();
@@ -157,10 +157,10 @@ fn similar(name: &str) -> Option<String> {
         .map(|(_, zone)| zone)
 }
 
-/// No name in the database is longer; what is longer is not worth comparing.
+/// No name in the database is longer, so longer input is not compared.
 const NAME_MAX: usize = 40;
 
-/// How many letters must change, come or go to make one word the other.
+/// Edit distance: letters to change, add or remove to turn one word into the other.
 fn edits(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.bytes().enumerate() {

@@ -1,4 +1,4 @@
-//! Expressions in words, one of each kind.
+//! Descriptions of expressions, one of each kind.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should fail")]
 

@@ -1,4 +1,4 @@
-//! The Quartz dialect, by example: what fires when, what is refused, what is read past.
+//! The Quartz dialect by example: fires, rejected expressions, ignored text.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should fail")]
 
@@ -74,7 +74,7 @@ fn workdays_stay_in_their_month_and_keep_all_their_hours() {
     check("0 0 9,18 15W 11 ?", &["11-16 09:00:00", "11-16 18:00:00", "2027-11-15 09:00:00"]);
     check("0 0 9 30W 2,6 ?", &["06-30 09:00:00", "2027-06-30 09:00:00"]);
     check("0 0 9 L-30W 2,7 ?", &["07-01 09:00:00", "2027-07-01 09:00:00"]);
-    // 15W of February 2026 is Monday the 16th, asked on Sunday the 15th at noon.
+    // 15W of February 2026 is Monday the 16th, searched from Sunday the 15th at noon.
     check_from("2026-02-15T12:00:00+08:00", "0 0 9 15W * ?", &["02-16 09:00:00", "03-16 09:00:00"]);
 }
 
@@ -233,7 +233,7 @@ fn hostile_expressions_are_read_or_refused_in_no_time() {
     let never = format!("0 0 0 29 2 ? {}", odd_years.join(","));
     assert!(matches!(Cron::parse(&never), Err(Error::Impossible { .. })));
 
-    // In New York this is always within the hour that does not exist, from 2007 on.
+    // In New York this is always in the hour that does not exist, from 2007 on.
     let gap = Cron::parse("0 30 2 ? 3 1#2").unwrap();
     let new_york = Zone::parse("America/New_York").unwrap();
     assert_eq!(gap.next_after(at(NOW), &new_york, DstRule::QUARTZ), None);
@@ -298,7 +298,7 @@ fn check(expr: &str, fires: &[&str]) {
     check_from(NOW, expr, fires);
 }
 
-/// The first fires, as wall-clock time in Shanghai; without a year it is 2026.
+/// Compares the first fires, as wall-clock time in Shanghai; the default year is 2026.
 fn check_from(from: &str, expr: &str, fires: &[&str]) {
     let cron = Cron::parse(expr).unwrap_or_else(|error| panic!("{expr}: {error}"));
     let zone = Zone::parse("Asia/Shanghai").unwrap();

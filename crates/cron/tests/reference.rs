@@ -1,5 +1,5 @@
-//! The search against a reference too slow and too simple to be wrong: it walks through time second by
-//! second and asks of each whether it fits, and it has a reader of expressions of its own.
+//! Compares the search with a slow and simple reference: it checks every second one by one, and has an expression
+//! parser of its own.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should fail")]
 
@@ -9,14 +9,14 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use tickwright_cron::{Cron, Dialect, DstRule, Timestamp, Zone};
 
-/// Seconds the reference walks through, around the instant in question.
+/// Number of seconds the reference checks, around the given time.
 const WALK: i64 = 86_400;
 
 proptest! {
-    // Each case walks through 86 400 seconds.
+    // Each case checks 86 400 seconds.
     #![proptest_config(cases(160))]
 
-    /// Times of day, over all zones and rules, on days the clocks change or any other.
+    /// Times of day, over all zones and rules, on days when the clocks change and on others.
     #[test]
     fn fires_within_a_day_are_those_found_by_walking(
         seconds in times(60), minutes in times(60), hours in times(24),
@@ -77,7 +77,7 @@ proptest! {
         prop_assert!(same_days(Dialect::Quartz, &expr, start, fits)?);
     }
 
-    /// Unix's days: either, if both are restricted.
+    /// Unix days: either field is enough if both are restricted.
     #[test]
     fn unix_days_are_those_found_by_walking(day in times_from(1, 31), weekday in times_from(0, 6), start in 0i64..60_000) {
         let expr = format!("0 0 {day} * {weekday}");
@@ -90,7 +90,7 @@ proptest! {
         prop_assert!(same_days(Dialect::Unix, &expr, start, fits)?);
     }
 
-    /// What prints can be read, and means the same; what describes never comes out empty.
+    /// Printed expressions can be parsed again and have the same meaning.
     #[test]
     fn expressions_survive_printing((day, weekday) in quartz_days(), month in months(), hour in times(24)) {
         if let Ok(cron) = Cron::parse(&format!("0 0 {hour} {day} {month} {weekday}")) {
@@ -101,7 +101,7 @@ proptest! {
         }
     }
 
-    /// No text makes it panic, or find a fire that is not ahead.
+    /// No text causes a panic or a fire that is not in the future.
     #[test]
     fn any_text_is_read_or_refused(text in "\\PC{0,40}", t in any::<i64>()) {
         for dialect in [Dialect::Quartz, Dialect::Unix] {
@@ -131,13 +131,13 @@ const ZONES: [&str; 8] = [
 const RULES: [&str; 7] =
     ["quartz", "natural", "skip-first", "skip-both", "next-first", "next-second", "next-both"];
 
-/// One of the first changes of the clocks after 1986, or that year's beginning where they never change.
+/// One of the first changes of the clocks after 1986, or the beginning of that year where they never change.
 fn a_change(tz: &TimeZone, index: usize) -> i64 {
     let from = jiff::Timestamp::from_second(504_921_600).unwrap();
     tz.following(from).nth(index).map_or(from.as_second(), |change| change.timestamp().as_second())
 }
 
-/// The fires in `start < t <= end`: of each second, what the wall shows and whether the rule lets it count.
+/// The fires in `start < t <= end`: checks for each second the wall-clock time and whether the rule lets it fire.
 fn walk(
     tz: &TimeZone,
     start: i64,
@@ -154,7 +154,7 @@ fn walk(
         }
         _ => true,
     };
-    // What the wall would have shown between two seconds, had nobody moved the hands.
+    // The wall-clock times that the clocks skipped between two seconds.
     let jumped_over = |last: DateTime, now: DateTime| {
         let mut missing = last + one_second;
         while missing < now && !fits(missing) {
@@ -174,7 +174,7 @@ fn walk(
     fires
 }
 
-/// Whether an expression fires at midnight UTC on just the days that fit, or is refused if none ever does.
+/// Whether an expression fires at midnight UTC on exactly the matching days, or is rejected if none ever matches.
 fn same_days(
     dialect: Dialect,
     expr: &str,
@@ -241,7 +241,7 @@ fn fits_day(part: &str, date: jiff::civil::Date) -> bool {
     };
     match part.strip_suffix('W') {
         Some(near) => {
-            // The workday of the month with the least distance; of two, the one before never ties.
+            // The workday of the month with the least distance; two never have the same distance.
             let target = target(near);
             let distance = |other: i32| (other - target).abs();
             let is_workday = |other: i32| {
@@ -267,7 +267,7 @@ fn fits_weekday(part: &str, date: jiff::civil::Date) -> bool {
     }
 }
 
-/// Values from 0 to below `end`, in every way of writing them.
+/// Values from 0 to below `end`, in every notation.
 fn times(end: u32) -> BoxedStrategy<String> {
     let value = move || 0..end;
     let part = prop_oneof![

@@ -25,7 +25,7 @@ fn five_fields_fire_as_crontab_says() {
 #[test]
 fn with_both_days_restricted_either_is_enough() {
     check("0 0 13 * 5", &["06-26 00:00", "07-03 00:00", "07-10 00:00", "07-13 00:00", "07-17 00:00"]);
-    // Only a star in front makes it both, as in Vixie's cron.
+    // Only a leading star requires both to match, as in Vixie cron.
     check("0 0 */2 * 1", &["06-29 00:00", "07-13 00:00", "07-27 00:00"]);
     check("0 0 30 2 1", &["2027-02-01 00:00"]);
 }
@@ -73,7 +73,7 @@ fn parse(expr: &str) -> Result<Cron, tickwright_cron::Error> {
     Cron::parse_in(Dialect::Unix, expr)
 }
 
-/// The first fires after 2026-06-21 10:00:00.5 (a Sunday) in UTC; without a year it is 2026.
+/// Compares the first fires after 2026-06-21 10:00:00.5 (a Sunday) in UTC; the default year is 2026.
 fn check(expr: &str, fires: &[&str]) {
     let cron = parse(expr).unwrap_or_else(|error| panic!("{expr}: {error}"));
     let from = Timestamp::from_millis(1_782_036_000_500);

@@ -1,4 +1,4 @@
-//! The nights the clocks change, by example.
+//! Nights when the clocks change, by example.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should fail")]
 
@@ -25,7 +25,7 @@ fn a_removed_hour_is_skipped_or_made_up_for_once() {
         from,
         &["2026-03-08T03:00:00-04:00", "2026-03-09T02:00:00-04:00"],
     );
-    // One that fires at three anyway does not fire twice.
+    // An expression that fires at 03:00 anyway does not fire twice.
     check(
         NEW_YORK,
         "natural",
@@ -38,7 +38,7 @@ fn a_removed_hour_is_skipped_or_made_up_for_once() {
     let half_hours = &["2026-03-08T01:30:00-05:00", "2026-03-08T03:00:00-04:00", "2026-03-08T03:30:00-04:00"];
     check(NEW_YORK, "quartz", "0 0/30 * * * ?", from, half_hours);
     check(NEW_YORK, "natural", "0 0/30 * * * ?", from, half_hours);
-    // Every hour at :15 loses nothing, as no quarter past an hour passed.
+    // Every hour at :15 loses nothing, because no such time was skipped.
     check(
         NEW_YORK,
         "natural",
@@ -57,7 +57,7 @@ fn a_repeated_hour_counts_once_or_by_elapsed_time() {
     check(NEW_YORK, "quartz", "0 30 1 * * ?", from, &[second, next_day]);
     check(NEW_YORK, "natural", "0 30 1 * * ?", from, &[first, next_day]);
     check(NEW_YORK, "skip-both", "0 30 1 * * ?", from, &[first, second, next_day]);
-    // Asked between the two.
+    // Searched from between the two.
     let between = "2026-11-01T01:45:00-04:00";
     check(NEW_YORK, "quartz", "0 30 1 * * ?", between, &[second, next_day]);
     check(NEW_YORK, "natural", "0 30 1 * * ?", between, &[next_day]);
@@ -89,7 +89,7 @@ fn a_repeated_hour_counts_once_or_by_elapsed_time() {
             "2026-11-01T02:00:00-05:00",
         ],
     );
-    // Silent for an hour, even this one.
+    // Does not fire for an hour, even with this expression.
     check(NEW_YORK, "quartz", "* * * * * ?", "2026-11-01T00:59:59-04:00", &["2026-11-01T01:00:00-05:00"]);
 }
 
@@ -154,7 +154,7 @@ fn shanghai_has_no_summer_time_any_more() {
         "2026-03-28T12:00:00+08:00",
         &["2026-03-29T02:30:00+08:00", "2026-03-30T02:30:00+08:00"],
     );
-    // It had in 1986: on 4 May 02:00 became 03:00.
+    // It had one in 1986: on 4 May 02:00 became 03:00.
     check(zone, "natural", "0 30 2 * * ?", "1986-05-03T12:00:00+08:00", &["1986-05-04T03:00:00+09:00"]);
 }
 
@@ -189,7 +189,7 @@ fn years_and_leap_days_end_where_the_zone_says() {
     check(NEW_YORK, "natural", "0 0 0 31 12 ? 2199", "2026-06-01T00:00:00Z", &["2199-12-31T00:00:00-05:00"]);
 }
 
-/// The first fires after `from`, and the way back from each to the one before.
+/// Compares the first fires after `from`, and the fire before each of them.
 fn check(zone: &str, dst: &str, expr: &str, from: &str, fires: &[&str]) {
     let (cron, zone, dst): (Cron, Zone, DstRule) =
         (expr.parse().unwrap(), zone.parse().unwrap(), dst.parse().unwrap());

@@ -1,4 +1,4 @@
-//! In Chinese: from the year down to the second.
+//! Descriptions in Chinese: from the year down to the second.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ fn time_of_day(expression: &Expression) -> Vec<String> {
     clauses
 }
 
-/// Seconds or minutes: `unit` counts a length, `mark` names a place.
+/// Describes seconds or minutes: `unit` is used for durations, `mark` for positions.
 fn clause(expression: &Expression, field: Field, unit: &str, mark: &str) -> String {
     let words = |group: &Group| match group {
         Group::Values(values) => format!("第 {} {mark}", numbers(values)),
@@ -96,7 +96,7 @@ fn days(expression: &Expression) -> Option<String> {
             [Part::LastOf(_) | Part::Nth { .. }] => format!("{}{weekday}", month(expression)),
             _ => format!("每{weekday}"),
         }),
-        // Either will do, and one of them is any day.
+        // Either day field is enough, and one of them matches any day.
         _ => None,
     }
 }
@@ -120,7 +120,7 @@ fn month_days(expression: &Expression) -> String {
     format!("{}{blank}{days}", month(expression))
 }
 
-/// Whichever month, or the one just named.
+/// Every month, or the one just named.
 fn month(expression: &Expression) -> &'static str {
     if is_any(expression, Field::Month) { "每月" } else { "当月" }
 }

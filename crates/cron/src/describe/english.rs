@@ -1,4 +1,4 @@
-//! In English: the time first, then the days.
+//! Descriptions in English: the time first, then the days.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn time_of_day(expression: &Expression) -> Vec<String> {
     clauses
 }
 
-/// Seconds or minutes.
+/// Describes seconds or minutes.
 fn clause(expression: &Expression, field: Field, unit: &str) -> String {
     let words = |group: &Group| match group {
         Group::Values(values) => {
@@ -92,7 +92,7 @@ fn days(expression: &Expression) -> Option<String> {
         (Some(date), Some(weekday)) if expression.either_day => Some(format!("on {date} or on {weekday}")),
         (Some(date), Some(weekday)) => Some(format!("on {date}, only if it is {weekday}")),
         (Some(days), None) | (None, Some(days)) if !expression.either_day => Some(format!("on {days}")),
-        // Either will do, and one of them is any day.
+        // Either day field is enough, and one of them matches any day.
         _ => None,
     }
 }

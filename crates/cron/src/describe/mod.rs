@@ -1,4 +1,5 @@
-//! Schedules in words. What can be said of an expression is found here; how to say it is each language's own.
+//! Describes schedules in words. This module analyses the expression; each language has its own module for the
+//! wording.
 
 mod chinese;
 mod english;
@@ -19,7 +20,7 @@ pub enum Language {
 }
 
 impl Cron {
-    /// What it says, for people.
+    /// Describes the expression in words.
     ///
     /// ```
     /// use tickwright_cron::{Cron, Language};
@@ -38,7 +39,7 @@ impl Cron {
 }
 
 impl Schedule {
-    /// What it says, for people.
+    /// Describes the schedule in words.
     ///
     /// ```
     /// use std::time::Duration;
@@ -56,7 +57,7 @@ impl Schedule {
     }
 }
 
-/// The times of day, where there are so few that naming them says it best.
+/// The times of day, if there are few enough to list them.
 fn clock_times(expression: &Expression) -> Option<Vec<String>> {
     let [hours, minutes, seconds] =
         [Field::Hour, Field::Minute, Field::Second].map(|field| expression.values(field));
@@ -77,21 +78,21 @@ fn clock_times(expression: &Expression) -> Option<Vec<String>> {
     Some(times)
 }
 
-/// More than this are a pattern, not a list.
+/// Maximum times of day to list; more are described as a pattern.
 const CLOCK_TIMES_MAX: usize = 6;
 
-/// Whether the field restricts nothing: `*`, `?`, or every value by another name.
+/// Whether the field restricts nothing: `*`, `?`, or every value in another notation.
 fn is_any(expression: &Expression, field: Field) -> bool {
     let (min, max) = field.bounds();
     expression.field(field).is_empty() || expression.values(field).len() == usize::from(max - min + 1)
 }
 
-/// Whether the field is single values only, which say nothing of how often they come round.
+/// Whether the field has single values only, without a step.
 fn is_list(expression: &Expression, field: Field) -> bool {
     expression.field(field).iter().all(|part| matches!(part, Part::One(_)))
 }
 
-/// Neighbouring single values as one list, everything else by itself; in the order written.
+/// Adjacent single values as one list, every other part by itself; in the order written.
 enum Group {
     Values(Vec<u16>),
     Part(Part),
@@ -109,7 +110,7 @@ fn groups(parts: &[Part]) -> Vec<Group> {
     groups
 }
 
-/// For fields whose values have names: steps are spelled out, as `2/2` of weekdays says little.
+/// Expands steps to lists for fields with named values, because `2/2` is unclear for weekdays.
 fn spelled_out(parts: &[Part], field: Field) -> Vec<Part> {
     parts
         .iter()
@@ -121,7 +122,7 @@ fn spelled_out(parts: &[Part], field: Field) -> Vec<Part> {
         .collect()
 }
 
-/// A length of time in its units: days, hours, minutes, seconds, milliseconds; those that are not zero.
+/// Splits a duration into days, hours, minutes, seconds and milliseconds; only those that are not zero.
 fn units(length: Duration) -> Vec<(usize, u128)> {
     let mut rest = length.as_millis();
     let mut units = Vec::new();
