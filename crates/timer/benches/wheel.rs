@@ -1,8 +1,8 @@
-//! A million pending timers, and how late they are when nothing else goes on: the wheel and the scheduler beside
-//! a binary heap, tokio-util's `DelayQueue` and a tokio task per timer.
+//! Measures one million pending timers, and how late timers fire on an idle machine: the wheel and the scheduler,
+//! compared with a binary heap, tokio-util's `DelayQueue` and one tokio task per timer.
 //!
-//! `cargo bench -p tickwright-timer` prints a table for people, then one line of JSON per figure. Run by
-//! `cargo test` it does the same in small.
+//! `cargo bench -p tickwright-timer` prints a readable table, then one line of JSON per figure. Under `cargo test`
+//! it does the same with small sizes.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -45,7 +45,7 @@ struct Size {
 
 const FULL: Size = Size { pending: 1_000_000, waits: 500 };
 const SMALL: Size = Size { pending: 1_000, waits: 5 };
-/// Pending timers are due over a minute.
+/// Pending timers are due within a minute.
 const SPAN_MS: u64 = 60_000;
 
 fn wheel(delays: &[u64], figures: &mut Figures) {
@@ -72,7 +72,7 @@ fn wheel(delays: &[u64], figures: &mut Figures) {
     assert!(wheel.is_empty());
 }
 
-/// A heap cannot take an entry out of its middle, so cancelling marks it dead and firing skips it.
+/// A heap cannot remove an entry from its middle, so cancelling marks it dead and firing skips it.
 fn heap(delays: &[u64], figures: &mut Figures) {
     let mut heap = BinaryHeap::new();
     figures.each("insert", "binary heap", delays.len(), || {
@@ -148,7 +148,7 @@ fn sleeps(delays: &[u64], figures: &mut Figures) {
     });
 }
 
-/// The same through the whole scheduler: names, handles, hooks, and a run on the runtime for each.
+/// Measures the whole scheduler: names, handles, hooks, and one run on the runtime per timer.
 fn scheduler(delays: &[u64], figures: &mut Figures) {
     paused().block_on(async {
         let clock = ManualClock::new(at(0));
@@ -178,7 +178,7 @@ fn scheduler(delays: &[u64], figures: &mut Figures) {
         let started = Instant::now();
         while scheduler.load().tasks > 0 {
             clock.advance(Duration::from_millis(1));
-            // The driver wakes, starts the runs, and hears that they ended.
+            // The driver wakes, starts the runs and receives their completions.
             for _ in 0..4 {
                 tokio::task::yield_now().await;
             }
@@ -197,7 +197,7 @@ fn scheduler_after(waits: &[Duration]) -> Vec<Duration> {
 fn scheduler_at(waits: &[Duration]) -> Vec<Duration> {
     let clock = SystemClock::new();
     one_by_one(waits, move |scheduler, wait, answer| {
-        // The wall clock shows milliseconds; the moment it changes is a whole one.
+        // The wall clock shows milliseconds, so a millisecond begins when the shown time changes.
         let shown = clock.now();
         while clock.now() == shown {}
         let wait = Duration::from_millis(wait.as_millis() as u64);
@@ -207,7 +207,7 @@ fn scheduler_at(waits: &[Duration]) -> Vec<Duration> {
     })
 }
 
-/// Lets an idle scheduler wait for one timer after the other; gives back how late each was.
+/// Lets an idle scheduler wait for one timer after the other; returns how late each was.
 fn one_by_one(waits: &[Duration], start: impl Fn(&Scheduler, Duration, Answer)) -> Vec<Duration> {
     real().block_on(async {
         let scheduler = Scheduler::new();
@@ -215,7 +215,7 @@ fn one_by_one(waits: &[Duration], start: impl Fn(&Scheduler, Duration, Answer)) 
         for wait in waits {
             let (answer, answered) = mpsc::channel();
             let answer = move |due: Instant| {
-                // The receiver waits for exactly this.
+                // The receiver waits for exactly this message.
                 let _ = answer.send(Instant::now() - due);
                 std::future::ready(())
             };
@@ -284,7 +284,7 @@ fn sleep_waits(waits: &[Duration]) -> Vec<Duration> {
     })
 }
 
-/// One thread and no real time: what is measured is work.
+/// One thread and paused time, so that only CPU work is measured.
 fn paused() -> Runtime {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_time().start_paused(true).build().expect("a runtime")

@@ -1,6 +1,6 @@
 //! Runs a task by a cron expression in a time zone.
 //!
-//! `cargo run -p tickwright-timer --example cron`
+//! Run it with `cargo run -p tickwright-timer --example cron`.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! Runs a task with a fixed rest between the end of a run and the start of the next.
+//! Runs a task with a fixed delay between the end of a run and the start of the next.
 //!
-//! `cargo run -p tickwright-timer --example fixed_delay`
+//! Run it with `cargo run -p tickwright-timer --example fixed_delay`.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ async fn main() {
     let scheduler = Scheduler::new();
     let started = Instant::now();
     let rest = When::fixed_delay(Duration::from_millis(200)).initial_delay(Duration::from_millis(100));
-    // It blocks, so it gets a thread of its own.
+    // It blocks, so it runs on a thread of its own.
     let poll = scheduler.spawn_blocking("poll", rest, move || {
         println!("{:>5.1?}: polls for 300 ms, then rests for 200", started.elapsed());
         thread::sleep(Duration::from_millis(300));

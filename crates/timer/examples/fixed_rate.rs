@@ -1,6 +1,6 @@
-//! Runs a task at a fixed rate, from start to start, and shows what happens when it cannot keep up.
+//! Runs a task at a fixed rate, from start to start, including one that cannot keep up.
 //!
-//! `cargo run -p tickwright-timer --example fixed_rate`
+//! Run it with `cargo run -p tickwright-timer --example fixed_rate`.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn main() {
     let quick = scheduler.spawn("quick", When::fixed_rate(every), || async {
         println!("quick: tick");
     });
-    // Two and a half periods long: the ticks it sleeps through become one run, and are reported.
+    // Each run lasts two and a half periods: the ticks missed meanwhile become one run and are reported.
     let slow = scheduler.spawn("slow", When::fixed_rate(every).initial_delay(every), || async {
         println!("slow: begins");
         tokio::time::sleep(Duration::from_millis(500)).await;

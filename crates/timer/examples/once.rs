@@ -1,6 +1,6 @@
-//! Runs a task once: at an instant, and after a while.
+//! Runs a task once: at a given time, and after a delay.
 //!
-//! `cargo run -p tickwright-timer --example once`
+//! Run it with `cargo run -p tickwright-timer --example once`.
 
 use std::time::Duration;
 

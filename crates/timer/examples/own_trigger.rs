@@ -1,6 +1,6 @@
-//! Runs a task by a rule of its own: a probe that waits twice as long after each try, and gives up in the end.
+//! Runs a task with a custom trigger: a probe that doubles its delay after each try and stops in the end.
 //!
-//! `cargo run -p tickwright-timer --example own_trigger`
+//! Run it with `cargo run -p tickwright-timer --example own_trigger`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tickwright_timer::{Past, Scheduler, Timestamp, Trigger, When};
 
-/// Waits for twice as long after each run.
+/// Doubles the delay after each run.
 struct Doubling {
     wait: Duration,
     longest: Duration,
@@ -35,7 +35,7 @@ async fn main() {
     probe.over().await;
     println!("gave up after {} tries", probe.count());
 
-    // A closure will do for a small rule.
+    // A closure is enough for a simple trigger.
     let once = |past: Past| past.last.is_none().then(|| past.now + Duration::from_millis(200));
     scheduler.spawn("closure", When::trigger(once), || async { println!("once more") }).over().await;
 }

@@ -1,6 +1,6 @@
-//! Marks functions as scheduled; one call finds and starts them all.
+//! Marks functions as scheduled and starts all of them with one call.
 //!
-//! `cargo run -p tickwright-timer --example scheduled_attribute`
+//! Run it with `cargo run -p tickwright-timer --example scheduled_attribute`.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! Ends a scheduler gently: nothing new starts, what runs has a while to end, and the rest is named.
+//! Shuts a scheduler down gracefully: no new runs start, current runs get a grace period, the rest is listed.
 //!
-//! `cargo run -p tickwright-timer --example shutdown`
+//! Run it with `cargo run -p tickwright-timer --example shutdown`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What time it is, and how to wait: the one door to the system clock.
+//! Reads the time and waits; the only code that reads the system clock.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,29 +14,29 @@ use crate::sleepers::{Bed, Sleepers};
 /// A wait in progress.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Tells the time and waits. Everything that needs either is handed one of these.
+/// Reads the time and waits. Code that needs either receives a `Clock`.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// The wall clock. It may be wrong and it may jump; people's schedules are written in it.
+    /// Reads the wall clock. It may be wrong and it may jump; calendar schedules follow it.
     fn now(&self) -> Timestamp;
 
-    /// Time since an arbitrary start: never goes back, never jumps. For measuring and for leases.
+    /// Time since an arbitrary start: never goes back, never jumps. Used for measuring and for leases.
     fn monotonic(&self) -> Duration;
 
-    /// Ends when `length` has passed on the monotonic clock, not before.
+    /// Completes once `length` has passed on the monotonic clock, not before.
     fn sleep(&self, length: Duration) -> Sleep;
 }
 
 /// The clock of this machine.
 ///
-/// Its waits need no runtime: a thread of the clock's own wakes sleepers, about a tenth of a millisecond after
-/// their time. (Runtimes count in milliseconds and wake up to two late.)
+/// Sleeps need no runtime: a thread of the clock wakes sleepers about 0.1 ms after their time. (Async runtimes count
+/// in milliseconds and wake up to 2 ms late.)
 #[derive(Debug, Clone)]
 pub struct SystemClock {
     alarm: Arc<Alarm>,
 }
 
 impl SystemClock {
-    /// A clock whose monotonic time starts now.
+    /// Creates a clock; its monotonic time starts now.
     pub fn new() -> Self {
         let alarm = Alarm { start: Instant::now(), state: Mutex::default(), changed: Condvar::new() };
         SystemClock { alarm: Arc::new(alarm) }
@@ -69,12 +69,12 @@ impl Clock for SystemClock {
     }
 }
 
-/// Wakes sleepers from a thread that lives while there are any.
+/// Wakes sleepers from a thread that runs while there are any.
 #[derive(Debug)]
 struct Alarm {
     start: Instant,
     state: Mutex<State>,
-    /// Told when somebody is due before all others.
+    /// Notified when a new sleeper is due before all others.
     changed: Condvar,
 }
 
@@ -109,12 +109,13 @@ impl Alarm {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // No foreign code runs under the lock, so whoever panicked left it whole.
+        // No user code runs under the lock, so the state is consistent even after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Most sleeps follow closely upon others, and starting a thread takes longer than a short sleep.
+/// The thread stays for this long without sleepers: starting a thread takes longer than a short sleep, and most
+/// sleeps follow closely upon others.
 const THREAD_LINGERS: Duration = Duration::from_secs(2);
 
 struct Sleeper {

@@ -1,7 +1,7 @@
-//! The one task that owns the wheels: it takes commands, fires what is due and starts as many runs as may.
+//! The one task that owns the wheels: it handles commands, queues due tasks and starts runs up to the limit.
 //!
-//! A task is in one place at a time: waiting in a wheel, in line because it is due, or running. Only when a run has
-//! ended does its task go back to a wheel, so it never runs beside itself and is in line at most once.
+//! A task is in one place at a time: waiting in a wheel, queued because it is due, or running. It returns to a wheel
+//! only after its run has ended, so it never runs concurrently with itself and is queued at most once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::pending;
@@ -25,19 +25,19 @@ pub(crate) enum Command {
     Shutdown { grace: Duration, reply: oneshot::Sender<Shutdown> },
 }
 
-/// What became of the runs a shutdown found.
+/// Tasks that were running or queued at a shutdown, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shutdown {
-    /// They were running and ended in time.
+    /// Tasks that ended within the grace period.
     pub finished: Vec<Arc<str>>,
-    /// They were still running when the grace was over. Async ones were dropped at their next `.await`; blocking
-    /// ones cannot be stopped and go on by themselves.
+    /// Tasks still running at the end of the grace period. Async runs were dropped at their next `.await`; blocking
+    /// runs cannot be stopped and continue.
     pub abandoned: Vec<Arc<str>>,
-    /// They were due, waiting in line for a place, and never started.
+    /// Tasks that were due and queued, and never started.
     pub unstarted: Vec<Arc<str>>,
 }
 
-/// How busy a scheduler is.
+/// Load of a scheduler.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
     pub tasks: AtomicUsize,
@@ -53,12 +53,12 @@ pub(crate) struct Driver {
     commands: mpsc::UnboundedReceiver<Command>,
     tasks: BTreeMap<TaskId, Task>,
     wall: Wheel<TaskId>,
-    /// Its instants are milliseconds on the monotonic clock.
+    /// Its times are milliseconds on the monotonic clock.
     monotonic: Wheel<TaskId>,
-    /// Due, in the order they became so. Cancelled ones are skipped when their turn comes.
+    /// Due tasks, in the order they became due. Cancelled ones are skipped when their turn comes.
     line: VecDeque<TaskId>,
     running: JoinSet<Completion>,
-    /// What the wall clock showed last, to notice when it is set back.
+    /// Last wall clock time read, to detect that the clock was set back.
     last_wall: Timestamp,
 }
 
@@ -98,7 +98,7 @@ impl Driver {
         }
     }
 
-    /// Runs until told to shut down, or until the scheduler is dropped.
+    /// Runs until a shutdown is requested or the scheduler is dropped.
     pub async fn run(mut self) {
         let mut commands = Vec::new();
         loop {
@@ -120,7 +120,7 @@ impl Driver {
                     if let Some((grace, reply)) = self.obey(commands.drain(..)) {
                         let report = self.shut_down(grace).await;
                         drop(self);
-                        // Whoever asked may have stopped waiting.
+                        // The caller may have stopped waiting.
                         let _ = reply.send(report);
                         return;
                     }
@@ -131,7 +131,7 @@ impl Driver {
         }
     }
 
-    /// Carries commands out; a shutdown it hands back.
+    /// Executes commands; returns the shutdown request if there is one.
     fn obey(
         &mut self,
         commands: impl Iterator<Item = Command>,
@@ -157,7 +157,7 @@ impl Driver {
     }
 
     fn cancel(&mut self, id: TaskId) {
-        // A running task is ended by its completion.
+        // A running task ends when its run completes.
         if let Some(task) = self.tasks.remove(&id) {
             match task.place {
                 Place::Waiting(key, _) => drop(self.wheel(task.due).cancel(key)),
@@ -171,7 +171,7 @@ impl Driver {
         }
     }
 
-    /// Asks the calendars again when the wall clock was set back: what was next may now be far away.
+    /// Recomputes calendars after the wall clock was set back: their next time may now be far away.
     fn notice_step_back(&mut self, now: Now) {
         let was_set_back = now.wall < self.last_wall;
         self.last_wall = now.wall;
@@ -191,7 +191,7 @@ impl Driver {
         }
     }
 
-    /// Moves what is due from the wheels into the line.
+    /// Moves due tasks from the wheels into the queue.
     fn line_up_due(&mut self, now: Now) {
         let mut due = Vec::new();
         self.monotonic.advance(elapsed(now), &mut due);
@@ -214,12 +214,12 @@ impl Driver {
         }
         if !held.is_empty() {
             let hooks = Arc::clone(&self.hooks);
-            // Not here: a slow hook would hold up everything.
+            // In a task of its own, because a slow hook would delay everything here.
             tokio::spawn(async move { held.iter().for_each(|late| hooks.late(late)) });
         }
     }
 
-    /// Starts runs from the head of the line while there is room.
+    /// Starts runs from the head of the queue up to the limit.
     fn start_runs(&mut self, now: Now) {
         while self.running.len() < self.limit
             && let Some(id) = self.line.pop_front()
@@ -256,7 +256,7 @@ impl Driver {
         }
     }
 
-    /// Notes the end of a run and lets the task wait for its next, if it has one.
+    /// Records the end of a run and puts the task back into a wheel if it runs again.
     fn complete(&mut self, completion: Completion) {
         let Completion { id, run, failed, again } = completion;
         let Some(task) = self.tasks.remove(&id) else { return };
@@ -280,7 +280,7 @@ impl Driver {
         }
     }
 
-    /// How long until there is something to do without being told.
+    /// Time until a task is due or the wall clock must be checked.
     fn until_next(&self, now: Now) -> Option<Duration> {
         let monotonic = self.monotonic.next_at().map(|at| monotonic(at).saturating_sub(now.monotonic));
         let wall = self.wall.next_at().map(|at| at.duration_since(now.wall).min(STEP_NOTICED_WITHIN));
@@ -300,9 +300,9 @@ impl Driver {
         self.gauges.running.store(self.running.len(), Ordering::Relaxed);
     }
 
-    /// Starts nothing more, and waits for what runs until the grace is over.
+    /// Starts nothing more, and waits for current runs until the grace period is over.
     async fn shut_down(&mut self, grace: Duration) -> Shutdown {
-        // Whoever adds a task from now on gets it back as over.
+        // Tasks added from now on are over at once.
         self.commands.close();
         let mut report = Shutdown::default();
         for id in self.line.drain(..) {
@@ -331,7 +331,7 @@ impl Driver {
 }
 
 impl Drop for Driver {
-    /// However it ends, every task hears that nothing will come of it. Async runs are dropped with their set.
+    /// Ends every task, however the driver ends. Async runs are dropped with their set.
     fn drop(&mut self) {
         self.commands.close();
         while let Ok(command) = self.commands.try_recv() {
@@ -349,10 +349,10 @@ impl Drop for Driver {
     }
 }
 
-/// One look at the clock per this many commands; more would let a flood of them delay what is due.
+/// Maximum commands per clock reading; with more, a flood of commands would delay due tasks.
 const COMMANDS_MAX: usize = 1_024;
 
-/// Nobody tells us when the wall clock is set, so while something waits for it we look this often.
+/// Nothing notifies us when the wall clock is set, so it is read this often while a task waits for it.
 const STEP_NOTICED_WITHIN: Duration = Duration::from_millis(250);
 
 async fn sleep(clock: &dyn Clock, length: Option<Duration>) {
@@ -362,7 +362,7 @@ async fn sleep(clock: &dyn Clock, length: Option<Duration>) {
     }
 }
 
-/// The monotonic clock in the wheel's terms: rounded down, so that nothing is early.
+/// The monotonic clock as a wheel time, rounded down so that nothing fires early.
 fn elapsed(now: Now) -> Timestamp {
     Timestamp::from_millis(0) + now.monotonic
 }

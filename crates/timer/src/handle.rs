@@ -1,4 +1,4 @@
-//! A task as its owner sees it.
+//! The handle of a scheduled task.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::driver::Command;
 use crate::when::{Due, Now, Run};
 use crate::{Clock, TaskId};
 
-/// A scheduled task: ask how it is, or cancel it. Dropping the handle leaves the task scheduled.
+/// A scheduled task: read its state, or cancel it. Dropping the handle leaves the task scheduled.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct Handle {
     pub(crate) id: TaskId,
     pub(crate) shared: Arc<Shared>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Weak, so that a handle kept somewhere does not keep the scheduler alive.
+    /// Weak, so that a stored handle does not keep the scheduler alive.
     pub(crate) commands: mpsc::WeakUnboundedSender<Command>,
 }
 
@@ -54,8 +54,8 @@ impl Handle {
         &self.shared.name
     }
 
-    /// When the next run is due, as far as that is known: the end of a run decides for a fixed delay or an own
-    /// trigger. `None` when there will be none.
+    /// When the next run is due, if known: with a fixed delay or a custom trigger it is known when the current run
+    /// ends. `None` if the task will not run again.
     pub fn next_at(&self) -> Option<Timestamp> {
         let status = self.shared.status();
         let next = status.next.filter(|_| !status.is_cancelled)?;
@@ -67,32 +67,32 @@ impl Handle {
         self.shared.status().last_run
     }
 
-    /// How many runs have ended, well or badly.
+    /// Number of runs that ended, including failed ones.
     pub fn count(&self) -> u64 {
         self.shared.status().count
     }
 
-    /// How many of them failed.
+    /// Number of runs that failed.
     pub fn failures(&self) -> u64 {
         self.shared.status().failures
     }
 
-    /// How many ticks passed without a run of their own.
+    /// Number of ticks that passed without a run of their own.
     pub fn missed(&self) -> u64 {
         self.shared.status().missed
     }
 
-    /// Whether it is running right now.
+    /// Whether the task is running now.
     pub fn is_running(&self) -> bool {
         self.shared.status().is_running
     }
 
-    /// Whether it will never run again, and is not running.
+    /// Whether the task is not running and will never run again.
     pub fn is_over(&self) -> bool {
         self.shared.status().is_over
     }
 
-    /// Starts no further run; one that is under way goes on to its end. Answers whether there was anything left to
+    /// Starts no further run; the current run continues to its end. Returns whether there was anything left to
     /// cancel.
     pub fn cancel(&self) -> bool {
         let mut status = self.shared.status();
@@ -100,7 +100,7 @@ impl Handle {
         status.is_cancelled = true;
         drop(status);
         if had_more && let Some(commands) = self.commands.upgrade() {
-            // A driver that is gone has cancelled everything already.
+            // If the driver is gone, every task is cancelled already.
             let _ = commands.send(Command::Cancel(self.id));
         }
         had_more
@@ -109,7 +109,7 @@ impl Handle {
     /// Waits until the task is over: its last run ended, it was cancelled, or the scheduler is gone.
     pub async fn over(&self) {
         let mut notified = std::pin::pin!(self.shared.over.notified());
-        // In line before looking, or the news could come in between.
+        // Registered before the check, or a notification in between would be lost.
         notified.as_mut().enable();
         if !self.is_over() {
             notified.await;
@@ -126,7 +126,7 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// What the driver writes and handles read.
+/// State that the driver writes and handles read.
 pub(crate) struct Shared {
     pub name: Arc<str>,
     status: Mutex<Status>,
@@ -152,7 +152,7 @@ impl Shared {
     }
 
     pub fn status(&self) -> MutexGuard<'_, Status> {
-        // No foreign code runs under the lock, so whoever panicked left it whole.
+        // No user code runs under the lock, so the state is consistent even after a panic.
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,4 +1,4 @@
-//! What a scheduler tells its owner: failures, and runs that are late.
+//! Hooks that a scheduler calls for failed and late runs.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use cron::Timestamp;
 
-/// A run that failed. The task stays scheduled, unless its own trigger is what failed.
+/// A run that failed. The task stays scheduled, unless its custom trigger failed.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The task's name.
     pub task: Arc<str>,
     /// When the run was due.
     pub scheduled_at: Timestamp,
-    /// What went wrong.
+    /// Cause of the failure.
     pub fault: Fault,
 }
 
-/// What went wrong in a run.
+/// Cause of a failed run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The task returned this error.
@@ -27,7 +27,7 @@ pub enum Fault {
     /// The task panicked with this message.
     #[error("panicked: {0}")]
     Panic(String),
-    /// The task's own trigger panicked with this message, and the task is over: nobody can say when it is due.
+    /// The task's custom trigger panicked with this message, and the task is over because its next time is unknown.
     #[error("its trigger panicked: {0}; the task is over")]
     Trigger(String),
 }
@@ -35,24 +35,25 @@ pub enum Fault {
 /// A run that is not on time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Late {
-    /// It is due, but as many tasks run as may; it waits in line. Ticks passing meanwhile join it.
+    /// The run is due but queued, because the maximum number of tasks is running. Ticks that pass meanwhile are
+    /// merged into it.
     Held {
         /// The task's name.
         task: Arc<str>,
         /// When the run was due.
         scheduled_at: Timestamp,
-        /// How many wait before it.
+        /// Number of tasks queued before it.
         ahead: usize,
     },
-    /// It starts late, or it stands for later ticks that are past as well.
+    /// The run starts late, or later ticks were missed and merged into it.
     Started {
         /// The task's name.
         task: Arc<str>,
         /// When the run was due.
         scheduled_at: Timestamp,
-        /// How long ago that is.
+        /// How late the run starts.
         by: Duration,
-        /// Ticks between then and now that will not run. Of a calendar at most 10,000 are counted.
+        /// Missed ticks between the scheduled time and now. For a calendar at most 10,000 are counted.
         missed: u64,
     },
 }
@@ -60,7 +61,7 @@ pub enum Late {
 pub(crate) struct Hooks {
     pub on_error: Box<dyn Fn(&Failure) + Send + Sync>,
     pub on_late: Box<dyn Fn(&Late) + Send + Sync>,
-    /// A start less late than this is on time.
+    /// A start that is late by less than this counts as on time.
     pub late_after: Duration,
 }
 
@@ -87,10 +88,10 @@ impl fmt::Debug for Hooks {
     }
 }
 
-/// A busy machine is late by less, a person notices more.
+/// More than the delay of a busy machine, less than a user notices.
 const LATE_AFTER: Duration = Duration::from_secs(1);
 
-/// A hook that panics has only itself to report to; the run it heard about must not suffer.
+/// Calls a hook and logs its panic, so that the run is not affected.
 fn guard(hook: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(hook)).is_err() {
         tracing::error!("a scheduler hook panicked; the schedule goes on");

@@ -1,8 +1,8 @@
-//! Wake me then: a scheduler for one process.
+//! A scheduler for one process.
 //!
-//! What `Timer`, `ScheduledExecutorService` and Spring's `@Scheduled` are to Java: run a function once, at a fixed
-//! rate, with a fixed delay, by cron in a time zone, or by a rule of your own. No database, no server; millions of
-//! timers, and a clock set by hand to test with.
+//! The counterpart of Java's `Timer`, `ScheduledExecutorService` and Spring's `@Scheduled`: run a function once, at
+//! a fixed rate, with a fixed delay, by cron in a time zone, or by a custom trigger. It needs no database and no
+//! server, holds millions of timers, and has a manual clock for tests.
 //!
 //! ```
 //! use std::time::Duration;
@@ -22,37 +22,37 @@
 //! # Ok::<(), tickwright_timer::CronError>(()) }).unwrap();
 //! ```
 //!
-//! # What to use for what
+//! # Overview
 //!
 //! | you want | write |
 //! |---|---|
-//! | once, at an instant | [`When::at`] |
-//! | once, after a while | [`When::after`] |
+//! | once, at a given time | [`When::at`] |
+//! | once, after a delay | [`When::after`] |
 //! | every five seconds, from start to start | [`When::fixed_rate`] |
 //! | five seconds of rest between runs | [`When::fixed_delay`] |
 //! | weekdays at nine in Shanghai | [`When::cron`] |
-//! | a rule of your own | [`When::trigger`] |
-//! | all that as an attribute on a function | [`#[scheduled]`](scheduled) |
+//! | a custom trigger | [`When::trigger`] |
+//! | an attribute on a function | [`#[scheduled]`](scheduled) |
 //! | code that blocks or computes | [`Scheduler::spawn_blocking`] |
-//! | to know of errors, panics, delays | [`Builder::on_error`], [`Builder::on_late`] |
-//! | to ask or cancel a task | [`Handle`] |
-//! | to stop without losing work | [`Scheduler::shutdown`] |
-//! | to test it without waiting | [`testing::ManualClock`] |
-//! | only the queue of instants | [`Wheel`] |
+//! | be notified of errors, panics, delays | [`Builder::on_error`], [`Builder::on_late`] |
+//! | query or cancel a task | [`Handle`] |
+//! | shut down gracefully | [`Scheduler::shutdown`] |
+//! | test without waiting | [`testing::ManualClock`] |
+//! | only the timer queue | [`Wheel`] |
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! * **Never early.** Whatever the clocks do, nothing runs before its time.
-//! * **Never beside itself.** A task whose last run goes on is not started again.
-//! * **Never in another's way.** A task that is slow, fails or panics neither delays nor stops another, up to
-//!   [`Builder::max_running`] runs at once; beyond that, due tasks wait in line and are reported.
-//! * **Never silently late.** After a pause, a long run or a wait in line, a task runs once and reports the ticks
-//!   it missed; [`When::catch_up`] makes up for them, one after the other.
-//! * **Two clocks.** [`When::at`], [`When::cron`] and [`When::trigger`] follow the wall clock: set forward, what
-//!   became due runs at once; set back, nothing that ran runs again. [`When::after`], [`When::fixed_rate`] and
-//!   [`When::fixed_delay`] follow the monotonic clock and notice neither.
+//! * **Never early.** Nothing runs before its time, even if the clocks jump.
+//! * **Never concurrent with itself.** A task is not started again while its last run continues.
+//! * **Isolated.** A task that is slow, fails or panics neither delays nor stops another, up to
+//!   [`Builder::max_running`] concurrent runs; beyond that, due tasks are queued and reported.
+//! * **Never silently late.** After a pause, a long run or a wait in the queue, a task runs once and reports the
+//!   ticks it missed; [`When::catch_up`] runs them too, one after the other.
+//! * **Two clocks.** [`When::at`], [`When::cron`] and [`When::trigger`] follow the wall clock: if it is set forward,
+//!   tasks that became due run at once; if it is set back, nothing runs twice. [`When::after`], [`When::fixed_rate`]
+//!   and [`When::fixed_delay`] follow the monotonic clock and are not affected.
 //!
-//! Time has a resolution of a millisecond. On an idle machine 99 of 100 runs start within 1.2 ms of their time;
+//! The resolution is one millisecond. On an idle machine 99 of 100 runs start within 1.2 ms of their time;
 //! `cargo bench -p tickwright-timer` measures it.
 
 mod clock;
@@ -72,21 +72,21 @@ pub use cron::{Cron, DstRule, Error as CronError, Timestamp, Zone};
 pub use driver::Shutdown;
 pub use handle::Handle;
 pub use hooks::{Failure, Fault, Late};
-/// Runs a function on a schedule, once [`Scheduler::start_scheduled`] was called; no list of functions is kept.
+/// Runs a function on a schedule. [`Scheduler::start_scheduled`] finds and starts all of them.
 ///
-/// The function takes nothing, may be async or not (then its runs have a thread of their own), and returns nothing
-/// or a `Result<(), E>` whose error can be shown. Exactly one of these says when:
+/// The function has no arguments, is async or not (then each run has a thread of its own), and returns nothing or a
+/// `Result<(), E>` with an error that implements `Display`. Exactly one of these sets the schedule:
 ///
-/// * `cron = "0 30 2 * * ?"`, in the time of `zone = "Europe/London"`; without a zone, in that of the machine;
+/// * `cron = "0 30 2 * * ?"`, in the time zone `zone = "Europe/London"`; the default is the machine's zone;
 /// * `fixed_rate = "5s"`, from start to start;
 /// * `fixed_delay = "5s"`, from end to start.
 ///
-/// And, if wanted:
+/// Optional:
 ///
 /// * `initial_delay = "1m"`: nothing is due before; a rate or a delay starts then and not at once;
-/// * `catch_up`: make up for missed ticks, one by one;
-/// * `name = "cleanup"`: a name for logs and hooks, instead of the function's path;
-/// * `crate = "path"`: where `tickwright_timer` is found, if it was renamed.
+/// * `catch_up`: run missed ticks too, one by one;
+/// * `name = "cleanup"`: name in logs and hooks; the default is the function's path;
+/// * `crate = "path"`: path of `tickwright_timer`, if it was renamed.
 ///
 /// Durations are written as `500ms`, `5s`, `2m`, `1h`, `1d` or several of these: `1h30m`.
 ///
@@ -108,14 +108,14 @@ pub use hooks::{Failure, Fault, Late};
 /// # });
 /// ```
 ///
-/// What cannot be right does not compile:
+/// Invalid arguments do not compile:
 ///
 /// ```compile_fail
 /// #[tickwright_timer::scheduled(cron = "0 30 25 * * ?")]
 /// async fn at_25_o_clock() {}
 /// ```
 ///
-/// Functions in a library that nothing refers to are left out by the linker; `use jobs as _;` keeps them.
+/// The linker drops functions of a library crate that is never referenced; `use jobs as _;` keeps them.
 pub use macros::scheduled;
 pub use run::Outcome;
 pub use scheduled::Scheduled;
@@ -123,12 +123,12 @@ pub use scheduler::{Builder, Load, Scheduler};
 pub use wheel::{Key, Wheel};
 pub use when::{Past, Run, Trigger, When};
 
-/// What `#[scheduled]` expands to needs these; nothing else should.
+/// Used by the expansion of `#[scheduled]` only.
 #[doc(hidden)]
 pub mod __private {
     pub use inventory;
 }
 
-/// Names a task within its scheduler.
+/// Identifies a task within its scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TaskId(u64);

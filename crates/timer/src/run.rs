@@ -1,7 +1,7 @@
-//! One run of a task: call it, catch what it throws, and work out when it is due again.
+//! One run of a task: calls it, catches panics, and computes when it is due again.
 //!
-//! All foreign code (the task, its own trigger, the hooks) runs here, outside the driver, so nothing a user writes
-//! can stop or delay another task.
+//! All user code (the task, its custom trigger, the hooks) runs here, outside the driver, so it cannot stop or delay
+//! another task.
 
 use std::any::Any;
 use std::fmt;
@@ -16,13 +16,13 @@ use crate::hooks::{Failure, Fault, Hooks, Late};
 use crate::when::{Due, Next, Now, Run, When};
 use crate::{Clock, TaskId};
 
-/// What a task may return: nothing, or a result whose error can be shown.
+/// Return type of a task: nothing, or a result with an error that implements `Display`.
 #[diagnostic::on_unimplemented(
     message = "a task cannot return `{Self}`",
     label = "return nothing, or a `Result<(), E>` whose error implements `Display`"
 )]
 pub trait Outcome: Send + 'static {
-    /// The error as text, with its causes where its type shows them.
+    /// Returns the error as text, with its causes where its type shows them.
     fn into_result(self) -> Result<(), String>;
 }
 
@@ -38,7 +38,7 @@ impl<E: fmt::Display + Send + 'static> Outcome for Result<(), E> {
     }
 }
 
-/// What a task does.
+/// The function of a task.
 pub(crate) enum Work {
     Async(Box<dyn FnMut() -> BoxFuture + Send>),
     Blocking(Box<dyn FnMut() -> Result<(), String> + Send>),
@@ -63,7 +63,7 @@ impl Work {
         Work::Blocking(Box::new(move || task().into_result()))
     }
 
-    /// Runs it to its end; `None` for the work if the runtime is going away and took it along.
+    /// Runs it to its end; the work is `None` if the runtime shut down meanwhile and dropped it.
     async fn call(self) -> (Option<Work>, Result<(), Fault>) {
         match self {
             Work::Async(mut task) => {
@@ -87,7 +87,7 @@ impl Work {
     }
 }
 
-/// A task's rule and work. They travel with the run and come back at its end.
+/// The schedule and the function of a task. They move with the run and return at its end.
 pub(crate) struct Body {
     pub when: When,
     pub work: Work,
@@ -110,7 +110,7 @@ pub(crate) struct Completion {
     pub id: TaskId,
     pub run: Run,
     pub failed: bool,
-    /// What to do next, unless the task is over.
+    /// Next due time and body, unless the task is over.
     pub again: Option<(Due, Body)>,
 }
 
@@ -128,7 +128,7 @@ impl Ticket {
         }
         let next = match self.next {
             Next::Never => None,
-            // What was next when the run started may be far away now.
+            // The wall clock was set back during the run, so the next time may be far away now.
             Next::Due(_) if when.is_calendar() && now.wall < self.started.wall => when.rewound(now),
             Next::Due(due) => Some(due),
             Next::AfterRun => match catch_unwind(AssertUnwindSafe(|| when.after_run(run, now))) {

@@ -1,13 +1,13 @@
-//! The functions marked `#[scheduled]`, found without a list.
+//! Registry of the functions marked `#[scheduled]`.
 
 use crate::{Handle, Scheduler};
 
-/// A function marked [`#[scheduled]`](crate::scheduled). The attribute writes these.
+/// A function marked [`#[scheduled]`](crate::scheduled), registered by the attribute.
 #[derive(Debug)]
 pub struct Scheduled {
-    /// Where the function stands, or the name it was given.
+    /// Path of the function, or the name given in the attribute.
     pub name: &'static str,
-    /// Schedules it under its name.
+    /// Schedules the function under its name.
     pub start: fn(&Scheduler, &'static str) -> Handle,
 }
 

@@ -18,26 +18,28 @@ use crate::{Clock, SystemClock, TaskId};
 
 /// Runs tasks when they are due.
 ///
-/// * A task never runs beside itself, and a slow, failing or panicking task neither delays nor stops another.
-/// * At most [`max_running`](Builder::max_running) tasks run at once. What is due beyond that waits in line, first
-///   come first served, each task at most once; it is reported as [`Late::Held`].
-/// * Nothing fires early, whatever the clocks do. After a pause of the process a task fires once and reports what
-///   it missed; see [`When::catch_up`].
-/// * Tasks that follow the wall clock notice within a quarter of a second that it was set. Set forward, what became
-///   due fires at once. Set back, no instant fires twice: a calendar is silent until its last fired instant is past.
+/// * A task never runs concurrently with itself, and a slow, failing or panicking task neither delays nor stops
+///   another.
+/// * At most [`max_running`](Builder::max_running) tasks run at once. Further due tasks are queued in order, each at
+///   most once, and reported as [`Late::Held`].
+/// * Nothing fires early, even if the clocks jump. After a pause of the process a task fires once and reports its
+///   missed ticks; see [`When::catch_up`].
+/// * Tasks that follow the wall clock notice within 250 ms that it was set. If it was set forward, tasks that became
+///   due fire at once. If it was set back, no time fires twice: a calendar does not fire again until its last fired
+///   time has passed.
 ///
 /// Dropping a scheduler ends it: nothing fires any more and async runs are dropped at their next `.await`. For a
-/// gentle end there is [`shutdown`](Scheduler::shutdown).
+/// graceful end use [`shutdown`](Scheduler::shutdown).
 pub struct Scheduler {
     clock: Arc<dyn Clock>,
     gauges: Arc<Gauges>,
-    /// Unbounded, for each command is a task its sender wants kept anyway.
+    /// Unbounded, because each command belongs to a task that takes memory anyway.
     commands: mpsc::UnboundedSender<Command>,
     next_id: AtomicU64,
 }
 
 impl Scheduler {
-    /// A scheduler on the system's clock, with the defaults of [`Builder`].
+    /// Creates a scheduler on the system clock, with the defaults of [`Builder`].
     ///
     /// # Panics
     ///
@@ -46,12 +48,12 @@ impl Scheduler {
         Scheduler::builder().start()
     }
 
-    /// Chooses clock, limits and hooks.
+    /// Configures clock, limits and hooks.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// Schedules an async task. It may return nothing or a `Result<(), E>`; errors go to
+    /// Schedules an async task. It returns nothing or a `Result<(), E>`; errors go to
     /// [`on_error`](Builder::on_error), and the task stays scheduled.
     ///
     /// ```
@@ -104,8 +106,8 @@ impl Scheduler {
         self.add(name.into(), when, Work::of_blocking(task))
     }
 
-    /// Schedules every function marked [`#[scheduled]`](crate::scheduled) in this program, in the order of their
-    /// names, and logs them: one that is missing was left out by the linker.
+    /// Schedules every function marked [`#[scheduled]`](crate::scheduled) in this program, ordered by name, and logs
+    /// them: a function missing from the log was dropped by the linker.
     pub fn start_scheduled(&self) -> Vec<Handle> {
         let mut found: Vec<_> = inventory::iter::<Scheduled>().collect();
         found.sort_by_key(|scheduled| scheduled.name);
@@ -116,7 +118,7 @@ impl Scheduler {
         handles
     }
 
-    /// How busy it is, as of a moment ago.
+    /// Current load, updated each time the scheduler wakes.
     pub fn load(&self) -> Load {
         Load {
             tasks: self.gauges.tasks.load(Ordering::Relaxed),
@@ -125,9 +127,9 @@ impl Scheduler {
         }
     }
 
-    /// Starts nothing more, waits up to `grace` for what is running, and says what became of it.
+    /// Starts nothing more, waits up to `grace` for current runs, and returns which of them finished.
     ///
-    /// Tasks added later are over at once. A second shutdown finds nothing.
+    /// Tasks added later are over at once. A second shutdown returns an empty report.
     ///
     /// ```
     /// use std::time::Duration;
@@ -148,7 +150,7 @@ impl Scheduler {
     /// ```
     pub async fn shutdown(&self, grace: Duration) -> Shutdown {
         let (reply, report) = oneshot::channel();
-        // Without a driver nobody holds the other end, and there is nothing to report.
+        // If the driver is gone, sending fails and the report is empty.
         let _ = self.commands.send(Command::Shutdown { grace, reply });
         report.await.unwrap_or_default()
     }
@@ -180,18 +182,18 @@ impl fmt::Debug for Scheduler {
     }
 }
 
-/// How busy a [`Scheduler`] is.
+/// Load of a [`Scheduler`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Tasks that may run again or are running.
     pub tasks: usize,
-    /// Of these, due and waiting in line for a place.
+    /// Tasks that are due and queued.
     pub held: usize,
-    /// Of these, running.
+    /// Tasks that are running.
     pub running: usize,
 }
 
-/// Chooses how a [`Scheduler`] works.
+/// Configures a [`Scheduler`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -227,30 +229,29 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Reads another clock than the system's.
+    /// Uses another clock than the system's.
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         Builder { clock, ..self }
     }
 
-    /// How many tasks may run at once; 256 unless chosen, and at least one.
+    /// Maximum concurrent runs; default 256, at least one.
     pub fn max_running(self, max_running: usize) -> Self {
         Builder { max_running: max_running.max(1), ..self }
     }
 
-    /// Hears of every run that failed or panicked. Without it they are logged as errors.
+    /// Called for every run that failed or panicked. By default they are logged as errors.
     pub fn on_error(mut self, hook: impl Fn(&Failure) + Send + Sync + 'static) -> Self {
         self.hooks.on_error = Box::new(hook);
         self
     }
 
-    /// Hears of runs that are held back, start late or stand for missed ticks. Without it they are logged as
-    /// warnings.
+    /// Called for runs that are queued, start late or missed ticks. By default they are logged as warnings.
     pub fn on_late(mut self, hook: impl Fn(&Late) + Send + Sync + 'static) -> Self {
         self.hooks.on_late = Box::new(hook);
         self
     }
 
-    /// From how much on a start counts as late; a second unless chosen.
+    /// Minimum delay of a start that counts as late; default one second.
     pub fn late_after(mut self, late_after: Duration) -> Self {
         self.hooks.late_after = late_after;
         self
@@ -278,5 +279,5 @@ impl Default for Builder {
     }
 }
 
-/// Below the 512 threads tokio keeps for blocking work, so that a blocking run that starts has its thread.
+/// Below the 512 threads tokio has for blocking work, so that a blocking run gets its thread at once.
 const MAX_RUNNING: usize = 256;

@@ -1,4 +1,4 @@
-//! Who sleeps until when. Both clocks keep one of these.
+//! Sleeping tasks, ordered by wake time. Both clocks keep one of these.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
@@ -11,7 +11,7 @@ pub(crate) struct Sleepers {
     next_number: u64,
 }
 
-/// Until when, and a number to tell those apart who wake together.
+/// Wake time, and a number that distinguishes sleepers with the same wake time.
 pub(crate) type Bed = (Duration, u64);
 
 impl Sleepers {
@@ -20,7 +20,7 @@ impl Sleepers {
         (due, self.next_number)
     }
 
-    /// Sleeps, or goes on sleeping with another waker. Answers whether nobody is due before.
+    /// Adds a sleeper or replaces its waker. Returns whether it is the first one due.
     pub fn sleep(&mut self, bed: Bed, waker: &Waker) -> bool {
         self.waiting.insert(bed, waker.clone());
         self.waiting.first_key_value().is_some_and(|(first, _)| *first == bed)
@@ -30,7 +30,7 @@ impl Sleepers {
         self.waiting.remove(&bed);
     }
 
-    /// Takes out everyone due by `now`, the earliest first.
+    /// Removes all wakers due by `now`, the earliest first.
     pub fn take_due(&mut self, now: Duration) -> impl Iterator<Item = Waker> + use<> {
         let later = self.waiting.split_off(&(now.saturating_add(Duration::from_nanos(1)), 0));
         std::mem::replace(&mut self.waiting, later).into_values()

@@ -1,4 +1,4 @@
-//! A clock that moves when a test says so.
+//! A clock that tests advance by hand.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -11,9 +11,9 @@ use cron::Timestamp;
 use crate::sleepers::{Bed, Sleepers};
 use crate::{Clock, Sleep};
 
-/// A clock set by hand: tests and simulations of hours take milliseconds, and nothing waits for real.
+/// A manual clock: tests and simulations of hours take milliseconds, and nothing waits for real.
 ///
-/// Clones share one time. It needs no particular runtime; paused tokio time plays no part.
+/// Clones share one time. It works with any runtime and does not use tokio's paused time.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock whose wall shows `now`; its monotonic time is zero.
+    /// Creates a clock with `now` as its wall time; its monotonic time is zero.
     pub fn new(now: Timestamp) -> Self {
         let time = Time {
             started_at: now,
@@ -47,7 +47,7 @@ impl ManualClock {
         ManualClock { time: Arc::new(Mutex::new(time)) }
     }
 
-    /// Lets `length` pass on both clocks and wakes every sleeper whose time has come, the earliest first.
+    /// Advances both clocks by `length` and wakes every due sleeper, the earliest first.
     ///
     /// Sleepers are woken, not run: a woken task sees the time after the whole advance. To stop at each sleeper on
     /// the way, advance by [`until_next_wake`](ManualClock::until_next_wake).
@@ -61,21 +61,21 @@ impl ManualClock {
         woken.for_each(Waker::wake);
     }
 
-    /// Sets the wall clock forward or, with a negative number, back. Monotonic time and sleepers take no notice.
+    /// Sets the wall clock forward or, with a negative number, back. Monotonic time and sleepers are not affected.
     pub fn step_wall(&self, millis: i64) {
         let mut time = self.time();
         time.started_at = Timestamp::from_millis(time.started_at.as_millis().saturating_add(millis));
     }
 
-    /// How long until the earliest sleeper is due; `None` while nobody sleeps.
+    /// Time until the earliest sleeper is due; `None` without sleepers.
     pub fn until_next_wake(&self) -> Option<Duration> {
         let time = self.time();
         Some(time.sleepers.first_due()?.saturating_sub(time.monotonic))
     }
 
-    /// Waits, without letting time pass, until at least `count` sleeps are under way.
+    /// Waits, without advancing the time, until at least `count` sleeps are in progress.
     ///
-    /// A task that has gone to sleep has done what it had to do: now is the moment to advance.
+    /// A task that has gone to sleep has done its work, so this is the moment to advance.
     pub async fn sleepers(&self, count: usize) {
         poll_fn(|context| {
             let mut time = self.time();
@@ -89,7 +89,7 @@ impl ManualClock {
     }
 
     fn time(&self) -> MutexGuard<'_, Time> {
-        // The lock is never held over foreign code, so whoever panicked left it whole.
+        // The lock is never held over user code, so the state is consistent even after a panic.
         self.time.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -115,11 +115,11 @@ impl Clock for ManualClock {
 
 #[derive(Debug)]
 struct Time {
-    /// What the wall showed at monotonic zero, had it never been set since.
+    /// Wall time at monotonic zero; [`ManualClock::step_wall`] shifts it.
     started_at: Timestamp,
     monotonic: Duration,
     sleepers: Sleepers,
-    /// Who waits in [`ManualClock::sleepers`].
+    /// Wakers of tasks waiting in [`ManualClock::sleepers`].
     observers: Vec<Waker>,
 }
 

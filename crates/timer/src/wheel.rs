@@ -1,25 +1,25 @@
-//! Millions of instants in order: a hierarchical timing wheel with a tick of one millisecond.
+//! A hierarchical timing wheel with a tick of one millisecond, for millions of timers.
 //!
-//! An instant is a number of eight bytes. An entry hangs at the highest byte in which its instant differs from the
-//! wheel's present, in the slot that this byte names. So level 0 holds the next milliseconds, one instant per slot,
-//! and each level above is 256 times coarser; eight levels cover every instant there is, and nothing is ever out of
-//! range. As the present enters a coarse slot, its entries move to finer ones: at most seven times in an entry's
-//! life, three times in one of a day.
+//! A time is a number of eight bytes. An entry is stored at the level of the highest byte in which its time differs
+//! from the wheel's present, in the slot with the number of that byte. So level 0 holds the next milliseconds, one
+//! time per slot, and each level above is 256 times coarser; eight levels cover every possible time. When the
+//! present enters a coarse slot, its entries move to finer ones: at most seven times per entry, three times for a
+//! timer of one day.
 //!
-//! Moving is what a wheel costs, for each time an entry is fetched from memory. With 256 slots a level instead of 64
-//! a million timers fire in two thirds of the time.
+//! Moving entries is the main cost of a wheel, because each move loads the entry from memory. With 256 slots per
+//! level instead of 64 a million timers fire in two thirds of the time.
 //!
-//! The wheel never looks at a clock. Whoever owns it says what time it is, and it hands back what is due.
+//! The wheel never reads a clock. Its owner passes the current time, and the wheel returns the due entries.
 
 use std::collections::BTreeMap;
 
 use cron::Timestamp;
 
-/// A queue of values, each due at an instant.
+/// A queue of values, each due at a given time.
 ///
-/// [`advance`](Wheel::advance) yields what is due, never early, by instant and for equal instants in the order of
-/// insertion. Inserting and cancelling take constant time, an entry costs about 32 bytes beside its value, and a jump
-/// over years visits only the slots that hold something.
+/// [`advance`](Wheel::advance) yields due entries, never early, ordered by time and for equal times by insertion.
+/// Inserting and cancelling take constant time, an entry needs about 32 bytes in addition to its value, and a jump
+/// over years visits only occupied slots.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,9 +44,9 @@ pub struct Wheel<T> {
     elapsed: u64,
     /// All slots, level by level.
     slots: Vec<List>,
-    /// One bit per slot that holds something.
+    /// One bit per occupied slot.
     occupied: [u64; LEVELS * SLOTS / WORD],
-    /// What was inserted at or before `elapsed`: overdue, or to be waited for because the clock went back.
+    /// Entries inserted at or before `elapsed`: overdue, or not yet due because the clock was set back.
     behind: BTreeMap<u64, List>,
     nodes: Vec<Node<T>>,
     /// Head of the chain of vacant nodes.
@@ -54,10 +54,10 @@ pub struct Wheel<T> {
     len: usize,
 }
 
-/// Names an entry of a [`Wheel`], to cancel it.
+/// Identifies an entry of a [`Wheel`], to cancel it.
 ///
-/// A key outlives its entry safely: once the entry fired or was cancelled the key names nothing, even when its
-/// place has been given to another entry.
+/// A key may outlive its entry: once the entry fired or was cancelled, the key is invalid, even if its node is
+/// reused by another entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     index: u32,
@@ -65,7 +65,7 @@ pub struct Key {
 }
 
 impl<T> Wheel<T> {
-    /// An empty wheel whose present is `now`.
+    /// Creates an empty wheel with `now` as its present.
     pub fn new(now: Timestamp) -> Self {
         Wheel {
             elapsed: tick(now),
@@ -78,7 +78,7 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Adds a value due at `at`. An instant already past is due at the next [`advance`](Wheel::advance).
+    /// Adds a value due at `at`. A time in the past is due at the next [`advance`](Wheel::advance).
     ///
     /// # Panics
     ///
@@ -90,7 +90,7 @@ impl<T> Wheel<T> {
         Key { index, generation: self.nodes[index as usize].generation }
     }
 
-    /// Takes an entry out before its time; `None` if it has fired or been cancelled already.
+    /// Removes an entry before its time; returns `None` if it has fired or been cancelled already.
     pub fn cancel(&mut self, key: Key) -> Option<T> {
         let node = self.nodes.get(key.index as usize)?;
         if node.generation != key.generation || node.value.is_none() {
@@ -100,9 +100,9 @@ impl<T> Wheel<T> {
         Some(self.vacate(key.index))
     }
 
-    /// Moves the present to `now` and appends everything due by then to `due`, in order.
+    /// Moves the present to `now` and appends all entries due by then to `due`, in order.
     ///
-    /// A `now` before an earlier one yields only what is due by it, and takes nothing back.
+    /// If `now` is before an earlier one, only entries due by `now` are appended.
     pub fn advance(&mut self, now: Timestamp, due: &mut Vec<(Timestamp, T)>) {
         let now = tick(now);
         while let Some(first) = self.behind.first_entry()
@@ -114,7 +114,7 @@ impl<T> Wheel<T> {
         while let Some((slot, start)) = self.first_slot()
             && start <= now
         {
-            // From here on the slot's entries are told apart by a lower digit, or due.
+            // From here on the slot's entries are due or differ in a lower digit.
             self.elapsed = start;
             let list = self.take_slot(slot);
             self.settle(list, due);
@@ -124,7 +124,7 @@ impl<T> Wheel<T> {
 
     /// When to [`advance`](Wheel::advance) next; `None` while the wheel is empty.
     ///
-    /// Exact for entries up to 256 ms away, for later ones a lower bound: nothing is due before it. Advancing to it
+    /// Exact for entries up to 256 ms away, a lower bound for later ones: nothing is due before it. Advancing to it
     /// yields an entry or brings the bound closer, at most seven times before the entry is due.
     pub fn next_at(&self) -> Option<Timestamp> {
         let behind = self.behind.first_key_value().map(|(at, _)| *at);
@@ -132,17 +132,17 @@ impl<T> Wheel<T> {
         next.map(instant)
     }
 
-    /// How many entries wait.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether no entry waits.
+    /// Whether the wheel has no entry.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Takes everything out, due or not, in the order it would have fired. The present stays where it is.
+    /// Removes all entries, due or not, in the order they would have fired. The present does not change.
     pub fn drain(&mut self) -> Vec<(Timestamp, T)> {
         let present = self.elapsed;
         let mut all = Vec::with_capacity(self.len);
@@ -151,12 +151,12 @@ impl<T> Wheel<T> {
         all
     }
 
-    /// Drops everything.
+    /// Drops all entries.
     pub fn clear(&mut self) {
         drop(self.drain());
     }
 
-    /// Yields the entries of a list that are due by `elapsed` and gives the others their new slots.
+    /// Yields the entries of a list that are due by `elapsed` and moves the others to their new slots.
     fn settle(&mut self, list: List, due: &mut Vec<(Timestamp, T)>) {
         let mut index = list.head;
         while index != NONE {
@@ -173,7 +173,7 @@ impl<T> Wheel<T> {
 
     /// The occupied slot that starts first, with its start.
     fn first_slot(&self) -> Option<(usize, u64)> {
-        // Everything on a level agrees with the present in all higher digits, so the lowest level is the earliest.
+        // All entries of a level agree with the present in all higher digits, so the lowest level is the earliest.
         let word = self.occupied.iter().position(|slots| *slots != 0)?;
         let slot = word * WORD + self.occupied[word].trailing_zeros() as usize;
         let (level, digit) = (slot / SLOTS, (slot % SLOTS) as u64);
@@ -187,7 +187,7 @@ impl<T> Wheel<T> {
         std::mem::replace(&mut self.slots[slot], List::EMPTY)
     }
 
-    /// Appends a node to the list its instant belongs to.
+    /// Appends a node to the list of its time.
     fn link(&mut self, index: u32) {
         let at = self.nodes[index as usize].at;
         let list = if at <= self.elapsed {
@@ -208,7 +208,7 @@ impl<T> Wheel<T> {
         (node.prev, node.next) = (last, NONE);
     }
 
-    /// Takes a node out of the list its instant belongs to.
+    /// Removes a node from the list of its time.
     fn unlink(&mut self, index: u32) {
         let Node { at, prev, next, .. } = self.nodes[index as usize];
         if prev != NONE {
@@ -234,7 +234,7 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Puts a value into a vacant node, or a new one.
+    /// Stores a value in a vacant node, or a new one.
     fn occupy(&mut self, at: u64, value: T) -> u32 {
         if self.vacant == NONE {
             let index = u32::try_from(self.nodes.len()).ok().filter(|index| *index != NONE);
@@ -250,7 +250,7 @@ impl<T> Wheel<T> {
         index
     }
 
-    /// Empties a node that hangs in no list any more.
+    /// Empties a node that is in no list any more.
     fn vacate(&mut self, index: u32) -> T {
         let node = &mut self.nodes[index as usize];
         node.generation = node.generation.wrapping_add(1);
@@ -264,9 +264,9 @@ impl<T> Wheel<T> {
 const DIGIT_BITS: u32 = 8;
 const SLOTS: usize = 1 << DIGIT_BITS;
 const LEVELS: usize = (u64::BITS / DIGIT_BITS) as usize;
-/// Slots whose bits share a word.
+/// Number of slots per bitmap word.
 const WORD: usize = u64::BITS as usize;
-/// The index of no node.
+/// Index that stands for no node.
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
@@ -275,7 +275,7 @@ struct Node<T> {
     prev: u32,
     /// The next node in the same list; of a vacant node, the next vacant one.
     next: u32,
-    /// How often this node was vacated. It tells a stale key from a live one.
+    /// Number of times this node was vacated; distinguishes a stale key from a valid one.
     generation: u32,
     value: Option<T>,
 }
@@ -289,7 +289,7 @@ struct List {
 impl List {
     const EMPTY: List = List { head: NONE, tail: NONE };
 
-    /// Forgets a node at an end, given its neighbours; answers whether the list is now empty.
+    /// Removes a node at an end, given its neighbours; returns whether the list is now empty.
     fn shrink(&mut self, prev: u32, next: u32) -> bool {
         if prev == NONE {
             self.head = next;
@@ -301,14 +301,14 @@ impl List {
     }
 }
 
-/// The slot of an instant after `elapsed`.
+/// The slot of a time after `elapsed`.
 fn slot_of(elapsed: u64, at: u64) -> usize {
     let level = (elapsed ^ at).ilog2() / DIGIT_BITS;
     let digit = (at >> (level * DIGIT_BITS)) as usize % SLOTS;
     level as usize * SLOTS + digit
 }
 
-/// Instants as unsigned numbers in the same order.
+/// Times as unsigned numbers in the same order.
 fn tick(at: Timestamp) -> u64 {
     at.as_millis() as u64 ^ SIGN
 }
@@ -329,7 +329,7 @@ mod tests {
     fn fires_by_instant_and_then_by_insertion() {
         check(0, &[5, 3, 5, 3, 4], &[(2, ""), (3, "bd"), (5, "eac")]);
         check(0, &[256, 255, 257, 65_536, 65_535], &[(254, ""), (256, "ba"), (65_535, "ce"), (65_536, "d")]);
-        // Equal instants stay in order although the second was closer when it came.
+        // Equal times keep their order although the second was closer when it was inserted.
         check(0, &[1_000_000; 3], &[(999_999, ""), (1_000_000, "abc")]);
     }
 
@@ -395,7 +395,7 @@ mod tests {
         }
     }
 
-    /// Inserts values `a`, `b`, … due at the given instants, then advances step by step.
+    /// Inserts values `a`, `b`, … due at the given times, then advances step by step.
     fn check(start: i64, instants: &[i64], steps: &[(i64, &str)]) {
         let mut wheel = Wheel::new(at(start));
         for (value, millis) in ('a'..).zip(instants) {
@@ -422,13 +422,13 @@ mod tests {
         Insert(i64),
         Cancel(usize),
         Advance(i64),
-        /// Advance to what `next_at` says.
+        /// Advances to the result of `next_at`.
         Wake,
         Drain,
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
-        // Distances of every magnitude, so that every level takes part, with many equal small ones.
+        // Distances of every magnitude, so that every level is used, with many equal small ones.
         let distance = (0u32..40, any::<i64>()).prop_map(|(bits, random)| random % (1i64 << bits).max(2));
         let step = prop_oneof![
             6 => distance.clone().prop_map(Step::Insert),
@@ -444,8 +444,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// The reference is a map ordered by (instant, number); instants in steps are relative to the clock,
-        /// which moves both ways.
+        /// The reference is a map ordered by (time, number); times in steps are relative to the clock, which moves
+        /// both ways.
         #[test]
         fn behaves_like_an_ordered_map(start in -1_000_000i64..1_000_000, steps in steps()) {
             let mut now = start;

@@ -1,8 +1,7 @@
-//! When a task runs: the rules, as pure functions of the time.
+//! Schedules of tasks, as pure functions of the time.
 //!
-//! Two clocks take part. What people wrote in calendar terms (once at, cron, own triggers) follows the wall clock
-//! and its steps; what was said as a length of time (after, fixed rate, fixed delay) follows the monotonic clock,
-//! which has none.
+//! Two clocks are used. Calendar schedules (once at, cron, custom triggers) follow the wall clock and its steps;
+//! durations (after, fixed rate, fixed delay) follow the monotonic clock, which has none.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,11 +10,11 @@ use cron::{Cron, DstRule, Schedule, Timestamp, Zone};
 
 use crate::Clock;
 
-/// When a task runs.
+/// The schedule of a task.
 ///
-/// A task never runs beside itself. If it is still running, or held back, when it is due again, it runs once more
-/// as soon as it can; the ticks that passed meanwhile are counted as missed and reported, not made up for, unless
-/// [`catch_up`](When::catch_up) says so.
+/// A task never runs concurrently with itself. If it is still running or queued when it is due again, it runs once
+/// more as soon as possible; the ticks that passed meanwhile are counted as missed and reported, but not run, unless
+/// [`catch_up`](When::catch_up) is set.
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,7 +48,7 @@ enum Rule {
 #[derive(Debug)]
 struct Calendar {
     schedule: Schedule,
-    /// The last instant that fired. The clock may show it again; it does not fire again.
+    /// The last time that fired. It does not fire again, even if the clock shows it again.
     fired: Option<Timestamp>,
     /// Monotonic end of the initial delay.
     not_before: Duration,
@@ -71,14 +70,14 @@ impl When {
         When::new(Rule::Rate(period.max(SHORTEST)))
     }
 
-    /// At once and then always `delay` after the end of the run before; at least a millisecond.
+    /// At once and then `delay` after the end of each run; at least a millisecond.
     pub fn fixed_delay(delay: Duration) -> When {
         When::new(Rule::Delay(delay.max(SHORTEST)))
     }
 
-    /// By a cron expression, Quartz or Unix, in the time of a zone: `0 30 2 * * ?` in `Europe/London`.
+    /// By a Quartz or Unix cron expression in a time zone, for example `0 30 2 * * ?` in `Europe/London`.
     ///
-    /// On days when clocks change, certain hours fire exactly once; see [`DstRule::NATURAL`].
+    /// On days when clocks change, fixed hours fire exactly once; see [`DstRule::NATURAL`].
     ///
     /// ```
     /// use tickwright_timer::When;
@@ -91,14 +90,14 @@ impl When {
         Ok(When::calendar(Cron::parse(expr)?, Zone::parse(zone)?, DstRule::NATURAL))
     }
 
-    /// As [`cron`](When::cron), with a zone from elsewhere or another rule for the days when clocks change.
+    /// Like [`cron`](When::cron), with a parsed expression and zone and a choice of daylight saving rule.
     pub fn calendar(cron: Cron, zone: Zone, dst: DstRule) -> When {
         let schedule = Schedule::cron(cron, zone, dst);
         let calendar = Calendar { schedule, fired: None, not_before: Duration::ZERO };
         When::new(Rule::Calendar(Box::new(calendar)))
     }
 
-    /// Whenever a rule of your own says.
+    /// By a custom trigger.
     pub fn trigger(trigger: impl Trigger + 'static) -> When {
         When::new(Rule::Own(Box::new(trigger)))
     }
@@ -108,7 +107,7 @@ impl When {
         When { initial_delay: delay, ..self }
     }
 
-    /// Makes up for every tick of a fixed rate or a calendar that was missed, one run after the other.
+    /// Runs every missed tick of a fixed rate or a calendar too, one after the other.
     pub fn catch_up(self) -> When {
         When { catch_up: true, ..self }
     }
@@ -117,7 +116,7 @@ impl When {
         When { rule, initial_delay: Duration::ZERO, catch_up: false }
     }
 
-    /// When it is due first; `None` if never.
+    /// The first due time; `None` if never.
     pub(crate) fn first(&mut self, now: Now) -> Option<Due> {
         let earliest = now.monotonic.saturating_add(self.initial_delay);
         let not_early = |at: Timestamp| match self.initial_delay {
@@ -135,7 +134,7 @@ impl When {
         }
     }
 
-    /// Notes that the run due at `due` starts now; says what it stands for and what follows.
+    /// Records that the run due at `due` starts now; returns its missed ticks and the next due time.
     pub(crate) fn start(&mut self, due: Due, now: Now) -> Start {
         match (&mut self.rule, due) {
             (Rule::Rate(period), Due::Monotonic(at)) => {
@@ -155,7 +154,7 @@ impl When {
         }
     }
 
-    /// When it is due again, for rules that wait for the end of a run. May call foreign code.
+    /// The next due time, for schedules that depend on the end of a run. May call user code.
     pub(crate) fn after_run(&mut self, run: Run, now: Now) -> Option<Due> {
         match &mut self.rule {
             Rule::Delay(delay) => Some(Due::Monotonic(now.monotonic.saturating_add(*delay))),
@@ -164,12 +163,12 @@ impl When {
         }
     }
 
-    /// Whether a wall clock set back makes another instant the next one.
+    /// Whether the next time changes when the wall clock is set back.
     pub(crate) fn is_calendar(&self) -> bool {
         matches!(self.rule, Rule::Calendar(_))
     }
 
-    /// When it is due next now that the wall clock was set back; for calendars only.
+    /// The next due time after the wall clock was set back; for calendars only.
     pub(crate) fn rewound(&self, now: Now) -> Option<Due> {
         match &self.rule {
             Rule::Calendar(calendar) => calendar.next(now),
@@ -185,10 +184,10 @@ impl Calendar {
     }
 }
 
-/// A rule of your own for when a task runs next.
+/// A custom rule for when a task runs next.
 ///
-/// Asked once when the task is added and again after each run. An instant already past is due at once; `None` ends
-/// the task. Closures are triggers:
+/// Called once when the task is added and again after each run. A time in the past is due at once; `None` ends the
+/// task. Closures are triggers:
 ///
 /// ```
 /// use std::time::Duration;
@@ -199,7 +198,7 @@ impl Calendar {
 /// let backing_off = When::trigger(move |past: Past| waits.next().map(|wait| past.now + wait));
 /// ```
 pub trait Trigger: Send {
-    /// The next time to run, or `None` to stop.
+    /// Returns the next time to run, or `None` to stop.
     fn next(&mut self, past: Past) -> Option<Timestamp>;
 }
 
@@ -215,23 +214,23 @@ impl fmt::Debug for dyn Trigger {
     }
 }
 
-/// What a [`Trigger`] is told.
+/// Input of a [`Trigger`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Past {
-    /// What the wall clock shows.
+    /// Wall clock time.
     pub now: Timestamp,
     /// The last run, if there was one.
     pub last: Option<Run>,
 }
 
-/// One run of a task, as the wall clock saw it.
+/// One run of a task, in wall clock time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// When it was due.
+    /// Scheduled time of the run.
     pub scheduled_at: Timestamp,
-    /// When it really started.
+    /// When the run started.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// When the run ended.
     pub completed_at: Timestamp,
 }
 
@@ -248,7 +247,7 @@ impl Now {
     }
 }
 
-/// An instant on the clock that counts for it.
+/// A due time on the clock that the schedule follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Wall(Timestamp),
@@ -256,7 +255,7 @@ pub(crate) enum Due {
 }
 
 impl Due {
-    /// The instant on the wall clock as it stands now.
+    /// Converts it to the wall clock as it is set now.
     pub fn at(self, now: Now) -> Timestamp {
         match self {
             Due::Wall(at) => at,
@@ -274,7 +273,7 @@ impl Due {
     }
 }
 
-/// What a starting run stands for.
+/// Result of starting a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Start {
     /// Ticks after its own that passed before it could start.
@@ -290,7 +289,7 @@ pub(crate) enum Next {
     Never,
 }
 
-/// Whole periods in a length of time.
+/// Whole periods in a duration.
 fn ticks(length: Duration, period: Duration) -> u64 {
     u64::try_from(length.as_nanos() / period.as_nanos()).unwrap_or(u64::MAX - 1)
 }
@@ -300,8 +299,8 @@ fn times(period: Duration, count: u64) -> Duration {
     Duration::from_nanos_u128(nanos.min(Duration::MAX.as_nanos()))
 }
 
-/// The wheel's tick: a shorter period would only be many runs at once.
+/// The wheel's tick; a shorter period would only start several runs at once.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// Counting stops here: a schedule of every second, after a year's pause, would count for half a minute.
+/// Upper bound of the count: counting a year of seconds would take half a minute.
 const MISSED_COUNTED_MAX: u64 = 10_000;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tickwright_timer::{Scheduler, scheduled};
 
-// As a crate that knows this one under another name would.
+// Like a crate that imports this one under another name.
 use tickwright_timer as timer;
 
 static RUNS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];

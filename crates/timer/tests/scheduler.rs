@@ -1,4 +1,4 @@
-//! What a scheduler promises, on a clock set by hand.
+//! Guarantees of the scheduler, tested on a manual clock.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -104,7 +104,7 @@ async fn failures_and_panics_are_reported_and_the_task_goes_on() {
     let rate = || When::fixed_rate(ms(10));
     let fails = kit.scheduler.spawn("fails", rate(), || async { Err("disk full") });
     let panics = kit.scheduler.spawn("panics", rate(), || async { boom("late") });
-    // Before there is a future at all.
+    // Panics before there is a future at all.
     let early = kit.scheduler.spawn("early", rate(), || -> std::future::Ready<()> { panic!("early") });
     let blocking = kit.scheduler.spawn_blocking("blocking", rate(), || boom("thread"));
     let fine = kit.scheduler.spawn("fine", rate(), || async { Ok::<(), String>(()) });
@@ -222,7 +222,7 @@ async fn a_step_of_the_wall_clock_moves_what_follows_it_and_nothing_else() {
     kit.pass(1_000).await;
     kit.clock.step_wall(3_600_000 + 1_800_000);
     assert_eq!((at.count(), after.count(), rate.count()), (0, 0, 1));
-    // A quarter of a second later at the latest it is noticed.
+    // It is noticed within 250 ms.
     kit.pass(250).await;
     assert_eq!((at.count(), after.count(), rate.count()), (1, 0, 1));
     kit.clock.step_wall(-3_600_000);
@@ -240,12 +240,12 @@ async fn a_calendar_fires_no_instant_twice_and_none_is_lost_to_a_wrong_clock() {
     let kit = Kit::new();
     let task = kit.spawn("", When::cron("0 * * * * ?", "UTC").unwrap(), ms(0));
     kit.pass(minute).await;
-    // Set back over an instant that fired: it does not fire again, the one after it does.
+    // Set back over a time that fired: it does not fire again, the one after it does.
     kit.clock.step_wall(-30_000);
     kit.pass(30_000).await;
     kit.pass(minute).await;
     assert_eq!(kit.runs(), [" 60000", " 120000"]);
-    // A year ahead by mistake: what was due in between runs once. When the mistake is mended, life goes on.
+    // Set a year ahead by mistake: the ticks in between become one run. After the correction the schedule continues.
     kit.clock.step_wall(year);
     kit.pass(1_000).await;
     assert_eq!((task.count(), task.missed()), (3, 10_000));
@@ -357,7 +357,7 @@ impl Drop for OnDrop {
     }
 }
 
-/// The real clock and several threads: nothing here depends on how fast they are.
+/// Uses the real clock and several threads; the result does not depend on their speed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_crowd_runs_once_each_or_was_cancelled_before() {
     let scheduler = Scheduler::builder().max_running(8).on_late(|_| {}).start();
@@ -383,7 +383,7 @@ async fn a_crowd_runs_once_each_or_was_cancelled_before() {
     eventually(|| scheduler.load().tasks == 0).await;
 }
 
-/// Lets time pass step by step and compares the due instants of the runs each step brought.
+/// Advances step by step and compares the scheduled times of the runs in each step.
 async fn check(when: When, steps: &[(u64, &str)]) {
     let kit = Kit::new();
     let rule = format!("{when:?}");
@@ -450,7 +450,7 @@ async fn disturb(disturbances: &[Disturbance]) {
             Disturbance::StepWall(millis) => {
                 was_set_back |= *millis < 0;
                 kit.clock.step_wall(*millis);
-                // Until it is noticed.
+                // Until the step is noticed.
                 kit.pass(250).await;
             }
         }

@@ -1,4 +1,4 @@
-//! A scheduler on a clock set by hand, and a record of what it did.
+//! A scheduler on a manual clock, and a record of its runs.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub struct Kit {
     pub clock: ManualClock,
     pub scheduler: Arc<Scheduler>,
     failures: Log<Failure>,
-    /// Every start, since none is less late than zero.
+    /// Every start, because the threshold is zero.
     lates: Log<Late>,
 }
 
@@ -46,13 +46,13 @@ impl Kit {
         Kit { clock, scheduler: Arc::new(scheduler), failures, lates }
     }
 
-    /// Schedules a task that takes this long; its runs show in [`Kit::runs`].
+    /// Schedules a task that takes this long; its runs are listed by [`Kit::runs`].
     pub fn spawn(&self, name: &str, when: When, length: Duration) -> Handle {
         let clock = self.clock.clone();
         self.scheduler.spawn(name, when, move || clock.sleep(length))
     }
 
-    /// Lets time pass in one leap, and everything async that follows from it happen.
+    /// Advances the clock in one step and lets all async work that follows from it finish.
     pub async fn pass(&self, millis: u64) {
         settle().await;
         self.clock.advance(ms(millis));
@@ -77,7 +77,7 @@ impl Kit {
         started.collect()
     }
 
-    /// When the runs of one task were due, in the order of their starts.
+    /// Scheduled times of the runs of one task, in the order of their starts.
     pub fn due_instants(&self, name: &str) -> Vec<i64> {
         let lates = self.lates.lock().unwrap();
         let due = lates.iter().filter_map(|late| match late {
@@ -89,7 +89,7 @@ impl Kit {
         due.collect()
     }
 
-    /// What was late by a millisecond or more, or missed something.
+    /// Runs that were late by a millisecond or more, or missed a tick.
     pub fn lates(&self) -> Vec<Late> {
         let mut lates = self.lates.lock().unwrap().clone();
         lates.retain(|late| !matches!(late, Late::Started { by: Duration::ZERO, missed: 0, .. }));
@@ -102,7 +102,7 @@ impl Kit {
     }
 }
 
-/// Lets every ready task of this one-threaded runtime run until none is.
+/// Lets every ready task of this one-threaded runtime run until none is ready.
 pub async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
