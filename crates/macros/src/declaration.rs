@@ -1,4 +1,4 @@
-//! The part of `#[job(…)]` that says when the centre is to call the handler.
+//! Parses the schedule and job settings in `#[job(…)]`.
 
 use cron::{Cron, Zone};
 use proc_macro2::TokenStream;
@@ -8,7 +8,7 @@ use syn::{Error, LitInt, LitStr, Result};
 
 use crate::scheduled::{ONE_RULE, checked, period_tokens};
 
-/// What was written, each at most once.
+/// Arguments of the attribute, each given at most once.
 #[derive(Default)]
 pub struct Declaration {
     cron: Option<LitStr>,
@@ -23,7 +23,8 @@ pub struct Declaration {
 }
 
 impl Declaration {
-    /// Takes what belongs here, and says whether it was given before; none if it belongs elsewhere.
+    /// Parses the value if `key` is one of ours and returns whether it was already set; returns `None` for other
+    /// keys.
     pub fn take(&mut self, key: &str, meta: &ParseNestedMeta<'_>) -> Result<Option<bool>> {
         let place = match key {
             "cron" => &mut self.cron,
@@ -40,7 +41,7 @@ impl Declaration {
         Ok(Some(place.replace(meta.value()?.parse()?).is_some()))
     }
 
-    /// The call that declares the job; nothing where none is.
+    /// Generates the call that declares the job; empty if the attribute has no schedule.
     pub fn written(&self, executor: &TokenStream) -> Result<TokenStream> {
         let new = match (&self.cron, &self.fixed_rate, &self.fixed_delay) {
             (Some(cron), None, None) => {
@@ -80,7 +81,7 @@ impl Declaration {
         })
     }
 
-    /// Without a rule for when there is no job for the rest to be about.
+    /// Rejects job settings that are given without a schedule.
     fn nothing(&self) -> Result<TokenStream> {
         let texts = [&self.zone, &self.name, &self.param, &self.timeout, &self.route];
         let span = texts.into_iter().flatten().map(LitStr::span).next();

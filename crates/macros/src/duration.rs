@@ -1,8 +1,8 @@
-//! Durations as people write them.
+//! Parses durations such as `5s`.
 
 use std::time::Duration;
 
-/// Reads `500ms`, `5s`, `2m`, `1h`, `1d` or several of these together, such as `1h30m`.
+/// Parses `500ms`, `5s`, `2m`, `1h`, `1d` or several of these together, such as `1h30m`.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let mut rest = text;
     let mut millis = 0u64;
@@ -22,7 +22,7 @@ fn split(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !belongs(c)).unwrap_or(text.len()))
 }
 
-/// Milliseconds in a unit.
+/// Returns the number of milliseconds in a unit.
 fn scale(unit: &str) -> Option<u64> {
     Some(match unit {
         "ms" => 1,

@@ -1,4 +1,4 @@
-//! Turns `#[job("name")]` on a function into that function and an entry in the registry.
+//! Expands `#[job("name")]` on a function into that function and an entry in the registry.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -33,7 +33,7 @@ pub fn expand(arguments: TokenStream, function: TokenStream) -> Result<TokenStre
     })
 }
 
-/// What was written.
+/// Arguments of the attribute.
 struct Arguments {
     name: LitStr,
     declaration: Declaration,
@@ -77,7 +77,7 @@ impl Arguments {
         if is_second { Err(meta.error(format!("`{key}` is given twice"))) } else { Ok(()) }
     }
 
-    /// Where the executor crate is.
+    /// Path of the executor crate.
     fn executor(&self) -> Result<TokenStream> {
         match &self.krate {
             Some(path) => path.parse::<Path>().map(|path| quote!(#path)),

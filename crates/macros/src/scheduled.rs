@@ -1,4 +1,4 @@
-//! Turns `#[scheduled(…)]` on a function into that function and an entry in the registry.
+//! Expands `#[scheduled(…)]` on a function into that function and an entry in the registry.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub fn expand(arguments: TokenStream, function: TokenStream) -> Result<TokenStre
     })
 }
 
-/// What was written, each at most once.
+/// Arguments of the attribute, each given at most once.
 #[derive(Default)]
 struct Arguments {
     cron: Option<LitStr>,
@@ -79,7 +79,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Where the timer crate is.
+    /// Path of the timer crate.
     fn timer(&self) -> Result<TokenStream> {
         match &self.krate {
             Some(path) => path.parse::<Path>().map(|path| quote!(#path)),
@@ -87,7 +87,7 @@ impl Arguments {
         }
     }
 
-    /// The expression that builds the `When`.
+    /// Generates the expression that builds the `When`.
     fn when(&self, timer: &TokenStream) -> Result<TokenStream> {
         let rule = match (&self.cron, &self.fixed_rate, &self.fixed_delay) {
             (Some(cron), None, None) => self.calendar(timer, cron)?,
@@ -129,7 +129,7 @@ impl Arguments {
         let zone = match &self.zone {
             Some(zone) => {
                 checked(zone, Zone::parse)?;
-                // The machine that runs it may know fewer zones than the one that compiled it.
+                // The machine that runs the program may know fewer zones than the one that compiled it.
                 quote!(#timer::Zone::parse(#zone).expect("a zone known when this was compiled"))
             }
             None => quote!(#timer::Zone::system()),
@@ -160,7 +160,7 @@ fn check_signature(function: &ItemFn) -> Result<()> {
     Ok(())
 }
 
-/// A length of time that is not nothing.
+/// Parses a duration that must not be zero.
 pub fn period_tokens(literal: &LitStr) -> Result<TokenStream> {
     let period = checked(literal, duration::parse)?;
     if period.is_zero() {
@@ -172,13 +172,13 @@ pub fn period_tokens(literal: &LitStr) -> Result<TokenStream> {
     Ok(duration_tokens(period))
 }
 
-/// A length of time.
+/// Generates the expression for a duration.
 pub fn duration_tokens(length: Duration) -> TokenStream {
     let millis = u64::try_from(length.as_millis()).expect("it was read from as many milliseconds");
     quote!(::core::time::Duration::from_millis(#millis))
 }
 
-/// Reads a literal, or says at the literal why not.
+/// Parses a literal; an error points at it.
 pub fn checked<T, E: Display>(
     literal: &LitStr,
     parse: impl Fn(&str) -> std::result::Result<T, E>,
