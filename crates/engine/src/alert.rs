@@ -1,7 +1,8 @@
-//! Alert: tell people of trouble, at least once, never stuck.
+//! Sends notifications of alerts, at least once.
 //!
-//! An alert is a row, written with what it is about. Whoever takes it has it for a while; if it dies meanwhile, the next
-//! one takes it (I13). One that cannot be delivered is tried again, less and less often, for about a day.
+//! An alert is a row, written in the same transaction as the event it reports. A node takes it for a limited time;
+//! if the node dies meanwhile, another one takes it (I13). A failed notification is retried with increasing delays
+//! for about a day.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ impl Engine {
 
     async fn alert(&self) -> Result<(), StoreError> {
         let alerts = self.inner.store.take_alerts(self.now(), TAKEN_FOR, BATCH_MAX).await?;
-        // All at once: one that takes long keeps no other waiting until somebody else takes it too.
+        // Concurrently, so that a slow notification does not delay others until another node takes them too.
         let told = join_all(alerts.iter().map(|alert| self.tell(alert))).await;
         told.into_iter().collect()
     }
@@ -48,17 +49,17 @@ impl Engine {
     }
 }
 
-/// How long to wait after so many tries: twice as long each time, since whoever is down is mostly back soon.
+/// Delay after the given number of attempts. It doubles each time, because most outages of recipients are short.
 fn wait_after(tries: u32) -> Duration {
     WAIT_MIN.saturating_mul(1 << tries.saturating_sub(1).min(16)).min(WAIT_MAX)
 }
 
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long one node has an alert to itself.
+/// Time for which one node has an alert to itself.
 const TAKEN_FOR: Duration = Duration::from_secs(30);
 
-/// How long telling may take. Less than the above: nobody else begins meanwhile.
+/// Timeout of a notification. Shorter than the above, so that no other node starts meanwhile.
 const TELL_MAX: Duration = Duration::from_secs(25);
 
 const BATCH_MAX: usize = 20;
@@ -66,7 +67,7 @@ const BATCH_MAX: usize = 20;
 const WAIT_MIN: Duration = Duration::from_secs(2);
 const WAIT_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// Tries before an alert is given up: about a day.
+/// Maximum number of attempts, about a day.
 const TRIES_MAX: u32 = 300;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Claim: take what is due soon, row first, and put it into the outbox.
+//! Claims fires and runs that are due soon, as rows first, and puts them into the outbox.
 //!
-//! Any number of nodes may claim at once: the store gives each job's instants to exactly one.
+//! Any number of nodes may claim at once: the store gives each scheduled time of a job to exactly one.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::sabotage::Sabotage;
 
 impl Engine {
     pub(crate) async fn claim_loop(&self) {
-        // What a lost commit did is found out before anything else is claimed.
+        // If the response to a commit was lost, its effect is read before anything else is claimed.
         let mut in_doubt = false;
         let mut wakes = BTreeSet::new();
         let mut looked_at = self.inner.clock.monotonic();
         loop {
-            // Polling makes it right: whatever we own and do not have in hand is found.
+            // Polling guarantees correctness: it finds runs that this node owns but does not hold in the outbox.
             if self.inner.clock.monotonic() - looked_at > OWNED_EVERY {
                 looked_at = self.inner.clock.monotonic();
                 in_doubt = true;
@@ -41,8 +41,8 @@ impl Engine {
         }
     }
 
-    /// Claims until nothing more is due; says how long to wait before the next time. `wakes` are the instants at which
-    /// something must be claimed to the millisecond.
+    /// Claims until nothing more is due; returns the time to wait before the next call. `wakes` are the times at
+    /// which a claim must happen to the millisecond.
     async fn claim_all(
         &self,
         in_doubt: &mut bool,
@@ -59,7 +59,8 @@ impl Engine {
         loop {
             let mut more = false;
             for what in [Due::Runs, Due::Jobs] {
-                // Runs first: those of a job are older than what its schedule brings. Asked each time: a claim may take long, and the clock be found wrong meanwhile.
+                // Runs first: those of a job are older than new fires of its schedule. Checked each time: a claim
+                // may take long, and the clock may be found wrong meanwhile.
                 if !self.may_claim() {
                     return Ok(HELD_BACK);
                 }
@@ -99,7 +100,7 @@ impl Engine {
         }
     }
 
-    /// Puts into the outbox what the rows say that this life has.
+    /// Puts all runs into the outbox that this incarnation owns according to their rows.
     async fn find_owned(&self, node: &Node) -> Result<(), StoreError> {
         self.outbox().begin_claim();
         let mut after = None;
@@ -135,29 +136,29 @@ impl Engine {
     }
 }
 
-/// What there is to claim.
+/// Kind of due work to claim.
 enum Due {
     Jobs,
     Runs,
 }
 
-/// Runs in hand, above which nothing more is claimed: they are rows, other nodes may have them.
+/// Maximum number of held runs; above it nothing more is claimed, so that other nodes can take them.
 const HELD_MAX: usize = 50_000;
 
-/// How long to wait when nothing may be claimed for now.
+/// Time to wait when nothing may be claimed for now.
 const HELD_BACK: Duration = Duration::from_millis(50);
 
-/// Claims look so far ahead that a little patience makes nothing late, and lets one transaction claim more.
+/// Claims look far enough ahead that a short delay makes nothing late, and lets one transaction claim more.
 const POLL_MIN: Duration = Duration::from_millis(100);
 
-/// Claims look 1.5 s ahead, so this often is in time for everything that others add.
+/// Claims look 1.5 s ahead, so this interval is in time for everything that other nodes add.
 const POLL_MAX: Duration = Duration::from_millis(500);
 
-/// Wakes remembered. More than this many within seconds are met by polling.
+/// Maximum number of wakes stored. Any more within seconds are covered by polling.
 const WAKES_MAX: usize = 10_000;
 
-/// How often a node compares what it has in hand with what the rows say it has.
+/// Interval at which a node compares its outbox with the rows it owns.
 const OWNED_EVERY: Duration = Duration::from_secs(10);
 
-/// Runs that are compared at a time: reading them takes some milliseconds.
+/// Number of runs compared at a time: reading them takes some milliseconds.
 const OWNED_MAX: usize = 1_000;

@@ -1,12 +1,12 @@
-//! Complaints about the database: each failed call is logged, except that a full disk, which every call meets until a
-//! person makes room, is logged once in a while.
+//! Logs database errors. Each failed call is logged, except that a full disk, which affects every call until an
+//! operator frees space, is logged at intervals.
 
 use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::ports::StoreError;
 
-/// When the database was found to have no room.
+/// Times of disk-full errors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Full {
     seen_at: Duration,
@@ -14,7 +14,7 @@ pub(crate) struct Full {
 }
 
 impl Engine {
-    /// Logs that a call has failed, and when it is tried again.
+    /// Logs that a call has failed, and when it is retried.
     pub(crate) fn complain(&self, error: &StoreError, what: &str, again: Duration) {
         let StoreError::DiskFull(reason) = error else {
             tracing::warn!(%error, "{what}; trying again in {again:?}");
@@ -32,15 +32,15 @@ impl Engine {
         *full = Some(Full { seen_at: now, told_at: told_at.map_or(now, |full| full.told_at) });
     }
 
-    /// Whether the database had no room a moment ago.
+    /// Whether the database disk was full recently.
     pub(crate) fn is_disk_full(&self) -> bool {
         let full = *self.inner.full.lock().expect("no holder of this lock panics");
         full.is_some_and(|full| self.inner.clock.monotonic() - full.seen_at < FULL_FOR)
     }
 }
 
-/// A full disk is met by each heartbeat, so one that was not met for so long has room again.
+/// Every heartbeat fails on a full disk, so without such an error for this long there is space again.
 const FULL_FOR: Duration = Duration::from_secs(3);
 
-/// How often it is logged while it lasts.
+/// Interval of log messages while the disk is full.
 const TELL_AGAIN: Duration = Duration::from_secs(60);

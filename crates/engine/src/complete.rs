@@ -1,4 +1,4 @@
-//! Complete: close runs and open what follows, in one transaction; only then is a report acknowledged.
+//! Completion: closes runs and creates their follow-ups in one transaction; only then is a report acknowledged.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,20 +16,20 @@ use crate::sabotage::{Bugs, Sabotage};
 use crate::trouble::{Trouble, TroubleKind};
 
 impl Engine {
-    /// Takes an executor's report of how a run ended. When this returns the report is durable and may be acknowledged;
-    /// on an error it must not be, and the executor will report again. Reporting twice is harmless.
+    /// Processes an executor's report of a run's result. When this returns, the report is durable and may be
+    /// acknowledged; on an error it must not be, and the executor will report again. Idempotent.
     pub async fn report(&self, run: RunId, outcome: Outcome) -> Result<Verdict, StoreError> {
         self.end(Ending { run, outcome, version: None, address: None }).await
     }
 
-    /// Writes down how a run ended, and says what came of it.
+    /// Writes the end of a run and returns the result.
     pub(crate) async fn end(&self, ending: Ending) -> Result<Verdict, StoreError> {
         let (reply, written) = oneshot::channel();
         self.inner.reports.push(Report { ending, reply: Some(reply) }).await;
         written.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the node is stopping".into())))
     }
 
-    /// Writes down what the engine itself found out about a run.
+    /// Queues a conclusion of the engine itself about a run.
     pub(crate) async fn conclude(&self, ending: Ending) {
         self.inner.reports.push(Report { ending, reply: None }).await;
     }
@@ -54,23 +54,23 @@ impl Engine {
                     self.inner.observer.over(report.ending.run, &report.ending.outcome);
                 }
                 if let Some(reply) = report.reply {
-                    // The executor may have hung up; it will report again.
+                    // The executor may have closed the connection; it will report again.
                     let _ = reply.send(verdict);
                 }
             }
             self.inner.reports.written(endings.len());
-            // What follows may be due at once.
+            // Follow-ups may be due at once.
             self.inner.claim_now.notify_one();
         }
     }
 
-    /// Writes a batch. What the engine concluded itself is tried for as long as it takes; reports alone are given
-    /// back after a few tries, since their executors keep them. One that can never be written does not hold up the
-    /// others.
+    /// Writes a batch. Conclusions of the engine itself are retried until written; a batch of reports only is
+    /// returned after a few attempts, because the executors keep them. One that can never be written does not block
+    /// the others.
     async fn write_endings(&self, endings: &[Ending], all_reports: bool) -> Vec<Result<Verdict, StoreError>> {
         let mut tries = 0;
         loop {
-            // What follows is due by the database's clock, which is not known before the first life.
+            // Follow-ups are due by the database's clock, which is unknown before the first incarnation.
             while self.life().is_none() {
                 self.inner.clock.sleep(RETRY / 10).await;
             }
@@ -104,7 +104,7 @@ impl Engine {
     }
 }
 
-/// Decides what follows the end of a run.
+/// Decides about follow-ups of a finished run.
 pub(crate) struct After {
     now: Timestamp,
     bugs: Bugs,
@@ -158,23 +158,23 @@ impl Ender for After {
     }
 }
 
-/// A report on its way into the store.
+/// A queued report.
 pub(crate) struct Report {
     ending: Ending,
     reply: Option<oneshot::Sender<Result<Verdict, StoreError>>>,
 }
 
-/// The reports on their way.
+/// Queue of reports.
 pub(crate) struct Reports {
     sender: mpsc::Sender<Report>,
     receiver: Mutex<Receiver>,
-    /// Pushed and not yet written.
+    /// Number of reports queued and not yet written.
     open: AtomicUsize,
 }
 
 struct Receiver {
     reports: mpsc::Receiver<Report>,
-    /// A second report of a run that the batch before held already.
+    /// Second reports of runs that were already in the previous batch.
     put_by: Vec<Report>,
 }
 
@@ -188,7 +188,7 @@ impl Reports {
         }
     }
 
-    /// Waits while there are too many: whoever reports is slowed down, nothing is dropped.
+    /// Waits while the queue is full: reporting slows down, nothing is dropped.
     async fn push(&self, report: Report) {
         self.open.fetch_add(1, Ordering::Relaxed);
         if self.sender.send(report).await.is_err() {
@@ -196,7 +196,7 @@ impl Reports {
         }
     }
 
-    /// The next batch, in the order of the ids, with each run once.
+    /// Next batch, ordered by id, with each run once.
     async fn take(&self, max: usize) -> Vec<Report> {
         let mut receiver = self.receiver.lock().await;
         let mut arrived = std::mem::take(&mut receiver.put_by);
@@ -230,15 +230,15 @@ impl Reports {
     }
 }
 
-/// Reports waiting; above this, reporting waits.
+/// Maximum number of queued reports; beyond it, reporting waits.
 const REPORTS_MAX: usize = 10_000;
 
-/// Tries before an executor is told to report again.
+/// Attempts before an executor has to report again.
 const REPORT_TRIES: u32 = 5;
 
 const LINGER: Duration = Duration::from_millis(5);
 
-/// A child's child's … child this deep opens no more.
+/// Maximum depth of children: a run this deep starts no more children.
 pub const CHILD_DEPTH_MAX: u32 = 16;
 
 #[cfg(test)]
@@ -278,7 +278,7 @@ mod tests {
         check(&job, 1, Outcome::Refused("nobody there".into()), Some(53_000), false);
         check(&job, 1, Outcome::Cancelled("by hand".into()), None, false);
         check(&job, 1, Outcome::Succeeded("done".into()), None, false);
-        // Somebody stopped the job: it is not tried again.
+        // The job was stopped, so there is no retry.
         let recalled = Run { recalled: true, ..run(1, RunState::Running, 40_000) };
         assert_eq!(follow(&job, &recalled, failed()).retry_at, None);
     }

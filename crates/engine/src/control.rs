@@ -1,8 +1,8 @@
-//! Control: start, stop, edit, delete, trigger. Exact against what is already claimed.
+//! Control of jobs: start, stop, edit, delete, trigger; exact also for runs that are already claimed.
 //!
-//! A change takes effect in the database at once, and there asks the nodes that hold runs it no longer wants to take
-//! them back. It is acknowledged when all have answered. So after the acknowledgement nothing of the old leaves any
-//! node (I7).
+//! A change takes effect in the database at once and marks the claimed runs that it invalidates; the nodes that
+//! hold them take them back. The change is acknowledged when all of these nodes have answered, so afterwards no
+//! node sends anything of the old definition (I7).
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl Engine {
         self.inner.store.create_job(spec).await
     }
 
-    /// Adds a job with all that belongs to it, in one go.
+    /// Adds a job with its state and tags, in one transaction.
     pub async fn add(&self, job: &NewJob) -> Result<JobId, StoreError> {
         let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
         let id = self.inner.store.add_job(job, &tick).await?;
@@ -29,8 +29,8 @@ impl Engine {
         Ok(id)
     }
 
-    /// Makes sure that a job with this key exists with this definition, and is started. Any number of processes may say
-    /// the same at their start. A fixed rate keeps the anchor it has.
+    /// Makes sure that a job with this key exists with this definition, and is started. Any number of processes may
+    /// call it at their start. A fixed rate keeps its existing anchor.
     pub async fn ensure(&self, mut spec: JobSpec) -> Result<JobId, StoreError> {
         let Some(key) = spec.key.clone() else {
             return Err(StoreError::Invalid(
@@ -65,18 +65,18 @@ impl Engine {
         Ok(job.id)
     }
 
-    /// The job's schedule fires from now on: first at its first instant after now.
+    /// Starts the schedule of the job; it first fires at its next scheduled time.
     pub async fn start(&self, job: JobId) -> Result<Controlled, StoreError> {
         self.control(job, Control::Start).await
     }
 
-    /// The job's schedule fires no more. When this returns, nothing of it is sent any more.
+    /// Stops the schedule of the job. When this returns, none of its fires is sent any more.
     pub async fn stop(&self, job: JobId) -> Result<Controlled, StoreError> {
         self.control(job, Control::Stop).await
     }
 
-    /// Gives the job a new definition; with `revision`, only if nobody else has meanwhile. When this returns, nothing of
-    /// the old schedule is sent any more, and nothing of the new one is missed.
+    /// Replaces the definition of the job; with `revision`, only if it was not changed since. When this returns,
+    /// nothing of the old schedule is sent any more, and nothing of the new one is missed.
     pub async fn edit(
         &self,
         job: JobId,
@@ -86,8 +86,8 @@ impl Engine {
         self.control(job, Control::Edit { spec: Box::new(spec), revision }).await
     }
 
-    /// Gives the job a new definition and all that belongs to it, in one go: `enabled` starts or stops it, `tags` take the
-    /// place of those it has.
+    /// Replaces the definition of the job with its state and tags, in one transaction: `enabled` starts or stops
+    /// it, `tags` replace the existing ones.
     pub async fn put(
         &self,
         job: JobId,
@@ -99,17 +99,18 @@ impl Engine {
         self.control(job, Control::Put { spec: Box::new(spec), revision, enabled, tags }).await
     }
 
-    /// Deletes the job. When this returns, nothing of it is sent any more.
+    /// Deletes the job. When this returns, none of its runs is sent any more.
     pub async fn delete(&self, job: JobId) -> Result<Controlled, StoreError> {
         self.control(job, Control::Delete).await
     }
 
-    /// Runs the job now, whether or not it is started. The same `key` for the same job gives the same run again.
+    /// Runs the job now, whether or not it is started. Idempotent: the same `key` for the same job returns the same
+    /// run.
     pub async fn trigger(&self, job: JobId, key: i64, param: Option<String>) -> Result<RunId, StoreError> {
         self.trigger_with(job, &Trigger { key, at: None, param, address: None }).await
     }
 
-    /// The same, with all that may be said about such a run.
+    /// Runs the job now, with all parameters of a trigger.
     pub async fn trigger_with(&self, job: JobId, trigger: &Trigger) -> Result<RunId, StoreError> {
         let mut tries = 0;
         loop {
@@ -126,7 +127,7 @@ impl Engine {
     }
 
     async fn control(&self, job: JobId, control: Control) -> Result<Controlled, StoreError> {
-        // What an unfinished stop still has to withdraw must not be mistaken for fires of the new start.
+        // Runs that an unfinished stop still has to withdraw must not be mistaken for fires of the new start.
         while matches!(control, Control::Start | Control::Put { enabled: Some(true), .. })
             && self.withdraw(job).await?
         {}
@@ -136,8 +137,8 @@ impl Engine {
             self.inner.store.control(job, &control, self.inner.paces.steps.size(), &tick).await
         };
         let controlled = match controlled {
-            // Deleted, perhaps just now, by somebody who did not hear that it was done: for this caller, too, it is over
-            // only when nothing of it is sent any more.
+            // Deleted, perhaps just now, by a caller that did not get the response. For this caller, too, it is
+            // done only when none of its runs is sent any more.
             Err(StoreError::NoSuchJob(_)) => {
                 self.confirm(job, true, self.inner.store.cancelling(job).await?).await?;
                 return Err(StoreError::NoSuchJob(job));
@@ -149,8 +150,8 @@ impl Engine {
         Ok(controlled)
     }
 
-    /// Waits until none of the job's runs can be sent any more: withdraws them step by step while there are `more`, and
-    /// waits for those of which nodes are asked to let go.
+    /// Waits until none of the job's runs can be sent any more: withdraws them step by step while there are `more`,
+    /// and waits for nodes that are asked to release theirs.
     pub(crate) async fn confirm(&self, job: JobId, mut more: bool, mut left: u64) -> Result<(), StoreError> {
         if self.sabotaged(Sabotage::StopWithoutConfirm) {
             return Ok(());
@@ -175,7 +176,7 @@ impl Engine {
         Ok(())
     }
 
-    /// One step of what a stop or deletion has begun; says whether there is another.
+    /// Runs one step of a stop or deletion; returns whether there is another.
     async fn withdraw(&self, job: JobId) -> Result<bool, StoreError> {
         let _turn = self.inner.step.lock().await;
         let pace = &self.inner.paces.steps;
@@ -187,7 +188,7 @@ impl Engine {
         Ok(more)
     }
 
-    /// Finishes what others have begun and not finished: nodes that died, and people who changed jobs in the database.
+    /// Completes unfinished stops and deletions: of nodes that died, and of changes made directly in the database.
     pub(crate) async fn finish_withdrawals(&self) -> Result<(), StoreError> {
         let before = self.now() - WITHDRAWAL_OVERDUE;
         for job in self.inner.store.withdrawals(before, WITHDRAWALS_MAX).await? {
@@ -196,13 +197,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Looks for runs of this node that somebody, on any node, wants cancelled.
+    /// Polls for runs of this node that any node wants cancelled.
     pub(crate) async fn cancel_loop(&self) {
         let mut idle = 0;
         loop {
             self.inner.clock.sleep(CANCEL_LOOK).await;
             idle += 1;
-            // With nothing in hand there is nothing to take back but what a lost commit left.
+            // A node that holds no runs has none to take back, except those of a commit with a lost response.
             if self.outbox().len() == 0 && idle < IDLE_LOOKS {
                 continue;
             }
@@ -232,7 +233,7 @@ impl Engine {
         }
     }
 
-    /// Tells the store, until it has heard: what was taken back here will never be sent.
+    /// Confirms to the store, with retries, that these runs were taken back here and will never be sent.
     pub(crate) async fn answer_cancel(&self, mut answers: &[CancelAnswer]) {
         while !answers.is_empty() {
             let pace = &self.inner.paces.steps;
@@ -259,26 +260,26 @@ impl Engine {
     }
 }
 
-/// A trigger whose commit is in doubt is repeated this often; its key makes that harmless.
+/// Number of times a trigger is repeated if its commit is in doubt; its key makes it idempotent.
 const TRIES: u32 = 5;
 
-/// How often a node looks for cancelled runs while it has any in hand.
+/// Polling interval for cancelled runs while a node holds any.
 const CANCEL_LOOK: Duration = Duration::from_millis(100);
 
-/// And how many of these it lets pass while it has none.
+/// Number of polls skipped while it holds none.
 const IDLE_LOOKS: u32 = 10;
 
-/// Runs that a node is asked to let go of, read at a time.
+/// Maximum number of runs to release that are read at a time.
 const ASKED_MAX: usize = 500;
 
-/// A stop or deletion that is not finished after so long has lost its node: another one finishes it.
+/// A stop or deletion that is unfinished after this time has lost its node; another node completes it.
 const WITHDRAWAL_OVERDUE: Duration = Duration::from_secs(20);
 
-/// Of these, so many at a time.
+/// Maximum number of them completed at a time.
 const WITHDRAWALS_MAX: usize = 16;
 
-/// How often a change looks whether all nodes have answered.
+/// Polling interval of a change that waits for the nodes' answers.
 const CONFIRM_LOOK: Duration = Duration::from_millis(25);
 
-/// How long it waits for them after its last step: a dead node's runs are taken over within its lease.
+/// Maximum time it waits for them after its last step: a dead node's runs are taken over within its lease.
 const CONFIRM_MAX: Duration = Duration::from_secs(15);

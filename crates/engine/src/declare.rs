@@ -1,7 +1,7 @@
-//! A program says what its jobs are, each time it starts. What people have changed since stays.
+//! Programs declare their jobs each time they start. Changes made by users since are kept.
 //!
-//! What was last declared is kept beside the job. So a field that is still as the program had it follows the program,
-//! and a field that is not was changed by somebody and is theirs, until they put it back.
+//! The last declaration is stored with the job. A field that still equals its declared value follows the program; a
+//! field that differs was changed by a user and stays, until the user restores it.
 
 use std::time::Duration;
 
@@ -12,29 +12,29 @@ use crate::job::{AppId, Job, JobSpec};
 use crate::plan::Tick;
 use crate::ports::{Declared, StoreError};
 
-/// What a program says of one of its jobs. What it leaves out has its default, and is left to people.
+/// Declaration of one job by a program. An omitted field has its default and is left to users.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declaration {
-    /// The program's app,
+    /// App of the program.
     pub app: AppId,
-    /// and the handler to call, by which the job is known within the app.
+    /// Handler to call; also identifies the job within the app.
     pub handler: String,
-    /// When it fires.
+    /// Schedule of the job.
     pub schedule: Schedule,
-    /// For people; the handler's name, if nothing is said.
+    /// Display name. Default: the name of the handler.
     pub name: Option<String>,
-    /// Given to the handler.
+    /// Parameter passed to the handler.
     pub param: Option<String>,
-    /// A run that takes longer is stopped.
+    /// Timeout: a run that takes longer is stopped.
     pub timeout: Option<Duration>,
-    /// How often a failed run is tried again.
+    /// Maximum number of retries of a failed run.
     pub retries: Option<u32>,
-    /// How an executor is chosen.
+    /// Routing strategy.
     pub route: Option<String>,
 }
 
 impl Declaration {
-    /// The job that nobody has changed.
+    /// Definition of the job without changes by users.
     pub fn spec(&self) -> JobSpec {
         let name = self.name.as_ref().unwrap_or(&self.handler);
         let mut spec = JobSpec::new(self.app, name, self.schedule.clone(), &self.handler);
@@ -45,13 +45,13 @@ impl Declaration {
         spec
     }
 
-    /// What becomes of a job that was declared as `before` and by now is `spec`: each field that is as it was declared
-    /// follows, every other stays. Of a job that people made, all stays.
+    /// Merges the declaration into a job that was declared as `before` and is now `spec`: fields that equal the
+    /// earlier declaration follow this one, all others stay. A job created by a user stays completely.
     pub fn merged(&self, before: Option<&Declaration>, spec: &JobSpec) -> JobSpec {
         let mut merged = spec.clone();
         let Some(before) = before.map(Declaration::spec) else { return merged };
         let said = self.spec();
-        // The beat of a rate is kept while its period is.
+        // A fixed rate keeps its anchor while its period is unchanged.
         if is_same(&merged.schedule, &before.schedule) && !is_same(&merged.schedule, &said.schedule) {
             merged.schedule = said.schedule;
         }
@@ -63,7 +63,7 @@ impl Declaration {
         merged
     }
 
-    /// The fields of a job that are not what this says, by their names in our API.
+    /// Names of the job's fields, as in the API, that differ from this declaration.
     pub fn overridden(&self, job: &Job) -> Vec<&'static str> {
         let spec = &job.spec;
         let differs = [
@@ -88,7 +88,7 @@ fn follow<T: PartialEq>(field: &mut T, before: &T, said: T) {
     }
 }
 
-/// Whether two schedules say the same. A rate that is declared has the beat of its first declaration.
+/// Whether two schedules are equivalent. A declared rate keeps the anchor of its first declaration.
 fn is_same(one: &Schedule, other: &Schedule) -> bool {
     match (one, other) {
         (Schedule::FixedRate { period, .. }, Schedule::FixedRate { period: other, .. }) => period == other,
@@ -97,9 +97,9 @@ fn is_same(one: &Schedule, other: &Schedule) -> bool {
 }
 
 impl Engine {
-    /// Makes a job be what a program says of it, where nobody has changed it since; adds it under that key, started, if
-    /// there is none. Any number of processes may say the same at once. When this returns, nothing of the old schedule is
-    /// sent any more.
+    /// Applies a declaration to its job, except for fields changed by users; adds the job under that key, started,
+    /// if it does not exist. Any number of processes may do so at once. When this returns, nothing of the old
+    /// schedule is sent any more.
     pub async fn declare(&self, declaration: &Declaration, key: &str) -> Result<Declared, StoreError> {
         let declared = {
             let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);

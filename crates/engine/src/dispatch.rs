@@ -1,7 +1,7 @@
-//! Send: what is due leaves now, if it is still ours.
+//! Dispatch: sends due runs that this node still owns.
 //!
-//! Between the due instant and the network there is no SQL (unless the dispatch asks to be marked first). The answer is
-//! a receipt, not a result: the executor took the run, did not, or nobody knows.
+//! Between the due time and the network there is no SQL (unless the dispatch requires marking first). The response
+//! is a receipt, not a result: the executor accepted the run, rejected it, or it is unknown.
 
 use std::future::Future;
 use std::task::Poll;
@@ -50,11 +50,12 @@ impl Engine {
             return LOOK_AGAIN;
         }
         let now = self.now();
-        // The estimate of the database's time is in whole milliseconds, so its tick may be up to one away.
+        // The estimate of the database's time is in whole milliseconds, so the next one may be up to 1 ms away.
         self.outbox().next_at().map_or(LOOK_AGAIN, |at| at.duration_since(now)).clamp(SHORTEST, LOOK_AGAIN)
     }
 
-    /// Sends one run and sees to its receipt. Returns its job, whose next fire may now leave, and its fire.
+    /// Sends one run and processes its receipt. Returns its job, the next fire of which may be sent now, and its
+    /// fire.
     async fn send(&self, mut order: Order) -> (JobId, RunId) {
         let turn = (order.run.job, order.run.fire);
         let mut known_at = self.inner.clock.monotonic();
@@ -63,11 +64,11 @@ impl Engine {
             match self.note_and_wait(&order, To::Running { address: None, check_at, doubt_since: None }).await
             {
                 Some(Moved::Done(version)) => order.run.version = version,
-                // Taken from us, cancelled, or our life is over: it is not ours to send.
+                // Taken over, cancelled, or this incarnation is fenced: not ours to send.
                 _ => return turn,
             }
         }
-        // The last step before the network: is it still ours? A pause may have happened anywhere above.
+        // Last check of ownership before the network: the process may have been paused anywhere above.
         let mut looks = 0;
         loop {
             if !self.may_leave() {
@@ -75,7 +76,8 @@ impl Engine {
                     self.outbox().put_back(order);
                     return turn;
                 }
-                // Marked as running here, so nobody else sends it while this life lasts. If it does not, this ends with it.
+                // Marked as running here, so no other node sends it during this incarnation. If that ends, this
+                // loop ends with it.
                 self.inner.clock.sleep(LOOK_AGAIN).await;
                 continue;
             }
@@ -108,7 +110,7 @@ impl Engine {
         self.lease_left() > SEND_MARGIN && self.lifeline_holds()
     }
 
-    /// Goes on only while the lifeline holds: a request that is not polled does not leave.
+    /// Polls the request only while the lifeline holds: a request that is not polled is not sent.
     async fn while_held<T>(&self, run: &Run, request: impl Future<Output = T>) -> T {
         let mut request = std::pin::pin!(request);
         let mut has_left = false;
@@ -131,8 +133,8 @@ impl Engine {
         }
     }
 
-    /// Whether a marked run may still be begun. A stop or delete that finds it marked does not wait for us, so where
-    /// something took long in between the row is read once more: by then it may be recalled.
+    /// Whether a marked run may still be started. A stop or delete that finds it marked does not wait for us, so
+    /// after a delay the row is read again: it may have been recalled.
     async fn is_still_wanted(&self, order: &Order) -> bool {
         let (id, version) = (order.run.id, order.run.version);
         match self.inner.store.open_runs(&[id]).await {
@@ -152,7 +154,7 @@ impl Engine {
         }
     }
 
-    /// Nobody knows whether the request arrived: the job's delivery policy decides.
+    /// Applies the job's delivery policy, because it is unknown whether the request arrived.
     async fn doubt(&self, order: &Order, address: Option<String>, reason: String) {
         tracing::warn!(run = %order.run.id, job = %order.run.job, reason, delivery = ?order.job.spec.delivery, "no answer from the executor");
         if self.sabotaged(Sabotage::ResendWithNewId) {
@@ -169,7 +171,7 @@ impl Engine {
         }
     }
 
-    /// No executor was asked: the run waits to be claimed again, and fails once it has waited for too long.
+    /// Returns the run to waiting because no executor was asked; it fails once it has waited for too long.
     async fn defer(&self, order: &Order, reason: String) {
         let now = self.now();
         let since = order.run.doubt_since.unwrap_or(now);
@@ -180,22 +182,23 @@ impl Engine {
     }
 
     async fn end_unsent(&self, order: &Order, outcome: Outcome, address: Option<String>) {
-        // It stays in hand until that is written: its row still says that we have it.
+        // It stays in the outbox until that is written, because its row still belongs to this node.
         let (run, version) = (order.run.id, Some(order.run.version));
         self.conclude(Ending { run, outcome, version, address }).await;
     }
 }
 
-/// Nothing is sent in the last moments of a lease: the request must have left before it ends.
+/// Nothing is sent in the last moments of a lease: the request must be sent before it expires.
 const SEND_MARGIN: Duration = Duration::from_millis(100);
 
-/// How long to wait at most before looking at the outbox again, should nobody have said that it changed.
+/// Maximum time between checks of the outbox, in case a notification of a change is missed.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 const SHORTEST: Duration = Duration::from_micros(200);
 
-/// A mark that was asked for no longer ago than this is as good as the present: within what a stop promises (100 ms).
+/// Age up to which a mark counts as current: within the promise of a stop (100 ms).
 const MARK_FRESH: Duration = Duration::from_millis(60);
 
-/// Looks at a marked run, before it is begun all the same: a database that is slower than that each time cannot say.
+/// Number of checks of a marked run before it is started anyway: a database slower than that every time cannot
+/// answer.
 const MARK_LOOKS: usize = 4;

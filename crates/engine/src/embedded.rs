@@ -1,8 +1,9 @@
-//! Embedded: the handlers live in the same process as the engine.
+//! Embedded mode: the handlers run in the same process as the engine.
 //!
-//! Any number of such processes may share one database: each claims its part and runs it itself. A run is marked running
-//! before its handler is called, so when a process dies it is known of every run whether it can have begun. What had not
-//! is run by another process; what had is closed as lost and, if its job has retries, tried again as a new attempt.
+//! Any number of such processes may share one database: each claims its share and runs it itself. A run is marked
+//! as running before its handler is called, so if a process dies, it is known for every run whether it may have
+//! started. Runs that had not started are executed by another process; the others are closed as lost and, if the
+//! job has retries, retried as a new attempt.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -26,18 +27,18 @@ use crate::policy::{Router, Target};
 use crate::ports::{Alarms, Alert, Dispatch, KillAnswer, Probe, Receipt, Store};
 use crate::run::{Order, Outcome, Run, RunId, Shard};
 
-/// What a handler is told.
+/// Argument of a handler.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// The run's name.
+    /// Id of the run.
     pub run: RunId,
-    /// The instant it stands for.
+    /// Scheduled time of the run.
     pub scheduled_at: Timestamp,
-    /// 1 for the first try.
+    /// Attempt number, from 1.
     pub attempt: u32,
-    /// Which part of the work it is to do.
+    /// Shard that this run processes.
     pub shard: Shard,
-    /// The job's parameter, or the one of this run.
+    /// Parameter of this run, or of the job.
     pub param: String,
 }
 
@@ -62,12 +63,12 @@ pub struct Handlers {
 }
 
 impl Handlers {
-    /// None yet.
+    /// Creates an empty set of handlers.
     pub fn new() -> Self {
         Handlers { by_name: BTreeMap::new(), at_once: AT_ONCE, options: Options::default() }
     }
 
-    /// Adds one. What it returns is the run's result and message; a panic is a failure.
+    /// Adds a handler. Its return value is the result and message of the run; a panic is a failure.
     pub fn with<F, R>(mut self, name: &str, handler: F) -> Self
     where
         F: Fn(Context) -> R + Send + Sync + 'static,
@@ -77,25 +78,26 @@ impl Handlers {
         self
     }
 
-    /// How many may run at the same time in this process (256, if nothing is said). More wait, and when very many wait
-    /// this process claims no more, so that others can.
+    /// Sets the maximum number of concurrent runs in this process. Default: 256. Further runs wait; if very many
+    /// wait, this process stops claiming, so that others can.
     pub fn at_once(mut self, limit: usize) -> Self {
         self.at_once = limit.max(1);
         self
     }
 
-    /// What may be set about the engine.
+    /// Sets the options of the engine.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// Their names.
+    /// Names of the handlers.
     pub fn names(&self) -> Vec<&str> {
         self.by_name.keys().map(String::as_str).collect()
     }
 
-    /// A scheduling centre that runs them. `name` must differ from every other process's on the same database.
+    /// Creates a scheduling centre that runs the handlers. `name` must be unique among the processes on the same
+    /// database.
     pub fn into_centre(
         self,
         name: impl Into<String>,
@@ -145,8 +147,8 @@ impl Embedded {
         self.engine.clone()
     }
 
-    /// Schedules and runs until `stop`. Then it claims no more, gives the handlers that are running a few seconds
-    /// ([`Options::drain`]), hands back the rest and returns.
+    /// Schedules and runs until `stop`. Then it stops claiming, gives active handlers a few seconds
+    /// ([`Options::drain`]), releases the remaining runs and returns.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let engine = self.engine.clone();
         let reporting = async {
@@ -170,7 +172,7 @@ impl Embedded {
     fn report(&self, run: RunId, outcome: Outcome) -> impl Future<Output = ()> + use<> {
         let (engine, running) = (self.engine.clone(), self.running.clone());
         async move {
-            // Nobody else knows how it ended, so this is tried for as long as it takes.
+            // No other process knows the result, so this is retried until it succeeds.
             while let Err(error) = engine.report(run, outcome.clone()).await {
                 tracing::warn!(%run, %error, "could not write down how it ended; trying again in {RETRY:?}");
                 engine.inner.clock.sleep(RETRY).await;
@@ -180,7 +182,7 @@ impl Embedded {
     }
 }
 
-/// The handlers of this process, as the engine sees them.
+/// Handlers of this process, as a [`Dispatch`] of the engine.
 struct Local {
     name: String,
     clock: Arc<dyn Clock>,
@@ -190,7 +192,7 @@ struct Local {
     finished: mpsc::Sender<(RunId, Outcome)>,
 }
 
-/// The runs going on in this process, until their ends are written.
+/// Active runs of this process, until their ends are written.
 #[derive(Default)]
 struct Running(Mutex<HashMap<RunId, Option<AbortHandle>>>);
 
@@ -235,7 +237,7 @@ impl Dispatch for Local {
                 () = out_of_time(&*clock, timeout) => Outcome::TimedOut(format!("it took longer than {timeout:?}")),
             };
             drop(place);
-            // The receiver is gone only when the process stops: then the run is found to be lost.
+            // The receiver is dropped only when the process stops; then the run is found to be lost.
             let _ = finished.send((run, outcome)).await;
         });
         if let Some(handle) = self.running.lock().get_mut(&run) {
@@ -244,7 +246,7 @@ impl Dispatch for Local {
         Receipt::Accepted { address: self.name.clone() }
     }
 
-    /// A run of another process is not ours to judge: if that process dies, the rescue closes it.
+    /// Does not judge runs of another process: if that process dies, the rescue closes them.
     async fn probe(&self, run: &Run, _: Option<&Job>) -> Probe {
         let ours = run.node.as_ref().is_some_and(|node| node.name == self.name);
         if ours && !self.running.lock().contains_key(&run.id) { Probe::Denied } else { Probe::Started }
@@ -304,5 +306,5 @@ impl Alarms for Local {
     }
 }
 
-/// Handlers that run at the same time in one process, if nothing is said.
+/// Default maximum number of concurrent runs in one process.
 const AT_ONCE: usize = 256;

@@ -1,7 +1,7 @@
-//! The engine: what it is made of, its life as a node, and how it stops.
+//! The engine: its parts, its incarnations as a node, and its shutdown.
 //!
-//! All loops of an engine are one future. Dropping it is a crash, not polling it is a pause, and the simulation does
-//! both. A loop reads rows, decides with a pure function, writes rows; none calls another.
+//! All loops of an engine are one future. Dropping it is a crash, not polling it is a pause; the simulation does
+//! both. A loop reads rows, decides with a pure function and writes rows; none calls another.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -33,44 +33,44 @@ pub struct Engine {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// What an engine is made of.
+/// Parts of an engine.
 pub struct Parts {
-    /// The node's name, different from every other node's on the same database.
+    /// Name of the node, unique on the database.
     pub name: String,
-    /// Tells the time.
+    /// Clock.
     pub clock: Arc<dyn Clock>,
-    /// Remembers.
+    /// Database.
     pub store: Arc<dyn Store>,
-    /// Chooses executors.
+    /// Selects executors.
     pub router: Arc<dyn Router>,
-    /// Reaches them.
+    /// Sends requests to executors.
     pub dispatch: Arc<dyn Dispatch>,
-    /// Tells people.
+    /// Sends notifications.
     pub alarms: Arc<dyn Alarms>,
-    /// Is told how it is doing; `Arc::new(())` if nobody wants to know.
+    /// Receives measurements; `Arc::new(())` to ignore them.
     pub observer: Arc<dyn Observer>,
-    /// What may be set.
+    /// Options of the engine.
     pub options: Options,
 }
 
-/// What may be set about an engine.
+/// Options of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How long a stopping engine waits for what it is sending, and for runs that would die with it.
+    /// Maximum time to wait at shutdown for requests in flight, and for runs that would die with the process.
     pub drain: Duration,
-    /// How long runs and their logs are kept.
+    /// Retention period of runs and their logs.
     pub keep_runs: Duration,
-    /// How many runs and logs are kept, about; as many as there are, if nothing is said.
+    /// Approximate maximum number of runs and logs to keep; unlimited if absent.
     pub keep_runs_max: Option<u64>,
-    /// How long the history of fires that were not sent is kept.
+    /// Retention period of the history of fires that were not sent.
     pub keep_history: Duration,
-    /// People are told of a run that begins more than this after its instant, if its job says so.
+    /// A run that starts later than this after its scheduled time raises an alert, if its job has alerts enabled.
     pub late_after: Option<Duration>,
-    /// How many runs each app may have open, about; any number, if nothing is said.
+    /// Approximate maximum number of open runs per app; unlimited if absent.
     pub open_runs_max: Option<u64>,
-    /// How many rows one step of a stop or deletion changes at most. Tests set it low, so that there are many steps.
+    /// Maximum number of rows changed by one step of a stop or deletion. Tests set it low to get many steps.
     pub step_max: usize,
-    /// Deliberate bugs, to show that the tests find them.
+    /// Deliberate bugs, to prove that the tests find them.
     pub bugs: Bugs,
 }
 
@@ -99,34 +99,34 @@ pub(crate) struct Inner {
     pub(crate) alarms: Arc<dyn Alarms>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) options: Options,
-    /// This life; none before the first.
+    /// Current incarnation; none before the first join.
     life: Mutex<Option<Membership>>,
     outbox: Mutex<Outbox>,
     pub(crate) notes: Notes,
     pub(crate) reports: Reports,
     pub(crate) paces: Paces,
     pub(crate) quota: Quota,
-    /// The database was found to have no room.
+    /// Set if the database disk was found full.
     pub(crate) full: Mutex<Option<Full>>,
-    /// Held while a stop or deletion takes one step: those of many jobs at once take turns, and delay the fires of others
-    /// no more than that of one job does.
+    /// Held during one step of a stop or deletion, so that steps of many jobs take turns and delay the fires of
+    /// others no more than one job does.
     pub(crate) step: tokio::sync::Mutex<()>,
-    /// A claim may bring something.
+    /// Wakes the claim loop: there may be due work.
     pub(crate) claim_now: Notify,
     /// The outbox or the lease changed.
     pub(crate) send_now: Notify,
-    /// Somebody may have left something.
+    /// A node may have left runs behind.
     pub(crate) rescue_now: Notify,
-    /// This life may be over.
+    /// This incarnation may have been fenced.
     pub(crate) beat_now: Notify,
-    /// A run is in doubt.
+    /// It is unknown whether a run was received.
     pub(crate) watch_now: Notify,
-    /// A node that was asking about runs is gone.
+    /// A node that was probing runs is gone.
     pub(crate) asker_gone: AtomicBool,
     stopping: AtomicBool,
 }
 
-/// How much is written at a time, of each kind.
+/// Batch sizes of each kind of write.
 pub(crate) struct Paces {
     pub(crate) claims: Pace,
     pub(crate) notes: Pace,
@@ -135,7 +135,7 @@ pub(crate) struct Paces {
 }
 
 impl Engine {
-    /// An engine, ready to [`run`](Engine::run).
+    /// Creates an engine, ready to [`run`](Engine::run).
     pub fn new(parts: Parts) -> Self {
         let now = parts.clock.now();
         Engine {
@@ -172,8 +172,8 @@ impl Engine {
         }
     }
 
-    /// Schedules until `stop`, then hands back what it has claimed, lets what is being sent finish, and leaves: at
-    /// most [`Options::drain`] and a second later.
+    /// Schedules until `stop`, then releases its claimed runs, waits for requests in flight, and leaves the
+    /// cluster: at most [`Options::drain`] plus one second later.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let work = async {
             tokio::join!(self.complete_loop(), async {
@@ -198,7 +198,7 @@ impl Engine {
         let node = self.life().as_ref().map(|life| life.node.clone());
         if let Some(node) = node {
             if !settled {
-                // What may have been sent must not be handed back as if it had not been.
+                // A run that may have been sent must not be released as if it had not been.
                 tracing::warn!(%node, "stopping with requests unanswered; the others ask about them when the lease ends");
                 return;
             }
@@ -212,7 +212,7 @@ impl Engine {
         }
     }
 
-    /// What there is to know about this node.
+    /// Status of this node.
     pub fn status(&self) -> Status {
         let monotonic = self.inner.clock.monotonic();
         let idle = Status {
@@ -240,12 +240,12 @@ impl Engine {
         }
     }
 
-    /// All nodes that were not declared over when this one last beat, itself too.
+    /// All nodes, including this one, that were not fenced at the last heartbeat.
     pub fn peers(&self) -> Vec<Peer> {
         self.life().as_ref().map(|life| life.peers.clone()).unwrap_or_default()
     }
 
-    /// One life: joins, runs the loops, and returns when the others have declared it over.
+    /// One incarnation: joins, runs the loops, and returns when it has been fenced.
     async fn live(&self) {
         self.join().await;
         let mut loops: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send + '_>>> =
@@ -262,7 +262,7 @@ impl Engine {
         loops.push(Box::pin(self.adopt_loop()));
         loops.push(Box::pin(self.prune_loop()));
         loops.push(Box::pin(self.quota_loop()));
-        // Only the heart ever ends.
+        // Only the heartbeat loop ever ends.
         loops.next().await;
         drop(loops);
         *self.outbox() = Outbox::new(self.inner.clock.now());
@@ -279,7 +279,7 @@ impl Engine {
                     let life = Membership::new(joined.node, LEASE, &beat);
                     *self.outbox() = Outbox::new(life.now(beat.received));
                     *self.life() = Some(life);
-                    // An earlier life of the same name is over now, if there was one.
+                    // An earlier incarnation of the same name is fenced now, if there was one.
                     self.look_early();
                     return;
                 }
@@ -291,9 +291,9 @@ impl Engine {
         }
     }
 
-    /// Keeps this life going. Returns when it is over.
+    /// Renews the lease of this incarnation. Returns when it is fenced.
     async fn heart_loop(&self) {
-        // The first one at once: it tells who else is there.
+        // The first heartbeat is immediate, because it lists the peers.
         let mut wait = Duration::ZERO;
         loop {
             tokio::select! {
@@ -339,11 +339,11 @@ impl Engine {
         Beat { sent, received: self.inner.clock.monotonic(), database, wall: self.inner.clock.now() }
     }
 
-    /// Done when everything that was handed to the dispatch is noted, what would die with us has ended, and every report
-    /// is written.
+    /// Returns when everything handed to the dispatch is noted, runs that would die with this process have
+    /// finished, and every report is written.
     async fn settled(&self) {
         loop {
-            // First, and again should a claim that was under way have brought more: nobody's fire waits for our farewell.
+            // Repeated in case a claim in flight brought more: no fire should wait for our shutdown.
             self.hand_back().await;
             let has_work = self.inner.dispatch.is_busy()
                 || !self.outbox().is_settled()
@@ -356,7 +356,8 @@ impl Engine {
         }
     }
 
-    /// Lets others have what was claimed and not sent. What this fails to hand back goes with the good-bye.
+    /// Releases claimed runs that were not sent, for other nodes. Runs that cannot be released here are released on
+    /// leaving.
     async fn hand_back(&self) {
         let mut moves: Vec<Move> = self
             .outbox()
@@ -377,7 +378,7 @@ impl Engine {
         }
     }
 
-    /// The database's clock; the wall clock before it was ever asked.
+    /// Time of the database's clock; the wall clock before the first query.
     pub fn now(&self) -> Timestamp {
         if self.sabotaged(Sabotage::OwnClock) {
             return self.inner.clock.now();
@@ -388,7 +389,7 @@ impl Engine {
         }
     }
 
-    /// How long this node may still send.
+    /// Time for which this node may still send.
     pub(crate) fn lease_left(&self) -> Duration {
         if self.sabotaged(Sabotage::NoFencing) {
             return LEASE;
@@ -396,14 +397,14 @@ impl Engine {
         self.life().as_ref().map_or(Duration::ZERO, |life| life.lease_left(self.inner.clock.monotonic()))
     }
 
-    /// Whether the lifeline that this life depends on, if any, is known to hold.
+    /// Whether the lifeline that this incarnation depends on, if any, is confirmed.
     pub(crate) fn lifeline_holds(&self) -> bool {
         let monotonic = self.inner.clock.monotonic();
         self.sabotaged(Sabotage::NoFencing)
             || self.life().as_ref().is_some_and(|life| life.lifeline_holds(monotonic))
     }
 
-    /// This life. Only asked by loops, which run inside one.
+    /// Current incarnation. Only called by loops, which run inside one.
     pub(crate) fn node(&self) -> Node {
         self.life().as_ref().expect("loops run only after joining").node.clone()
     }
@@ -420,52 +421,53 @@ impl Engine {
         self.inner.stopping.load(Ordering::Relaxed)
     }
 
-    /// Has somebody look soon at what a node that is gone may have been asking about.
+    /// Has runs checked soon that a dead node may have been probing.
     pub(crate) fn look_early(&self) {
         self.inner.asker_gone.store(true, Ordering::Relaxed);
         self.inner.watch_now.notify_one();
     }
 
-    /// Whether this deliberate bug is switched on. Never, outside the tests that show they are found.
+    /// Whether this deliberate bug is enabled. Never outside the tests that prove it is found.
     pub(crate) fn sabotaged(&self, sabotage: Sabotage) -> bool {
         self.inner.options.bugs.has(sabotage)
     }
 }
 
-/// What there is to know about a node.
+/// Status of a node.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// This life, once it has joined.
+    /// Current incarnation, once it has joined.
     pub node: Option<Node>,
-    /// Its lease holds, and the lifeline it depends on, if any.
+    /// Whether its lease is valid, and the lifeline it depends on, if any.
     pub may_send: bool,
-    /// Its lease holds, its clock is right and it is not stopping.
+    /// Whether its lease is valid, its clock is right and it is not stopping.
     pub may_claim: bool,
-    /// How far its clock is from the database's.
+    /// Difference of its clock from the database's.
     pub skew: Skew,
-    /// The database had no room a moment ago.
+    /// Whether the database disk was full recently.
     pub disk_full: bool,
-    /// How many claimed runs it has in hand.
+    /// Number of claimed runs it holds.
     pub held: usize,
-    /// How many executors' answers it has still to write down,
+    /// Number of executors' responses not yet written.
     pub answers_waiting: usize,
-    /// and how many ends of runs.
+    /// Number of ends of runs not yet written.
     pub ends_waiting: usize,
 }
 
-/// How long a life lasts without a heartbeat. A dead node's fires are late by this and one heartbeat at most.
+/// Lease duration: a node that misses heartbeats for this long is considered dead. Its fires are late by this plus
+/// one heartbeat at most.
 pub const LEASE: Duration = Duration::from_secs(3);
 
-/// Three in a lease, so that one may be lost.
+/// Three per lease, so that one may be lost.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// After a failed call to the store. Scheduling resumes this soon after the database is back.
+/// Delay after a failed call to the store. Scheduling resumes this soon after the database is back.
 pub(crate) const RETRY: Duration = Duration::from_millis(200);
 
-/// How long it then tries to say good-bye.
+/// Maximum time to deregister after the drain.
 const LEAVE_MAX: Duration = Duration::from_millis(800);
 
-/// Runs handed back in one transaction: others take them over while the next follow.
+/// Number of runs released in one transaction: other nodes take them over while the next follow.
 const HAND_BACK_MAX: usize = 500;
 
 const SETTLE_LOOK: Duration = Duration::from_millis(10);

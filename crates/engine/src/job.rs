@@ -1,4 +1,4 @@
-//! A job: what runs, when, and under which policies.
+//! Jobs: their definition, schedule and policies.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use cron::{Schedule, Timestamp};
 use crate::policy::{Delivery, Misfire, Overlap, Retry};
 use crate::run::RunId;
 
-/// Names a job, for ever.
+/// Id of a job; never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub i64);
 
@@ -18,85 +18,85 @@ impl fmt::Display for JobId {
     }
 }
 
-/// Names a group of executors.
+/// Id of an app: a group of executors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppId(pub i64);
 
-/// A job as the store holds it: its definition and where it stands in time.
+/// A job as stored: its definition and the state of its schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Its name in the store.
+    /// Id of the job.
     pub id: JobId,
-    /// What people wrote.
+    /// Definition by the user.
     pub spec: JobSpec,
-    /// Whether its schedule fires. A stopped job can still be triggered by hand.
+    /// Whether its schedule is active. A stopped job can still be triggered manually.
     pub enabled: bool,
-    /// The next instant of its schedule that nobody has claimed. `None`: stopped, over, or (fixed delay)
-    /// waiting for the end of a run.
+    /// Next scheduled time that is not claimed yet. `None`: stopped, ended, or (fixed delay) waiting for the end of
+    /// a run.
     pub next_fire_at: Option<Timestamp>,
-    /// Counts the edits; an edit that read an older one is refused.
+    /// Revision, incremented by each edit; an edit based on an older one is rejected.
     pub revision: i64,
-    /// The run that holds the job's one place, where [`Overlap`] allows only one.
+    /// Active run of the job, if [`Overlap`] allows only one.
     pub running: Option<RunId>,
-    /// How many of its runs wait for that place. Counted only where there is one place.
+    /// Number of its runs that wait for the active one. Counted only if [`Overlap`] allows only one.
     pub waiting: u64,
-    /// Why its schedule cannot be used, if it cannot: such a job never fires and says so.
+    /// Why the schedule is invalid, if it is; such a job never fires.
     pub problem: Option<String>,
 }
 
-/// What people write about a job.
+/// Definition of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobSpec {
-    /// The stable key by which programs name it, if they do. Unique.
+    /// Stable and unique key that identifies the job for programs, if any.
     pub key: Option<String>,
-    /// The group of executors that run it.
+    /// App whose executors run it.
     pub app: AppId,
-    /// For people.
+    /// Display name.
     pub name: String,
-    /// When it fires.
+    /// Schedule of the job.
     pub schedule: Schedule,
-    /// Its schedule fires only from here on,
+    /// The schedule fires only from this time on.
     pub valid_from: Option<Timestamp>,
-    /// and up to here.
+    /// The schedule fires only up to this time.
     pub valid_until: Option<Timestamp>,
-    /// Each fire is sent up to this much after its instant, always the same for one fire, so that many jobs
-    /// of one instant spread out.
+    /// Maximum delay of each fire, to spread jobs with the same scheduled time. Always the same for one fire.
     pub jitter: Duration,
-    /// What to do with fires that could not be sent in time.
+    /// Misfire policy: how to handle fires that could not be sent in time.
     pub misfire: Misfire,
-    /// Whether its runs may overlap, across all executors.
+    /// Overlap policy: whether its runs may overlap, across all executors.
     pub overlap: Overlap,
-    /// What to do when a run fails.
+    /// Retry policy of failed runs.
     pub retry: Retry,
-    /// What to do when nobody knows whether a request arrived.
+    /// Delivery policy: how to continue when it is unknown whether a request arrived.
     pub delivery: Delivery,
-    /// A run that takes longer is stopped and counts as timed out.
+    /// Timeout: a run that takes longer is stopped and ends as timed out.
     pub timeout: Option<Duration>,
-    /// The handler to call. Not asked for where there is a script.
+    /// Handler to call. Ignored for a script job.
     pub handler: String,
-    /// The script that its executor runs instead. Changed apart from the rest of the definition, since its earlier
-    /// versions are kept: an edit of the job leaves it as it is.
+    /// Script that the executor runs instead. It is changed separately from the rest of the definition, because its
+    /// earlier versions are kept: an edit of the job leaves it unchanged.
     pub script: Option<Script>,
-    /// Given to the handler.
+    /// Parameter passed to the handler.
     pub param: String,
-    /// How an executor is chosen: the name of a route, known to the [`Router`](crate::policy::Router).
+    /// Routing strategy, by a name known to the [`Router`](crate::policy::Router).
     pub route: String,
-    /// What the executor does with a second run of the job while one is going on there: passed through to it.
+    /// Block strategy for a second run on the same executor; passed through to the executor.
     pub block: String,
-    /// Jobs that run when this one succeeds,
+    /// Jobs to run when this one succeeds.
     pub children: Vec<JobId>,
-    /// and how often when it runs in shards.
+    /// How often the children run if this job runs in shards.
     pub children_mode: ChildrenMode,
-    /// Whether a failed run raises an alert,
+    /// Whether a failed run raises an alert.
     pub alert: bool,
-    /// and who is told by mail: addresses with commas between them.
+    /// Mail addresses to notify, separated by commas.
     pub alert_to: String,
-    /// Who answers for it.
+    /// Person responsible for the job.
     pub author: String,
 }
 
 impl JobSpec {
-    /// A job with the defaults: misfires skipped after 5 s, runs may overlap, no retry, probe on doubt.
+    /// Creates a job with the defaults: misfires skipped after 5 s, runs may overlap, no retries, delivery policy
+    /// probe.
     pub fn new(app: AppId, name: impl Into<String>, schedule: Schedule, handler: impl Into<String>) -> Self {
         JobSpec {
             key: None,
@@ -124,17 +124,17 @@ impl JobSpec {
         }
     }
 
-    /// The first instant of the schedule after `after`, inside the job's validity.
+    /// First scheduled time after `after`, within the job's validity.
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         let after = match self.valid_from {
-            // The first valid instant itself may fire.
+            // The first valid time itself may fire.
             Some(from) => after.max(from - Duration::from_millis(1)),
             None => after,
         };
         self.schedule.next_after(after).filter(|at| self.is_valid_still(*at))
     }
 
-    /// When to fire after a run that ended at `ended`, or after the job was started then, inside the job's validity; none
+    /// Next fire after a run that ended, or after the job was started, at `ended`, within the job's validity; none
     /// unless the schedule counts from there.
     pub fn next_after_end(&self, ended: Timestamp) -> Option<Timestamp> {
         let at = self.schedule.next_after_end(ended)?;
@@ -149,15 +149,15 @@ impl JobSpec {
 /// A script, sent to the executor with each run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// What runs it.
+    /// Language of the script.
     pub language: Language,
-    /// What it says.
+    /// Source code.
     pub source: String,
-    /// When it was last changed: executors tell versions apart by it.
+    /// Time of the last change: executors distinguish versions by it.
     pub edited_at: Timestamp,
 }
 
-/// The languages of scripts.
+/// Language of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// Bash.
@@ -172,15 +172,15 @@ pub enum Language {
     Node,
     /// PowerShell.
     PowerShell,
-    /// Java's Groovy, which only executors in Java can run.
+    /// Groovy, which only Java executors can run.
     Groovy,
 }
 
-/// How often the children of a job in shards run.
+/// How often the child jobs of a job with shards run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildrenMode {
-    /// Once, when every shard of the fire has succeeded.
+    /// Once, when all shards of the fire have succeeded.
     Once,
-    /// Once for each shard that succeeds, as XXL-JOB does.
+    /// Once for each shard that succeeds, as in XXL-JOB.
     Each,
 }

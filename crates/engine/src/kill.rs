@@ -1,9 +1,10 @@
-//! Kill: a person cancels one run.
+//! Cancels one run at a user's request.
 //!
-//! A run that an executor has is first marked, then the executor is asked to end it. The mark makes the run's failure a
-//! cancellation that is not retried, because the executor's report of the end may arrive before its answer to the
-//! request. Only an executor that agrees ends the run here: if it refuses or cannot be reached the run stays open, and
-//! its real result still counts. `force` closes the run whatever the executor says.
+//! A run that an executor has accepted is first marked, then the executor is asked to end it. The mark turns a
+//! failure of the run into a cancellation that is not retried, because the executor's report may arrive before its
+//! response to the request. The run is closed here only if the executor agrees: if it refuses or cannot be reached,
+//! the run stays open and its real result still counts. `force` closes the run regardless of the executor's
+//! response.
 
 use std::time::Duration;
 
@@ -11,26 +12,26 @@ use crate::engine::Engine;
 use crate::ports::{Ending, KillAnswer, StoreError, Verdict};
 use crate::run::{Outcome, Run, RunId, RunState};
 
-/// What became of a request to cancel a run.
+/// Result of a request to cancel a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Killed {
     /// The run is cancelled.
     Cancelled,
-    /// The run had already ended, or ended with success before the executor could stop it.
+    /// The run had already finished, or succeeded before the executor could stop it.
     Over,
-    /// The executor has not ended it; the run stays open until it ends, is lost or is killed with `force`. The answer is
-    /// never [`KillAnswer::Ended`].
+    /// The executor has not ended it; the run stays open until it ends, is lost or is killed with `force`. The
+    /// value is never [`KillAnswer::Ended`].
     Open(KillAnswer),
 }
 
 impl Engine {
-    /// Cancels a run. It is not tried again. With `force` the run is closed first and the executor told afterwards.
+    /// Cancels a run without retries. With `force` the run is closed first and the executor notified afterwards.
     pub async fn kill(&self, id: RunId, reason: &str, force: bool) -> Result<Killed, StoreError> {
         let started = self.inner.clock.monotonic();
         loop {
             let Some(run) = self.inner.store.open_runs(&[id]).await?.pop() else { return Ok(Killed::Over) };
             let killed = match run.state {
-                // A node has it in hand and is about to send it: a moment later an executor can be told.
+                // A node holds the run and is about to send it; shortly afterwards an executor can be asked.
                 RunState::Claimed | RunState::Cancelling => None,
                 RunState::Waiting => self.close_killed(&run, reason).await?,
                 _ if force => self.kill_by_force(&run, reason).await?,
@@ -46,7 +47,7 @@ impl Engine {
         }
     }
 
-    /// Closes the run as it was read. `None` if it has moved on since.
+    /// Closes the run at the version that was read. `None` if it has changed since.
     async fn close_killed(&self, run: &Run, reason: &str) -> Result<Option<Killed>, StoreError> {
         let outcome = Outcome::Cancelled(reason.to_owned());
         Ok(
@@ -68,7 +69,7 @@ impl Engine {
         Ok(closed)
     }
 
-    /// `None` if the run has moved on before it could be marked.
+    /// Marks the run, then asks the executor. `None` if the run changed before it could be marked.
     async fn kill_politely(&self, run: &Run, reason: &str) -> Result<Option<Killed>, StoreError> {
         if !self.inner.store.request_cancel(run.id).await? {
             return Ok(None);
@@ -81,7 +82,7 @@ impl Engine {
         let outcome = Outcome::Cancelled(reason.to_owned());
         match self.end(Ending { run: run.id, outcome, version: None, address: None }).await? {
             Verdict::Applied | Verdict::Late => Ok(Some(Killed::Cancelled)),
-            // The executor's own report was quicker.
+            // The executor's own report arrived first.
             _ => {
                 let before = Some(RunId(run.id.0 - 1));
                 let record = self.inner.store.runs(run.job, before, 1).await?.pop();
@@ -92,8 +93,8 @@ impl Engine {
     }
 }
 
-/// A claimed run is sent within the look-ahead; an executor that does not answer takes a little longer.
+/// A claimed run is sent within the look-ahead; an executor that does not respond takes a little longer.
 const KILL_MAX: Duration = Duration::from_secs(5);
 
-/// How often to look whether it was sent.
+/// Interval of checks whether the run was sent.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);

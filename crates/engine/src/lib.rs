@@ -1,12 +1,12 @@
-//! What happens now? The rules of scheduling, and the loops that follow them.
+//! Scheduling rules, and the loops that apply them.
 //!
-//! The engine is pure: the clock, the database and the executors come in through traits, so the scheduling centre, a
-//! program that schedules for itself ([`embedded`]), and the simulation that breaks everything from a seed all run this
-//! same code.
+//! The engine does no I/O of its own: the clock, the database and the executors are traits. The scheduling centre,
+//! a program that schedules for itself ([`embedded`]), and the deterministic simulation all run this same code.
 //!
-//! One fire passes through these files in this order: [`plan`](Planner) → `claim` → `outbox` → `dispatch` → `note` →
-//! `complete`. Beside it `lifeline` notices dead nodes, `rescue` takes over from them, `watch` asks about runs that do not report, `control`
-//! starts, stops and edits, `declare` takes what programs say of their jobs, `kill` ends one run, `alert` tells people and `prune` forgets.
+//! One fire passes through these files in this order: [`plan`](Planner) → `claim` → `outbox` → `dispatch` → `note`
+//! → `complete`. Besides, `lifeline` detects dead nodes, `rescue` takes over their runs, `watch` asks executors
+//! about runs without a report, `control` starts, stops and edits jobs, `declare` applies declarations of programs,
+//! `kill` cancels one run, `alert` sends notifications and `prune` deletes old rows.
 
 mod alert;
 mod claim;

@@ -1,10 +1,10 @@
-//! Lifeline: know within a third of a second that another node's process has died.
+//! Lifelines detect within a third of a second that another node's process has died.
 //!
-//! Each process has a connection to the database that holds a lock; when the process dies, its socket closes and the
-//! database gives the lock up. The others look. For this to be proof that nothing is sent any more, a life that has
-//! others to see it promises to depend on its lifeline: it sends only while it has had it confirmed within
-//! [`LIFELINE_GRACE`], and they wait as long before they act. Where the database answers too slowly for that, the
-//! promise is withdrawn, and the lease alone decides.
+//! Each process has a database connection that holds a lock (its lifeline). When the process dies, its socket
+//! closes and the database releases the lock; the other nodes poll the locks. To make a released lock prove that
+//! the node no longer sends, an incarnation with peers announces that it depends on its lifeline: it sends only if
+//! the lifeline was confirmed within [`LIFELINE_GRACE`], and the peers wait as long before they act. If the
+//! database responds too slowly for that, the node withdraws the announcement, and the lease alone decides.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ impl Engine {
         loop {
             self.inner.clock.sleep(LIFELINE_LOOK).await;
             if !self.is_watched() {
-                // Nobody would look: at rest, a single node asks nothing.
+                // A single node has no peers that would poll, so it sends no queries.
                 prompt_looks = 0;
                 continue;
             }
@@ -67,7 +67,7 @@ impl Engine {
         }
     }
 
-    /// Tells the others what this life depends on, if they do not know.
+    /// Announces to the peers which lifeline this incarnation depends on, if they do not know it yet.
     async fn depend_on(&self, lifeline: Option<LifelineId>) {
         let node = match self.life().as_mut() {
             Some(life) if !life.is_told(lifeline) => {
@@ -90,7 +90,7 @@ impl Engine {
         }
     }
 
-    /// Whether others look at this node's lifeline, or may believe that it depends on one.
+    /// Whether peers poll this node's lifeline, or may assume that it depends on one.
     fn is_watched(&self) -> bool {
         self.has_peers() || !self.is_told(None)
     }
@@ -104,11 +104,11 @@ impl Engine {
     }
 }
 
-/// How often each node that has peers looks at the lifelines: twice in the time after which it would stop sending.
+/// Polling interval of a node with peers: twice within the time after which it would stop sending.
 pub(crate) const LIFELINE_LOOK: Duration = LIFELINE_GRACE.checked_div(2).expect("two is not zero");
 
-/// An answer slower than this could hold back fires that are due.
+/// A slower response could delay due fires.
 const PROMPT: Duration = Duration::from_millis(100);
 
-/// So many prompt answers in a row, about a second, make a database that is worth depending on.
+/// Number of consecutive prompt responses, about a second, after which a node depends on its lifeline.
 const STEADY_LOOKS: u32 = 8;

@@ -1,10 +1,11 @@
-//! One life of this node: whether it may still send, and what time the database has.
+//! One incarnation of this node: whether it may still send, and the time of the database.
 //!
-//! The database's clock decides everything that nodes must agree upon. A node never asks its own wall clock when to
-//! fire: it counts on from the database's time with its monotonic clock. The wall clock is only compared with it,
-//! since a machine whose clock is wrong should not take work.
+//! The database's clock decides everything that nodes must agree on. A node never uses its own wall clock to fire:
+//! it extrapolates the database's time with its monotonic clock. The wall clock is only compared with it, because a
+//! machine with a wrong clock should not take work.
 //!
-//! Two things bind a life: its lease, and the lifeline it has promised the others to depend on, if any.
+//! An incarnation may send only within its lease, and only while the lifeline that it has announced to depend on
+//! holds, if any.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -14,50 +15,50 @@ use cron::Timestamp;
 use crate::ports::{LIFELINE_GRACE, LifelineId, Peer, Slots};
 use crate::run::Node;
 
-/// One life of this node.
+/// One incarnation of this node.
 #[derive(Clone, Debug)]
 pub(crate) struct Membership {
     pub(crate) node: Node,
-    /// Until when, by the monotonic clock, it may send. Counted from before the heartbeat left, so that it ends no
-    /// later than what the database believes.
+    /// Monotonic time until which it may send. Counted from before the heartbeat was sent, so that it ends no later
+    /// than the lease in the database.
     lease_end: Duration,
     time: DatabaseTime,
-    /// The lifelines without which it may not send: those the others may believe that it depends on.
+    /// Lifelines without which it may not send: those that the peers may assume it depends on.
     depends_on: BTreeSet<LifelineId>,
-    /// The lifeline that was last confirmed, and until when, by the monotonic clock, that counts.
+    /// Lifeline that was last confirmed, and the monotonic time until which the confirmation is valid.
     lifeline: Option<(LifelineId, Duration)>,
-    /// Everyone who is not fenced.
+    /// All nodes that are not fenced.
     pub(crate) peers: Vec<Peer>,
-    /// How far the wall clock is off.
+    /// Difference of the wall clock.
     pub(crate) skew: Skew,
 }
 
-/// How far this machine's wall clock is from the database's.
+/// Difference between this machine's wall clock and the database's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Skew {
-    /// Wall clock minus database, in milliseconds.
+    /// Wall clock minus database clock, in milliseconds.
     pub millis: i64,
 }
 
 impl Skew {
-    /// A node whose clock is further off than this claims nothing (I18).
+    /// A node with a larger difference claims nothing (I18).
     pub const MAX_MILLIS: i64 = 500;
 
-    /// Whether the clock is too wrong to take work.
+    /// Whether the difference is too large to take work.
     pub fn is_too_large(self) -> bool {
         self.millis.abs() > Skew::MAX_MILLIS
     }
 }
 
-/// A heartbeat, as it was seen from here.
+/// A heartbeat with its local times.
 pub(crate) struct Beat {
-    /// Monotonic time before it left,
+    /// Monotonic time before it was sent.
     pub(crate) sent: Duration,
-    /// and when its answer was in.
+    /// Monotonic time when its response arrived.
     pub(crate) received: Duration,
-    /// What the database's clock said in between.
+    /// Time of the database's clock in between.
     pub(crate) database: Timestamp,
-    /// What the wall clock said when the answer was in.
+    /// Time of the wall clock when the response arrived.
     pub(crate) wall: Timestamp,
 }
 
@@ -76,61 +77,61 @@ impl Membership {
         membership
     }
 
-    /// Takes in a heartbeat that the database accepted.
+    /// Processes a heartbeat that the database accepted.
     pub(crate) fn renew(&mut self, lease: Duration, beat: &Beat) {
         self.lease_end = beat.sent + lease;
         self.time.learn(beat);
         self.skew = Skew { millis: beat.wall.as_millis() - self.time.at(beat.received).as_millis() };
     }
 
-    /// It is over: nothing may be sent.
+    /// Ends the incarnation: nothing may be sent any more.
     pub(crate) fn end(&mut self) {
         self.lease_end = Duration::ZERO;
     }
 
-    /// How long it may still send.
+    /// Time for which it may still send.
     pub(crate) fn lease_left(&self, monotonic: Duration) -> Duration {
         self.lease_end.saturating_sub(monotonic)
     }
 
-    /// Whether nothing that it depends on may have broken.
+    /// Whether all lifelines that it depends on are confirmed.
     pub(crate) fn lifeline_holds(&self, monotonic: Duration) -> bool {
         self.depends_on
             .iter()
             .all(|needed| self.lifeline.is_some_and(|(held, until)| held == *needed && monotonic < until))
     }
 
-    /// Takes in that the lifeline held at some moment after `asked`.
+    /// Processes a confirmation that the lifeline held at some moment after `asked`.
     pub(crate) fn confirm(&mut self, lifeline: LifelineId, asked: Duration) {
         self.lifeline = Some((lifeline, asked + LIFELINE_GRACE));
     }
 
-    /// The others are about to be told that it depends on this one: from now on it does.
+    /// Depends on this lifeline from now on; called before the dependency is announced.
     pub(crate) fn begin_depending(&mut self, lifeline: Option<LifelineId>) {
         self.depends_on.extend(lifeline);
     }
 
-    /// The others have been told, and know of no other.
+    /// Depends on this lifeline only; called after the announcement is stored.
     pub(crate) fn depends_only_on(&mut self, lifeline: Option<LifelineId>) {
         self.depends_on = lifeline.into_iter().collect();
     }
 
-    /// Whether it certainly depends on this one and no other.
+    /// Whether it depends on this lifeline and no other.
     pub(crate) fn is_told(&self, lifeline: Option<LifelineId>) -> bool {
         self.depends_on.iter().copied().eq(lifeline)
     }
 
-    /// Whether there is anybody else to see that it is alive.
+    /// Whether there are other nodes to observe this one.
     pub(crate) fn has_peers(&self) -> bool {
         self.peers.iter().any(|peer| peer.node != self.node)
     }
 
-    /// The database's clock, never ahead of it.
+    /// Time of the database's clock, never ahead of it.
     pub(crate) fn now(&self, monotonic: Duration) -> Timestamp {
         self.time.at(monotonic)
     }
 
-    /// The jobs this node claims: its share of the slots, and what others have left lying.
+    /// Jobs that this node claims: its share of the slots, and jobs of other slots that are overdue.
     pub(crate) fn slots(&self, now: Timestamp) -> Slots {
         let alive: Vec<&Node> =
             self.peers.iter().filter(|peer| peer.lease_until >= now).map(|peer| &peer.node).collect();
@@ -145,8 +146,8 @@ impl Membership {
     }
 }
 
-/// Rendezvous hashing (FNV-1a): each slot goes to the node that weighs most for it, so a node that comes or goes moves
-/// only its own share.
+/// Rendezvous hashing (FNV-1a): each slot belongs to the node with the highest weight, so a node that joins or
+/// leaves moves only its own share.
 fn weight(name: &str, slot: u64) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for byte in name.bytes().chain(slot.to_le_bytes()) {
@@ -155,13 +156,13 @@ fn weight(name: &str, slot: u64) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// What the database's clock certainly shows by now.
+/// Lower bound of the database's current time.
 ///
-/// Its answer was true at some moment before we had it, so counting on from when we had it can only be behind. Of the
-/// last few answers the one that was quickest is the closest.
+/// A response was true at some moment before it arrived, so extrapolating from its arrival can only be behind. Of
+/// the last few responses the fastest is the most accurate.
 #[derive(Clone, Debug, Default)]
 struct DatabaseTime {
-    /// Database milliseconds minus monotonic nanoseconds, at the arrival of each of the last answers.
+    /// Database time minus monotonic time in nanoseconds, at the arrival of each of the last responses.
     offsets: VecDeque<i128>,
 }
 
@@ -169,7 +170,7 @@ impl DatabaseTime {
     fn learn(&mut self, beat: &Beat) {
         let database = i128::from(beat.database.as_millis()) * NANOS_PER_MILLI;
         let at_most = database + NANOS_PER_MILLI - beat.sent.as_nanos() as i128;
-        // The database's clock went back: what was learned before is from another time.
+        // The database's clock was set back: earlier offsets are invalid.
         if self.offsets.iter().any(|offset| *offset > at_most) {
             self.offsets.clear();
         }
@@ -187,12 +188,12 @@ impl DatabaseTime {
 
 const NANOS_PER_MILLI: i128 = 1_000_000;
 
-/// Heartbeats that are remembered for the time: long enough to hold a quick one, short enough that a drift between the
-/// clocks (at most 0.5 ms in a second) stays below the millisecond we count in.
+/// Number of heartbeats kept for the time: enough to contain a fast one, few enough that a drift between the clocks
+/// (at most 0.5 ms per second) stays below the millisecond we count in.
 const OFFSETS_KEPT: usize = 8;
 
-/// A node takes jobs of another's slots when they are this late for being claimed. They are claimed so far ahead that
-/// even then they are in time.
+/// A node claims jobs of other nodes' slots when their claim is this overdue. The look-ahead is so long that they
+/// are still in time.
 const OTHERS_AFTER: Duration = Duration::from_millis(400);
 
 #[cfg(test)]
@@ -215,16 +216,16 @@ mod tests {
     #[test]
     fn the_time_is_never_ahead_of_the_database() {
         let mut time = DatabaseTime::default();
-        // Asked at 100, answered at 140, when the database showed 5000 to 5040.
+        // Sent at 100, answered at 140, when the database showed 5000 to 5040.
         time.learn(&beat(100, 140, 5000));
         assert_eq!(time.at(Duration::from_millis(140)).as_millis(), 5000);
-        // A quicker answer brings it closer,
+        // A faster response brings it closer.
         time.learn(&beat(1100, 1102, 6038));
         assert_eq!(time.at(Duration::from_millis(1102)).as_millis(), 6038);
-        // a slower one not further away,
+        // A slower one does not move it away.
         time.learn(&beat(2100, 2900, 7040));
         assert_eq!(time.at(Duration::from_millis(2900)).as_millis(), 7836);
-        // and when the database's clock is set back, we follow at once.
+        // When the database's clock is set back, we follow at once.
         time.learn(&beat(3100, 3101, 1000));
         assert_eq!(time.at(Duration::from_millis(3101)).as_millis(), 1000);
     }
@@ -246,7 +247,7 @@ mod tests {
         life.begin_depending(Some(first));
         assert!(holds(&life, 349) && !holds(&life, 350), "it counts from before it was asked for");
 
-        // The connection broke. Until the others know of the new one, nothing leaves; then it does.
+        // The connection broke. Nothing is sent until the peers know of the new one.
         life.confirm(second, Duration::from_millis(400));
         life.begin_depending(Some(second));
         assert!(!holds(&life, 401) && !life.is_told(Some(second)));

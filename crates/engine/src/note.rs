@@ -1,4 +1,4 @@
-//! Note: write down, many at a time, what became of runs that were sent.
+//! Notes: writes results of sent requests to the rows of their runs, in batches.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use crate::ports::{CancelAnswer, Move, Moved, StoreError, To};
 use crate::run::{Order, RunId, RunState};
 use crate::trouble::Trouble;
 
-/// What is still to be written.
+/// Notes to write.
 #[derive(Default)]
 pub(crate) struct Notes {
     waiting: Mutex<VecDeque<Note>>,
@@ -20,11 +20,11 @@ pub(crate) struct Notes {
 
 struct Note {
     run: RunId,
-    /// The version in which it was sent.
+    /// Version in which the run was sent.
     version: i64,
     to: To,
     trouble: Option<Trouble>,
-    /// The sender waits for it: the run has not been sent yet.
+    /// Set if the sender waits for the write, because the run is not sent yet.
     reply: Option<oneshot::Sender<Moved>>,
 }
 
@@ -38,7 +38,7 @@ impl Notes {
         let mut waiting = self.waiting.lock().expect("no holder of this lock panics");
         let count = waiting.len().min(max);
         let mut notes: Vec<Note> = waiting.drain(..count).collect();
-        // Always in the order of the ids: two writers that overlap must not lock each other out.
+        // Always ordered by id, so that overlapping writers do not deadlock.
         notes.sort_by_key(|note| note.run);
         notes
     }
@@ -51,7 +51,7 @@ impl Notes {
         self.len() == 0
     }
 
-    /// While the store does not keep up, nothing more is sent.
+    /// Whether more may be sent: not while the store cannot keep up.
     pub(crate) fn has_room(&self) -> bool {
         self.len() < NOTES_MAX
     }
@@ -62,14 +62,14 @@ impl Notes {
 }
 
 impl Engine {
-    /// Has it written soon.
+    /// Queues a note.
     pub(crate) fn note(&self, order: &Order, to: To) {
         let trouble = self.late(order, &to);
         let (run, version) = (order.run.id, order.run.version);
         self.inner.notes.push(Note { run, version, to, trouble, reply: None });
     }
 
-    /// Has it written, and waits until it is. `None` if this life ended meanwhile.
+    /// Queues a note and waits until it is written. `None` if this incarnation ended meanwhile.
     pub(crate) async fn note_and_wait(&self, order: &Order, to: To) -> Option<Moved> {
         let (reply, written) = oneshot::channel();
         let trouble = self.late(order, &to);
@@ -78,7 +78,7 @@ impl Engine {
         written.await.ok()
     }
 
-    /// What is to be told of a run that begins too late.
+    /// Problem of a run that starts too late, if any.
     fn late(&self, order: &Order, to: &To) -> Option<Trouble> {
         let late_after = self.inner.options.late_after.filter(|_| matches!(to, To::Running { .. }))?;
         Trouble::of_start(&order.job, &order.run, self.now(), late_after)
@@ -106,14 +106,15 @@ impl Engine {
             let moved = self.write(&moves).await;
             self.inner.paces.notes.took(moves.len(), self.inner.clock.monotonic() - asked);
             self.settle(notes, moved).await;
-            // Whoever waits for nothing can wait a little, so that one commit holds more.
+            // If no sender waits, linger a little, so that one commit holds more (group commit).
             if self.inner.notes.len_waited_for() == 0 {
                 self.inner.clock.sleep(LINGER).await;
             }
         }
     }
 
-    /// Writes until it is written. A repeated write may find its own first one, which a lost commit hid.
+    /// Writes with retries. A repeated write may find its own first one, if only the response to the commit was
+    /// lost.
     async fn write(&self, moves: &[Move]) -> Vec<Moved> {
         let mut repeated = false;
         loop {
@@ -132,8 +133,8 @@ impl Engine {
         }
     }
 
-    /// Finds among the refused moves those that an earlier try has made: the row is where we wanted it, one version on,
-    /// and still names this node.
+    /// Finds among the rejected moves those made by an earlier attempt: the row has the wanted state, its version
+    /// is one higher, and it still belongs to this node.
     async fn recognise(&self, moves: &[Move], mut moved: Vec<Moved>) -> Result<Vec<Moved>, StoreError> {
         let refused: Vec<_> = moves
             .iter()
@@ -161,22 +162,22 @@ impl Engine {
         for (note, moved) in notes.into_iter().zip(moved) {
             let is_marked = note.reply.is_some() && matches!(moved, Moved::Done(_));
             if moved == Moved::Cancelling {
-                // Not sent yet if the sender still waits or gives it back; otherwise the cancellation came too late.
+                // Not sent yet if the sender still waits or returns it; otherwise the cancellation came too late.
                 let was_sent = note.reply.is_none() && note.to.state() != RunState::Waiting;
                 let sent = was_sent.then(|| note.to.clone());
                 answers.push(CancelAnswer { run: note.run, version: note.version, sent });
             } else if !is_marked {
                 self.outbox().forget(note.run, note.version);
             }
-            // What is marked stays in hand until the dispatch has it.
+            // A marked run stays in the outbox until the dispatch has it.
             if let Some(reply) = note.reply {
-                // Nobody waits any more if the life ended.
+                // If the incarnation ended, the receiver is gone.
                 let _ = reply.send(moved);
             }
         }
         if !answers.is_empty() {
             self.answer_cancel(&answers).await;
-            // Only now: while it is in hand nobody else answers for it.
+            // Only now: while it is in the outbox, no other loop answers for it.
             for answer in &answers {
                 self.outbox().forget(answer.run, answer.version);
             }
@@ -191,8 +192,8 @@ impl Notes {
     }
 }
 
-/// Notes waiting, above which nothing more is sent.
+/// Maximum number of queued notes; above it nothing more is sent.
 const NOTES_MAX: usize = 20_000;
 
-/// How long a note may wait for others to join it.
+/// Maximum time that a note waits for others to join its commit.
 const LINGER: Duration = Duration::from_millis(10);

@@ -1,7 +1,8 @@
-//! The runs this node has claimed: waiting for their time, being sent, or sent and not yet noted.
+//! Runs claimed by this node: waiting for their time, being sent, or sent and not yet noted.
 //!
-//! Everything in here is also a row, so all of it may be lost. It keeps the order: the fires of one job leave one after
-//! the other, the next when the answer to the one before is in, or is so long in coming that the request must be there.
+//! Everything in here is also a row, so all of it may be lost. The outbox keeps the order: the fires of one job are
+//! sent one after the other, the next when the previous one is answered, or has been unanswered for so long that
+//! the request must have arrived.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -12,57 +13,57 @@ use timer::{Key, Wheel};
 use crate::job::JobId;
 use crate::run::{Order, Run, RunId};
 
-/// What this node has in hand.
+/// Claimed runs of this node.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     wheel: Wheel<Order>,
-    /// Where each run is, and in which version it was claimed: the same run may be claimed again while an answer
-    /// about the time before is still on its way.
+    /// Place of each run, and the version in which it was claimed: the same run may be claimed again while a
+    /// response for the previous claim is still in flight.
     places: HashMap<RunId, (Place, i64)>,
     queues: HashMap<JobId, JobQueue>,
-    /// When the next fire of a job may leave though the one before has no answer, for jobs that have one waiting. May be
-    /// too early, never too late.
+    /// Times at which the next fire of a job may be sent even if the previous one is unanswered, for jobs with a
+    /// waiting fire. May be too early, never too late.
     turns: BTreeSet<(Timestamp, JobId)>,
-    /// No longer ours, up to this version, since the claim under way began: its answer may still bring them.
+    /// Runs released since the claim in flight began, with their version: its response may still contain them.
     gone: HashMap<RunId, i64>,
 }
 
-/// Where a run in hand is.
+/// Place of a claimed run.
 #[derive(Debug, Clone, Copy)]
 enum Place {
-    /// In the wheel.
+    /// In the timing wheel.
     Waiting(Key),
-    /// Due, but it is an earlier fire's turn.
+    /// Due, but behind an earlier fire of its job.
     Behind,
-    /// Handed to the dispatch, until the row says what became of it.
+    /// Handed to the dispatch, until the result is written to the row.
     Sent,
 }
 
-/// The due fires of one job.
+/// Due fires of one job.
 #[derive(Debug, Default)]
 struct JobQueue {
     sending: Option<Sending>,
-    /// By their instants, however late each became due again: so the shards of one fire stand together. A map, since a
-    /// stop takes thousands of them out one by one.
+    /// Ordered by scheduled time, however late each became due again, so that the shards of one fire are together.
+    /// A map, because a stop removes thousands of them one by one.
     behind: BTreeMap<Turn, Order>,
 }
 
-/// The place of a run among the due ones of its job: scheduled time, fire, and the run itself.
+/// Sort key of a run among the due ones of its job: scheduled time, fire, run.
 type Turn = (Timestamp, RunId, RunId);
 
 fn turn(run: &Run) -> Turn {
     (run.scheduled_at, run.fire, run.id)
 }
 
-/// The fire whose turn it is.
+/// The fire that is being sent.
 #[derive(Debug)]
 struct Sending {
     fire: RunId,
-    /// Shards without an answer,
+    /// Number of shards without an answer.
     unanswered: usize,
-    /// shards whose request has not left yet,
+    /// Number of shards not sent yet.
     unsent: usize,
-    /// and when the last one that has did.
+    /// Time when the last shard was sent.
     left_at: Option<Timestamp>,
 }
 
@@ -77,22 +78,23 @@ impl Outbox {
         }
     }
 
-    /// How many runs are in hand.
+    /// Number of claimed runs.
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether nothing has been handed to the dispatch that is not noted yet.
+    /// Whether everything handed to the dispatch is noted.
     pub(crate) fn is_settled(&self) -> bool {
         !self.places.values().any(|(place, _)| matches!(place, Place::Sent))
     }
 
-    /// A claim begins; none is under way.
+    /// Marks the start of a claim; none is in flight.
     pub(crate) fn begin_claim(&mut self) {
         self.gone.clear();
     }
 
-    /// Takes in a claimed run, unless it is in hand already, or was sent or taken back before the claim's answer was in.
+    /// Adds a claimed run, unless it is held already, or was sent or taken back before the claim's response
+    /// arrived.
     pub(crate) fn add(&mut self, order: Order) {
         let (id, version) = (order.run.id, order.run.version);
         let held = self.places.get(&id).map(|(_, held)| held);
@@ -102,7 +104,7 @@ impl Outbox {
         }
     }
 
-    /// Takes back in what was handed on and could not be sent.
+    /// Puts back a run that could not be sent.
     pub(crate) fn put_back(&mut self, order: Order) {
         self.wait(order);
     }
@@ -113,14 +115,14 @@ impl Outbox {
         self.places.insert(id, (Place::Waiting(key), version));
     }
 
-    /// When the next run may be due, or have its turn.
+    /// Time when the next run may be due or may be sent.
     pub(crate) fn next_at(&self) -> Option<Timestamp> {
         let turn = self.turns.first().map(|(at, _)| *at);
         [self.wheel.next_at(), turn].into_iter().flatten().min()
     }
 
-    /// Takes out what is due and may be sent now, in order. The others wait for [`answered`](Outbox::answered), or for
-    /// their turn.
+    /// Takes out the runs that are due and may be sent now, in order. The others wait for
+    /// [`answered`](Outbox::answered) or for their turn.
     pub(crate) fn take_due(&mut self, now: Timestamp) -> Vec<Order> {
         let mut due = Vec::new();
         self.wheel.advance(now, &mut due);
@@ -146,7 +148,7 @@ impl Outbox {
         ready
     }
 
-    /// The request of a run leaves.
+    /// Records that the request of a run is sent.
     pub(crate) fn left(&mut self, run: &Run, now: Timestamp) {
         if let Some(queue) = self.queues.get_mut(&run.job) {
             if let Some(sending) = queue.sending.as_mut().filter(|sending| sending.fire == run.fire) {
@@ -157,7 +159,7 @@ impl Outbox {
         }
     }
 
-    /// The answer to a run of the fire is in, or will not come: takes out what may be sent now.
+    /// Records that a run of the fire is answered or never will be; takes out the runs that may be sent now.
     pub(crate) fn answered(&mut self, job: JobId, fire: RunId) -> Vec<Order> {
         let mut ready = Vec::new();
         if let Some(queue) = self.queues.get_mut(&job) {
@@ -183,7 +185,7 @@ impl Outbox {
         }
     }
 
-    /// The row says what became of a run, claimed in this version: it is no longer ours to remember.
+    /// Removes a run claimed in this version, because its result is in the row.
     pub(crate) fn forget(&mut self, id: RunId, version: i64) {
         if self.places.get(&id).is_some_and(|(_, held)| *held <= version) {
             self.places.remove(&id);
@@ -191,7 +193,7 @@ impl Outbox {
         self.gone.insert(id, version);
     }
 
-    /// Takes a run back before it is sent. False if it has been handed to the dispatch: then it is too late.
+    /// Takes a run back before it is sent. False if it was already handed to the dispatch.
     pub(crate) fn take_back(&mut self, run: &Run) -> bool {
         if let Some((Place::Sent, held)) = self.places.get(&run.id)
             && *held >= run.version
@@ -203,7 +205,7 @@ impl Outbox {
         true
     }
 
-    /// Takes everything back that has not been handed to the dispatch.
+    /// Takes back all runs that were not handed to the dispatch.
     pub(crate) fn take_all_back(&mut self) -> Vec<Run> {
         let waiting = self.wheel.drain().into_iter().map(|(_, order)| order.run);
         let behind =
@@ -216,7 +218,7 @@ impl Outbox {
         runs
     }
 
-    /// Takes a run out of wherever it waits.
+    /// Removes a run from its place.
     fn remove(&mut self, run: &Run) {
         match self.places.remove(&run.id) {
             Some((Place::Waiting(key), _)) => {
@@ -237,7 +239,7 @@ impl JobQueue {
         self.behind.insert(turn(&order.run), order);
     }
 
-    /// Takes out the shards of the fire whose turn it is.
+    /// Takes out the shards of the fire that may be sent now.
     fn release(&mut self, ready: &mut Vec<Order>) {
         while let Some(((_, fire, _), _)) = self.behind.first_key_value() {
             let fire = *fire;
@@ -253,15 +255,15 @@ impl JobQueue {
         }
     }
 
-    /// When the first of those behind may leave without waiting for an answer any longer, if there is one.
+    /// Time when the next fire may be sent without an answer to the previous one, if there is one.
     fn next_turn(&self) -> Option<Timestamp> {
         let sending = self.sending.as_ref().filter(|sending| sending.unsent == 0 && !self.behind.is_empty());
         sending?.left_at.map(|at| at + TURN_MAX)
     }
 }
 
-/// How long the next fire of a job waits for the answer to the one before. A request that left so long ago is there,
-/// whatever its executor does with it, or will not come.
+/// Maximum time that the next fire of a job waits for the answer to the previous one. A request sent that long ago
+/// has arrived or never will.
 const TURN_MAX: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

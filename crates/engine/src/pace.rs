@@ -1,19 +1,20 @@
-//! Pace: a batch is as large as the database writes in a moment, so that nobody waits long for their turn.
+//! Pace: adapts batch sizes to the database's speed, so that no kind of write waits long for another.
 //!
-//! Claims, notes and results take turns in the database. While it keeps up, large batches are cheapest. When it does not,
-//! a large batch of one kind would make the others wait, and claims that wait longer than they look ahead make fires late.
+//! Claims, notes and results take turns in the database. While it keeps up, large batches are cheapest. When it
+//! does not, a large batch of one kind would delay the others, and claims that wait longer than their look-ahead
+//! make fires late.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How many rows of one kind are written at a time.
+/// Batch size for one kind of write.
 #[derive(Debug)]
 pub(crate) struct Pace {
     size: AtomicUsize,
     limits: Limits,
 }
 
-/// Between which sizes a batch is, and how long it may take.
+/// Range of batch sizes, and target time of a batch.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     min: usize,
@@ -22,12 +23,12 @@ struct Limits {
 }
 
 impl Pace {
-    /// For what all jobs need: claims, notes, results.
+    /// For writes that all jobs need: claims, notes, results.
     pub(crate) fn new() -> Self {
         Pace::within(Limits { min: BATCH_MIN, max: BATCH_MAX, moment: MOMENT })
     }
 
-    /// For one job's stop or deletion, which must not delay the fires of others: at most `max` rows.
+    /// For stopping or deleting one job, which must not delay the fires of others: at most `max` rows.
     pub(crate) fn step(max: usize) -> Self {
         Pace::within(Limits { min: STEP_MIN.min(max), max, moment: STEP_MOMENT })
     }
@@ -36,12 +37,12 @@ impl Pace {
         Pace { size: AtomicUsize::new(limits.max), limits }
     }
 
-    /// The most rows of the next batch.
+    /// Maximum number of rows of the next batch.
     pub(crate) fn size(&self) -> usize {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Learns from a batch that was written.
+    /// Adapts the size after a batch was written.
     pub(crate) fn took(&self, rows: usize, time: Duration) {
         self.size.store(self.limits.next_size(self.size(), rows, time), Ordering::Relaxed);
     }
@@ -61,22 +62,24 @@ impl Limits {
     }
 }
 
-/// Rows per transaction: it commits in milliseconds, and the round trip is not the limit.
+/// Maximum number of rows per transaction: it commits in milliseconds, and the round trip is not the limit.
 const BATCH_MAX: usize = 500;
 
-/// So few that they are not worth parting: the commit itself would be most of the work.
+/// Minimum number of rows: with smaller batches, the commit itself would be most of the work.
 const BATCH_MIN: usize = 50;
 
-/// How long one batch may take, with its wait for others. Several kinds and nodes fit into what claims look ahead.
+/// Target time of one batch, including its wait for others. Several kinds and nodes fit into the look-ahead of
+/// claims.
 const MOMENT: Duration = Duration::from_millis(150);
 
-/// Rows of one step of a stop or deletion, by default at most.
+/// Default maximum number of rows of one step of a stop or deletion.
 pub(crate) const STEP_MAX: usize = 200;
 
-/// So few that they are not worth parting.
+/// Minimum number of rows of one step; smaller ones are not worth a transaction.
 const STEP_MIN: usize = 20;
 
-/// How long one step may take. On SQLite, which has one writer, a fire that is claimed at its very time waits for it.
+/// Target time of one step. On SQLite, which has one writer, a fire that is claimed exactly at its time waits for
+/// it.
 const STEP_MOMENT: Duration = Duration::from_millis(15);
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! What becomes of a due job, decided from the job and the time alone.
+//! Plans due jobs, from the job and the time alone.
 //!
-//! [`Tick`] is the planner of one heartbeat: the store calls it inside its transaction. It is pure: the same job and
+//! [`Tick`] is the planner of one call to the store, which uses it inside its transaction. It is pure: the same job and
 //! `now` give the same plan, so its rules are tested as a table.
 
 use std::sync::Mutex;
@@ -15,13 +15,13 @@ use crate::quota::{self, Quota};
 use crate::run::{Disposition, LOOK_AHEAD, Origin, Run, Shard, Unsent};
 use crate::sabotage::{Bugs, Sabotage};
 
-/// The planner of one heartbeat.
+/// The planner of one call to the store.
 pub(crate) struct Tick<'a> {
     now: Timestamp,
     router: &'a dyn Router,
     bugs: Bugs,
     quota: Option<&'a Quota>,
-    /// Instants at which something must be claimed to the millisecond, since it was not ahead of its time.
+    /// Times at which a claim must happen to the millisecond, because it was not possible ahead of time.
     wakes: Mutex<Vec<Timestamp>>,
 }
 
@@ -30,13 +30,13 @@ impl<'a> Tick<'a> {
         Tick { now, router, bugs, quota: None, wakes: Mutex::default() }
     }
 
-    /// The same, for apps with so many runs open.
+    /// Applies quotas of open runs to the plans.
     pub(crate) fn within(mut self, quota: &'a Quota) -> Self {
         self.quota = Some(quota);
         self
     }
 
-    /// The instants at which something must be claimed to the millisecond.
+    /// Times at which a claim must happen to the millisecond.
     pub(crate) fn into_wakes(self) -> Vec<Timestamp> {
         self.wakes.into_inner().expect("no holder of this lock panics")
     }
@@ -45,8 +45,8 @@ impl<'a> Tick<'a> {
         self.wakes.lock().expect("no holder of this lock panics").push(at);
     }
 
-    /// The executors of a fire. Where nobody is there the run is opened all the same: that it could not be sent
-    /// belongs into the log.
+    /// Targets of a fire. Without an executor the run is created anyway, so that the failure to send it is in the
+    /// log.
     fn targets(&self, job: &Job, scheduled_at: Timestamp) -> Vec<Target> {
         let targets = self.router.targets(job, scheduled_at);
         if targets.is_empty() { vec![Target::AtSend] } else { targets }
@@ -92,7 +92,7 @@ impl Planner for Tick<'_> {
             };
             return Assignment::Cancel(why.into());
         }
-        // All nodes were away since it was claimed ahead of its time.
+        // All nodes were down since it was claimed ahead of time.
         if may_be_too_late(job, run)
             && let Some(disposition) = too_late(job, run, true, self.now)
         {
@@ -104,7 +104,7 @@ impl Planner for Tick<'_> {
             }
             match job.spec.overlap {
                 _ if job.running.is_none() || job.running == Some(run.id) => {}
-                // Whoever ends the other run wakes this one; looking again is for when that is missed.
+                // The end of the other run wakes this one; the poll is a fallback.
                 Overlap::Wait => return self.leave(self.now + WAIT_LOOK),
                 Overlap::Replace => return Assignment::Replace(self.shards_of(job, run)),
                 Overlap::Skip | Overlap::Allow => {
@@ -126,7 +126,7 @@ impl Planner for Tick<'_> {
 }
 
 impl Tick<'_> {
-    /// The plan for the instants up to `horizon`, of which at most so many are fires, without their executors.
+    /// Plan for the scheduled times up to `horizon`, with at most `fires_max` fires, without their targets.
     fn plan_until(&self, job: &Job, now: Timestamp, horizon: Timestamp, fires_max: usize) -> Plan {
         let mut plan = Plan { fires: vec![], unsent: vec![], next: NextFire::Never, replace: false };
         if job.next_fire_at.is_none() {
@@ -143,13 +143,13 @@ impl Tick<'_> {
         }
         plan.next = match (&job.spec.schedule, instants.next) {
             (Schedule::FixedDelay { .. }, None) if !plan.fires.is_empty() => NextFire::AfterRun,
-            // With a fixed delay whose one instant was not sent no run will end: the delay counts from now.
+            // A fixed delay with its only scheduled time not sent has no run to end, so the delay counts from now.
             (_, next) => self.at_or_never(job, next.or_else(|| job.spec.next_after_end(now))),
         };
         plan
     }
 
-    /// Leaves out the fires that the app has no room for, and records them as blocked.
+    /// Removes fires beyond the app's quota, and records them as blocked.
     fn keep_to_quota(&self, job: &Job, shards: usize, plan: &mut Plan) {
         let Some((room, max)) = self.quota.and_then(|quota| quota.room(job.spec.app)) else { return };
         let fires = usize::try_from(room).unwrap_or(usize::MAX) / shards;
@@ -175,7 +175,7 @@ impl Tick<'_> {
         at_or_never(job, fire_at)
     }
 
-    /// The targets of a waiting run: all shards of one that is not split yet, else the one of its shard.
+    /// Targets of a waiting run: all shards of one that is not split yet, otherwise the one of its shard.
     fn shards_of(&self, job: &Job, run: &Run) -> Vec<Target> {
         if let Some(address) = &run.address
             && run.shard == Shard::UNSPLIT
@@ -190,13 +190,13 @@ impl Tick<'_> {
     }
 }
 
-/// When the fire of a job is to be claimed: ahead of its time, so that nothing but the send is left to do then. A job
-/// whose runs must not overlap is decided upon only when it is due, since the other run may end until then.
+/// Time when the fire of a job is to be claimed: ahead of its scheduled time, so that only sending is left to do
+/// then. An exclusive job is claimed only when it is due, because the other run may end until then.
 pub(crate) fn claim_at(job: &Job, fire_at: Timestamp) -> Timestamp {
     if job.spec.overlap.is_exclusive() { fire_at } else { fire_at - LOOK_AHEAD }
 }
 
-/// The fire of a job at an instant of its schedule, if there is one left.
+/// Fire of a job at a scheduled time, if there is one left.
 pub(crate) fn at_or_never(job: &Job, fire_at: Option<Timestamp>) -> NextFire {
     match fire_at {
         Some(fire_at) => NextFire::At { fire_at, claim_at: claim_at(job, fire_at) },
@@ -204,13 +204,13 @@ pub(crate) fn at_or_never(job: &Job, fire_at: Option<Timestamp>) -> NextFire {
     }
 }
 
-/// What becomes of a run that nobody has sent in time: nothing, where the job wants it all the same.
+/// Disposition of a run that was not sent in time; none if the job's policy is to send it anyway.
 pub(crate) fn too_late(job: &Job, run: &Run, is_latest: bool, now: Timestamp) -> Option<Disposition> {
     let is_late = |at| now.duration_since(at) > Misfire::GRACE;
     if !is_late(run.due_at) || !run.origin.is_scheduled() || run.attempt > 1 {
         return None;
     }
-    // The job's next instant is missed too: the make-up of these is still to come, and one is enough.
+    // The job's next scheduled time is missed too: its catch-up run is still to come, and one is enough.
     let make_up_to_come = job.enabled && job.next_fire_at.is_some_and(is_late);
     match job.spec.misfire {
         Misfire::Skip => Some(Disposition::MisfireSkipped),
@@ -221,8 +221,8 @@ pub(crate) fn too_late(job: &Job, run: &Run, is_latest: bool, now: Timestamp) ->
     }
 }
 
-/// When a run that no executor could be asked to take is tried again, first deferred at `since`; `None` once it has
-/// waited for as long as its job allows. What must arrive at least once waits until an executor can be asked.
+/// Next attempt of a run that was first deferred at `since` because no executor could be asked; `None` once it has
+/// waited as long as its job allows. With delivery at least once it waits until an executor can be asked.
 pub(crate) fn deferred_until(job: &Job, run: &Run, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
     let wait = now.duration_since(since).clamp(DEFER_MIN, DEFER_MAX);
     if job.spec.delivery == Delivery::AtLeastOnce {
@@ -239,22 +239,22 @@ pub(crate) fn deferred_until(job: &Job, run: &Run, since: Timestamp, now: Timest
     (now + DEFER_LEAST <= last).then(|| (now + wait).min(last))
 }
 
-/// Whether a run may be too late to be sent: not one that makes up for what was, nor one that waits by its job's own wish, for
-/// its place or until it is certain to have been sent.
+/// Whether a run may be too late to be sent: not a catch-up run, nor one that waits because of its job's policy,
+/// for the active run to end or for at-least-once delivery.
 fn may_be_too_late(job: &Job, run: &Run) -> bool {
     run.origin == Origin::Schedule
         && job.spec.overlap != Overlap::Wait
         && job.spec.delivery != Delivery::AtLeastOnce
 }
 
-/// The instants of a job's schedule, from its next fire on.
+/// Scheduled times of a job, from its next fire on.
 struct Instants<'a> {
     job: &'a Job,
     next: Option<Timestamp>,
 }
 
 impl Instants<'_> {
-    /// Takes the next instant if it is before or at `until`.
+    /// Takes the next scheduled time if it is before or at `until`.
     fn take_until(&mut self, until: Timestamp) -> Option<Timestamp> {
         let at = self.next.filter(|at| *at <= until)?;
         self.next = self.job.spec.next_after(at);
@@ -262,10 +262,10 @@ impl Instants<'_> {
     }
 }
 
-/// Takes the instants that are too late to be sent as if nothing had happened, and does what the job's policy says.
+/// Takes the scheduled times that are too late to be sent normally, and applies the job's misfire policy.
 fn missed(job: &Job, instants: &mut Instants<'_>, now: Timestamp, plan: &mut Plan) {
     let too_late = now - Misfire::GRACE - Duration::from_millis(1);
-    // Each range is without gaps: those before the make-ups, and those after.
+    // Each range has no gaps: those before the catch-up runs, and those after.
     let (mut before, mut after) = (Range::default(), Range::default());
     let mut make_up = Vec::new();
     let mut left = MISSED_MAX;
@@ -283,7 +283,7 @@ fn missed(job: &Job, instants: &mut Instants<'_>, now: Timestamp, plan: &mut Pla
             _ => after.add(at),
         }
     }
-    // With more to come than one plan may count, the make-up is for the last of them.
+    // If there are more than one plan may count, the catch-up run is for the last of them.
     let all_seen = instants.next.is_none_or(|next| next > too_late);
     if job.spec.misfire == Misfire::FireOnce && all_seen {
         make_up.extend(before.pop_last());
@@ -297,7 +297,7 @@ fn missed(job: &Job, instants: &mut Instants<'_>, now: Timestamp, plan: &mut Pla
     plan.fires.extend(make_up.into_iter().map(|at| fire(job, at, Origin::Misfire)));
 }
 
-/// Takes the instants that are due, or will be soon.
+/// Takes the scheduled times that are due now or within the horizon.
 fn due(
     job: &Job,
     instants: &mut Instants<'_>,
@@ -306,7 +306,7 @@ fn due(
     fires_max: usize,
     plan: &mut Plan,
 ) {
-    // An instant of the missed kind that did not fit into this plan comes first in the next.
+    // A missed scheduled time that did not fit into this plan comes first in the next.
     if instants.next.is_some_and(|next| next < now - Misfire::GRACE) {
         return;
     }
@@ -317,7 +317,7 @@ fn due(
     }
 }
 
-/// Lets one of the fires have the job's one place, if it is free, and decides what the others do.
+/// Makes one of the fires the active run of an exclusive job, if there is none, and decides about the others.
 fn one_place(job: &Job, plan: &mut Plan) {
     let fires = std::mem::take(&mut plan.fires);
     let mut free = job.running.is_none();
@@ -326,7 +326,7 @@ fn one_place(job: &Job, plan: &mut Plan) {
     for (index, mut fire) in fires.into_iter().enumerate() {
         let at = fire.scheduled_at;
         match job.spec.overlap {
-            // Of several, the last would replace the ones before at once.
+            // Of several fires, the last would replace the earlier ones at once.
             Overlap::Replace if index == last => {
                 plan.replace = !free;
                 plan.fires.push(fire);
@@ -353,19 +353,19 @@ fn fire(job: &Job, scheduled_at: Timestamp, origin: Origin) -> Fire {
     Fire { scheduled_at, due_at, origin, targets: vec![], waits: false }
 }
 
-/// How much later than its instant a fire is sent: anything up to the job's jitter, the same whenever it is asked.
+/// Delay of a fire after its scheduled time: up to the job's jitter, always the same for one fire.
 fn jitter(job: &Job, scheduled_at: Timestamp) -> Duration {
     let limit = job.spec.jitter.as_millis() as u64;
     if limit == 0 {
         return Duration::ZERO;
     }
-    // Fibonacci hashing: neighbouring ids and instants land far apart.
+    // Fibonacci hashing: neighbouring ids and times get very different delays.
     let mixed = (job.id.0 as u64 ^ (scheduled_at.as_millis() as u64).rotate_left(32))
         .wrapping_mul(0x9E37_79B9_7F4A_7C15);
     Duration::from_millis((mixed >> 32) % (limit + 1))
 }
 
-/// Instants that share a fate, counted and not listed: an outage may cover very many.
+/// Scheduled times with the same disposition, counted and not listed: an outage may cover very many.
 #[derive(Default)]
 struct Range {
     first: Option<Timestamp>,
@@ -401,33 +401,33 @@ impl Range {
 }
 
 impl Unsent {
-    /// A single instant.
+    /// A single scheduled time.
     pub(crate) fn one(disposition: Disposition, at: Timestamp, reason: &str) -> Unsent {
         Unsent { disposition, first: at, last: at, count: 1, reason: reason.into() }
     }
 }
 
-/// How many missed instants one plan counts: the transaction stays short (a fraction of a second) however long the
-/// outage was; the next plan goes on where this one ended.
+/// Maximum number of missed scheduled times in one plan: the transaction stays short (a fraction of a second)
+/// however long the outage was; the next plan continues from there.
 const MISSED_MAX: u32 = 50_000;
 
-/// How many fires of one job one plan opens, for the same reason.
+/// Maximum number of fires of one job in one plan, for the same reason.
 pub(crate) const FIRES_MAX: u32 = 1000;
 
-/// How often a run that waits for its job's place looks whether it is free, should nobody have woken it.
+/// Polling interval of a run that waits for the active run to end, in case the wake-up is missed.
 const WAIT_LOOK: Duration = Duration::from_secs(1);
 
-/// The first wait of a deferred run. Executors that cannot be reached are asked each second whether they are back.
+/// First delay of a deferred run. Unreachable executors are checked for recovery every second.
 const DEFER_MIN: Duration = Duration::from_secs(1);
 
-/// Waits grow with the time since the first; no longer than this, so that the end of an outage is noticed.
+/// Delays grow with the time since the first; at most this, so that the end of an outage is noticed.
 const DEFER_MAX: Duration = Duration::from_secs(10);
 
-/// A run is tried once more at the end of its time, unless that is so near.
+/// A run is tried once more at the end of its time, unless that is this near.
 const DEFER_LEAST: Duration = Duration::from_millis(100);
 
-/// How long a run is deferred before it fails, unless its job's misfire policy ends that earlier. As long as a run in doubt
-/// is asked about.
+/// Time after which a deferred run fails, unless its job's misfire policy ends it earlier. The same as for a run in
+/// doubt.
 const DEFER_WINDOW: Duration = crate::watch::PROBE_WINDOW;
 
 const TOO_LATE: &str = "nobody could fire it in time";

@@ -1,9 +1,9 @@
-//! What the engine needs from the world: somewhere to remember ([`Store`]), someone to send to ([`Dispatch`]),
-//! someone to tell ([`Alarms`]). The clock is [`timer::Clock`].
+//! Interfaces that the engine requires: the database ([`Store`]), the executors ([`Dispatch`]) and notifications
+//! ([`Alarms`]). The clock is [`timer::Clock`].
 //!
-//! A store decides nothing: it is handed pure functions ([`Planner`], [`Ender`]) and calls them inside its
-//! transaction, between reading rows and writing them. Every method is one transaction, so whoever calls may
-//! die before or after it and nowhere else.
+//! A store decides nothing: it gets pure functions ([`Planner`], [`Ender`]) and calls them inside its transaction,
+//! between reading and writing rows. Every method is one transaction, so a caller can only crash before or after
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::policy::Target;
 use crate::run::{Disposition, Node, Order, Origin, Outcome, Run, RunId, RunState, Unsent};
 use crate::trouble::Trouble;
 
-/// The memory of the scheduling centre.
+/// Database of the scheduling centre.
 ///
 /// `now` is always the engine's estimate of the database's clock; where exactness matters (leases, control) the
 /// store asks the database itself.
@@ -25,43 +25,45 @@ use crate::trouble::Trouble;
 pub trait Store: Send + Sync {
     // ── Nodes ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Opens a new life of the node: an epoch above all earlier ones of that name, which are fenced.
+    /// Starts a new incarnation of the node. Its epoch is above all earlier ones of that name, which are fenced.
     async fn join(&self, name: &str, lease: Duration) -> Result<Joined, StoreError>;
 
-    /// Extends the lease to `lease` from now by the database's clock, and tells who else is there.
-    /// [`StoreError::Fenced`] if others have declared this life over.
+    /// Extends the lease to `lease` from now by the database's clock, and lists the other nodes.
+    /// [`StoreError::Fenced`] if this incarnation has been fenced.
     async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<Heartbeat, StoreError>;
 
-    /// Declares a life over if its lease has ended by the database's clock. True if it is over, whoever did it.
+    /// Fences an incarnation if its lease has expired by the database's clock. True if it is fenced, by this or
+    /// another call.
     async fn fence(&self, node: &Node) -> Result<bool, StoreError>;
 
-    /// Ends a life in good order: its claimed runs wait for others, its cancelling ones are cancelled, its node
-    /// row goes.
+    /// Ends an incarnation in good order: its claimed runs become waiting, its cancelling ones are cancelled, its
+    /// node row is deleted.
     async fn leave(&self, node: &Node) -> Result<(), StoreError>;
 
-    /// Confirms this process's lifeline and tells whose have broken. `None` where the database keeps none, as here:
-    /// then only leases tell who is dead.
+    /// Confirms this process's lifeline and lists the broken ones of others. `None` (the default) if the database
+    /// does not support lifelines; then only leases show which nodes are dead.
     async fn lifelines(&self) -> Result<Option<Lifelines>, StoreError> {
         Ok(None)
     }
 
-    /// Writes down that this life sends nothing without that lifeline (from [`LIFELINE_GRACE`] after it was last
-    /// confirmed), or, with `None`, that only its lease binds it. [`StoreError::Fenced`] if the life is over.
+    /// Stores that this incarnation sends nothing without that lifeline (from [`LIFELINE_GRACE`] after its last
+    /// confirmation), or, with `None`, that only its lease binds it. [`StoreError::Fenced`] if the incarnation is
+    /// fenced.
     async fn depend_on(&self, _node: &Node, _lifeline: Option<LifelineId>) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Declares over, with their leases ended now, the lives that depend on one of these broken lifelines. Tells
-    /// which they are, whoever did it.
+    /// Fences the incarnations that depend on one of these broken lifelines and ends their leases now. Returns all
+    /// that are fenced, by this or another call.
     async fn fence_broken(&self, _broken: &[LifelineId]) -> Result<Vec<Node>, StoreError> {
         Ok(Vec::new())
     }
 
     // ── Firing ────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Takes jobs whose claim time has come, asks `planner` about each, and writes what it says: the advance of
-    /// the job *and* its rows, or neither. The advance is a compare-and-set on the job's old next time. A job
-    /// with a run in `Cancelling` is left for later. Earliest first, at most `max` jobs.
+    /// Claims jobs that have reached their claim time: calls `planner` for each and writes its plan, the advance of
+    /// the job *and* its rows, or neither. The advance is a compare-and-set on the job's old next time. A job with
+    /// a run in `Cancelling` is left for later. Earliest first, at most `max` jobs.
     async fn claim_due(
         &self,
         node: &Node,
@@ -71,8 +73,8 @@ pub trait Store: Send + Sync {
         planner: &dyn Planner,
     ) -> Result<Claim, StoreError>;
 
-    /// Takes waiting runs that are due within the look-ahead of `now`, asks `planner` about each, and makes them
-    /// claimed. Earliest first, at most `max`.
+    /// Claims waiting runs that are due within the look-ahead of `now`, as `planner` decides for each. Earliest
+    /// first, at most `max`.
     async fn claim_waiting(
         &self,
         node: &Node,
@@ -82,8 +84,8 @@ pub trait Store: Send + Sync {
         planner: &dyn Planner,
     ) -> Result<Claim, StoreError>;
 
-    /// The runs this life has claimed and not moved on: what a claim with an unknown commit really did. In the order
-    /// of their ids after `after`, at most `max`; with the run after which the next page begins, if there may be one.
+    /// Runs claimed by this incarnation that have not moved on; shows the effect of a claim with an unknown commit.
+    /// Ordered by id after `after`, at most `max`; also returns the cursor of the next page, if there may be one.
     async fn owned(
         &self,
         node: &Node,
@@ -91,16 +93,16 @@ pub trait Store: Send + Sync {
         max: usize,
     ) -> Result<(Vec<Order>, Option<RunId>), StoreError>;
 
-    /// Open runs by their ids; those that are over or never were are left out.
+    /// Open runs by id; finished and unknown ones are omitted.
     async fn open_runs(&self, ids: &[RunId]) -> Result<Vec<Run>, StoreError>;
 
-    /// Moves open runs, each only if its version is still the one named and its state one of
-    /// [`To::from_states`]. A move that comes too late, because the run's result was written first, still leaves the
-    /// run its address. Answers in the order asked.
+    /// Changes open runs, each only if its version is unchanged and its state one of [`To::from_states`]. A change
+    /// that comes too late, because the run's result was written first, still stores the address of the run.
+    /// Results in the order of `moves`.
     async fn move_runs(&self, moves: &[Move]) -> Result<Vec<Moved>, StoreError>;
 
-    /// Closes runs and opens what `ender` says must follow, in the same transaction. The first ending of a run
-    /// wins; `Lost` alone gives way, once, to what an executor reports. Answers in the order asked.
+    /// Closes runs and creates the follow-ups that `ender` decides, in the same transaction. The first ending of a
+    /// run wins; only `Lost` is replaced, once, by an executor's report. Results in the order of `endings`.
     async fn complete(
         &self,
         now: Timestamp,
@@ -110,18 +112,18 @@ pub trait Store: Send + Sync {
 
     // ── Looking after ─────────────────────────────────────────────────────────────────────────────────────
 
-    /// Claimed and cancelling runs whose owner's life is over; running ones too if `running`, for executors that
-    /// die with their node. Lowest id first, at most `max`.
+    /// Claimed and cancelling runs of fenced owners; with `running` also running ones, for executors that die with
+    /// their node. Lowest id first, at most `max`.
     async fn abandoned(&self, running: bool, max: usize) -> Result<Vec<Abandoned>, StoreError>;
 
-    /// Running and unknown runs that are to be looked at by then. Earliest first, at most `max`.
+    /// Running and unknown runs with a check time up to `by`. Earliest first, at most `max`.
     async fn overdue(&self, by: Timestamp, max: usize) -> Result<Vec<Watched>, StoreError>;
 
-    /// Brings what we keep beside a job in line with changes that others (a Java admin, a person) made to it in
-    /// the database: `planner` says when each is next to be claimed. Returns how many jobs had changed.
+    /// Applies changes made to jobs by others in the database (a Java admin, a person) to our own tables; `planner`
+    /// decides when each job is claimed next. Returns the number of changed jobs.
     async fn adopt(&self, max: usize, planner: &dyn Planner) -> Result<usize, StoreError>;
 
-    /// Alerts not yet delivered, leased to the caller for `lease`. Oldest first, at most `max`.
+    /// Takes undelivered alerts for the duration of `lease`. Oldest first, at most `max`.
     async fn take_alerts(
         &self,
         now: Timestamp,
@@ -129,32 +131,32 @@ pub trait Store: Send + Sync {
         max: usize,
     ) -> Result<Vec<Alert>, StoreError>;
 
-    /// Forgets delivered alerts.
+    /// Deletes delivered alerts.
     async fn forget_alerts(&self, ids: &[i64]) -> Result<(), StoreError>;
 
-    /// Gives back an alert that could not be delivered, to be taken again from then on.
+    /// Returns an alert that could not be delivered, to be taken again from `until` on.
     async fn delay_alert(&self, id: i64, until: Timestamp) -> Result<(), StoreError>;
 
-    /// Deletes at most `max` rows that are older than the retention says, by key. Returns how many.
+    /// Deletes at most `max` rows beyond the retention, by key. Returns their number.
     async fn prune(&self, retention: &Retention, max: usize) -> Result<usize, StoreError>;
 
     // ── Control ───────────────────────────────────────────────────────────────────────────────────────────
 
-    /// The group of executors of that name, created if it does not exist.
+    /// Returns the app of that name; creates it if it does not exist.
     async fn ensure_app(&self, name: &str) -> Result<AppId, StoreError>;
 
-    /// Adds a job, stopped. A key that exists already is a [`StoreError::Conflict`].
+    /// Adds a job, stopped. An existing key is a [`StoreError::Conflict`].
     async fn create_job(&self, spec: &JobSpec) -> Result<JobId, StoreError>;
 
-    /// Adds a job with all that belongs to it. A key that exists already is a [`StoreError::Conflict`].
+    /// Adds a job with its state and tags. An existing key is a [`StoreError::Conflict`].
     async fn add_job(&self, job: &NewJob, planner: &dyn Planner) -> Result<JobId, StoreError>;
 
-    /// Starts, stops, edits or deletes a job, effective at the database's now, and cancels what is claimed or
-    /// waiting and no longer wanted: what nobody has claimed at once, what a node has by asking it
-    /// (`Cancelling`, under the version the node knows). Runs that an executor has, or may have, are marked
-    /// [`recalled`](Run::recalled) by a stop or delete. A stop or delete does so with at most `max` runs; the others are
-    /// left to [`withdraw`](Store::withdraw). The change may be acknowledged when none is left and
-    /// [`cancelling`](Store::cancelling) says 0.
+    /// Starts, stops, edits or deletes a job, effective at the database's current time, and cancels claimed and
+    /// waiting runs that the change invalidates: unclaimed ones at once, claimed ones by asking their node
+    /// (`Cancelling`, with the version that the node knows). Runs that an executor has, or may have, are marked
+    /// [`recalled`](Run::recalled) by a stop or delete. A stop or delete processes at most `max` runs; the others
+    /// are left to [`withdraw`](Store::withdraw). The change may be acknowledged when none is left and
+    /// [`cancelling`](Store::cancelling) returns 0.
     async fn control(
         &self,
         job: JobId,
@@ -163,22 +165,23 @@ pub trait Store: Send + Sync {
         planner: &dyn Planner,
     ) -> Result<Controlled, StoreError>;
 
-    /// Goes on with what a stop or delete of the job has begun, for at most `max` of its runs. Returns whether more are
-    /// left; false for a job with nothing to withdraw.
+    /// Continues a stop or delete of the job with at most `max` of its runs. Returns whether more are left; false
+    /// for a job with nothing to withdraw.
     async fn withdraw(&self, job: JobId, max: usize) -> Result<bool, StoreError>;
 
-    /// Jobs whose stop or delete was begun before then and is not finished, because its node died or because the change
-    /// was made by others in the database. Oldest first, at most `max`.
+    /// Jobs with a stop or delete that began before `before` and is unfinished, because its node died or because
+    /// the change was made by others in the database. Oldest first, at most `max`.
     async fn withdrawals(&self, before: Timestamp, max: usize) -> Result<Vec<JobId>, StoreError>;
 
-    /// The number of open runs of each app that has any. Empty if all apps together have no more than `above`: that is
-    /// cheap to find out.
+    /// Number of open runs of each app that has any. Empty if all apps together have at most `above`, which is
+    /// cheap to check.
     async fn open_by_app(&self, above: u64) -> Result<Vec<(AppId, u64)>, StoreError>;
 
-    /// Makes a job be what a program says of it: the one that it declared before, else the one that has this key, else
-    /// the only one of the app that calls this handler; else a new one, with this key, started. What the job becomes
-    /// is [`Declaration::merged`]'s to say, as an edit at the database's now. Nothing is written where nothing is new. A
-    /// job that is another app's by now, or several that may be meant, are a [`StoreError::Conflict`].
+    /// Applies a program's declaration to a job: the one it declared before, else the one with this key, else the
+    /// only one of the app that calls this handler; else a new one with this key, started. [`Declaration::merged`]
+    /// decides the new definition, which is applied as an edit at the database's current time. Nothing is written
+    /// if nothing changes. A job that belongs to another app by now, or several matching jobs, are a
+    /// [`StoreError::Conflict`].
     async fn declare(
         &self,
         declaration: &Declaration,
@@ -186,10 +189,10 @@ pub trait Store: Send + Sync {
         planner: &dyn Planner,
     ) -> Result<Declared, StoreError>;
 
-    /// How many runs of the job still wait for their node to confirm that they are cancelled.
+    /// Number of runs of the job that wait for their node to confirm the cancellation.
     async fn cancelling(&self, job: JobId) -> Result<u64, StoreError>;
 
-    /// The runs of this life that control wants cancelled, in the order of their ids after `after`, at most `max`.
+    /// Runs of this incarnation that control wants cancelled, ordered by id after `after`, at most `max`.
     async fn asked_to_cancel(
         &self,
         node: &Node,
@@ -197,32 +200,33 @@ pub trait Store: Send + Sync {
         max: usize,
     ) -> Result<Vec<Run>, StoreError>;
 
-    /// Answers [`asked_to_cancel`](Store::asked_to_cancel): in time (the run is cancelled, and recorded as such), or too late (it goes
-    /// on, and the job's next fire is moved past it, so that its instant does not fire twice).
+    /// Answers [`asked_to_cancel`](Store::asked_to_cancel): in time (the run is cancelled and recorded as such), or
+    /// too late (it continues, and the job's next fire is moved past it, so that its scheduled time does not fire
+    /// twice).
     async fn answer_cancel(&self, answers: &[CancelAnswer], planner: &dyn Planner) -> Result<(), StoreError>;
 
-    /// Marks a run that an executor has, or may have, as to be [`cancel`](Run::cancel)led. False if the run is not running
-    /// or unknown any more. Repeating it is harmless.
+    /// Marks a run that an executor has, or may have, for [`cancel`](Run::cancel)lation. False if the run is no
+    /// longer running or unknown. Idempotent.
     async fn request_cancel(&self, run: RunId) -> Result<bool, StoreError>;
 
-    /// Opens a run by hand, waiting. The same key for the same job gives the same run again.
+    /// Creates a waiting run for a manual trigger. Idempotent: the same key for the same job returns the same run.
     async fn trigger(&self, job: JobId, trigger: &Trigger) -> Result<RunId, StoreError>;
 
     // ── Reading ───────────────────────────────────────────────────────────────────────────────────────────
 
-    /// A job.
+    /// Job by id.
     async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError>;
 
-    /// A job by its key.
+    /// Job by key.
     async fn job_by_key(&self, key: &str) -> Result<Option<Job>, StoreError>;
 
-    /// Jobs in the order of their ids, after `after`.
+    /// Jobs ordered by id, after `after`.
     async fn jobs(&self, after: Option<JobId>, max: usize) -> Result<Vec<Job>, StoreError>;
 
-    /// Runs of a job, open and over, in the order of their ids, after `after`.
+    /// Open and finished runs of a job, ordered by id, after `after`.
     async fn runs(&self, job: JobId, after: Option<RunId>, max: usize) -> Result<Vec<RunRecord>, StoreError>;
 
-    /// What became of the job's instants that were not sent, oldest first, after the entry `after`.
+    /// History of the job's scheduled times that were not sent, oldest first, after the entry `after`.
     async fn history(
         &self,
         job: JobId,
@@ -231,58 +235,58 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<HistoryEntry>, StoreError>;
 }
 
-/// The answer to a [`Store::join`].
+/// Result of [`Store::join`].
 #[derive(Clone, Debug)]
 pub struct Joined {
-    /// The new life.
+    /// New incarnation.
     pub node: Node,
-    /// The database's clock.
+    /// Time of the database's clock.
     pub now: Timestamp,
 }
 
-/// The answer to a [`Store::heartbeat`].
+/// Result of [`Store::heartbeat`].
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
-    /// The database's clock, read as late as possible: what passes between reading it and returning makes
-    /// every fire that much later.
+    /// Time of the database's clock, read as late as possible: a delay between reading it and returning makes every
+    /// fire late by as much.
     pub now: Timestamp,
-    /// All lives that are not over, the caller's too.
+    /// All incarnations that are not fenced, including the caller's.
     pub nodes: Vec<Peer>,
 }
 
-/// A node as the others see it.
+/// A node as seen by its peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Which.
+    /// Incarnation of the node.
     pub node: Node,
-    /// Until when, by the database's clock, it may send.
+    /// Time of the database's clock until which it may send.
     pub lease_until: Timestamp,
 }
 
-/// A connection of a process to the database, by which the others see at once that the process has died. No two
-/// connections ever have the same number: one that has broken stays so.
+/// Id of a lifeline: a database connection that shows the other nodes at once that its process has died. Ids are
+/// never reused: a broken lifeline stays broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LifelineId(pub i64);
 
-/// The answer to [`Store::lifelines`].
+/// Result of [`Store::lifelines`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifelines {
-    /// This process's. It held when the database was asked.
+    /// Lifeline of this process. It was valid when the database was queried.
     pub own: LifelineId,
-    /// Those of others that this very lifeline has seen holding, and has seen broken for [`LIFELINE_GRACE`].
+    /// Lifelines of others that this lifeline has seen valid, and since then broken for [`LIFELINE_GRACE`].
     pub broken: Vec<LifelineId>,
 }
 
-/// How long a life may go on sending after its lifeline was last confirmed, and how long the others wait after they
-/// have seen it broken: so when they act, it sends no more. Two looks, and some time for their answers.
+/// How long an incarnation may send after its lifeline was last confirmed, and how long the others wait after they
+/// have seen it broken: so when they act, it no longer sends. Two polls, and some time for their responses.
 pub const LIFELINE_GRACE: Duration = Duration::from_millis(250);
 
-/// Which jobs a node claims first. Slots spread the work; what keeps it correct is the compare-and-set.
+/// Jobs that a node claims first. Slots only distribute the work; correctness comes from the compare-and-set.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots {
-    /// Bit `job id mod 64`: ours.
+    /// Bit `job id mod 64` is set for slots of this node.
     pub mask: u64,
-    /// Jobs of other slots are taken too once their claim time is no later than this.
+    /// Jobs of other slots are claimed too if their claim time is not later than this.
     pub others_before: Timestamp,
 }
 
@@ -290,29 +294,29 @@ impl Slots {
     /// All jobs.
     pub const ALL: Slots = Slots { mask: u64::MAX, others_before: Timestamp::from_millis(i64::MAX) };
 
-    /// Whether the job is to be taken, given its claim time.
+    /// Whether to claim the job, given its claim time.
     pub fn take(&self, job: JobId, claim_at: Timestamp) -> bool {
         self.mask & (1 << job.0.rem_euclid(64)) != 0 || claim_at <= self.others_before
     }
 }
 
-/// Decides, inside the store's transaction, what becomes of jobs and runs. Pure: it waits for nothing.
+/// Decides about jobs and runs inside the store's transaction. Pure: it never waits.
 pub trait Planner: Send + Sync {
-    /// What becomes of a job whose claim time has come.
+    /// Plan for a job that has reached its claim time.
     fn plan(&self, job: &Job) -> Plan;
 
-    /// The same, with at most so many rows for fires that are due (at least one fire); the rest is left for the next
-    /// claim. As it stands here, all are planned.
+    /// Same as [`plan`](Planner::plan), with at most `rows` rows for due fires (at least one fire); the rest is
+    /// left for the next claim. By default all are planned.
     fn plan_at_most(&self, job: &Job, _rows: usize) -> Plan {
         self.plan(job)
     }
 
-    /// What becomes of a waiting run whose time has come.
+    /// Assignment of a waiting run that is due.
     fn assign(&self, job: &Job, run: &Run) -> Assignment;
 
-    /// What becomes of the instants up to and including `at` that nobody has claimed when the job's schedule changes
-    /// then. The fires are opened as waiting runs. With very many instants the plan ends early: its `next` is then not
-    /// after `at`, and the rest is asked for again. As it stands here, each instant is a fire.
+    /// Plan for the unclaimed scheduled times up to and including `at`, when the job's schedule changes at that
+    /// time. The fires are created as waiting runs. With very many scheduled times the plan ends early: its `next`
+    /// is then not after `at`, and the caller repeats the call. By default each scheduled time is a fire.
     fn settle(&self, job: &Job, at: Timestamp) -> Plan {
         let mut plan = Plan { fires: vec![], unsent: vec![], next: NextFire::Never, replace: false };
         let instants = std::iter::successors(job.next_fire_at, |last| job.spec.next_after(*last));
@@ -324,139 +328,139 @@ pub trait Planner: Send + Sync {
         plan
     }
 
-    /// When the job is next to fire, given that it has fired, or been started or edited, at `after`.
+    /// Next fire of the job, after it fired, was started or was edited at `after`.
     fn next_after(&self, job: &Job, after: Timestamp) -> NextFire;
 
-    /// When the fire at `fire_at` of the job is to be claimed.
+    /// Time when the fire at `fire_at` of the job is to be claimed.
     fn claim_at(&self, job: &Job, fire_at: Timestamp) -> Timestamp;
 }
 
-/// Fires in one plan of [`Planner::settle`], as it stands there.
+/// Maximum number of fires in one plan of the default [`Planner::settle`].
 const SETTLED_AT_ONCE: usize = 1000;
 
-/// What becomes of a due job.
+/// Plan for a due job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The fires to open rows for, in order.
+    /// Fires to create rows for, in order.
     pub fires: Vec<Fire>,
-    /// The instants that are not sent. Coalesced ones go into the last fire.
+    /// Scheduled times that are not sent. Coalesced ones go into the last fire.
     pub unsent: Vec<Unsent>,
-    /// Where the job stands afterwards.
+    /// Next fire of the job afterwards.
     pub next: NextFire,
-    /// End the run that holds the job's one place ([`Job::running`]): the first fire takes it.
+    /// Whether to end the active run of an exclusive job ([`Job::running`]); the first fire replaces it.
     pub replace: bool,
 }
 
-/// One fire: as many rows as it has targets.
+/// One fire, with one row per target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fire {
-    /// Its instant.
+    /// Scheduled time.
     pub scheduled_at: Timestamp,
-    /// When it is sent.
+    /// Time to send it.
     pub due_at: Timestamp,
     /// `Schedule` or `Misfire`.
     pub origin: Origin,
-    /// One for each shard. Empty only where `waits`.
+    /// One target per shard. Empty only if `waits`.
     pub targets: Vec<Target>,
-    /// It waits for the job's one place: one `Waiting` row, unsplit.
+    /// Whether it waits for the active run of the job: one `Waiting` row, not split into shards.
     pub waits: bool,
 }
 
-/// Where a job stands after a fire.
+/// Next fire of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextFire {
-    /// It fires again.
+    /// The job fires again.
     At {
-        /// Then,
+        /// Scheduled time of the fire.
         fire_at: Timestamp,
-        /// and somebody takes it up then.
+        /// Time when it is to be claimed.
         claim_at: Timestamp,
     },
-    /// When the run now opened has ended (fixed delay).
+    /// After the end of the run that is created now (fixed delay).
     AfterRun,
     /// Never again: the job is stopped.
     Never,
 }
 
-/// What becomes of a waiting run.
+/// Decision about a waiting run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Assignment {
-    /// It is sent: the first target with its own row, the others with new ones (only if it was unsplit).
-    /// For a job whose runs must not overlap, only if the job's place is free; the run then holds it.
+    /// Send it: the first target with its own row, the others with new ones (only if it was not split into shards
+    /// yet). For an exclusive job, only if no other run is active; the run then becomes the active one.
     Send(Vec<Target>),
-    /// Somebody looks again then.
+    /// Leave it waiting until this time.
     Leave(Timestamp),
-    /// It is recorded like this and closed, with this reason, and people are told if the job wants that.
+    /// Close it with this disposition and reason, and raise an alert if the job has alerts enabled.
     Drop(Disposition, String),
-    /// It is recorded and closed as cancelled, with this reason.
+    /// Close it as cancelled, with this reason.
     Cancel(String),
-    /// It is sent, and the run that holds the job's place is ended.
+    /// Send it, and end the active run of the job.
     Replace(Vec<Target>),
 }
 
-/// What a claim brought.
+/// Result of a claim.
 #[derive(Clone, Debug, Default)]
 pub struct Claim {
-    /// The runs now claimed by the caller, in the order they are due.
+    /// Runs claimed by the caller, ordered by due time.
     pub orders: Vec<Order>,
-    /// Runs ended to make place for them: their executors are to be told.
+    /// Runs ended to be replaced by them: their executors are to be notified.
     pub replaced: Vec<Order>,
-    /// More was due than `max`.
+    /// Whether more than `max` were due.
     pub more: bool,
-    /// When the next job or waiting run that was not due yet is to be claimed, as far as it is known.
+    /// Time when the next job or waiting run is to be claimed, as far as it is known.
     pub next_at: Option<Timestamp>,
 }
 
 /// A change of an open run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Move {
-    /// Which run,
+    /// Id of the run.
     pub run: RunId,
-    /// as the caller last saw it.
+    /// Version of the run when the caller last read it.
     pub version: i64,
-    /// Where it goes.
+    /// New state of the run.
     pub to: To,
-    /// What people are to be told of it, if it does.
+    /// Problem to notify if the change is made.
     pub trouble: Option<Trouble>,
 }
 
-/// Where a run goes.
+/// New state of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum To {
-    /// Back to be claimed by anybody.
+    /// Back to waiting, for any node to claim.
     Waiting {
-        /// When it is due.
+        /// Time when it is due.
         due_at: Timestamp,
     },
-    /// Back to be claimed by anybody: no executor could be asked to take it.
+    /// Back to waiting, for any node to claim: no executor could be asked to accept it.
     Deferred {
-        /// When it is due again.
+        /// Time when it is due again.
         until: Timestamp,
-        /// When it was first deferred.
+        /// Time when it was first deferred.
         since: Timestamp,
     },
-    /// An executor has it. The row keeps naming the node that sent it.
+    /// An executor has accepted it. The row keeps the node that sent it.
     Running {
-        /// Which, if the caller knows better than the row.
+        /// Address of the executor, if it differs from the row.
         address: Option<String>,
-        /// When to look at it again.
+        /// Time of the next check.
         check_at: Timestamp,
-        /// Since when its executor is silent, if it is.
+        /// Time since when the executor has not responded, if so.
         doubt_since: Option<Timestamp>,
     },
-    /// Perhaps an executor has it.
+    /// An executor may have accepted it.
     Unknown {
-        /// Which, if the caller knows better than the row.
+        /// Address of the executor, if it differs from the row.
         address: Option<String>,
-        /// When to look at it again.
+        /// Time of the next check.
         check_at: Timestamp,
-        /// Since when the executor denies knowing it, if it does.
+        /// Time since when the executor denies knowing it, if so.
         doubt_since: Option<Timestamp>,
     },
 }
 
 impl To {
-    /// The states it may come from.
+    /// States from which the change is allowed.
     pub fn from_states(&self) -> &'static [RunState] {
         use RunState::*;
         match self {
@@ -467,7 +471,7 @@ impl To {
         }
     }
 
-    /// The executor it was sent to, where the move says that.
+    /// Address of the executor, if the change sets it.
     pub fn address(&self) -> Option<&str> {
         match self {
             To::Waiting { .. } | To::Deferred { .. } => None,
@@ -475,7 +479,7 @@ impl To {
         }
     }
 
-    /// The state it ends in.
+    /// State after the change.
     pub fn state(&self) -> RunState {
         match self {
             To::Waiting { .. } | To::Deferred { .. } => RunState::Waiting,
@@ -485,380 +489,380 @@ impl To {
     }
 }
 
-/// What became of a [`Move`].
+/// Result of a [`Move`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moved {
     /// Done; the run has this version now.
     Done(i64),
-    /// Control wants the run cancelled: [`Store::answer_cancel`] first.
+    /// The run is to be cancelled: call [`Store::answer_cancel`] first.
     Cancelling,
-    /// The run is over, or somebody else moved it.
+    /// The run is finished, or was changed by another node.
     Stale,
 }
 
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
-    /// Which run.
+    /// Id of the run.
     pub run: RunId,
-    /// How it ended.
+    /// Outcome of the run.
     pub outcome: Outcome,
-    /// Only if the run still has this version: for what the engine concludes, as against what an executor reports.
+    /// Required version of the run, for conclusions of the engine; none for reports of executors.
     pub version: Option<i64>,
-    /// The executor it was sent to, if the caller knows better than the row. Kept also for a run that is over.
+    /// Address of the executor, if it differs from the row. Stored even if the run is already finished.
     pub address: Option<String>,
 }
 
-/// What became of an [`Ending`].
+/// Result of an [`Ending`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The run is over now, and what follows is open.
+    /// The run is finished now, and its follow-ups are created.
     Applied,
-    /// The same, in place of `Lost`.
+    /// Same as `Applied`, but replacing `Lost`.
     Late,
-    /// The run was over already; nothing changed.
+    /// The run was finished already; nothing changed.
     Duplicate,
-    /// The run has moved on since; nothing changed.
+    /// The run has changed since; nothing changed.
     Stale,
-    /// There is no such run.
+    /// The run does not exist.
     Missing,
 }
 
-/// Decides what follows the end of a run. Pure.
+/// Decides about follow-ups of a finished run. Pure.
 pub trait Ender: Send + Sync {
-    /// The outcome that is recorded for a run in place of the one that was reported.
+    /// Outcome to record instead of the reported one.
     fn recorded(&self, _run: &Run, reported: &Outcome) -> Outcome {
         reported.clone()
     }
 
-    /// What follows. The store adds what only it can know: for a run in shards, children that run once and the
-    /// re-arming wait until the last shard is over.
+    /// Follow-ups of the run. The store adds conditions that only it can check: for a run with shards, children
+    /// that run once and the re-arming wait until the last shard is finished.
     fn follow(&self, job: &Job, run: &Run, outcome: &Outcome) -> FollowUps;
 }
 
-/// What follows the end of a run.
+/// Follow-ups of a finished run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FollowUps {
-    /// The same fire and shard again, as the next attempt, due then.
+    /// Due time of the next attempt of the same fire and shard.
     pub retry_at: Option<Timestamp>,
-    /// These jobs run (once for the fire, or for each shard, as [`JobSpec::children_mode`] says). The store
-    /// leaves out those that do not exist.
+    /// Jobs to run (once per fire or per shard, depending on [`JobSpec::children_mode`]). The store omits those
+    /// that do not exist.
     pub children: Vec<JobId>,
-    /// People are to be told.
+    /// Problem to notify.
     pub trouble: Option<Trouble>,
-    /// The job's next fire, for a fixed delay. Only written while the job is enabled and has none.
+    /// Next fire of a job with a fixed delay. Only written while the job is enabled and has none.
     pub rearm: Option<NextFire>,
 }
 
-/// A run whose owner is gone.
+/// A run of a dead node.
 #[derive(Clone, Debug)]
 pub struct Abandoned {
-    /// The run,
+    /// The run.
     pub run: Run,
-    /// its job as it is now, if there still is one,
+    /// Current definition of its job; none once it is deleted.
     pub job: Option<Arc<Job>>,
-    /// and until when its owner may have sent it, if that is known.
+    /// Time until which its owner may have sent it, if known.
     pub lease_until: Option<Timestamp>,
 }
 
-/// A run to be looked at.
+/// A run to check.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// The run,
+    /// The run.
     pub run: Run,
-    /// and its job, if there still is one.
+    /// Its job; none once it is deleted.
     pub job: Option<Arc<Job>>,
 }
 
-/// Somebody must be told.
+/// An alert to notify.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// Its row.
+    /// Id of its row.
     pub id: i64,
-    /// The job it is about.
+    /// Job that it is about.
     pub job: JobId,
-    /// The run, if there was one.
+    /// Run that it is about, if any.
     pub run: Option<RunId>,
-    /// What to say.
+    /// Problem to notify.
     pub trouble: Trouble,
-    /// How often it was taken to be told, this time included.
+    /// Number of delivery attempts, including this one.
     pub tries: u32,
 }
 
-/// How long things are kept.
+/// Retention of rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Retention {
-    /// Runs that ended before this, and their logs.
+    /// Runs that ended before this time are deleted, with their logs.
     pub runs_before: Timestamp,
-    /// Runs beyond about so many, and their logs, the oldest first.
+    /// Approximate maximum number of runs; the oldest beyond it are deleted, with their logs.
     pub runs_max: Option<u64>,
-    /// Entries of the history, idempotency keys, dead nodes.
+    /// History entries, idempotency keys and dead nodes before this time are deleted.
     pub history_before: Timestamp,
 }
 
-/// A change to a job.
+/// A change of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Control {
-    /// Its schedule fires from now on: first at its first instant after now.
+    /// Start the schedule; it first fires at its next scheduled time.
     Start,
-    /// Its schedule fires no more; what it has opened and nobody has sent is cancelled.
+    /// Stop the schedule; its runs that are not sent yet are cancelled.
     Stop,
-    /// A new definition; the old schedule's unsent instants after now are cancelled.
+    /// Replace the definition; unsent fires of the old schedule after now are cancelled.
     Edit {
-        /// The new definition.
+        /// New definition.
         spec: Box<JobSpec>,
-        /// Only if this is still its revision.
+        /// Required revision of the job, if any.
         revision: Option<i64>,
     },
-    /// A new definition, and all that belongs to it: all of it or nothing.
+    /// Replace the definition, the state and the tags, all or nothing.
     Put {
-        /// The new definition. One that is the job's already changes nothing.
+        /// New definition. An unchanged definition has no effect.
         spec: Box<JobSpec>,
-        /// Only if this is still its revision.
+        /// Required revision of the job, if any.
         revision: Option<i64>,
-        /// Whether its schedule fires from now on; as before where nothing is said.
+        /// Whether the schedule is active from now on; unchanged if absent.
         enabled: Option<bool>,
-        /// The words by which people find it, in place of those it has.
+        /// Tags that replace the existing ones.
         tags: Vec<String>,
     },
-    /// It is gone; all its unsent runs are cancelled.
+    /// Delete the job; all its unsent runs are cancelled.
     Delete,
 }
 
-/// A job to be added, with all that belongs to it.
+/// A job to add, with its state and tags.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewJob {
-    /// Its definition.
+    /// Definition of the job.
     pub spec: JobSpec,
-    /// Whether its schedule fires from now on.
+    /// Whether its schedule is active from now on.
     pub enabled: bool,
-    /// The words by which people find it.
+    /// Tags to search by.
     pub tags: Vec<String>,
 }
 
-/// What a [`Control`] did.
+/// Result of a [`Control`].
 #[derive(Clone, Debug)]
 pub struct Controlled {
-    /// When it took effect, by the database's clock.
+    /// Time of the database's clock when it took effect.
     pub at: Timestamp,
-    /// How many runs wait for their nodes to confirm that they are cancelled.
+    /// Number of runs that wait for their nodes to confirm the cancellation.
     pub cancelling: u64,
-    /// Runs are left that [`Store::withdraw`] has to withdraw.
+    /// Whether runs are left for [`Store::withdraw`].
     pub more: bool,
 }
 
-/// The answer to a [`Store::declare`].
+/// Result of [`Store::declare`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declared {
-    /// The job.
+    /// Id of the job.
     pub job: JobId,
-    /// How it was before; `None` for one that is new.
+    /// Definition before; `None` for a new job.
     pub before: Option<JobSpec>,
-    /// How it is.
+    /// Definition afterwards.
     pub after: JobSpec,
-    /// The fields that are not what the program says, since somebody has changed them.
+    /// Fields that differ from the declaration, because a user has changed them.
     pub overridden: Vec<&'static str>,
-    /// How many runs wait for their nodes to confirm that they are cancelled.
+    /// Number of runs that wait for their nodes to confirm the cancellation.
     pub cancelling: u64,
 }
 
 impl Declared {
-    /// Whether the job is another than before.
+    /// Whether the definition changed.
     pub fn is_change(&self) -> bool {
         self.before.as_ref() != Some(&self.after)
     }
 }
 
-/// Whether a run that control wanted cancelled was still there to cancel.
+/// Whether a run to be cancelled was still unsent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CancelAnswer {
-    /// Which run,
+    /// Id of the run.
     pub run: RunId,
-    /// as the caller saw it.
+    /// Version of the run when the caller last read it.
     pub version: i64,
-    /// `None`: not sent, and never will be. Otherwise where it is now: running or unknown.
+    /// `None`: not sent, and never will be. Otherwise its current state: running or unknown.
     pub sent: Option<To>,
 }
 
-/// A run asked for by hand.
+/// A manual trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trigger {
-    /// Makes asking twice harmless.
+    /// Idempotency key.
     pub key: i64,
-    /// When; the database's now, if nothing is said.
+    /// Scheduled time. Default: the database's current time.
     pub at: Option<Timestamp>,
-    /// Instead of the job's parameter.
+    /// Parameter instead of the job's.
     pub param: Option<String>,
-    /// Instead of the job's route.
+    /// Address of an executor, instead of the job's routing strategy.
     pub address: Option<String>,
 }
 
-/// A run as the log remembers it.
+/// A run as stored in the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRecord {
-    /// Its name.
+    /// Id of the run.
     pub id: RunId,
-    /// Its job.
+    /// Id of the job.
     pub job: JobId,
-    /// The instant it stands for, in whole seconds where only the log remembers it.
+    /// Scheduled time; only in whole seconds if it comes from the log.
     pub scheduled_at: Timestamp,
-    /// Its state. Of a run that is over: `Succeeded`, `Failed` (also refused, lost and cancelled ones, as XXL-JOB's log
-    /// knows no others) or `TimedOut`.
+    /// State of the run. For a finished run: `Succeeded`, `Failed` (also rejected, lost and cancelled ones, because
+    /// XXL-JOB's log has no other states) or `TimedOut`.
     pub state: RunState,
-    /// Where it was sent.
+    /// Address that it was sent to.
     pub address: Option<String>,
-    /// What was said at its end.
+    /// Message of its end.
     pub message: Option<String>,
 }
 
-/// What became of instants that were not sent.
+/// History entry of scheduled times that were not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryEntry {
-    /// Its row.
+    /// Id of its row.
     pub id: i64,
-    /// The job.
+    /// Id of the job.
     pub job: JobId,
-    /// What became of which instants.
+    /// The scheduled times and their disposition.
     pub unsent: Unsent,
-    /// The run it was coalesced into, or that was cancelled, blocked or lost.
+    /// Run into which they were coalesced, or that was cancelled, blocked or lost.
     pub run: Option<RunId>,
-    /// When that was decided.
+    /// Time of the decision.
     pub at: Timestamp,
 }
 
-/// Reaches executors.
+/// Sends requests to executors.
 #[async_trait]
 pub trait Dispatch: Send + Sync {
-    /// Sends a run. The request leaves within `within`, or never. Returns when the answer is in or will not
-    /// come; bounded by the implementation.
+    /// Sends a run. The request leaves within `within`, or never. Returns when the response has arrived or will not
+    /// arrive; the implementation has a timeout.
     async fn send(&self, order: &Order, within: Duration) -> Receipt;
 
-    /// Asks the executor of a run what it knows of it.
+    /// Asks the executor of a run about its state.
     async fn probe(&self, run: &Run, job: Option<&Job>) -> Probe;
 
-    /// Asks the executor to end a run, once, and returns its answer. Bounded by the implementation.
+    /// Asks the executor to end a run, once, and returns its response. The implementation has a timeout.
     async fn kill(&self, run: &Run, job: Option<&Job>) -> KillAnswer;
 
-    /// Whether a run must be marked running before it is sent. Executors that die with the node need this:
-    /// nobody could be asked afterwards whether they had begun. Then a claimed run of a dead node is certainly
-    /// unsent.
+    /// Whether a run must be marked as running before it is sent. Required for executors that die with the node,
+    /// because they cannot be asked afterwards whether the run had started. With it, a claimed run of a dead node
+    /// is certainly unsent.
     fn marks_first(&self) -> bool {
         false
     }
 
-    /// Whether runs are going on that would die with this node: a stopping engine gives them time.
+    /// Whether there are active runs that would die with this node: a stopping engine gives them time.
     fn is_busy(&self) -> bool {
         false
     }
 }
 
-/// An executor's answer to a run.
+/// Response of an executor to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Receipt {
-    /// It took it.
+    /// The executor accepted the run.
     Accepted {
-        /// Which executor.
+        /// Address of the executor.
         address: String,
     },
-    /// It certainly did not take it.
+    /// The run was certainly not accepted.
     Refused {
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// No executor was asked: this node holds back its calls to those that it may send the run to.
+    /// No executor was asked: this node suspends its calls to the eligible ones (circuit breaker).
     Deferred {
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// Nobody knows.
+    /// It is unknown whether the run was accepted.
     Unknown {
-        /// Which executor.
+        /// Address of the executor.
         address: Option<String>,
-        /// What happened.
+        /// Reason.
         reason: String,
     },
 }
 
-/// An executor's answer to the request to end a run.
+/// Response of an executor to a request to end a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KillAnswer {
     /// It ends, or has ended, the run.
     Ended,
-    /// It has no such run: its result is on its way, or it never arrived.
+    /// It has no such run: the result is in flight, or the run never arrived.
     NotThere,
-    /// It does not end it.
+    /// It does not end the run.
     Refused(String),
-    /// It could not be asked, or did not answer.
+    /// It could not be asked, or did not respond.
     Unheard(String),
 }
 
-/// An executor's answer to the question about a run.
+/// Response of an executor to a question about a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// It has it.
+    /// It has the run.
     Started,
-    /// It has it, or had it: this executor, of several that were asked.
+    /// The executor at this address, of several that were asked, has or had the run.
     StartedAt(String),
-    /// It had it and is idle now: the result is on its way, or was lost.
+    /// It had the run and is idle now: the result is in flight, or was lost.
     Finished,
-    /// It does not know it and is idle.
+    /// It does not know the run and is idle.
     Denied,
-    /// The executor that had it is certainly dead.
+    /// The executor of the run is certainly dead.
     Dead,
-    /// No answer, or none that says anything.
+    /// No response, or an inconclusive one.
     Silent,
 }
 
-/// Tells people.
+/// Sends notifications.
 #[async_trait]
 pub trait Alarms: Send + Sync {
-    /// Delivers an alert, or says why it could not be; it is then tried again later.
+    /// Delivers a notification, or returns the error; it is then retried later.
     async fn raise(&self, alert: &Alert) -> Result<(), String>;
 }
 
-/// Is told how the engine is doing, for metrics. Called on the way of every run, so it must not wait.
+/// Receives measurements of the engine, for metrics. It is called for every run, so it must not block.
 pub trait Observer: Send + Sync {
-    /// A run leaves, this long after it was due.
+    /// A run is sent, this long after it was due.
     fn leaves(&self, _late: Duration) {}
 
-    /// A claim brought these runs and took so long, its commit included.
+    /// A claim returned these runs and took this long, including its commit.
     fn claimed(&self, _orders: &[Order], _took: Duration) {}
 
-    /// Writing down the ends of so many runs took so long, the commit included.
+    /// Writing the ends of this many runs took this long, including the commit.
     fn completed(&self, _runs: usize, _took: Duration) {}
 
-    /// A run is over, and that is written down.
+    /// The end of a run is written.
     fn over(&self, _run: RunId, _outcome: &Outcome) {}
 }
 
-/// Looks away.
+/// Ignores all measurements.
 impl Observer for () {}
 
-/// What went wrong with the store, by what the caller can do.
+/// Error of the store, by possible reaction of the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// Nothing happened; try again.
+    /// Nothing was changed; retry.
     #[error("the database did not answer ({0}); nothing was changed")]
     Unavailable(String),
-    /// Nothing happened, since the database has no room for it; a person must make some.
+    /// Nothing was changed, because the disk is full; an operator must free space.
     #[error("the disk of the database is full ({0}); nothing was changed")]
     DiskFull(String),
-    /// It may or may not have happened; read by key, or repeat what is harmless to repeat.
+    /// The change may or may not have been made; read by key, or repeat if it is idempotent.
     #[error("the connection was lost while committing ({0}); whether it was done is not known")]
     CommitUnknown(String),
-    /// This life of the node is over: drop everything and join anew.
+    /// This incarnation of the node is fenced: drop all state and join again.
     #[error("node {0} has been declared dead by the others; it must join again")]
     Fenced(Node),
-    /// Somebody else was first.
+    /// A conflicting change came first.
     #[error("{0}")]
     Conflict(String),
-    /// There is no such job.
+    /// The job does not exist.
     #[error("there is no job {0}")]
     NoSuchJob(JobId),
     /// The request can never succeed.
     #[error("{0}")]
     Invalid(String),
-    /// The database is not what it should be; a person must look.
+    /// The database has an unexpected structure or content; an operator must check it.
     #[error("{0}")]
     Schema(String),
 }
@@ -870,7 +874,7 @@ impl StoreError {
     }
 }
 
-/// The disposition under which a run's end is remembered in the history, if it is.
+/// Disposition under which a run's end is stored in the history, if it is.
 pub fn disposition_of(outcome: &Outcome) -> Option<Disposition> {
     match outcome {
         Outcome::Lost(_) => Some(Disposition::Lost),

@@ -1,4 +1,4 @@
-//! Prune and adopt: forget what is old, and notice what others changed in the database.
+//! Deletes old rows, and detects changes made by others in the database.
 
 use std::time::Duration;
 
@@ -33,14 +33,14 @@ impl Engine {
         }
     }
 
-    /// Finds jobs that a Java admin or a person changed in the database.
+    /// Detects jobs that a Java admin or a person changed in the database.
     pub(crate) async fn adopt_loop(&self) {
         loop {
             let started = self.inner.clock.monotonic();
             if let Err(error) = self.adopt().await {
                 self.complain(&error, "could not look for jobs changed by others", ADOPT_EVERY);
             }
-            // On very large tables a look takes long; then it is taken less often, so that it stays a small load.
+            // On very large tables a scan takes long; it then runs less often, to keep the load small.
             let took = self.inner.clock.monotonic() - started;
             self.inner.clock.sleep(ADOPT_EVERY.max(took * ADOPT_SHARE)).await;
         }
@@ -59,17 +59,17 @@ impl Engine {
 
 const PRUNE_EVERY: Duration = Duration::from_secs(60);
 
-/// Rows per transaction: whoever fires waits for one of them at most, and on SQLite there is one writer.
+/// Rows per transaction: a fire waits for one of them at most, and SQLite has one writer.
 const PRUNE_MAX: usize = 200;
 
-/// Between two of them nothing is deleted for at least so long,
+/// Minimum pause between two deletions.
 const PRUNE_PAUSE: Duration = Duration::from_millis(10);
 
-/// and for so many times as long as one took, so that firing has most of the database.
+/// Pause after a deletion as a multiple of its duration, so that firing gets most of the database's time.
 const PRUNE_SHARE: u32 = 2;
 
 const ADOPT_EVERY: Duration = Duration::from_secs(1);
 const ADOPT_MAX: usize = 1000;
 
-/// At most this share (one in …) of the time is spent looking.
+/// Scanning takes at most this share (1/n) of the time.
 const ADOPT_SHARE: u32 = 50;

@@ -1,8 +1,9 @@
-//! Quota: how many runs an app may have open.
+//! Quota of open runs per app.
 //!
-//! One app whose executors do not keep up must not fill the tables and the memory that all apps share. Fires beyond the
-//! quota are recorded as blocked, and manual triggers are refused. The count is an estimate: what the database said
-//! last, and what this node has claimed since. Where that reaches the quota, the database is asked again first.
+//! An app with executors that do not keep up must not fill the tables and the memory shared by all apps. Fires
+//! beyond the quota are recorded as blocked, and manual triggers are rejected. The count is an estimate: the last
+//! count from the database plus the runs claimed by this node since. If the estimate reaches the quota, the
+//! database is queried again first.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -13,7 +14,7 @@ use crate::job::AppId;
 use crate::ports::StoreError;
 use crate::run::Order;
 
-/// The open runs of each app, as far as they are known.
+/// Estimated number of open runs of each app.
 pub(crate) struct Quota {
     max: Option<u64>,
     counts: Mutex<Counts>,
@@ -21,12 +22,12 @@ pub(crate) struct Quota {
 
 #[derive(Default)]
 struct Counts {
-    /// What the database said; of apps that are not listed, `unlisted`.
+    /// Counts from the database; apps that are not listed have `unlisted`.
     open: HashMap<AppId, u64>,
     unlisted: u64,
-    /// What this node has claimed since.
+    /// Runs claimed by this node since.
     claimed: HashMap<AppId, u64>,
-    /// When the database was last asked, by the monotonic clock.
+    /// Time of the last query, by the monotonic clock.
     asked_at: Option<Duration>,
 }
 
@@ -35,13 +36,13 @@ impl Quota {
         Quota { max, counts: Mutex::default() }
     }
 
-    /// How many more runs the app may open, and how many it may have; none if there is no quota.
+    /// Number of runs that the app may still open, and its quota; none if there is no quota.
     pub(crate) fn room(&self, app: AppId) -> Option<(u64, u64)> {
         let max = self.max?;
         Some((max.saturating_sub(self.counts().open_runs(app)), max))
     }
 
-    /// Counts what was claimed.
+    /// Counts claimed runs.
     pub(crate) fn took(&self, orders: &[Order]) {
         if self.max.is_none() {
             return;
@@ -52,7 +53,7 @@ impl Quota {
         }
     }
 
-    /// Whether some app may have reached the quota since the database was asked.
+    /// Whether an app may have reached the quota since the last query.
     fn is_reached(&self) -> bool {
         let Some(max) = self.max else { return false };
         let counts = self.counts();
@@ -81,7 +82,7 @@ impl Engine {
         }
     }
 
-    /// Counts again before a claim, if some app may have reached its quota.
+    /// Queries the counts again before a claim, if an app may have reached its quota.
     pub(crate) async fn recount_if_reached(&self) -> Result<(), StoreError> {
         let quota = &self.inner.quota;
         let now = self.inner.clock.monotonic();
@@ -89,7 +90,7 @@ impl Engine {
         if is_fresh || !quota.is_reached() { Ok(()) } else { self.count_open_runs().await }
     }
 
-    /// Refuses a manual trigger of an app that has no room for another run.
+    /// Rejects a manual trigger if the app has reached its quota.
     pub async fn check_room(&self, app: AppId) -> Result<(), StoreError> {
         let quota = &self.inner.quota;
         if quota.room(app).is_none_or(|(room, _)| room > 0) {
@@ -107,27 +108,27 @@ impl Engine {
         let Some(max) = quota.max else { return Ok(()) };
         let asked_at = self.inner.clock.monotonic();
         let open: HashMap<AppId, u64> = self.inner.store.open_by_app(max / 2).await?.into_iter().collect();
-        // Where few runs are open in all, no app has more than these.
+        // If few runs are open in total, no app has more than this.
         let unlisted = if open.is_empty() { max / 2 } else { 0 };
         *quota.counts() = Counts { open, unlisted, claimed: HashMap::new(), asked_at: Some(asked_at) };
         Ok(())
     }
 }
 
-/// Why a fire or a trigger beyond the quota is refused.
+/// Message for a fire or trigger beyond the quota.
 pub(crate) fn reason(max: u64) -> String {
     format!(
         "the app has {max} open runs, as many as it may have (--max-open-runs); add executors, or make its jobs fire less often"
     )
 }
 
-/// How often open runs are counted: other nodes claim too.
+/// Interval of queries, because other nodes claim too.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
 
-/// How often at most while an app is at its quota: counting tens of thousands of rows takes some 10 ms.
+/// Minimum interval of queries while an app is at its quota: counting tens of thousands of rows takes about 10 ms.
 const RECOUNT_EVERY: Duration = Duration::from_millis(200);
 
-/// One claim opens about so many runs, all of which see the same room.
+/// One claim opens about this many runs, all based on the same count.
 const RESERVE: u64 = 500;
 
 #[cfg(test)]

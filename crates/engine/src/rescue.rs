@@ -1,8 +1,8 @@
-//! Rescue: take over what dead nodes left.
+//! Rescue: takes over runs of dead nodes.
 //!
-//! A life is over when its lease has ended by the database's clock, or the lifeline it depends on has broken, and somebody
-//! has fenced it; from then on nothing it writes is accepted. What it had claimed is one of three things: certainly unsent, perhaps sent, or (where runs are
-//! marked before they are sent) running in a process that is gone.
+//! An incarnation ends when its lease has expired by the database's clock, or the lifeline it depends on has
+//! broken, and another node has fenced it; from then on its writes are rejected. A run it had claimed is certainly
+//! unsent, possibly sent, or (if runs are marked before they are sent) running in a process that is gone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,7 +44,8 @@ impl Engine {
             let marks_first = self.inner.dispatch.marks_first();
             let mut abandoned = self.inner.store.abandoned(marks_first, BATCH_MAX).await?;
             let more = abandoned.len() == BATCH_MAX;
-            // A life that was replaced by a new one of the same name may still send until its lease has ended.
+            // An incarnation that was replaced by a new one of the same name may still send until its lease has
+            // expired.
             let now = self.now();
             abandoned.retain(|left| left.lease_until.is_none_or(|until| until <= now));
             let progress = !abandoned.is_empty();
@@ -86,7 +87,7 @@ impl Engine {
     }
 }
 
-/// What becomes of an abandoned run.
+/// Decision about an abandoned run.
 #[derive(Debug, PartialEq)]
 enum Fate {
     Move(To),
@@ -94,7 +95,8 @@ enum Fate {
     End(Outcome),
 }
 
-/// Its owner cannot have sent it: it was due after the owner's last possible send, or had to be marked first.
+/// Whether its owner cannot have sent it: it was due after the owner's last possible send, or had to be marked
+/// first.
 fn is_certainly_unsent(left: &Abandoned, now: Timestamp, marks_first: bool) -> bool {
     let last_send = left.lease_until.unwrap_or(now);
     match left.run.state {
@@ -128,7 +130,7 @@ fn fate(left: &Abandoned, unsent: bool, is_latest: bool, now: Timestamp) -> Fate
     }
 }
 
-/// A run that was certainly not sent: as if its instant had only now been seen.
+/// Handles a run that was certainly not sent like a scheduled time that is seen only now.
 fn late(left: &Abandoned, job: &Job, is_latest: bool, now: Timestamp) -> Fate {
     match plan::too_late(job, &left.run, is_latest, now) {
         None => Fate::Move(To::Waiting { due_at: left.run.due_at }),
@@ -139,7 +141,7 @@ fn late(left: &Abandoned, job: &Job, is_latest: bool, now: Timestamp) -> Fate {
     }
 }
 
-/// The last scheduled fire of each job among them.
+/// Last scheduled fire of each job among the runs.
 fn latest_of_each_job(abandoned: &[Abandoned]) -> BTreeMap<JobId, RunId> {
     let mut latest: BTreeMap<JobId, (Timestamp, RunId)> = BTreeMap::new();
     for left in abandoned.iter().filter(|left| left.run.origin.is_scheduled() && left.run.attempt == 1) {
@@ -149,7 +151,7 @@ fn latest_of_each_job(abandoned: &[Abandoned]) -> BTreeMap<JobId, RunId> {
     latest.into_iter().map(|(job, (_, run))| (job, run)).collect()
 }
 
-/// How often each node looks. A dead node is found at most this long after its lease has ended.
+/// Polling interval of each node. A dead node is found at most this long after its lease has expired.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Runs per transaction.
@@ -163,7 +165,7 @@ mod tests {
     use crate::policy::Misfire;
     use crate::testing::{each_second, ms, run};
 
-    /// A run due at 10 s; its node could send until 12 s.
+    /// A run with the given due time; its node could send until 12 s.
     fn left(state: RunState, due: i64, change: impl Fn(&mut Job)) -> Abandoned {
         let mut job = each_second(14_000);
         change(&mut job);
@@ -225,7 +227,7 @@ mod tests {
         check(Misfire::Skip, 14_000, true, 17_501, Some(MisfireSkipped));
         check(Misfire::FireOnce, 99_000, true, 30_000, None);
         check(Misfire::FireOnce, 99_000, false, 30_000, Some(Coalesced));
-        // The job's own next instant is missed as well: its make-up stands for this one too.
+        // The job's own next scheduled time is missed as well: its catch-up run covers this one too.
         check(Misfire::FireOnce, 14_000, true, 30_000, Some(Coalesced));
         let all = |secs| Misfire::FireAll { window: Duration::from_secs(secs), max: 9 };
         check(all(60), 14_000, false, 30_000, None);

@@ -1,7 +1,7 @@
-//! A run: one execution, one row, and the states it passes through.
+//! Runs: one execution is one row; their states and transitions.
 //!
-//! [`RunState::after`] is the whole life of a run; `docs/lifecycle.md` draws it. A fire that never becomes a
-//! request (skipped, coalesced, blocked) is not a run but a [`Disposition`].
+//! [`RunState::after`] defines all transitions; `docs/lifecycle.md` draws them. A fire that never becomes a request
+//! (skipped, coalesced, blocked) is not a run but a [`Disposition`].
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use cron::Timestamp;
 
 use crate::job::{Job, JobId};
 
-/// Names a run, for ever. XXL-JOB's executors know it as the log id. Positive and below 2^53.
+/// Id of a run; never changes. XXL-JOB's executors know it as the log id. Positive and below 2^53.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub i64);
 
@@ -20,60 +20,64 @@ impl fmt::Display for RunId {
     }
 }
 
-/// One run, while it is open.
+/// An open run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Its name.
+    /// Id of the run.
     pub id: RunId,
-    /// The first shard's first attempt of the same fire; itself, for most runs.
+    /// First attempt of the first shard of the same fire; for most runs the run itself.
     pub fire: RunId,
-    /// The job it runs.
+    /// Id of the job.
     pub job: JobId,
-    /// The instant it stands for.
+    /// Scheduled time.
     pub scheduled_at: Timestamp,
     /// Why it exists.
     pub origin: Origin,
-    /// Which part of the fire it is. `total` 0: not split yet, the claim will.
+    /// Shard of the fire. `total` 0: not split yet; the claim splits it.
     pub shard: Shard,
-    /// 1 for the first try.
+    /// Attempt number, from 1.
     pub attempt: u32,
-    /// The run that this one repeats.
+    /// Run that this one retries.
     pub retry_of: Option<RunId>,
-    /// How many parents stand above it: a child's child has 2.
+    /// Number of ancestors: a child's child has 2.
     pub depth: u32,
-    /// Where it is in its life.
+    /// State of the run.
     pub state: RunState,
-    /// Rises with every change of the row. Whoever writes names the version it read, so that only one succeeds.
+    /// Version, incremented by every change of the row. A write names the version it is based on, so that only one
+    /// of several succeeds.
     pub version: i64,
-    /// The node that has it, from the claim on.
+    /// Node that holds it, from the claim on.
     pub node: Option<Node>,
-    /// When to send it.
+    /// Time to send it.
     pub due_at: Timestamp,
-    /// When somebody must look at it again, whatever happened meanwhile. Every open run has one.
+    /// Time of the next check, in any case. Every open run has one.
     pub check_at: Timestamp,
-    /// Since when its executor has not answered, denied knowing it, or could not be asked to take it, while that is so.
+    /// Time since when its executor has not responded, denies knowing it, or could not be asked to accept it, if
+    /// so.
     pub doubt_since: Option<Timestamp>,
-    /// Control wanted it gone: should it prove unsent it is cancelled, and it is not tried again.
+    /// Set if the run is obsolete (its job was stopped, edited or deleted, or another run replaces it): it is
+    /// cancelled if it proves unsent, and is not retried.
     pub recalled: bool,
-    /// A person asked to cancel it while an executor had it. Then it is also `recalled`, and a failure counts as cancelled.
+    /// Set if a user cancelled it while an executor had it. Then it is also `recalled`, and a failure counts as
+    /// cancelled.
     pub cancel: bool,
-    /// The executor chosen for it.
+    /// Address of the executor selected for it.
     pub address: Option<String>,
-    /// A parameter for this run instead of the job's.
+    /// Parameter for this run instead of the job's.
     pub param: Option<String>,
 }
 
-/// A part of a fire: all of it is 0 of 1.
+/// Shard of a fire; an unsharded run is 0 of 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shard {
-    /// From 0.
+    /// Index, from 0.
     pub index: u32,
-    /// How many there are.
+    /// Number of shards.
     pub total: u32,
 }
 
 impl Shard {
-    /// The only part.
+    /// The only shard.
     pub const WHOLE: Shard = Shard { index: 0, total: 1 };
     /// Not split yet.
     pub const UNSPLIT: Shard = Shard { index: 0, total: 0 };
@@ -82,29 +86,29 @@ impl Shard {
 /// Why a run exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
-    /// Its job's schedule reached an instant.
+    /// The schedule of the job fired.
     Schedule,
-    /// It makes up for instants that passed while nobody could fire.
+    /// A catch-up run for scheduled times that passed while no node could fire.
     Misfire,
-    /// A person or program asked for it; `key` makes asking twice harmless.
+    /// A user or program triggered it; `key` makes the trigger idempotent.
     Manual {
-        /// Names the request.
+        /// Idempotency key of the request.
         key: i64,
     },
-    /// Another job's run succeeded.
+    /// A run of a parent job succeeded.
     Child {
-        /// That run; for a parent in shards whose children run once, its fire's first shard.
+        /// Id of that run; for a parent with shards and children that run once, the first shard of its fire.
         of: RunId,
     },
 }
 
 impl Origin {
-    /// Whether a schedule made it: what a stop of the job ends.
+    /// Whether a schedule created it: such runs end when the job is stopped.
     pub fn is_scheduled(self) -> bool {
         matches!(self, Origin::Schedule | Origin::Misfire)
     }
 
-    /// As two numbers, for a unique key: what kind of cause, and which one.
+    /// Converts it to two numbers for a unique key: the kind and the id of the cause.
     pub fn to_numbers(self) -> (i64, i64) {
         match self {
             Origin::Schedule => (1, 0),
@@ -114,7 +118,7 @@ impl Origin {
         }
     }
 
-    /// The reverse of [`to_numbers`](Origin::to_numbers).
+    /// Inverse of [`to_numbers`](Origin::to_numbers).
     pub fn from_numbers(kind: i64, cause: i64) -> Option<Origin> {
         Some(match kind {
             1 => Origin::Schedule,
@@ -126,13 +130,13 @@ impl Origin {
     }
 }
 
-/// One life of one scheduling-centre process. A process that was declared dead comes back with a higher epoch,
-/// so that what it still believes to own is refused.
+/// One incarnation of a node. A process that was fenced rejoins with a higher epoch, so that writes for runs it
+/// still believes to own are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node {
-    /// The process's name.
+    /// Name of the node.
     pub name: String,
-    /// Which life of it.
+    /// Number of the incarnation.
     pub epoch: i64,
 }
 
@@ -142,53 +146,53 @@ impl fmt::Display for Node {
     }
 }
 
-/// Where a run is in its life.
+/// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunState {
     /// A row that any node may claim when it is due.
     Waiting,
-    /// One node has it and will send it when it is due.
+    /// Claimed by one node, which sends it when it is due.
     Claimed,
-    /// Control wants it gone; the node that has it says whether it was in time.
+    /// To be cancelled; the node that holds it answers whether it was in time.
     Cancelling,
-    /// Sent, or perhaps sent, and no answer: the delivery policy decides.
+    /// Sent or possibly sent, without a response: the delivery policy decides.
     Unknown,
-    /// An executor has it.
+    /// Accepted by an executor.
     Running,
-    /// Over: the handler succeeded.
+    /// Finished: the handler succeeded.
     Succeeded,
-    /// Over: the handler failed, no executor took it, or it stayed ambiguous.
+    /// Finished: the handler failed, no executor accepted the run, or it stayed ambiguous.
     Failed,
-    /// Over: it took longer than its job allows.
+    /// Finished: the run exceeded its timeout.
     TimedOut,
-    /// Over: its executor died or knows nothing of it. A late real result replaces this, once.
+    /// Finished: the executor died or does not know the run. A late real result replaces this, once.
     Lost,
-    /// Over: control ended it.
+    /// Finished: the run was cancelled.
     Cancelled,
 }
 
-/// What moves a run from one state to the next.
+/// Event that moves a run from one state to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEvent {
-    /// A node takes it.
+    /// A node claims it.
     Claim,
-    /// The node gives it back, or died before it can have sent it.
+    /// The node releases it, or died before it can have sent it.
     Release,
-    /// Control asks for its end.
+    /// Cancellation is requested.
     AskCancel,
-    /// An executor took it.
+    /// An executor accepted it.
     Accept,
-    /// No answer to the request, or the node died when it may have sent it.
+    /// No response to the request, or the node died when it may have sent it.
     Doubt,
     /// The handler succeeded.
     Succeed,
-    /// The handler failed, or no executor took the run.
+    /// The handler failed, or no executor accepted the run.
     Fail,
-    /// The time allowed is over.
+    /// The timeout is exceeded.
     TimeOut,
-    /// The executor died or denies knowing it.
+    /// The executor died or denies knowing the run.
     Lose,
-    /// It is ended by control.
+    /// The run is cancelled.
     Cancel,
 }
 
@@ -203,14 +207,14 @@ impl RunState {
             (Claimed, AskCancel) => Cancelling,
             (Claimed | Cancelling | Unknown, Accept) => Running,
             (Claimed | Cancelling, Doubt) => Unknown,
-            // The report can overtake our own note that the executor accepted, and come while the run waits to be sent
-            // again because nobody had answered.
+            // The report can overtake our own note that the executor accepted, or arrive while the run waits to be
+            // sent again because there was no response.
             (Waiting | Claimed | Cancelling | Unknown | Running, Succeed) => Succeeded,
             (Waiting | Claimed | Cancelling | Unknown | Running, Fail) => Failed,
             (Waiting | Claimed | Cancelling | Unknown | Running, TimeOut) => TimedOut,
             (Unknown | Running, Lose) => Lost,
             (Waiting | Claimed | Cancelling | Unknown | Running, Cancel) => Cancelled,
-            // An executor that was only out of reach reports after all.
+            // An executor that was only unreachable reports after all.
             (Lost, Succeed) => Succeeded,
             (Lost, Fail) => Failed,
             (Lost, TimeOut) => TimedOut,
@@ -218,13 +222,13 @@ impl RunState {
         })
     }
 
-    /// Whether the run is over. `Lost` is, though one late result may still replace it.
+    /// Whether the run is finished. `Lost` is, although one late result may still replace it.
     pub fn is_over(self) -> bool {
         use RunState::*;
         matches!(self, Succeeded | Failed | TimedOut | Lost | Cancelled)
     }
 
-    /// A number for the row.
+    /// Number in the row.
     pub fn to_number(self) -> i64 {
         use RunState::*;
         match self {
@@ -241,7 +245,7 @@ impl RunState {
         }
     }
 
-    /// The reverse of [`to_number`](RunState::to_number).
+    /// Inverse of [`to_number`](RunState::to_number).
     pub fn from_number(number: i64) -> Option<RunState> {
         use RunState::*;
         [Waiting, Claimed, Cancelling, Unknown, Running, Succeeded, Failed, TimedOut, Lost, Cancelled]
@@ -254,13 +258,13 @@ impl RunState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a run that is {from:?} cannot {event:?}")]
 pub struct IllegalEvent {
-    /// Where the run is.
+    /// State of the run.
     pub from: RunState,
-    /// What was asked.
+    /// The event.
     pub event: RunEvent,
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The handler succeeded, with a message.
@@ -269,22 +273,22 @@ pub enum Outcome {
     Failed(String),
     /// The handler failed, with a result code of the executor's own and a message.
     FailedWith(i32, String),
-    /// It took longer than its job allows.
+    /// The run exceeded its timeout.
     TimedOut(String),
-    /// No executor took it: it certainly did not run.
+    /// No executor accepted the run: it certainly did not start.
     Refused(String),
-    /// Nobody can say whether it ran.
+    /// It is unknown whether the run started.
     Ambiguous(String),
-    /// Its executor died or knows nothing of it.
+    /// The executor died or does not know the run.
     Lost(String),
-    /// Control ended it.
+    /// The run was cancelled.
     Cancelled(String),
-    /// It was never sent, and will not be: this became of its instant.
+    /// The run was never sent and never will be; with the disposition of its scheduled time.
     Dropped(Disposition, String),
 }
 
 impl Outcome {
-    /// What it does to the run.
+    /// Event that it causes for the run.
     pub fn event(&self) -> RunEvent {
         match self {
             Outcome::Succeeded(_) => RunEvent::Succeed,
@@ -297,7 +301,7 @@ impl Outcome {
         }
     }
 
-    /// For people.
+    /// Message for people.
     pub fn message(&self) -> &str {
         match self {
             Outcome::Succeeded(text)
@@ -312,7 +316,7 @@ impl Outcome {
         }
     }
 
-    /// Whether an executor said so itself. Only that replaces `Lost`.
+    /// Whether an executor reported it. Only such an outcome replaces `Lost`.
     pub fn is_reported(&self) -> bool {
         matches!(
             self,
@@ -321,23 +325,23 @@ impl Outcome {
     }
 }
 
-/// What became of instants of a schedule that were never sent, or of a run that was lost.
+/// Disposition of scheduled times that were never sent, or of a run that was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Disposition {
-    /// Too late, and the job's policy is not to make up for it.
+    /// Missed; skipped by the misfire policy.
     MisfireSkipped,
-    /// Too late; one make-up run stands for it and others.
+    /// Missed; covered by one catch-up run together with others.
     Coalesced,
-    /// A run of the job was going on, and its runs may not overlap.
+    /// Blocked by an active run of a job that may not overlap, or by the quota.
     Blocked,
-    /// Control ended it before it was sent.
+    /// Cancelled before it was sent.
     Cancelled,
-    /// It was sent, and its executor died or knew nothing of it.
+    /// Sent, but the executor died or did not know the run.
     Lost,
 }
 
 impl Disposition {
-    /// A number for the row.
+    /// Number in the row.
     pub fn to_number(self) -> i64 {
         match self {
             Disposition::MisfireSkipped => 1,
@@ -348,39 +352,39 @@ impl Disposition {
         }
     }
 
-    /// The reverse of [`to_number`](Disposition::to_number).
+    /// Inverse of [`to_number`](Disposition::to_number).
     pub fn from_number(number: i64) -> Option<Disposition> {
         use Disposition::*;
         [MisfireSkipped, Coalesced, Blocked, Cancelled, Lost].into_iter().find(|d| d.to_number() == number)
     }
 }
 
-/// Instants of one job with one disposition: kept as a range, since an outage may cover very many.
+/// Scheduled times of one job with one disposition: stored as a range, because an outage may cover very many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsent {
-    /// What became of them.
+    /// Disposition of the scheduled times.
     pub disposition: Disposition,
-    /// The first instant,
+    /// First scheduled time.
     pub first: Timestamp,
-    /// the last,
+    /// Last scheduled time.
     pub last: Timestamp,
-    /// and how many of the schedule's instants these are.
+    /// Number of scheduled times.
     pub count: u64,
-    /// Why, for people.
+    /// Reason, for people.
     pub reason: String,
 }
 
-/// A run with the job it belongs to, as the loops handle it.
+/// A run with its job, as the loops process it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
-    /// What to send.
+    /// Run to send.
     pub run: Run,
     /// The job as it was when the run was claimed.
     pub job: std::sync::Arc<Job>,
 }
 
-/// How long before a fire is due it may be claimed. Long enough that a slow commit (200 ms) and a missed poll
-/// do not make it late; short enough that little has to be taken back when a job is edited.
+/// Time before its due time at which a fire may be claimed. Long enough that a slow commit (200 ms) and a missed
+/// poll do not make it late; short enough that few runs have to be taken back when a job is edited.
 pub const LOOK_AHEAD: Duration = Duration::from_millis(1500);
 
 #[cfg(test)]

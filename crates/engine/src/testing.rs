@@ -11,7 +11,7 @@ pub(crate) fn ms(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-/// A job that fires each second, next at `next`.
+/// A job that fires every second, next at `next`.
 pub(crate) fn each_second(next: i64) -> Job {
     job(Schedule::fixed_rate(ms(0), Duration::from_secs(1)).unwrap(), next)
 }
@@ -29,7 +29,7 @@ pub(crate) fn job(schedule: Schedule, next: i64) -> Job {
     }
 }
 
-/// A run of the job's schedule, due at `due`.
+/// A scheduled run of the job, due at `due`.
 pub(crate) fn run(id: i64, state: RunState, due: i64) -> Run {
     Run {
         id: RunId(id),

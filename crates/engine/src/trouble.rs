@@ -1,5 +1,5 @@
-//! What people want to be told of, and in which words. Pure; that it is written down with what happened is the store's
-//! part, that it is told is `alert`'s.
+//! Problems that raise alerts, and their messages. Pure: the store writes them with the event, and `alert` sends
+//! them.
 
 use std::time::Duration;
 
@@ -8,32 +8,32 @@ use cron::Timestamp;
 use crate::job::Job;
 use crate::run::{Disposition, Outcome, Run, Unsent};
 
-/// Something that people are to be told.
+/// A problem to notify.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// What happened, in one word.
+    /// Kind of problem.
     pub kind: TroubleKind,
-    /// What there is to say about it.
+    /// Description of the problem.
     pub message: String,
 }
 
-/// What happened, in one word.
+/// Kind of problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TroubleKind {
-    /// A run failed, and is not tried again.
+    /// A run failed and has no retries left.
     Failed,
-    /// It took longer than its job allows.
+    /// A run exceeded its timeout.
     TimedOut,
-    /// Nobody knows what became of it.
+    /// The result of a run is unknown.
     Lost,
-    /// It began long after its instant.
+    /// A run started long after its scheduled time.
     Late,
-    /// An instant came and nothing ran: too late, no executor, or another run in the way.
+    /// A scheduled time passed without a run: too late, no executor, or blocked by another run.
     NotRun,
 }
 
 impl TroubleKind {
-    /// A word for rows and programs.
+    /// Name in rows and the API.
     pub fn word(self) -> &'static str {
         match self {
             TroubleKind::Failed => "failed",
@@ -44,7 +44,7 @@ impl TroubleKind {
         }
     }
 
-    /// The reverse of [`word`](TroubleKind::word). Rows from before there were kinds are of failures.
+    /// Inverse of [`word`](TroubleKind::word). Rows written before there were kinds are failures.
     pub fn from_word(word: &str) -> TroubleKind {
         use TroubleKind::*;
         [TimedOut, Lost, Late, NotRun].into_iter().find(|kind| kind.word() == word).unwrap_or(Failed)
@@ -52,12 +52,12 @@ impl TroubleKind {
 }
 
 impl Trouble {
-    /// Something to be told.
+    /// Creates a problem.
     pub fn new(kind: TroubleKind, message: impl Into<String>) -> Trouble {
         Trouble { kind, message: message.into() }
     }
 
-    /// What is to be told of a run that ended like this, with no other attempt to follow.
+    /// Problem of a run that ended with this outcome and is not retried, if any.
     pub(crate) fn of_end(job: &Job, outcome: &Outcome) -> Option<Trouble> {
         let kind = match outcome {
             Outcome::Succeeded(_) | Outcome::Cancelled(_) => return None,
@@ -70,7 +70,7 @@ impl Trouble {
         job.spec.alert.then(|| Trouble::new(kind, outcome.message()))
     }
 
-    /// What is to be told of instants that were not sent.
+    /// Problem of scheduled times that were not sent, if any.
     pub fn of_unsent(job: &Job, unsent: &Unsent) -> Option<Trouble> {
         if !job.spec.alert || !is_missed(unsent.disposition) {
             return None;
@@ -83,8 +83,8 @@ impl Trouble {
         Some(Trouble::new(TroubleKind::NotRun, format!("{when}: {reason}")))
     }
 
-    /// What is to be told of a run that begins now, if that is too late. Other attempts and what somebody asked for by
-    /// hand have no instant to keep.
+    /// Problem of a run that starts now, if it is too late. Retries and manual triggers have no scheduled time to
+    /// meet.
     pub(crate) fn of_start(job: &Job, run: &Run, now: Timestamp, late_after: Duration) -> Option<Trouble> {
         let late = now.duration_since(run.scheduled_at).saturating_sub(job.spec.jitter);
         let is_late = job.spec.alert && run.attempt == 1 && run.origin.is_scheduled() && late > late_after;

@@ -1,4 +1,4 @@
-//! Watch: every open run that an executor has, or may have, is asked about until it is over (I9).
+//! Watch: asks executors about every open run that they have, or may have, until it is finished (I9).
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -22,8 +22,8 @@ impl Engine {
                 () = self.inner.watch_now.notified() => {}
                 () = self.inner.clock.sleep(wait) => {}
             }
-            // Whoever asks has a while for it. What the dead were asking about cannot wait for that to pass; that the living
-            // are then asking twice is harmless.
+            // A node that checks a run has it to itself for a while. Runs of dead nodes cannot wait for that to
+            // expire; that live nodes then ask twice is harmless.
             let early = self.inner.asker_gone.swap(false, Ordering::Relaxed);
             let by = self.now() + if early { ASK_MAX } else { Duration::ZERO };
             wait = match self.watch(by).await {
@@ -37,12 +37,12 @@ impl Engine {
         }
     }
 
-    /// Looks after what is to be looked at by then; says when it wants to look again at one of them.
+    /// Checks the runs with a check time up to `by`; returns the earliest next check time of them.
     async fn watch(&self, by: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         let watched = self.inner.store.overdue(by, BATCH_MAX).await?;
         let mut next: Option<Timestamp> = None;
         for part in watched.chunks(ASK_AT_ONCE) {
-            // A node that was paused has perhaps been given up: it would keep the others from looking, and then end.
+            // A node that was paused may be fenced: it would keep the others from checking, and then end.
             if self.lease_left().is_zero() {
                 break;
             }
@@ -52,10 +52,10 @@ impl Engine {
         Ok(next)
     }
 
-    /// Asks about some runs, and writes down what was found.
+    /// Asks about some runs, and writes the results.
     async fn look_at(&self, watched: &[Watched]) -> Result<Vec<Move>, StoreError> {
         let now = self.now();
-        // Whoever moves the time of the next look forward is the one who looks now.
+        // The node that advances the check time is the one that checks now.
         let moves: Vec<Move> = watched
             .iter()
             .map(|watched| {
@@ -116,14 +116,14 @@ impl Engine {
     }
 }
 
-/// What the answer to a probe means for a run.
+/// Consequence of a probe's answer for a run.
 #[derive(Debug, PartialEq)]
 enum Judgement {
     Move(To),
     End(Outcome),
 }
 
-/// The centre enforces the time a job allows too, should its executor not.
+/// The scheduling centre enforces the timeout of a job too, in case the executor does not.
 fn timed_out(run: &Run, job: Option<&Job>, now: Timestamp) -> Option<Judgement> {
     let timeout = job?.spec.timeout?;
     let over = run.state == RunState::Running && now.duration_since(run.due_at) > timeout + TIMEOUT_GRACE;
@@ -134,7 +134,7 @@ fn timed_out(run: &Run, job: Option<&Job>, now: Timestamp) -> Option<Judgement> 
     })
 }
 
-/// A run that was perhaps sent.
+/// Judges a run that was possibly sent.
 fn judge_unknown(run: &Run, job: Option<&Job>, probe: &Probe, now: Timestamp) -> Judgement {
     let delivery = job.map_or(Delivery::Probe, |job| job.spec.delivery);
     let given_up = now.duration_since(run.due_at) > PROBE_WINDOW;
@@ -156,7 +156,7 @@ fn judge_unknown(run: &Run, job: Option<&Job>, probe: &Probe, now: Timestamp) ->
         }
         (Delivery::AtLeastOnce, _) => Judgement::Move(To::Waiting { due_at: now }),
         (Delivery::Probe, Probe::Denied) => match run.doubt_since {
-            // Denied before, long enough ago that a request still on its way would have arrived.
+            // Denied before, long enough ago that a request in flight would have arrived.
             Some(since) if now.duration_since(since) >= DENIAL_GAP => {
                 Judgement::Move(To::Waiting { due_at: now })
             }
@@ -173,7 +173,7 @@ fn judge_unknown(run: &Run, job: Option<&Job>, probe: &Probe, now: Timestamp) ->
     }
 }
 
-/// A run that an executor took.
+/// Judges a run that an executor accepted.
 fn judge_running(run: &Run, probe: &Probe, now: Timestamp) -> Judgement {
     let doubt_since = run.doubt_since.unwrap_or(now);
     let in_doubt_for = now.duration_since(doubt_since);
@@ -194,7 +194,7 @@ fn judge_running(run: &Run, probe: &Probe, now: Timestamp) -> Judgement {
     }
 }
 
-/// The same state, looked at again then.
+/// The same state with another check time.
 fn stay(run: &Run, check_at: Timestamp, doubt_since: Option<Timestamp>) -> To {
     match run.state {
         RunState::Unknown => To::Unknown { address: None, check_at, doubt_since },
@@ -209,55 +209,55 @@ fn check_at(to: &To) -> Option<Timestamp> {
     }
 }
 
-/// When to look first at a run that an executor has just taken.
+/// First check time of a run that an executor has just accepted.
 pub(crate) fn first_check(job: &Job, now: Timestamp) -> Timestamp {
     let over = job.spec.timeout.map(|timeout| timeout + TIMEOUT_GRACE + LOOK);
     now + over.map_or(WATCH_EVERY, |over| over.min(WATCH_EVERY))
 }
 
-/// How often each node looks for runs to ask about.
+/// Polling interval of each node for runs to check.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long after a request without an answer its executor is first asked.
+/// Delay of the first question to the executor after a request without a response.
 pub(crate) const FIRST_PROBE: Duration = Duration::from_millis(500);
 
-/// Two denials at least this far apart mean that a request never arrived. The first comes a while after it can have left
-/// (`FIRST_PROBE`, or what it took to notice that its node was dead); together that is longer than one is on its way,
-/// even if it is lost on the wire twice and sent again. See ADR 7.
+/// Two denials at least this far apart mean that a request never arrived. The first comes some time after the
+/// request can have been sent (`FIRST_PROBE`, or the time to notice that its node was dead); together that is
+/// longer than a request is in flight, even if it is lost on the wire twice and retransmitted. See ADR 7.
 pub const DENIAL_GAP: Duration = Duration::from_millis(500);
 
-/// Two denials at least this far apart mean that an executor has forgotten a run that it took.
+/// Two denials at least this far apart mean that an executor has forgotten a run that it accepted.
 const FORGOTTEN_GAP: Duration = Duration::from_secs(1);
 
-/// How long an unanswered request is asked about before it is given up as ambiguous.
+/// Time for which the executor is asked about an unanswered request before the run fails as ambiguous.
 pub const PROBE_WINDOW: Duration = Duration::from_secs(60);
 
-/// How often a running run is asked about. With the two below, a run whose executor died is found out within 120 s.
+/// Interval of checks of a running run. With the two below, the death of a run's executor is detected within 120 s.
 pub const WATCH_EVERY: Duration = Duration::from_secs(30);
 
-/// How long an executor may be silent before its runs are lost.
+/// Time without a response after which the runs of an executor are lost.
 pub const SILENT_MAX: Duration = Duration::from_secs(60);
 
-/// How long the result of a finished run may be on its way. Executors keep results that they could not deliver and try
-/// again each 30 s, so after an outage of the centre one may come a little later than that.
+/// Maximum time until the result of a finished run arrives. Executors keep results that they could not deliver and
+/// retry every 30 s, so after an outage of the scheduling centre one may arrive a little later than that.
 pub const RESULT_MAX: Duration = Duration::from_secs(45);
 
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 const ASK_AGAIN_RUNNING: Duration = Duration::from_secs(10);
 
-/// How long an executor may take to answer a question.
+/// Timeout of a question to an executor.
 const PROBE_MAX: Duration = Duration::from_secs(3);
 
-/// How long one look may take before another node may look too: the questions, all asked at once, and two commits.
+/// Time after which another node may check too: the questions, all asked at once, and two commits.
 pub const ASK_MAX: Duration = Duration::from_secs(5);
 
-/// How much longer than its job allows a run may take before the centre ends it; its executor should have by then.
+/// Time beyond its timeout after which the scheduling centre ends a run; the executor should have done so by then.
 const TIMEOUT_GRACE: Duration = Duration::from_secs(20);
 
-/// Runs asked about at the same time.
+/// Number of runs asked about concurrently.
 const ASK_AT_ONCE: usize = 64;
 
-/// Runs per look.
+/// Maximum number of runs per check.
 const BATCH_MAX: usize = 500;
 
 #[cfg(test)]
@@ -267,7 +267,7 @@ mod tests {
 
     const NOW: i64 = 20_000;
 
-    /// What became of a run: its next state and when it is looked at again, or how it ended.
+    /// Result of a judgement: the next state and check time of the run, or its final state.
     fn summary(judgement: Judgement) -> (RunState, Option<i64>) {
         match judgement {
             Judgement::Move(To::Waiting { due_at }) => (RunState::Waiting, Some(due_at.as_millis() - NOW)),

@@ -1,4 +1,4 @@
-//! The planner as a table: a job, the time, and what becomes of its instants.
+//! Tests of the planner as a table: a job, the time, and the planned fires.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::run::{RunId, RunState};
 use crate::testing::{each_second, job, ms, run};
 
-/// Everything happens on one executor, and a broadcast on three.
+/// All runs are on one executor, and a broadcast is on three.
 struct Three;
 
 impl Router for Three {
@@ -26,7 +26,7 @@ fn plan(job: &Job, now: i64) -> Plan {
     Tick::new(ms(now), &Three, Bugs::default()).plan(job)
 }
 
-/// What is sent (instants), what is not (first, last, count), and the next instant.
+/// Sent times, unsent ranges (disposition, first, last, count), and the next scheduled time.
 type Summary = (Vec<i64>, Vec<(Disposition, i64, i64, u64)>, Option<i64>);
 
 fn summary(plan: &Plan) -> Summary {
@@ -54,7 +54,7 @@ fn every_instant_within_the_look_ahead_is_claimed_in_order() {
     check(10_000, 8_500, &[10_000], 11_000);
     check(10_000, 8_499, &[], 10_000);
     check(10_000, 9_900, &[10_000, 11_000], 12_000);
-    // A little late: nothing is lost, each instant is sent.
+    // Slightly late: nothing is skipped, each scheduled time is sent.
     check(10_000, 15_000, &[10_000, 11_000, 12_000, 13_000, 14_000, 15_000, 16_000], 17_000);
 }
 
@@ -126,7 +126,7 @@ fn an_outage_of_months_is_counted_in_bounded_steps_with_one_make_up() {
         }
         job.next_fire_at = Some(fire_at);
     }
-    // Instants 0 … 119 994 s are too late.
+    // Scheduled times 0 … 119 994 s are too late.
     assert_eq!((coalesced, made_up, steps), (119_994, 1, 3));
 }
 
@@ -179,7 +179,7 @@ fn only_so_many_runs_wait_for_a_place() {
 fn a_fixed_delay_waits_for_the_end_of_its_run_or_goes_on_without_one() {
     let mut job = job(Schedule::fixed_delay(Duration::from_secs(3)).unwrap(), 10_000);
     assert_eq!(plan(&job, 9_000).next, NextFire::AfterRun);
-    // Missed and skipped: there is no run whose end could be waited for.
+    // Missed and skipped: there is no run that could end.
     assert_eq!(summary(&plan(&job, 90_000)).2, Some(93_000));
     job.spec.overlap = Overlap::Skip;
     job.running = Some(RunId(1));
@@ -229,7 +229,7 @@ fn a_run_that_nobody_could_send_in_time_is_dropped_where_the_job_wants_that() {
     check(&late, &with(all(60)), None);
     check(&late, &with(all(5)), skipped);
     check(&late, &with(Misfire::FireOnce), None);
-    // The job's own next instant is missed as well: its make-up stands for this one too.
+    // The job's own next scheduled time is missed as well: its catch-up run covers this one too.
     let missed = |job: &mut Job| {
         (job.spec.misfire, job.next_fire_at) = (Misfire::FireOnce, Some(ms(4_999)));
     };

@@ -1,26 +1,26 @@
-//! What to do with fires that could not be sent in time.
+//! Misfire policy: how to handle fires that could not be dispatched in time.
 
 use std::time::Duration;
 
-/// What to do with instants that are more than [`GRACE`](Misfire::GRACE) late when a node first sees them,
-/// after an outage of all nodes, say. What is less late is always sent, each instant, in order.
+/// How to handle scheduled times that are more than [`GRACE`](Misfire::GRACE) late when a node first sees them, for
+/// example after an outage of all nodes. Less late ones are always sent, each of them, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Misfire {
     /// Send none; each is recorded as skipped.
     #[default]
     Skip,
-    /// Send one for all of them; the others are recorded as coalesced into it.
+    /// Send one run for all of them; the others are recorded as coalesced into it.
     FireOnce,
     /// Send those of the last `window`, oldest first, at most `max`; the rest are recorded as skipped.
     FireAll {
-        /// How far back.
+        /// Length of the period to catch up.
         window: Duration,
-        /// How many at most; 1000 is the most there can be.
+        /// Maximum number of runs, limited to 1000.
         max: u32,
     },
 }
 
 impl Misfire {
-    /// What is no more late than this is sent as if nothing had happened. XXL-JOB's value.
+    /// Fires that are at most this late are sent normally. The same value as in XXL-JOB.
     pub const GRACE: Duration = Duration::from_secs(5);
 }

@@ -1,4 +1,4 @@
-//! The choices a job makes, each a pure function of what it is given.
+//! Policies of a job, each a pure function of its inputs.
 
 mod delivery;
 mod misfire;

@@ -1,21 +1,22 @@
-//! Whether runs of one job may overlap, across all executors and nodes.
+//! Overlap policy: whether runs of one job may overlap, across all executors and nodes.
 
-/// What happens to a fire while another run of its job is going on anywhere.
+/// How to handle a fire while another run of the job is active on any executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Overlap {
-    /// It is sent all the same.
+    /// Send it anyway.
     #[default]
     Allow,
-    /// It is recorded as blocked.
+    /// Skip it; it is recorded as blocked.
     Skip,
-    /// It waits for the other to end; at most [`MAX_WAITING`](Overlap::MAX_WAITING) do, the next are blocked.
+    /// Wait until the other run has finished. At most [`MAX_WAITING`](Overlap::MAX_WAITING) runs wait; further ones
+    /// are blocked.
     Wait,
-    /// The other is ended, and it takes its place.
+    /// Cancel the other run, then send it.
     Replace,
 }
 
 impl Overlap {
-    /// How many runs of one job may wait for another to end.
+    /// Maximum number of runs of one job that may wait for another to finish.
     pub const MAX_WAITING: u64 = 100;
 
     /// Whether only one run of the job may be open at a time.

@@ -1,27 +1,28 @@
-//! Trouble that goes on: told at once, then less and less often.
+//! Grouping of repeated alerts: the first is notified immediately, repeats with increasing intervals.
 
 use std::time::Duration;
 
-/// For how long the same trouble of the same job joins an alert, instead of being told again.
+/// Grouping windows: within one, the same problem of the same job is added to the existing alert and not notified
+/// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeats {
-    /// The first alert,
+    /// Window of the first alert.
     pub first: Duration,
-    /// and any, however long it goes on.
+    /// Maximum window.
     pub most: Duration,
 }
 
 impl Repeats {
-    /// A minute, and while it goes on twice as long each time, up to an hour.
+    /// One minute, doubling with each consecutive alert up to one hour.
     pub const USUAL: Repeats = Repeats { first: Duration::from_secs(60), most: Duration::from_secs(60 * 60) };
 
-    /// For how long others join the alert that is the `step`-th of a row without a break, from 0.
+    /// Window of the `step`-th consecutive alert, from 0.
     pub fn window(&self, step: u32) -> Duration {
         self.first.saturating_mul(1 << step.min(16)).min(self.most)
     }
 
-    /// Which step an alert is that comes `since` the last time the alert before it, of that step, happened: the next, if
-    /// it goes on, and the first again after a break as long as the window was.
+    /// Step of a new alert that occurs `since` the last occurrence of the previous one, which had step `step`: the
+    /// next step while the problem continues, 0 after a pause longer than the window.
     pub fn next_step(&self, step: u32, since: Duration) -> u32 {
         if since <= self.window(step) { step.saturating_add(1) } else { 0 }
     }

@@ -1,35 +1,35 @@
-//! What to do when a run fails.
+//! Retry policy of failed runs.
 
 use std::time::Duration;
 
-/// How often, and how long after a failure, a run is tried again. Each try is a run of its own.
+/// Number and delay of retries. Each attempt is a run of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// How many times, beyond the first.
+    /// Maximum number of retries, not counting the first attempt.
     pub count: u32,
-    /// How long after the end of the one before.
+    /// Delay between the end of an attempt and the next.
     pub backoff: Backoff,
 }
 
-/// How the wait grows from one retry to the next.
+/// Backoff between retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backoff {
-    /// Always the same.
+    /// The same delay before each retry.
     Fixed(Duration),
     /// Doubles from `first` up to `max`.
     Exponential {
-        /// Before the first retry.
+        /// Delay before the first retry.
         first: Duration,
-        /// Never longer.
+        /// Maximum delay.
         max: Duration,
     },
 }
 
 impl Retry {
-    /// Fail at once.
+    /// No retries.
     pub const NONE: Retry = Retry { count: 0, backoff: Backoff::Fixed(Duration::ZERO) };
 
-    /// How long to wait after attempt number `attempt` (from 1) failed; `None` if it was the last.
+    /// Delay after attempt number `attempt` (from 1) failed; `None` if it was the last.
     pub fn delay_after(self, attempt: u32) -> Option<Duration> {
         if attempt > self.count {
             return None;
