@@ -1,7 +1,7 @@
-//! Where a run was sent, when that becomes known only after its result.
+//! Stores the executor address of runs that finished before it was known.
 //!
-//! The result of a run may overtake the answer to the request. The run is over then, and its log row is all that is left of
-//! it: whoever reads the run's log needs its address there.
+//! The result of a run may arrive before the executor's answer to the dispatch request. The run is finished then,
+//! and only its log row is left; reading the run's log needs the address in that row.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use engine::RunId;
 
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 
-/// Writes where runs that are over were sent, for log rows that do not say so: they have no address, or the one where
-/// the run was to go and was not taken.
+/// Stores the executor address of finished runs in log rows that lack it: rows without an address, or with that of
+/// an executor that did not accept the run.
 pub async fn keep(s: &mut dyn Session, sent: BTreeMap<RunId, &str>) -> Result<(), SessionError> {
     if sent.is_empty() {
         return Ok(());

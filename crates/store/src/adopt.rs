@@ -1,4 +1,4 @@
-//! Jobs that others changed in the database: our rows beside them are brought in line.
+//! Adopts changes that other programs made to jobs in the database: updates our rows to match.
 
 use cron::Schedule;
 use engine::{Job, Planner};
@@ -21,7 +21,7 @@ pub async fn adopt(
     let found = jobs::load(s, tables, &changed).await?;
     let mut adopted = gone;
     for stored in found.into_values() {
-        // Somebody else was faster.
+        // Another node was faster.
         if stored.is_in_line() {
             continue;
         }
@@ -31,7 +31,7 @@ pub async fn adopt(
     Ok(adopted)
 }
 
-/// Deletes our rows of jobs that are gone; their open runs end as those of deleted jobs do.
+/// Deletes our rows of deleted jobs; their open runs end like those of deleted jobs.
 async fn forget_deleted(s: &mut dyn Session, max: usize) -> Result<usize, SessionError> {
     let sql = "SELECT job_id FROM tw_job WHERE NOT EXISTS (SELECT 1 FROM xxl_job_info j WHERE j.id = job_id) \
                ORDER BY job_id LIMIT ?";
@@ -70,7 +70,7 @@ async fn adopt_one(
         return align(s, &job, planner).await;
     }
     jobs::insert_own(s, tables, &[(&job, claim_of(&job, planner))]).await?;
-    // Started by hand, with no time to begin: it begins now.
+    // Started in the database without a next time: it begins now.
     if job.enabled && job.next_fire_at.is_none() && job.problem.is_none() {
         let now = s.now().await?;
         jobs::set_next(s, job.id, planner.next_after(&job, now)).await?;
@@ -78,7 +78,7 @@ async fn adopt_one(
     Ok(())
 }
 
-/// Makes our row say what XXL-JOB's row says. A fixed rate beats from the new time on.
+/// Updates our row to match XXL-JOB's row. A fixed rate is aligned to the new time.
 pub async fn align(s: &mut dyn Session, job: &Job, planner: &dyn Planner) -> Result<(), SessionError> {
     let sql = "UPDATE tw_job SET next_ms = ?, claim_ms = ?, problem = ? WHERE job_id = ?";
     let problem = job.problem.as_deref().into();
@@ -94,7 +94,7 @@ pub async fn align(s: &mut dyn Session, job: &Job, planner: &dyn Planner) -> Res
     Ok(())
 }
 
-/// When a job is to be claimed, as XXL-JOB's row has it. One with a problem never is.
+/// When a job is to be claimed, according to XXL-JOB's row. `None` for a job with a problem.
 pub fn claim_of(job: &Job, planner: &dyn Planner) -> Option<Timestamp> {
     let next = job.next_fire_at.filter(|_| job.problem.is_none());
     next.map(|at| planner.claim_at(job, at))

@@ -1,4 +1,4 @@
-//! Alerts: rows of `tw_outbox` until somebody has told people, and of `tw_alert` until they are old.
+//! Alerts: rows of `tw_outbox` until they are delivered, and of `tw_alert` until they are old.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::runs;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
-/// Something to be told of a job, and of one of its runs if it is about one.
+/// A job, the affected run if there is one, and the incident.
 pub type About = (JobId, Option<RunId>, Trouble);
 
-/// Writes alerts down, to be delivered at once. What happens again while it joins an earlier alert is counted there.
+/// Stores alerts for immediate delivery. Repeats within the window of an earlier alert are only counted there.
 pub async fn raise(
     s: &mut dyn Session,
     tables: &Tables,
@@ -50,20 +50,20 @@ pub async fn raise(
     write(s, now, jobs, fresh.into_iter().zip(new)).await
 }
 
-/// An alert that others may join.
+/// An alert that repeats may be added to.
 struct Remembered {
     id: i64,
     last: Timestamp,
     count: i64,
-    /// How many had joined the one before without being told.
+    /// Number of occurrences that were added to the alert before without a notification.
     earlier: i64,
     step: u32,
     joins_until: Timestamp,
     has_grown: bool,
 }
 
-/// Alerts of jobs that matter still, and which of them is the last of each kind. Whoever counts on holds them until the
-/// transaction ends.
+/// Recent alerts of jobs, and the index of the last one of each kind. The rows are locked until the transaction
+/// ends.
 type Lately = (Vec<Remembered>, BTreeMap<(JobId, &'static str), usize>);
 
 async fn lately(
@@ -92,7 +92,7 @@ async fn lately(
 }
 
 impl Remembered {
-    /// An alert that joins none, after the last one of its kind, if there was one lately.
+    /// A new alert, after the last recent one of its kind, if there is one.
     fn first(repeats: Option<Repeats>, now: Timestamp, before: Option<&Remembered>) -> Remembered {
         let (mut step, mut earlier, mut joins_until) = (0, 0, now);
         if let Some(repeats) = repeats {
@@ -112,7 +112,7 @@ impl Remembered {
     }
 }
 
-/// Writes how often alerts have happened by now.
+/// Stores how often alerts have happened.
 async fn count(s: &mut dyn Session, mut rows: Vec<Remembered>) -> Result<(), SessionError> {
     rows.retain(|row| row.has_grown);
     if rows.is_empty() {
@@ -153,7 +153,7 @@ async fn write(
             0.into(),
             0.into(),
         ]);
-        // A job that is gone has no app any more; who sees all sees its alert.
+        // A deleted job has no app any more; only users with access to all apps see its alert.
         let app = apps.get(&job.0).copied().unwrap_or(0);
         kept.push(vec![
             kind.into(),
@@ -196,16 +196,16 @@ async fn write(
     s.insert(Columns { table: "tw_alert", keys: &[], columns: &columns }, kept).await
 }
 
-/// What came of an alert that is not in `tw_outbox` any more: all were told, as far as anybody noted otherwise;
+/// Outcome of an alert that is not in `tw_outbox` any more: every recipient was notified, as far as recorded.
 pub const DELIVERED: i64 = 1;
 
-/// not all were told, and it is not tried again;
+/// Outcome: at least one recipient was not notified, and there are no more retries.
 pub const GIVEN_UP: i64 = 2;
 
-/// there was nobody to tell.
+/// Outcome: no recipient is configured.
 pub const NOBODY: i64 = 3;
 
-/// The number in the row of an alert that is about no run.
+/// Run id of an alert without a run.
 const NO_RUN: i64 = 0;
 
 pub async fn take_alerts(

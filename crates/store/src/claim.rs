@@ -1,7 +1,8 @@
-//! One node takes what is due: jobs whose claim time has come, and runs that wait.
+//! A node claims due work: jobs with a claim time in the past, and waiting runs.
 //!
-//! Who fires an instant is decided by the compare-and-set on the job's old next time in XXL-JOB's own row. Locks that
-//! are skipped spread the work; none of this waits for another claim, except beside Java admins, whose lock it then takes.
+//! Which node fires a scheduled time is decided by a compare-and-set on the job's old next time in XXL-JOB's own
+//! row. Skipping locked rows spreads the work; a claim never waits for another claim, unless Java admins use the
+//! same database: then it takes their lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,7 +39,7 @@ pub async fn claim_due(
     leave_out_changed(s, planner, &ids, &mut found).await?;
 
     let due: Vec<Stored> = found.into_values().collect();
-    // Each job has the same share of the rows, so that one with very many fires keeps up no other.
+    // Each job gets the same share of the rows, so that a job with very many fires does not delay others.
     let share = max / due.len().max(1);
     let plans: Vec<Plan> = due.iter().map(|stored| planner.plan_at_most(&stored.job, share)).collect();
     advance(s, &due, &plans).await?;
@@ -47,7 +48,8 @@ pub async fn claim_due(
     let mut claim = Claim { more, ..Claim::default() };
     let mut rows = Rows { opened: open_fires(s, &due).await?, ..Rows::default() };
     for (stored, plan) in due.iter().zip(plans) {
-        // An unsent holder of the place is asked to go; the fire waits for its answer.
+        // If the run to replace is not dispatched yet, its node is asked to cancel it, and the fire waits for the
+        // answer.
         let waits = plan.replace
             && match end_holder(s, tables, now, &stored.job).await? {
                 Ended::All(runs) => {
@@ -65,8 +67,8 @@ pub async fn claim_due(
     Ok(claim)
 }
 
-/// Java admins move jobs on under this lock; while there may be any, so do we. It comes before everything else that a
-/// claim reads, as it does with them.
+/// Java admins move jobs to their next times under this lock; while there may be any, so do we. It is taken before a
+/// claim reads anything else, as Java admins do.
 async fn take_turn(s: &mut dyn Session, tables: &Tables) -> Result<(), SessionError> {
     if !tables.beside_java {
         return Ok(());
@@ -74,7 +76,7 @@ async fn take_turn(s: &mut dyn Session, tables: &Tables) -> Result<(), SessionEr
     let sql = "SELECT lock_name FROM xxl_job_lock WHERE lock_name = 'schedule_lock'";
     match s.query(sql, &[], Lock::Wait).await?.is_empty() {
         false => Ok(()),
-        // Without the row nobody has the lock, and everybody believes to.
+        // Without the row no process holds the lock, but each assumes that it does.
         true => Err(StoreError::Schema(
             "xxl_job_lock has no row `schedule_lock`; insert it, so that this node and Java admins take turns".into(),
         )
@@ -82,7 +84,7 @@ async fn take_turn(s: &mut dyn Session, tables: &Tables) -> Result<(), SessionEr
     }
 }
 
-/// The jobs whose time has come, locked, and whether there are more.
+/// The due jobs, locked, and whether there are more.
 async fn take_due(
     s: &mut dyn Session,
     now: Timestamp,
@@ -105,12 +107,13 @@ async fn take_due(
     Ok((ids, more))
 }
 
-/// Whether a job has to be claimed again at once, since one plan does not cover all its due fires.
+/// Whether a job must be claimed again at once, because one plan does not cover all its due fires.
 fn is_due(next: NextFire, now: Timestamp) -> bool {
     matches!(next, NextFire::At { claim_at, .. } if claim_at <= now)
 }
 
-/// A condition for our slots, or for what was left lying by others; with its parameter, if it needs one.
+/// SQL condition for our slots, or for jobs that other nodes have not claimed in time; with its parameter, if it
+/// needs one.
 fn slot_filter(slots: Slots, column: &str, others_before: Timestamp) -> (String, Option<Value>) {
     if slots.mask == u64::MAX {
         return (String::new(), None);
@@ -125,7 +128,7 @@ fn limit(max: usize, beyond: usize) -> Value {
     i64::try_from(max.saturating_add(beyond)).unwrap_or(i64::MAX).into()
 }
 
-/// Leaves out jobs that others have changed since our row was written, and brings the row in line.
+/// Removes jobs that other programs have changed since our row was written, and updates the row.
 async fn leave_out_changed(
     s: &mut dyn Session,
     planner: &dyn Planner,
@@ -152,7 +155,7 @@ async fn set_shadows(s: &mut dyn Session, rows: Vec<Vec<Value>>) -> Result<(), S
     Ok(())
 }
 
-/// Moves the jobs to their next times, if they are still where they were read.
+/// Moves the jobs to their next times, if these are unchanged since they were read.
 async fn advance(s: &mut dyn Session, due: &[Stored], plans: &[Plan]) -> Result<(), SessionError> {
     let mut shadows = Vec::with_capacity(due.len());
     let (mut moved, mut stopped) = (Vec::with_capacity(due.len()), Vec::new());
@@ -194,8 +197,8 @@ async fn compare_and_set(s: &mut dyn Session, rows: Vec<Vec<Value>>) -> Result<(
     }
 }
 
-/// The scheduled fires of these jobs that have open runs already: such an instant is not opened again, as happens when
-/// somebody sets a job's next time back.
+/// Scheduled fires of these jobs that already have open runs. They are not opened again, which would happen if the
+/// job's next time was set back.
 async fn open_fires(s: &mut dyn Session, due: &[Stored]) -> Result<BTreeSet<(i64, i64, i64)>, SessionError> {
     if due.is_empty() {
         return Ok(BTreeSet::new());
@@ -216,9 +219,9 @@ async fn open_fires(s: &mut dyn Session, due: &[Stored]) -> Result<BTreeSet<(i64
 #[derive(Default)]
 struct Rows {
     opened: BTreeSet<(i64, i64, i64)>,
-    /// The runs, each with the place of its job among the due ones.
+    /// The runs, each with the index of its job among the due ones.
     runs: Vec<(usize, Run)>,
-    /// What was not sent, each with the place among the runs of the one it went into.
+    /// Fires that were not dispatched, each with the index of the run that it was merged into.
     unsent: Vec<(Entry, Option<usize>)>,
     troubles: Vec<About>,
     jobs: usize,
@@ -247,7 +250,7 @@ impl Rows {
         self.jobs += 1;
     }
 
-    /// Writes it all; gives the runs that are claimed, in the order they are due.
+    /// Writes all rows; returns the claimed runs, ordered by due time.
     async fn write(
         self,
         s: &mut dyn Session,
@@ -276,7 +279,7 @@ fn waiting(job: JobId, fire: &Fire) -> Run {
     runs::waiting(job, fire.origin, fire.scheduled_at, fire.due_at)
 }
 
-/// One run for each target; one without an address if there is none.
+/// One run per target; one without an address if there is no target.
 fn claimed(job: JobId, fire: &Fire, node: &Node) -> Vec<Run> {
     let nobody = [Target::AtSend];
     let targets = if fire.targets.is_empty() { &nobody[..] } else { &fire.targets[..] };
@@ -306,11 +309,11 @@ async fn next_claim(s: &mut dyn Session, now: Timestamp) -> Result<Option<Timest
     Ok(rows.into_iter().next().map(|row| row.read().maybe_instant()).transpose()?.flatten())
 }
 
-/// What became of the run that held a job's one place.
+/// Result of ending the run that occupies an exclusive job.
 enum Ended {
-    /// It is over, with all that belonged to its fire.
+    /// It is over, with all runs of its fire.
     All(Vec<Run>),
-    /// A node has a part of it that may or may not have been sent; that is asked to go.
+    /// A node may or may not have dispatched a part of it; the node is asked to cancel that part.
     Asked,
 }
 
@@ -337,15 +340,15 @@ async fn end_holder(
     Ok(Ended::All(closings.into_iter().map(|closing| closing.run).collect()))
 }
 
-/// Those of the ended runs whose executors are to be told.
+/// The ended runs that an executor must be notified of.
 fn sent_orders(job: &Job, ended: Vec<Run>) -> impl Iterator<Item = Order> {
     let job = Arc::new(job.clone());
     let sent = ended.into_iter().filter(|run| run.state != RunState::Waiting);
     sent.map(move |run| Order { run, job: job.clone() })
 }
 
-/// The run as control wants it gone; `None` if no node has it. It keeps its version: the node that has it may just be
-/// writing down what became of it, and that still counts.
+/// The run marked as to be cancelled; `None` if no node has claimed it. It keeps its version, because its node may
+/// be storing its result now, and that still counts.
 pub fn asked_to_cancel(mut run: Run) -> Option<Run> {
     run.state = run.state.after(RunEvent::AskCancel).ok()?;
     run.recalled = true;
@@ -414,7 +417,7 @@ pub async fn claim_waiting(
                 continue;
             }
             Assignment::Replace(targets) if place_is_free => targets,
-            // Its place went to another just now.
+            // Another run of the job was claimed just now.
             Assignment::Replace(_) if taken.has_sent(run.job) => {
                 taken.saved.push(left(run, now + LOOK_AGAIN));
                 continue;
@@ -445,7 +448,7 @@ pub async fn claim_waiting(
     Ok(claim)
 }
 
-/// How soon somebody looks again at a run whose place was taken while it was assigned.
+/// Delay before a run is checked again if its job was occupied while it was assigned.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(2_500);
 
 async fn take_waiting(
@@ -454,7 +457,7 @@ async fn take_waiting(
     slots: Slots,
     max: usize,
 ) -> Result<(Vec<Run>, bool), SessionError> {
-    // A waiting run is looked at when it is due, so one index serves both.
+    // `check_ms` of a waiting run is its due time, so one index serves both.
     let (filter, others) = slot_filter(slots, "check_ms", slots.others_before + LOOK_AHEAD);
     let tail = format!("WHERE state = 0 AND check_ms <= ?{filter} ORDER BY check_ms, log_id LIMIT ?");
     let mut params = vec![(now + LOOK_AHEAD).into()];
@@ -466,8 +469,8 @@ async fn take_waiting(
     Ok((runs, more))
 }
 
-/// Locks the jobs with one place, and leaves out the runs of those that somebody else has: who waits for a place never
-/// waits for a lock. Reads those jobs anew, as they were only now kept from changing.
+/// Locks exclusive jobs, and removes the runs of those that another transaction has locked, so that a claim never
+/// waits for a lock. Reads those jobs again, because they could change until now.
 async fn with_places(
     s: &mut dyn Session,
     tables: &Tables,
@@ -485,7 +488,7 @@ async fn with_places(
     Ok(waiting.into_iter().filter(|run| !skipped.contains(&run.job.0)).collect())
 }
 
-/// The job as the planner is to see it: a place held by other shards of the same fire is this run's own.
+/// The job as the planner is to see it: if other shards of the same fire occupy it, it counts as this run's own.
 fn seen_by(stored: &Stored, run: &Run) -> Job {
     let mut job = stored.job.clone();
     if stored.holder_fire == Some(run.fire) {
@@ -509,7 +512,7 @@ struct Taken {
     troubles: Vec<About>,
     opened: Vec<Run>,
     split: Vec<(RunId, Shard)>,
-    /// Closed already, to make place.
+    /// Already closed, replaced by a new run.
     replaced: Vec<Run>,
 }
 
@@ -518,7 +521,7 @@ impl Taken {
         self.saved.iter().any(|run| run.job == job && run.state == RunState::Claimed)
     }
 
-    /// The run goes to the first target; where it is not split yet, new ones go to the others.
+    /// The run goes to the first target; if it is not split into shards yet, new runs go to the other targets.
     fn send(&mut self, run: Run, targets: Vec<Target>, node: &Node) {
         let total = if run.shard == Shard::UNSPLIT { targets.len().max(1) } else { 1 };
         let address = |target: Option<&Target>| {
@@ -556,7 +559,7 @@ impl Taken {
             let rows = self.split.iter().map(|(run, shard)| vec![run.0.into(), runs::sharding(*shard)]);
             s.update(set, rows.collect()).await?;
         }
-        // A job that is gone may have been deleted after this claim began.
+        // A missing job may have been deleted after this claim began.
         let is_gone = self.closed.iter().any(|closing| matches!(closing.outcome, Outcome::Cancelled(_)));
         let closed_at = if is_gone { s.now().await?.max(now) } else { now };
         runs::close(s, tables, closed_at, &self.closed).await?;

@@ -1,4 +1,4 @@
-//! People and programs change jobs, effective at the database's now.
+//! Changes of jobs by users and programs, effective at the database's current time.
 
 use engine::{
     AppId, CancelAnswer, Control, Controlled, Disposition, Job, JobId, JobSpec, NewJob, NextFire, Origin,
@@ -66,7 +66,7 @@ pub async fn add_started_jobs(
     Ok(ids)
 }
 
-/// Refuses an app that is no more. Until the transaction ends nobody deletes it.
+/// Rejects an app that does not exist. The app cannot be deleted until the transaction ends.
 async fn check_app(s: &mut dyn Session, app: AppId) -> Result<(), SessionError> {
     match apps::lock(s, app).await? {
         true => Ok(()),
@@ -76,7 +76,7 @@ async fn check_app(s: &mut dyn Session, app: AppId) -> Result<(), SessionError> 
     }
 }
 
-/// Refuses a key that another job has.
+/// Rejects a key that another job has.
 async fn check_key(s: &mut dyn Session, spec: &JobSpec, own: Option<JobId>) -> Result<(), SessionError> {
     let Some(key) = &spec.key else {
         return Ok(());
@@ -132,7 +132,7 @@ pub async fn control(
     Ok(Controlled { at, cancelling: cancelling(s, id).await?, more })
 }
 
-/// The job, with our row locked. One that XXL-JOB made gets such a row.
+/// Loads the job with our row locked. A job that XXL-JOB created gets such a row.
 pub async fn lock_job(
     s: &mut dyn Session,
     tables: &Tables,
@@ -171,7 +171,7 @@ pub async fn start(
     }
 }
 
-/// Says whether runs are left to withdraw.
+/// Stops the job. Returns whether runs are left to withdraw.
 async fn stop(
     s: &mut dyn Session,
     tables: &Tables,
@@ -185,7 +185,7 @@ async fn stop(
     withdraw::begin(s, tables, job.id, Scope::Scheduled, at, max).await
 }
 
-/// An edit of a job that is also started or stopped. Says whether runs are left to withdraw.
+/// Edits a job that is also started or stopped. Returns whether runs are left to withdraw.
 async fn put(
     s: &mut dyn Session,
     tables: &Tables,
@@ -205,7 +205,7 @@ async fn put(
     if let Some(script) = new_script(&job.spec, spec) {
         scripts::save_script(s, tables, job.id, script.language, &script.source, "").await?;
     }
-    // When a script was changed is not the caller's to say.
+    // The caller does not set the time of a script's change.
     job.spec.script.clone_from(&spec.script);
     if *spec != job.spec {
         edit(s, tables, job.clone(), at, spec, None, planner).await?;
@@ -217,7 +217,8 @@ async fn put(
     Ok(more)
 }
 
-/// The script that a definition gives to a job that has another or none. One that it leaves out stays.
+/// The script of a definition if it differs from the job's. A definition without a script leaves the job's
+/// unchanged.
 fn new_script<'a>(before: &JobSpec, spec: &'a JobSpec) -> Option<&'a Script> {
     let is_new = |script: &&Script| {
         let own = before.script.as_ref();
@@ -258,23 +259,23 @@ pub async fn edit(
     let edited = Job { spec: spec.clone(), revision: job.revision + 1, problem: None, ..job.clone() };
     jobs::update(s, tables, job.id, spec, at).await?;
     jobs::update_own(s, tables, &edited).await?;
-    // A job that waits for the end of a run goes on waiting.
+    // A job that waits for the end of a run keeps waiting.
     if job.enabled && (job.next_fire_at.is_some() || !jobs::has_scheduled_run(s, job.id).await?) {
         jobs::set_next(s, job.id, planner.next_after(&edited, at)).await?;
     }
     Ok(asked)
 }
 
-/// What becomes of instants that are due and that nobody has claimed when the schedule changes.
+/// Handling of due fires that are not claimed when the schedule changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unclaimed {
-    /// They wait for somebody to claim them.
+    /// They wait to be claimed.
     Sent,
     /// They are recorded as cancelled.
     Cancelled,
 }
 
-/// Sees to the instants up to `at` that nobody has claimed: none vanishes because the job's next time is overwritten.
+/// Handles the fires up to `at` that are not claimed, so that none is lost when the job's next time is overwritten.
 async fn settle(
     s: &mut dyn Session,
     tables: &Tables,
@@ -321,11 +322,12 @@ async fn settle(
     Ok(())
 }
 
-/// Plans for one change: each covers tens of thousands of instants.
+/// Maximum plans per change: each covers tens of thousands of fires.
 const SETTLE_MAX: usize = 1000;
 
-/// Cancels the unsent fires of the old schedule after `at`: at once where nobody has them, by asking where a node does.
-/// They lie within the look-ahead of a claim, so they are few. Returns how many runs of the job nodes are asked about.
+/// Cancels the undispatched fires of the old schedule after `at`: at once if no node has claimed them, otherwise by
+/// asking the node. They are within the look-ahead of a claim, so they are few. Returns the number of the job's runs
+/// that nodes are asked to cancel.
 async fn cancel_after(
     s: &mut dyn Session,
     tables: &Tables,
@@ -342,8 +344,8 @@ async fn cancel_after(
     cancelling(s, job).await
 }
 
-/// Marks one run that an executor has, or may have, as to be cancelled. Its version stays, so that whoever looks after
-/// it may go on.
+/// Marks one run that an executor has, or may have, as to be cancelled. Its version stays, so that the node that
+/// watches it can continue.
 pub async fn request_cancel(s: &mut dyn Session, run: RunId) -> Result<bool, SessionError> {
     let tail = "WHERE log_id = ? AND state IN (3, 4)";
     if runs::select(s, tail, &[run.0.into()], Lock::Wait).await?.is_empty() {
@@ -404,7 +406,7 @@ pub async fn answer_cancel(
     withdraw::close_withdrawn(s, tables, now, cancelled).await
 }
 
-/// Whether the schedule the job has now fires at the run's instant too: then the run stands for that.
+/// Whether the job's current schedule also fires at the run's scheduled time: then the run counts for it.
 fn stands_for_an_instant(job: &Job, run: &Run) -> bool {
     let just_before = Timestamp::from_millis(run.scheduled_at.as_millis() - 1);
     job.enabled && job.spec.next_after(just_before) == Some(run.scheduled_at)
@@ -434,7 +436,7 @@ async fn lock_jobs_of(
     jobs::load(s, tables, &ids).await
 }
 
-/// A job that waited for the end of a run that never will be sent counts its delay from now.
+/// If a job waited for the end of a run that will never be dispatched, its delay counts from now.
 async fn rearm_unsent(
     s: &mut dyn Session,
     job: Option<&Job>,
@@ -452,8 +454,9 @@ async fn rearm_unsent(
     Ok(())
 }
 
-/// A run of the job was sent though its schedule had changed: its instant must not fire again. Moves the job's next fire
-/// past it, to `next`; instants of the new schedule before it are opened, since nobody else will.
+/// A run of the job was dispatched although its schedule had changed: its scheduled time must not fire again. Moves
+/// the job's next fire past it, to `next`; fires of the new schedule before it are opened here, because no claim
+/// will.
 pub async fn move_past(
     s: &mut dyn Session,
     tables: &Tables,
@@ -476,10 +479,11 @@ pub async fn move_past(
     jobs::set_next(s, job.id, next).await
 }
 
-/// Between a change and a run that was sent nevertheless lie no more than the look-ahead and a dead node's lease.
+/// Bound of the fires between a change and a run dispatched nevertheless: they are within the look-ahead and a dead
+/// node's lease.
 const BEFORE_MAX: usize = 10_000;
 
-// ── Runs by hand ────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Manual triggers ─────────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn trigger(
     s: &mut dyn Session,

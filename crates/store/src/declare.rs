@@ -1,4 +1,4 @@
-//! What programs say of their jobs, kept beside what the jobs are.
+//! Declarations of jobs by programs, stored next to the jobs.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ fn check(tables: &Tables, declaration: &Declaration) -> Result<(), StoreError> {
 
 // ── Finding ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// The job that is meant.
+/// Finds the declared job.
 async fn find(
     s: &mut dyn Session,
     declaration: &Declaration,
@@ -67,7 +67,8 @@ async fn find(
     }
 }
 
-/// The jobs of an app that call a handler and that no program has declared: a second one would do its work twice.
+/// Jobs of an app that call a handler and are not declared by a program: another job for this handler would do the
+/// work twice.
 async fn callers(s: &mut dyn Session, app: AppId, handler: &str) -> Result<Vec<JobId>, SessionError> {
     let sql = "SELECT id, executor_handler FROM xxl_job_info WHERE job_group = ? AND executor_handler = ? \
                AND glue_type = 'BEAN' AND id NOT IN (SELECT job_id FROM tw_declaration) ORDER BY id";
@@ -75,7 +76,7 @@ async fn callers(s: &mut dyn Session, app: AppId, handler: &str) -> Result<Vec<J
     for row in s.query(sql, &[app.0.into(), handler.into()], Lock::None).await? {
         let mut row = row.read();
         let (id, name) = (JobId(row.int()?), row.text()?);
-        // Some databases do not tell upper from lower case.
+        // Some databases compare case-insensitively.
         if name == handler {
             found.push(id);
         }
@@ -83,7 +84,7 @@ async fn callers(s: &mut dyn Session, app: AppId, handler: &str) -> Result<Vec<J
     Ok(found)
 }
 
-// ── Making it so ────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Creating and changing ───────────────────────────────────────────────────────────────────────────────────────
 
 async fn create(
     s: &mut dyn Session,
@@ -94,14 +95,14 @@ async fn create(
 ) -> Result<Declared, SessionError> {
     let spec = JobSpec { key: Some(key.to_owned()), ..declaration.spec() };
     let job = control::create_job(s, tables, &spec).await.map_err(overtaken)?;
-    // Where another process was faster this, or its key, collides, and what that made is found.
+    // If another process was faster, this insert or the key collides, and the retry finds its job.
     insert(s, job, words(tables, declaration)?).await?;
     let at = s.now().await?;
     control::start(s, tables, jobs::new(job, spec.clone()), at, planner).await?;
     Ok(Declared { job, before: None, after: spec, overridden: Vec::new(), cancelling: 0 })
 }
 
-/// A key that was free when we looked was taken by another process since: to look again finds its job.
+/// A key that was free was taken by another process meanwhile: the retry finds its job.
 fn overtaken(error: SessionError) -> SessionError {
     match error {
         SessionError::Store(StoreError::Conflict(why)) => SessionError::Collision(why),
@@ -129,7 +130,7 @@ async fn change(
         ))
         .into());
     }
-    // Only now, with the job's row in hand: until then another process may have said something else.
+    // Only now, with the job's row locked: until then another process may have declared it differently.
     let rows = select(s, &[id.0]).await?.remove(&id.0);
     let before = rows.clone().map(|row| read(tables, row)).transpose()?;
     let merged = declaration.merged(before.as_ref(), &job.spec);
@@ -159,7 +160,7 @@ async fn change(
 
 const TABLE: &str = "tw_declaration";
 
-/// What a declaration says, in the order of [`words`].
+/// Columns of a declaration, in the order of [`words`].
 const COLUMNS: [&str; 11] = [
     "app_id",
     "handler",
@@ -224,7 +225,7 @@ async fn select(s: &mut dyn Session, jobs: &[i64]) -> Result<BTreeMap<i64, Vec<V
     Ok(found)
 }
 
-/// What programs say of these jobs; those that none does are left out.
+/// Declarations of these jobs; jobs without one are omitted.
 pub async fn declarations_of(
     s: &mut dyn Session,
     tables: &Tables,
@@ -234,7 +235,7 @@ pub async fn declarations_of(
     rows.into_iter().map(|(job, words)| Ok((job, read(tables, words)?))).collect()
 }
 
-/// Forgets what a program said of a job that is no more.
+/// Deletes the declaration of a deleted job.
 pub async fn forget(s: &mut dyn Session, job: JobId) -> Result<(), SessionError> {
     s.delete(TABLE, "job_id", &[job.0]).await.map(drop)
 }

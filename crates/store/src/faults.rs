@@ -1,4 +1,4 @@
-//! Transactions that break where a test says: what a killed process or a cut connection does.
+//! Fault injection for tests: transactions that fail as with a killed process or a lost connection.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use timer::Timestamp;
 
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 
-/// What is to break next.
+/// The fault to inject next.
 #[derive(Debug, Default)]
 pub struct Faults {
     next: Mutex<Option<Fault>>,
@@ -17,26 +17,26 @@ pub struct Faults {
     statements: AtomicU64,
 }
 
-/// A way for a transaction to break.
+/// A way for a transaction to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The connection is cut after so many statements; the commit counts as one.
+    /// The connection is lost after this many statements; the commit counts as one.
     CutAfter(u64),
-    /// It is cut while committing, and nothing was done.
+    /// The connection is lost while committing, and nothing was committed.
     CutBeforeCommit,
-    /// It is cut while committing, and all was done.
+    /// The connection is lost while committing, and everything was committed.
     CutAfterCommit,
 }
 
 impl Faults {
-    /// Breaks the next transactions in this way, until one was broken.
+    /// Injects this fault into the next transactions, until one has failed.
     pub fn strike(&self, fault: Fault) {
         self.struck.store(false, Ordering::SeqCst);
         self.statements.store(0, Ordering::SeqCst);
         *self.next() = Some(fault);
     }
 
-    /// No more faults. True if one struck since [`strike`](Faults::strike).
+    /// Stops injecting faults. Returns whether one was injected since [`strike`](Faults::strike).
     pub fn calm(&self) -> bool {
         *self.next() = None;
         self.struck.load(Ordering::SeqCst)
@@ -50,7 +50,7 @@ impl Faults {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the connection is cut now, before another statement.
+    /// Whether the connection is lost now, before another statement.
     fn cuts(&self) -> bool {
         let mut next = self.next();
         let Some(Fault::CutAfter(statements)) = *next else {
@@ -73,7 +73,7 @@ impl Faults {
     }
 }
 
-/// A session that asks before each statement whether it still has its connection.
+/// A session that checks before each statement whether its connection was cut.
 struct Watched {
     session: Option<Box<dyn Session>>,
     faults: Arc<Faults>,

@@ -1,7 +1,7 @@
-//! Jobs: rows of `xxl_job_info` with our own of `tw_job` beside them.
+//! Jobs: rows of `xxl_job_info` with our own of `tw_job`.
 //!
-//! XXL-JOB's words for a job live here and nowhere else. Its row is the truth; ours adds what its columns cannot say,
-//! and a shadow of the next time that has an index.
+//! XXL-JOB's names for the parts of a job are used only here. Its row is authoritative; ours adds fields that its
+//! columns cannot hold, and an indexed copy of the next time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,12 +16,12 @@ use timer::Timestamp;
 use crate::session::{Columns, Lock, Reader, Row, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
-/// A job as it was found.
+/// A stored job.
 pub struct Stored {
     pub job: Job,
-    /// What our row says of its next time; `None` if there is no such row yet.
+    /// Next time in our row; `None` if there is no such row yet.
     pub shadow: Option<Option<Timestamp>>,
-    /// The fire that its running run belongs to, where it has one place.
+    /// Fire of its current run, if the job is exclusive.
     pub holder_fire: Option<RunId>,
     /// Its `trigger_status`: [`STOPPED`], [`STARTED`] or [`STARTED_HERE`].
     pub status: i64,
@@ -30,21 +30,21 @@ pub struct Stored {
 /// The job's schedule does not fire.
 pub const STOPPED: i64 = 0;
 
-/// It does.
+/// The job's schedule fires.
 pub const STARTED: i64 = 1;
 
-/// It does, and no Java admin can know when: the schedule is one that only we understand. Java admins neither fire nor stop
-/// such a job, they see it as stopped.
+/// The job's schedule fires, but is of a kind that Java admins do not support. Java admins neither fire nor stop
+/// such a job; they show it as stopped.
 pub const STARTED_HERE: i64 = 2;
 
 impl Stored {
-    /// Whether our row says what XXL-JOB's does.
+    /// Whether our row matches XXL-JOB's.
     pub fn is_in_line(&self) -> bool {
         self.shadow == Some(self.job.next_fire_at)
     }
 }
 
-/// Reads jobs by their ids. Those that do not exist are not in the answer.
+/// Reads jobs by their ids. Jobs that do not exist are omitted.
 pub async fn load(
     s: &mut dyn Session,
     tables: &Tables,
@@ -65,7 +65,7 @@ pub async fn load_one(
     Ok(load(s, tables, &[id.0]).await?.remove(&id.0))
 }
 
-/// Reads the jobs that `tail` finds.
+/// Reads the jobs that match `tail`.
 pub async fn select(
     s: &mut dyn Session,
     tables: &Tables,
@@ -92,7 +92,7 @@ pub async fn select(
     Ok(found)
 }
 
-/// Adds who holds the place, and how many wait for it, to jobs that have only one.
+/// Adds the current run and the number of waiting runs to exclusive jobs.
 async fn find_places(s: &mut dyn Session, found: &mut [Stored]) -> Result<(), SessionError> {
     let exclusive: Vec<i64> =
         found.iter().filter(|s| s.job.spec.overlap.is_exclusive()).map(|s| s.job.id.0).collect();
@@ -191,7 +191,7 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
 
 // ── Schedules ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// A schedule as it is written in the columns.
+/// A schedule as stored in the columns.
 struct Written {
     xxl_type: String,
     xxl_conf: String,
@@ -199,7 +199,7 @@ struct Written {
     own: Own,
 }
 
-/// Our columns about a schedule.
+/// Our columns of a schedule.
 struct Own {
     zone: Option<String>,
     dst_rule: Option<String>,
@@ -221,8 +221,8 @@ impl Own {
 }
 
 impl Written {
-    /// What it means, or what is wrong with it. Our own columns speak only where XXL-JOB's say nothing, so that an
-    /// edit by a Java admin counts.
+    /// Parses the schedule, or returns the problem. Our own columns count only where XXL-JOB's are empty, so that an
+    /// edit by a Java admin takes effect.
     fn schedule(&self, tables: &Tables) -> Result<Schedule, String> {
         match self.xxl_type.as_str() {
             "CRON" if !self.xxl_conf.is_empty() => {
@@ -236,7 +236,7 @@ impl Written {
                 let anchor = self.own.anchor.unwrap_or(Timestamp::from_millis(self.next));
                 Schedule::fixed_rate(anchor, Duration::from_secs(seconds)).map_err(|error| error.to_string())
             }
-            // In a database without types of schedules, no expression means none.
+            // In a database without schedule types, an empty expression means no schedule.
             "NONE" | "CRON" => self.own_schedule(tables),
             other => Err(format!("`{other}` is not a kind of schedule that we know")),
         }
@@ -276,10 +276,10 @@ impl Written {
     }
 }
 
-/// A schedule in the columns' words.
+/// Column values of a schedule.
 #[derive(Default)]
 struct Wording {
-    /// Empty for none.
+    /// Empty if there is no schedule in XXL-JOB's columns.
     xxl_type: &'static str,
     xxl_conf: String,
     zone: Option<String>,
@@ -326,8 +326,8 @@ impl Wording {
     }
 }
 
-/// A schedule in our own words alone: its kind, its text, its zone and what to do when the clocks there change. The beat of
-/// a rate is not among them.
+/// A schedule in our own columns alone: kind, text, zone and daylight saving rule. The anchor of a fixed rate is not
+/// included.
 pub fn schedule_words(schedule: &Schedule, tables: &Tables) -> Result<[Value; 4], StoreError> {
     let Wording { kind, text, zone, dst_rule, .. } = Wording::of(schedule, tables)?;
     let (kind, text) = match schedule {
@@ -338,7 +338,7 @@ pub fn schedule_words(schedule: &Schedule, tables: &Tables) -> Result<[Value; 4]
     Ok([kind.into(), text.into(), zone.into(), dst_rule.into()])
 }
 
-/// Reads what [`schedule_words`] wrote. What cannot be read any more is none.
+/// Reads the columns that [`schedule_words`] wrote. A schedule that cannot be parsed any more is `Never`.
 pub fn schedule_of_words(row: &mut Reader, tables: &Tables) -> Result<Schedule, SessionError> {
     let (kind, text) = (row.maybe_text()?, row.maybe_text()?);
     let own = Own { zone: row.maybe_text()?, dst_rule: row.maybe_text()?, anchor: None, kind, text };
@@ -349,7 +349,7 @@ pub fn schedule_of_words(row: &mut Reader, tables: &Tables) -> Result<Schedule, 
 /// The width of `schedule_conf`, and of `job_cron` before it.
 const CONF_MAX: usize = 128;
 
-/// `None` for the zone that the database's jobs have anyway.
+/// Name of the zone; `None` if it is the default zone of the database's jobs.
 fn zone_name(zone: &Zone, tables: &Tables) -> Result<Option<String>, StoreError> {
     if *zone == tables.zone {
         return Ok(None);
@@ -381,7 +381,7 @@ const DELIVERIES: [(&str, Delivery); 3] = [
 const CHILDREN_MODES: [(&str, ChildrenMode); 2] =
     [("each", ChildrenMode::Each), ("once", ChildrenMode::Once)];
 
-/// What XXL-JOB calls the languages of scripts. A job of any other kind has a handler.
+/// XXL-JOB's names for the languages of scripts. A job of any other kind has a handler.
 const LANGUAGES: [(&str, Language); 7] = [
     ("GLUE_SHELL", Language::Shell),
     ("GLUE_PYTHON", Language::Python),
@@ -400,7 +400,7 @@ pub fn language_word(language: Language) -> &'static str {
     word_for(&LANGUAGES, language)
 }
 
-/// The value of a word; the first of the table where there is none. A job that XXL-JOB made has none, and then does as
+/// The value of a word; the first of the table if there is none. A job that XXL-JOB created has none, and behaves as
 /// it does there.
 fn word_of<T: Copy>(table: &[(&str, T)], word: Option<&str>) -> T {
     table.iter().find(|(known, _)| Some(*known) == word).unwrap_or(&table[0]).1
@@ -410,7 +410,7 @@ fn word_for<T: Copy + PartialEq>(table: &[(&'static str, T)], value: T) -> &'sta
     table.iter().find(|(_, known)| *known == value).expect("every value has a word").0
 }
 
-/// XXL-JOB knows two policies; the third is ours, and stands for its "do nothing".
+/// XXL-JOB has two policies; the third is ours, and is stored as its "do nothing".
 fn misfire_of(xxl: &str, own: Option<&str>) -> Misfire {
     if xxl == "FIRE_ONCE_NOW" {
         return Misfire::FireOnce;
@@ -452,7 +452,7 @@ fn backoff_words(backoff: Backoff) -> String {
     }
 }
 
-/// XXL-JOB counts seconds. Ours counts only while it means the same, so that an edit by a Java admin counts.
+/// XXL-JOB stores seconds. Our column counts only while it matches, so that an edit by a Java admin takes effect.
 fn timeout_of(seconds: i64, own_millis: Option<i64>) -> Option<Duration> {
     match own_millis.map(millis) {
         Some(own) if whole_seconds(own) == seconds => Some(own),
@@ -460,7 +460,7 @@ fn timeout_of(seconds: i64, own_millis: Option<i64>) -> Option<Duration> {
     }
 }
 
-/// Rounded up: a timeout is never shorter than it was written.
+/// Rounded up, so that a timeout is never shorter than specified.
 fn whole_seconds(length: Duration) -> i64 {
     i64::try_from(length.as_millis().div_ceil(1_000)).unwrap_or(i64::MAX)
 }
@@ -469,7 +469,7 @@ pub fn millis(number: i64) -> Duration {
     Duration::from_millis(number.max(0).unsigned_abs())
 }
 
-/// Ids that are not numbers, or the job's own, are left out: so does XXL-JOB.
+/// Ids that are not numbers, and the job's own id, are skipped, as in XXL-JOB.
 fn children_of(text: &str, own: JobId) -> Vec<JobId> {
     let ids = text.split(',').filter_map(|id| id.trim().parse().ok()).map(JobId);
     ids.filter(|id| id.0 > 0 && *id != own).collect()
@@ -491,7 +491,7 @@ pub fn new(id: JobId, spec: JobSpec) -> Job {
 
 // ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Locks the rows of jobs, in the order of their ids. Those that we have no row for are not locked.
+/// Locks our rows of jobs, in the order of their ids. Jobs without such a row are not locked.
 pub async fn lock(s: &mut dyn Session, ids: &[i64], lock: Lock) -> Result<Vec<i64>, SessionError> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -501,7 +501,7 @@ pub async fn lock(s: &mut dyn Session, ids: &[i64], lock: Lock) -> Result<Vec<i6
     rows.into_iter().map(|row| row.read().int()).collect()
 }
 
-/// Says when a job is next to fire and to be claimed, in XXL-JOB's row and ours. `Never` stops it.
+/// Sets when a job is next to fire and to be claimed, in XXL-JOB's row and ours. `Never` stops it.
 pub async fn set_next(s: &mut dyn Session, id: JobId, next: NextFire) -> Result<(), SessionError> {
     let (fire_at, claim_at) = next_columns(next);
     let (status, status_here) = match next {
@@ -518,7 +518,8 @@ pub async fn set_next(s: &mut dyn Session, id: JobId, next: NextFire) -> Result<
     Ok(())
 }
 
-/// Gives a job with a fixed delay its next time, or stops it if it has none; only if it is enabled and waits for that.
+/// Sets the next time of a job with a fixed delay, or stops it if there is none; only if it is enabled and waiting
+/// for that.
 pub async fn rearm(s: &mut dyn Session, job: JobId, next: NextFire) -> Result<(), SessionError> {
     let sql = "SELECT id FROM xxl_job_info WHERE id = ? AND trigger_status <> 0 AND trigger_next_time = 0";
     match s.query(sql, &[job.0.into()], Lock::Wait).await?.is_empty() {
@@ -527,7 +528,7 @@ pub async fn rearm(s: &mut dyn Session, job: JobId, next: NextFire) -> Result<()
     }
 }
 
-/// The same for the jobs of runs that ended without an end that anybody reported: their delay counts from now.
+/// The same for jobs of runs that ended without a report: their delay counts from now.
 pub async fn rearm_after(
     s: &mut dyn Session,
     tables: &Tables,
@@ -540,7 +541,7 @@ pub async fn rearm_after(
         if let Schedule::FixedDelay { .. } = job.spec.schedule
             && !has_scheduled_run(s, job.id).await?
         {
-            // No later than any planner would have it claimed; a claim that is early does no harm.
+            // No later than any planner would claim it; an early claim does no harm.
             let at = |fire_at| NextFire::At { fire_at, claim_at: fire_at - LOOK_AHEAD };
             rearm(s, job.id, job.spec.next_after_end(now).map_or(NextFire::Never, at)).await?;
         }
@@ -553,7 +554,7 @@ pub async fn has_scheduled_run(s: &mut dyn Session, job: JobId) -> Result<bool, 
     Ok(!s.query(sql, &[job.0.into()], Lock::None).await?.is_empty())
 }
 
-/// When it fires, and when it is claimed.
+/// Time of the fire, and time of its claim.
 pub fn next_columns(next: NextFire) -> (Option<Timestamp>, Option<Timestamp>) {
     match next {
         NextFire::At { fire_at, claim_at } => (Some(fire_at), Some(claim_at)),
@@ -561,7 +562,7 @@ pub fn next_columns(next: NextFire) -> (Option<Timestamp>, Option<Timestamp>) {
     }
 }
 
-/// Refuses a definition that the columns cannot hold, before anything is written.
+/// Rejects a definition that the columns cannot hold, before anything is written.
 pub fn check(tables: &Tables, spec: &JobSpec) -> Result<(), StoreError> {
     let texts = [
         ("xxl_job_info", tables.schema.description_column(), spec.name.as_str()),
@@ -582,13 +583,13 @@ pub fn check(tables: &Tables, spec: &JobSpec) -> Result<(), StoreError> {
     Wording::of(&spec.schedule, tables).map(|_| ())
 }
 
-/// Refuses a script that its column cannot hold.
+/// Rejects a script that its column cannot hold.
 pub fn check_source(tables: &Tables, source: &str) -> Result<(), StoreError> {
     check_text(source)?;
     tables.schema.check_fits("xxl_job_info", "glue_source", source)
 }
 
-/// PostgreSQL stores no such character, so none does.
+/// Rejects U+0000 on all databases, because PostgreSQL cannot store it.
 pub fn check_text(text: &str) -> Result<(), StoreError> {
     match text.contains('\0') {
         true => Err(StoreError::Invalid("a text with the character U+0000 cannot be stored".into())),
@@ -596,7 +597,7 @@ pub fn check_text(text: &str) -> Result<(), StoreError> {
     }
 }
 
-/// Adds XXL-JOB's rows for new jobs, stopped. Ours are [`insert_own`]'s.
+/// Adds XXL-JOB's rows for new jobs, stopped. [`insert_own`] adds ours.
 pub async fn insert(
     s: &mut dyn Session,
     tables: &Tables,
@@ -696,7 +697,7 @@ fn children_text(children: &[JobId]) -> String {
     children.iter().map(JobId::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Adds our rows for jobs that have none, each to be claimed then.
+/// Adds our rows for jobs that have none, each with its claim time.
 pub async fn insert_own(
     s: &mut dyn Session,
     tables: &Tables,

@@ -1,8 +1,8 @@
-//! What do we remember? SQLite, MySQL/MariaDB and PostgreSQL behind [`engine::Store`] and [`Records`].
+//! The databases: SQLite, MySQL/MariaDB and PostgreSQL behind [`engine::Store`] and [`Records`].
 //!
-//! Each method of the store is one transaction. Its steps are written once, over a `Session`; a database
-//! brings only what differs: how many rows are written at a time, how they are locked, what its errors mean.
-//! XXL-JOB's tables are our tables: their words stop in `jobs.rs`, `runs.rs` and `records/`.
+//! Each method of the store is one transaction. Its steps are written once, over a `Session`; a database implements
+//! only the differences: how many rows are written at a time, how they are locked, how its errors are classified.
+//! XXL-JOB's tables are our tables: their names for things are used only in `jobs.rs`, `runs.rs` and `records/`.
 
 mod addresses;
 mod adopt;
@@ -52,9 +52,8 @@ pub use records::*;
 pub use sql_store::SqlStore;
 pub use sqlite::SqliteStore;
 
-/// Opens the store that `url` names, and creates its tables where they are missing:
-/// `sqlite:path/to/file.db`, `sqlite::memory:`, `mysql://user:password@host/database` or
-/// `postgres://user:password@host/database`.
+/// Opens the store at `url`, and creates missing tables: `sqlite:path/to/file.db`, `sqlite::memory:`,
+/// `mysql://user:password@host/database` or `postgres://user:password@host/database`.
 ///
 /// `?shared=true` after a SQLite file lets several processes of one machine use it.
 pub async fn open(url: &str, mut options: Options) -> Result<Arc<dyn Database>, StoreError> {
@@ -85,8 +84,8 @@ pub async fn open(url: &str, mut options: Options) -> Result<Arc<dyn Database>, 
     }
 }
 
-/// What opening the store that `url` names would add to its tables, in words; nothing where all is there. Only looks: a
-/// file that is not there is not made.
+/// Describes the tables and migrations that opening the store at `url` would add; empty if there are none. Only
+/// reads: a missing file is not created.
 pub async fn pending(url: &str, options: Options) -> Result<Vec<String>, StoreError> {
     let Some((scheme, rest)) = url.split_once(':') else {
         return Err(unknown(url));
@@ -100,7 +99,7 @@ pub async fn pending(url: &str, options: Options) -> Result<Vec<String>, StoreEr
     }
 }
 
-/// Says so without repeating the address, which may hold a password.
+/// An error without the URL, which may contain a password.
 fn unknown(url: &str) -> StoreError {
     let scheme = url.split(':').next().unwrap_or_default();
     StoreError::Invalid(format!(
@@ -108,33 +107,34 @@ fn unknown(url: &str) -> StoreError {
     ))
 }
 
-/// How a database is used.
+/// Options of a database.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whose wall time XXL-JOB's `DATETIME` columns hold, and the zone of cron jobs that name none.
-    /// All nodes of one database must agree. Default: the machine's.
+    /// Time zone of XXL-JOB's `DATETIME` columns, and of cron jobs without a zone. All nodes of one database must
+    /// agree. Default: the machine's.
     pub zone: Zone,
     /// SQLite: several processes of this machine use the file. Each transaction then waits for the others', and a
-    /// process that died is noticed only when its lease ends. Default: no.
+    /// dead process is noticed only when its lease ends. Default: false.
     pub shared: bool,
-    /// MySQL, PostgreSQL: at most so many connections, and one more for the lifeline. Default: 8.
+    /// MySQL, PostgreSQL: maximum connections, not including one for the lifeline. Default: 8.
     pub connections: u32,
-    /// Whether Java admins of XXL-JOB work with the same database. Default: [`JavaAdmins::Auto`].
+    /// Whether Java admins of XXL-JOB use the same database. Default: [`JavaAdmins::Auto`].
     pub java_admins: JavaAdmins,
-    /// For how long trouble that goes on joins an alert instead of being told again. Default: each is told.
+    /// How repeated incidents are grouped into one alert instead of being notified again. Default: `None`, each is
+    /// notified.
     pub repeats: Option<Repeats>,
 }
 
-/// Whether Java admins of XXL-JOB work with the same database: then each claim takes the lock that they take, and all
+/// Whether Java admins of XXL-JOB use the same database: then each claim takes the lock that they take, and all
 /// admins claim one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JavaAdmins {
-    /// If XXL-JOB's tables were there before us.
+    /// Assume so if XXL-JOB's tables existed before ours.
     #[default]
     Auto,
     /// They do, or may at any time.
     Beside,
-    /// They do not, and will not: nodes claim side by side.
+    /// They do not, and will not: nodes claim concurrently.
     None,
 }
 

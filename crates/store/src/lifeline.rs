@@ -1,8 +1,9 @@
-//! This process's lifeline: a connection of its own that holds a lock, which the server gives up when the process dies.
+//! The lifeline of this process: a dedicated connection that holds a lock, which the server releases when the
+//! process dies.
 //!
-//! What the others' locks say counts only against what this same connection has seen before. Whoever was seen holding
-//! and is then seen free has really let go: a server that was restarted, or another one behind the same address, has
-//! other locks or none, but to reach it takes a new connection, which has seen nothing yet.
+//! The locks of other nodes are compared only with earlier observations of this same connection. A lock that was
+//! seen held and is then seen free was really released: a restarted server, or another one behind the same address,
+//! has other locks or none, but reaching it takes a new connection, which has seen nothing yet.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use crate::server::{Server, surfaced};
 use crate::session::{Row, SessionError};
 
-/// The lifeline of this process, opened when it is first needed and again when it has broken.
+/// The lifeline of this process, opened when it is first needed and again after it broke.
 pub struct Lifeline<DB: Server> {
     address: <DB::Connection as Connection>::Options,
     settings: &'static str,
@@ -24,34 +25,34 @@ pub struct Lifeline<DB: Server> {
 
 enum State<DB: Server> {
     Broken,
-    /// It could not be opened; nobody tries before then.
+    /// It could not be opened; no attempt is made before this time.
     Unreachable(Instant),
     Held(Held<DB>),
-    /// There can be none here.
+    /// This database does not support lifelines.
     Refused,
 }
 
 struct Held<DB: Server> {
     connection: DB::Connection,
     id: LifelineId,
-    /// The server's name for the connection. With some poolers it changes from statement to statement.
+    /// The server's id of the connection. With some connection poolers it changes from statement to statement.
     number: i64,
     seen: HashMap<LifelineId, Seen>,
 }
 
-/// What this connection has seen of another lifeline.
+/// Observed state of another lifeline on this connection.
 enum Seen {
     Holding,
     BrokenSince(Instant),
 }
 
 impl<DB: Server> Lifeline<DB> {
-    /// One that is not open yet.
+    /// Creates a lifeline that is not open yet.
     pub fn new(address: <DB::Connection as Connection>::Options, settings: &'static str) -> Self {
         Lifeline { address, settings, state: Mutex::new(State::Broken) }
     }
 
-    /// Confirms it, or opens it; says which others this connection has seen holding and then, for
+    /// Confirms it, or opens it; returns which others this connection has seen held and then, for
     /// [`LIFELINE_GRACE`], broken.
     pub async fn look(&self) -> Result<Option<Lifelines>, SessionError> {
         let mut state = self.state.lock().await;
@@ -63,7 +64,8 @@ impl<DB: Server> Lifeline<DB> {
             }
             _ => {}
         }
-        // Whoever stops waiting half-way leaves a connection of which nobody knows what it says next.
+        // Left as broken if this future is dropped half-way, because the connection's next answer would then be
+        // unknown.
         let before = match std::mem::replace(&mut *state, State::Broken) {
             State::Held(held) => held,
             _ => match self.open().await {
@@ -89,7 +91,7 @@ impl<DB: Server> Lifeline<DB> {
         Ok(Some(lifelines))
     }
 
-    /// Which of these are broken.
+    /// Returns which of these are broken.
     pub async fn broken(&self, lifelines: &[LifelineId]) -> Result<Vec<LifelineId>, SessionError> {
         let mut state = self.state.lock().await;
         if lifelines.is_empty() || !matches!(*state, State::Held(_)) {
@@ -103,7 +105,7 @@ impl<DB: Server> Lifeline<DB> {
         let (_, found) = answer.map_err(|error| surfaced::<DB>(&error))?;
         let own = held.id;
         *state = State::Held(held);
-        // PostgreSQL gives a lock to whoever has it already.
+        // PostgreSQL grants a lock again to the connection that already holds it.
         let broken = found.into_iter().filter(|(lifeline, is_free)| *is_free && *lifeline != own);
         Ok(broken.map(|(lifeline, _)| lifeline).collect())
     }
@@ -134,7 +136,7 @@ impl<DB: Server> Lifeline<DB> {
 }
 
 impl<DB: Server> Held<DB> {
-    /// Gives itself back only if it is still the same connection.
+    /// Returns itself only if it is still the same connection.
     async fn look(mut self) -> Result<(Option<Self>, Lifelines), sqlx::Error> {
         let asked = Instant::now();
         let (number, found) = self.ask("n.fenced = 0").await?;
@@ -157,7 +159,8 @@ impl<DB: Server> Held<DB> {
         Ok((same, lifelines))
     }
 
-    /// Which connection answers, and whether the locks of the lives that `filter` finds are free.
+    /// Returns the id of the answering connection, and whether the locks of the lifelines that match `filter` are
+    /// free.
     async fn ask(&mut self, filter: &str) -> Result<(i64, Vec<(LifelineId, bool)>), sqlx::Error> {
         let sql = format!(
             "SELECT {}, n.lifeline, {} FROM (SELECT 1 AS one) AS always \
@@ -171,7 +174,7 @@ impl<DB: Server> Held<DB> {
             let unreadable = |_| sqlx::Error::Protocol("the answer about the locks is not readable".into());
             number = row.int().map_err(unreadable)?;
             if let Some(lifeline) = row.maybe_int().map_err(unreadable)? {
-                // No answer about a lock is no evidence.
+                // A missing answer about a lock is no evidence.
                 let is_free = row.maybe_int().map_err(unreadable)? == Some(1);
                 found.push((LifelineId(lifeline), is_free));
             }
@@ -185,7 +188,7 @@ fn pair(row: Row) -> Result<(i64, i64), SessionError> {
     Ok((row.int()?, row.maybe_int()?.unwrap_or(0)))
 }
 
-/// Said once: the store remembers.
+/// Called once: the store remembers the refusal.
 fn refused(reason: &str) {
     tracing::warn!(
         reason,
@@ -193,13 +196,14 @@ fn refused(reason: &str) {
     );
 }
 
-/// Between two attempts to open a lifeline. Until it is there, the lease alone decides.
+/// Pause between two attempts to open a lifeline. Until it is open, only the lease decides.
 const REOPEN_PAUSE: Duration = Duration::from_millis(400);
 
-/// And up to so much more, so that nodes do not try in step.
+/// Random addition to the pause, so that nodes do not retry at the same time.
 const REOPEN_JITTER_MS: u64 = 200;
 
-/// A connection that does not answer for so long is given up: others see its lock go, and the lease has not ended yet.
+/// A connection that does not answer for this long is closed: other nodes see its lock released before the lease
+/// ends.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 async fn bounded<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {

@@ -1,4 +1,4 @@
-//! Open runs move on: accepted, doubted, given back.
+//! State changes of open runs: accepted, unknown, released.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,7 @@ fn move_one(found: &mut BTreeMap<i64, Run>, changed: &mut BTreeSet<i64>, wanted:
         return Moved::Cancelling;
     }
     if run.version != wanted.version || !wanted.to.from_states().contains(&run.state) {
-        // Somebody else moved it without knowing where it is.
+        // Another transaction changed it without knowing the address.
         if let Some(address) = wanted.to.address()
             && run.address.is_none()
             && matches!(run.state, RunState::Running | RunState::Unknown)
@@ -67,7 +67,7 @@ fn move_one(found: &mut BTreeMap<i64, Run>, changed: &mut BTreeSet<i64>, wanted:
     Moved::Done(run.version)
 }
 
-/// Changes the run as the move says. Whether it may is the caller's to know.
+/// Applies the state change to the run. The caller checks whether it is allowed.
 pub fn go(run: &mut Run, to: &To) {
     match to {
         To::Waiting { due_at } => {

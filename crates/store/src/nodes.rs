@@ -1,4 +1,4 @@
-//! Lives of nodes: rows of `tw_node`.
+//! Incarnations of nodes: rows of `tw_node`.
 
 use std::time::{Duration, Instant};
 
@@ -19,13 +19,13 @@ pub async fn join(
     if name.is_empty() || name.chars().count() > NAME_MAX || name.contains('\0') {
         return Err(StoreError::Invalid(format!("a node's name has 1 to {NAME_MAX} characters")).into());
     }
-    // Of lives of one name that begin together, only the last may stay: they begin one after the other.
+    // If several incarnations of one name start together, only the last may stay, so they start one after the other.
     s.query("SELECT version FROM tw_schema WHERE version = 1", &[], Lock::Wait).await?;
     let now = s.now().await?;
     let earlier =
         s.query("SELECT MAX(epoch) FROM tw_node WHERE name = ?", &[name.into()], Lock::None).await?;
     let earlier = earlier.into_iter().next().map(|row| row.read().maybe_int()).transpose()?.flatten();
-    // Lives that left are not remembered, but they all began earlier.
+    // Rows of incarnations that left are deleted, but those all started earlier.
     let epoch = earlier.map_or(now.as_millis(), |epoch| now.as_millis().max(epoch + 1));
     s.execute("UPDATE tw_node SET fenced = 1 WHERE name = ?", &[name.into()]).await?;
     let columns =
@@ -44,7 +44,7 @@ pub async fn join(
     Ok(Joined { node: Node { name: name.to_owned(), epoch }, now })
 }
 
-/// The lifelines that earlier lives of this name had, where their leases have not ended.
+/// Lifelines of earlier incarnations of this name that have an unexpired lease.
 pub async fn earlier_lifelines(s: &mut dyn Session, name: &str) -> Result<Vec<LifelineId>, SessionError> {
     let now = s.now().await?;
     let sql = "SELECT lifeline FROM tw_node WHERE name = ? AND lifeline IS NOT NULL AND lease_until_ms > ?";
@@ -52,7 +52,7 @@ pub async fn earlier_lifelines(s: &mut dyn Session, name: &str) -> Result<Vec<Li
     rows.into_iter().map(|row| row.read().int().map(LifelineId)).collect()
 }
 
-/// The leases of earlier lives of this name end now: their processes have ended.
+/// Ends the leases of earlier incarnations of this name, because their processes have ended.
 pub async fn end_leases(s: &mut dyn Session, name: &str, broken: &[LifelineId]) -> Result<(), SessionError> {
     let now = s.now().await?;
     let sql = "UPDATE tw_node SET lease_until_ms = ? WHERE name = ? AND lifeline IN ? AND lease_until_ms > ?";
@@ -64,10 +64,10 @@ fn ids(lifelines: &[LifelineId]) -> Value {
     Value::Ids(lifelines.iter().map(|lifeline| lifeline.0).collect())
 }
 
-/// What the column holds.
+/// Width of the column.
 const NAME_MAX: usize = 190;
 
-/// Also says when, here, the database's clock was known.
+/// Also returns the local time when the database's clock was read.
 pub async fn heartbeat(
     s: &mut dyn Session,
     node: &Node,
@@ -125,7 +125,7 @@ pub async fn fence_broken(s: &mut dyn Session, broken: &[LifelineId]) -> Result<
         return Ok(Vec::new());
     }
     let now = s.now().await?;
-    // A lease that has ended already ended when it said.
+    // An expired lease keeps its end.
     let sql = "UPDATE tw_node SET fenced = 1, \
                lease_until_ms = CASE WHEN lease_until_ms > ? THEN ? ELSE lease_until_ms END \
                WHERE fenced = 0 AND depends = 1 AND lifeline IN ?";
@@ -159,7 +159,7 @@ pub async fn leave(s: &mut dyn Session, tables: &Tables, node: &Node) -> Result<
     Ok(())
 }
 
-/// Refuses what a life that is over asks for.
+/// Rejects requests of an incarnation that is fenced or expired.
 pub async fn check_alive(s: &mut dyn Session, node: &Node, now: Timestamp) -> Result<(), SessionError> {
     let sql = "SELECT 1 FROM tw_node WHERE name = ? AND epoch = ? AND fenced = 0 AND lease_until_ms > ?";
     let params = [node.name.as_str().into(), node.epoch.into(), now.into()];

@@ -1,4 +1,4 @@
-//! What is old goes, a little at a time, by key.
+//! Deletes old rows by key, a few per transaction.
 
 use engine::Retention;
 
@@ -23,7 +23,7 @@ pub async fn prune(
                      AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.log_id = l.id) ORDER BY l.trigger_time LIMIT ?",
             before: vec![runs_before.clone(), runs_before],
         },
-        // These by their own age: whoever else deletes runs, as Java admins do, leaves them.
+        // Deleted by their own age, because other programs that delete runs, such as Java admins, leave them.
         Old {
             rows: &[("tw_run_log", "log_id")],
             select: "SELECT log_id FROM tw_run_log WHERE kept_ms < ? AND part = 0 ORDER BY kept_ms LIMIT ?",
@@ -46,7 +46,7 @@ pub async fn prune(
                      AND NOT EXISTS (SELECT 1 FROM tw_outbox o WHERE o.id = a.outbox_id) ORDER BY a.at_ms LIMIT ?",
             before: vec![retention.runs_before.into()],
         },
-        // Rows of this table have no time of their own; they go with the log of their first shard.
+        // Rows of this table have no time of their own; they are deleted after the log of their first shard.
         Old {
             rows: &[("tw_broadcast", "fire_id")],
             select: "SELECT b.fire_id FROM tw_broadcast b WHERE b.open = 0 \
@@ -58,7 +58,7 @@ pub async fn prune(
             select: "SELECT id FROM tw_history WHERE at_ms < ? ORDER BY id LIMIT ?",
             before: vec![history_before.clone()],
         },
-        // Nor have these; they go with the entry that says so.
+        // These have no time either; they are deleted after their history entry.
         Old {
             rows: &[("tw_lost", "run_id")],
             select: "SELECT l.run_id FROM tw_lost l \
@@ -88,17 +88,17 @@ pub async fn prune(
     Ok(pruned)
 }
 
-/// What is old: the rows of a table, and what belongs to them in others.
+/// Old rows of a table, and rows of other tables that belong to them.
 struct Old {
-    /// Tables, each with the column that has the number.
+    /// Tables, each with the column that holds the id.
     rows: &'static [(&'static str, &'static str)],
-    /// The numbers of the oldest.
+    /// Query for the ids of the oldest rows.
     select: &'static str,
-    /// Before when, as often as the query asks.
+    /// Cutoff times, one per parameter of the query.
     before: Vec<Value>,
 }
 
-/// Runs beyond so many, and their logs.
+/// Deletes runs beyond the number to keep, and their logs.
 async fn prune_beyond(s: &mut dyn Session, keep: u64, max: Value) -> Result<usize, SessionError> {
     let Some(last) = last_beyond(s, keep).await? else { return Ok(0) };
     let sql = "SELECT l.id FROM xxl_job_log l WHERE l.id <= ? \
@@ -108,8 +108,9 @@ async fn prune_beyond(s: &mut dyn Session, keep: u64, max: Value) -> Result<usiz
     Ok(ids.len())
 }
 
-/// The newest run that is one too many. Few are counted. To count millions each minute would disturb whoever fires, so the
-/// distance of that run is judged by how far apart the newest are: numbers of some databases have gaps.
+/// The newest run beyond the number to keep. Only few rows are counted, because counting millions each minute would
+/// slow down dispatching. The position is extrapolated from the spacing of the newest ids, because ids of some
+/// databases have gaps.
 async fn last_beyond(s: &mut dyn Session, keep: u64) -> Result<Option<i64>, SessionError> {
     let sql = "SELECT id FROM xxl_job_log ORDER BY id DESC LIMIT ?";
     let newest = ids(s, sql, &[keep.saturating_add(1).min(COUNTED_MAX).cast_signed().into()]).await?;
@@ -125,7 +126,7 @@ async fn last_beyond(s: &mut dyn Session, keep: u64) -> Result<Option<i64>, Sess
     })
 }
 
-/// Rows counted to find out which are too many.
+/// Maximum rows counted to find the runs beyond the limit.
 const COUNTED_MAX: u64 = 1_000;
 
 async fn ids(s: &mut dyn Session, sql: &str, params: &[Value]) -> Result<Vec<i64>, SessionError> {
@@ -137,7 +138,7 @@ fn left(max: usize, pruned: usize) -> Value {
     i64::try_from(max.saturating_sub(pruned)).unwrap_or(i64::MAX).into()
 }
 
-/// The key of a run that is still open is remembered: the run itself would be in the way of another.
+/// The key of an open run is kept: it still prevents a duplicate trigger.
 async fn prune_triggers(s: &mut dyn Session, before: &Value, max: Value) -> Result<usize, SessionError> {
     let sql = "SELECT t.job_id, t.trigger_key FROM tw_trigger t WHERE t.at_ms < ? \
                AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.log_id = t.run_id) LIMIT ?";
@@ -149,7 +150,7 @@ async fn prune_triggers(s: &mut dyn Session, before: &Value, max: Value) -> Resu
     Ok(count)
 }
 
-/// A life whose runs are still open is remembered: how long it may have sent them matters.
+/// An incarnation with open runs is kept, because the end of its lease limits when it may have dispatched them.
 async fn prune_nodes(s: &mut dyn Session, before: &Value, max: Value) -> Result<usize, SessionError> {
     let sql = "SELECT n.name, n.epoch FROM tw_node n WHERE n.fenced = 1 AND n.lease_until_ms < ? \
                AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.node = n.name AND f.epoch = n.epoch) LIMIT ?";

@@ -1,4 +1,4 @@
-//! Questions that change nothing.
+//! Read-only queries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub async fn owned(
     let found = runs::select(s, &of_node(1), &part_of_node(node, after, max), Lock::None).await?;
     let next = found.last().filter(|_| found.len() >= max).map(|run| run.id);
     let jobs = jobs_of(s, tables, &found).await?;
-    // A claimed run of a job that is gone is asked for by `asked_to_cancel`, or was deleted by others.
+    // A claimed run of a deleted job is returned by `asked_to_cancel`, or was deleted by another program.
     let order = |run: Run| jobs.get(&run.job.0).map(|job| Order { job: job.clone(), run });
     Ok((found.into_iter().filter_map(order).collect(), next))
 }
@@ -47,7 +47,7 @@ pub async fn asked_to_cancel(
     runs::select(s, &of_node(2), &part_of_node(node, after, max), Lock::None).await
 }
 
-/// Finds the runs of a node in that state, a page at a time.
+/// Finds the runs of a node in this state, one page at a time.
 fn of_node(state: i64) -> String {
     format!("WHERE state = {state} AND node = ? AND epoch = ? AND log_id > ? ORDER BY log_id LIMIT ?")
 }
@@ -163,7 +163,7 @@ pub async fn jobs(
     Ok(found.into_iter().map(|stored| stored.job).collect())
 }
 
-// ── The past ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── History ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn runs(
     s: &mut dyn Session,
@@ -203,14 +203,14 @@ fn run_record(tables: &Tables, row: Row) -> Result<RunRecord, SessionError> {
     })
 }
 
-/// What XXL-JOB's codes for the sending and the handling say of a run that is not open with us, and whether the log has
-/// a time for its end.
+/// State of a run that is not open in `tw_fire`, from XXL-JOB's dispatch and result codes, and whether the log has a
+/// time for its end.
 pub fn state_of((trigger_code, handle_code): (i64, i64), has_ended: bool) -> RunState {
     match (trigger_code, handle_code) {
         (0, 0) if has_ended => RunState::Cancelled,
         (_, 200) => RunState::Succeeded,
         (_, 502) => RunState::TimedOut,
-        // A Java admin's, on its way.
+        // A run of a Java admin, in progress.
         (200, 0) => RunState::Running,
         (0, 0) => RunState::Unknown,
         _ => RunState::Failed,

@@ -1,7 +1,8 @@
-//! Runs: a row of `tw_fire` while it is open, and a row of `xxl_job_log` for ever.
+//! Runs: a row of `tw_fire` while it is open, and a row of `xxl_job_log` that stays.
 //!
-//! XXL-JOB's words for a run live here (and, for reading, in `read.rs`). Our log rows say `alarm_status = 1`, "no alarm
-//! needed", from the start: a Java admin beside us then neither repeats our failed runs nor mails about them.
+//! XXL-JOB's names for the parts of a run are used here (and, for reading, in `read.rs`). Our log rows have
+//! `alarm_status = 1`, "no alarm needed", from the start, so that a Java admin neither retries our failed runs nor
+//! mails about them.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ const COLUMNS: &str = "log_id, fire_id, job_id, scheduled_ms, kind, cause, shard
                        state, version, node, epoch, due_ms, check_ms, doubt_ms, recalled, address, \
                        param";
 
-/// Reads the open runs that `tail` finds.
+/// Reads the open runs that match `tail`.
 pub async fn select(
     s: &mut dyn Session,
     tail: &str,
@@ -84,7 +85,7 @@ fn read(row: Row) -> Result<Run, SessionError> {
     })
 }
 
-/// The values of `recalled`: control wanted the run gone, or a person asked to cancel this very run.
+/// The values of `recalled`: the run was withdrawn by a change of its job, or a user requested to cancel it.
 const RECALLED: i64 = 1;
 pub const CANCEL: i64 = 2;
 
@@ -107,7 +108,7 @@ fn odd(run: RunId, what: &str, number: i64) -> SessionError {
 
 // ── Opening ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// A run to be opened. Its id is not known yet; neither is its fire, unless it belongs to an older one.
+/// A run to open. Its id is not known yet; neither is its fire, unless it belongs to an older one.
 pub struct Opening<'a> {
     pub run: Run,
     pub job: &'a Job,
@@ -116,7 +117,7 @@ pub struct Opening<'a> {
 /// The id of a run before it has one, and its fire if that is itself or the shard before it.
 pub const NEW: RunId = RunId(0);
 
-/// The first attempt of a whole fire, waiting. What differs is set by whoever opens it.
+/// The first attempt of a whole fire, waiting. The caller sets the fields that differ.
 pub fn waiting(job: JobId, origin: Origin, scheduled_at: Timestamp, due_at: Timestamp) -> Run {
     Run {
         id: NEW,
@@ -141,7 +142,7 @@ pub fn waiting(job: JobId, origin: Origin, scheduled_at: Timestamp, due_at: Time
     }
 }
 
-/// Opens runs, the shards of one fire one after the other. Gives them back with their ids.
+/// Opens runs, the shards of one fire one after the other. Returns them with their ids.
 pub async fn open(
     s: &mut dyn Session,
     tables: &Tables,
@@ -176,7 +177,7 @@ pub async fn open(
     Ok(runs)
 }
 
-/// Counts down, for fires in so many shards.
+/// Adds the count of open shards for fires with several.
 pub async fn open_broadcasts(s: &mut dyn Session, fires: &[(RunId, u32)]) -> Result<(), SessionError> {
     if fires.is_empty() {
         return Ok(());
@@ -218,7 +219,7 @@ fn log_row(tables: &Tables, opening: &Opening<'_>) -> Vec<Value> {
     ]
 }
 
-/// `i/n`, for a fire in several shards.
+/// `i/n`, for a fire with several shards.
 pub fn sharding(shard: Shard) -> Value {
     if shard.total > 1 { format!("{}/{}", shard.index, shard.total).into() } else { Value::Null }
 }
@@ -276,7 +277,7 @@ fn fire_row(run: &Run) -> Vec<Value> {
 
 // ── Changing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Writes what changes in a run's life. The caller has locked the rows, and raised the versions.
+/// Writes the fields of a run that change. The caller has locked the rows, and raised the versions.
 pub async fn save(s: &mut dyn Session, runs: &[Run]) -> Result<(), SessionError> {
     if runs.is_empty() {
         return Ok(());
@@ -306,7 +307,7 @@ pub async fn save(s: &mut dyn Session, runs: &[Run]) -> Result<(), SessionError>
     Ok(())
 }
 
-/// Writes what changes in a run that its node has sent: less than [`save`], and done for every run.
+/// Writes the fields that change when a node has dispatched a run: fewer than [`save`], and written for every run.
 pub async fn save_sent(s: &mut dyn Session, runs: &[Run]) -> Result<(), SessionError> {
     if runs.is_empty() {
         return Ok(());
@@ -327,7 +328,7 @@ pub async fn save_sent(s: &mut dyn Session, runs: &[Run]) -> Result<(), SessionE
     Ok(())
 }
 
-/// The run as it waits for anybody to claim it again.
+/// The run as it waits to be claimed again by any node.
 pub fn released(mut run: Run) -> Run {
     run.state = RunState::Waiting;
     run.version += 1;
@@ -337,8 +338,8 @@ pub fn released(mut run: Run) -> Run {
     run
 }
 
-/// Lets the oldest run that waits for a job's one place be claimed now, if the place is free. Not those that wait for
-/// their own time: retries, and runs for later.
+/// Lets the oldest run that waits for an exclusive job be claimed now, if the job is free. Runs that wait for their
+/// own time are not included: retries, and runs for later.
 pub async fn wake(s: &mut dyn Session, jobs: &[i64], now: Timestamp) -> Result<(), SessionError> {
     if jobs.is_empty() {
         return Ok(());
@@ -366,30 +367,30 @@ pub async fn wake(s: &mut dyn Session, jobs: &[i64], now: Timestamp) -> Result<(
 
 // ── Closing ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// A run to be closed.
+/// A run to close.
 pub struct Closing {
-    /// As it was until now.
+    /// The run before it is closed.
     pub run: Run,
     pub outcome: Outcome,
-    /// Another attempt follows.
+    /// Whether another attempt follows.
     pub retried: bool,
 }
 
 impl Closing {
-    /// No attempt follows.
+    /// Closes the last attempt.
     pub fn last(run: Run, outcome: Outcome) -> Self {
         Closing { run, outcome, retried: false }
     }
 
-    /// Control wanted the run gone, and it was never sent: that is no failure.
+    /// Whether the run was cancelled before dispatch, which is not a failure.
     fn is_withdrawn(&self) -> bool {
         let is_unsent =
             matches!(self.run.state, RunState::Waiting | RunState::Claimed | RunState::Cancelling);
         is_unsent && is_cancelled(&self.outcome)
     }
 
-    /// A withdrawn fire of a schedule leaves only its entry in the history. The row of any other run stays: a person
-    /// or a program may have its id, and so may an executor if the run was handed back after it was perhaps sent.
+    /// A withdrawn scheduled fire leaves only its entry in the history. The row of any other run stays: a user or a
+    /// program may have its id, and so may an executor if the run was released after it was perhaps dispatched.
     fn leaves_no_row(&self) -> bool {
         let fresh_version = if self.run.state == RunState::Waiting { 1 } else { 2 };
         self.is_withdrawn()
@@ -403,17 +404,17 @@ fn is_cancelled(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Cancelled(_) | Outcome::Dropped(Disposition::Cancelled, _))
 }
 
-/// What the end of a run means for its fire.
+/// Effect of a run's end on its fire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FireEnd {
-    /// No part of it is left.
+    /// Whether no run of the fire is left.
     pub over: bool,
-    /// And every part succeeded.
+    /// Whether the fire is over and every shard succeeded.
     pub succeeded: bool,
 }
 
-/// Closes runs that the caller has locked: the log gets the result, the history what was not sent or got lost, and the
-/// open rows go. Says of each what it means for its fire.
+/// Closes runs that the caller has locked: writes the result to the log, adds undispatched and lost runs to the
+/// history, and deletes the open rows. Returns the effect of each on its fire.
 pub async fn close(
     s: &mut dyn Session,
     tables: &Tables,
@@ -439,7 +440,7 @@ pub async fn close(
     count_down(s, closings).await
 }
 
-/// Failures are few, and what people look for first: they are found in a table of their own.
+/// Copies failed runs to a table of their own: they are few, and users look for them first.
 async fn list_failed(s: &mut dyn Session, closings: &[Closing]) -> Result<(), SessionError> {
     let is_failed =
         |closing: &&Closing| !matches!(closing.outcome, Outcome::Succeeded(_)) && !closing.is_withdrawn();
@@ -453,7 +454,7 @@ async fn list_failed(s: &mut dyn Session, closings: &[Closing]) -> Result<(), Se
     s.execute(sql, &[Value::Ids(ids)]).await.map(|_| ())
 }
 
-/// Deletes runs that are over, with all that belongs to them.
+/// Deletes finished runs, with all their data.
 pub async fn forget(s: &mut dyn Session, ids: &[i64]) -> Result<(), SessionError> {
     if ids.is_empty() {
         return Ok(());
@@ -466,7 +467,7 @@ pub async fn forget(s: &mut dyn Session, ids: &[i64]) -> Result<(), SessionError
     Ok(())
 }
 
-/// Keeps of lost runs what a late result has to know and no other row says.
+/// Stores the data of lost runs that a late result needs and no other row has.
 async fn remember_lost(s: &mut dyn Session, closings: &[Closing]) -> Result<(), SessionError> {
     let lost = closings.iter().filter(|closing| matches!(closing.outcome, Outcome::Lost(_)));
     let row = |closing: &Closing| -> Vec<Value> {
@@ -481,8 +482,7 @@ async fn remember_lost(s: &mut dyn Session, closings: &[Closing]) -> Result<(), 
     s.insert(Columns { table: "tw_lost", keys: &[], columns: &columns }, rows).await
 }
 
-/// Why a lost run existed, and how deep in a chain of children. Those that a node of an older version gave up are not
-/// remembered.
+/// Origin of a lost run, and its depth in a chain of children. `None` if a node of an older version gave it up.
 pub async fn take_lost(s: &mut dyn Session, run: RunId) -> Result<Option<(Origin, u32)>, SessionError> {
     let sql = "SELECT kind, cause, depth FROM tw_lost WHERE run_id = ?";
     let Some(row) = s.query(sql, &[run.0.into()], Lock::None).await?.into_iter().next() else {
@@ -495,7 +495,7 @@ pub async fn take_lost(s: &mut dyn Session, run: RunId) -> Result<Option<(Origin
     Ok(Some((origin, small(run, row.int()?)?)))
 }
 
-/// The condition for log rows of withdrawn runs, as [`result_row`] writes them: neither failed nor running.
+/// Condition for log rows of withdrawn runs, as [`result_row`] writes them: neither failed nor running.
 pub const WITHDRAWN: &str = "(l.handle_code = 0 AND l.trigger_code = 0 AND l.handle_time IS NOT NULL)";
 
 /// A row for [`write_results`]: XXL-JOB's codes for an outcome.
@@ -503,7 +503,7 @@ pub fn result_row(tables: &Tables, now: Timestamp, run: &Run, outcome: &Outcome)
     let message = Value::Text(message_text(outcome.message()));
     let sent = !matches!(run.state, RunState::Waiting | RunState::Claimed | RunState::Cancelling);
     let [trigger_code, trigger_msg, handle_time, handle_code, handle_msg] = match outcome {
-        // Codes that XXL-JOB does not count as a failure. The time of the end tells it from a run that is on its way.
+        // Codes that XXL-JOB does not count as a failure. The end time distinguishes it from a run in progress.
         withdrawn if !sent && is_cancelled(withdrawn) => {
             [0.into(), message, tables.wall.time(now), 0.into(), Value::Null]
         }
@@ -524,7 +524,7 @@ pub fn result_row(tables: &Tables, now: Timestamp, run: &Run, outcome: &Outcome)
     ]
 }
 
-/// XXL-JOB's code for how a run ended that was sent.
+/// XXL-JOB's result code of a dispatched run.
 pub fn handle_code(outcome: &Outcome) -> i64 {
     match outcome {
         Outcome::Succeeded(_) => 200,
@@ -546,7 +546,7 @@ pub async fn write_results(s: &mut dyn Session, rows: Vec<Vec<Value>>) -> Result
     s.update(Columns { table: "xxl_job_log", keys: &["id", "handle_code"], columns: &columns }, rows).await
 }
 
-/// A message as the log can hold it.
+/// Truncates a message to the log's limit, and replaces NUL characters.
 pub fn message_text(message: &str) -> String {
     let mut text: String = message.chars().take(MESSAGE_MAX).collect();
     if text.len() < message.len() {
@@ -568,11 +568,11 @@ pub struct Entry {
     pub superseded: i64,
 }
 
-/// A late result may take a lost run's place.
+/// A late result may replace the lost run's.
 pub const LOST: i64 = 0;
-/// One has.
+/// A late result has replaced it.
 pub const SUPERSEDED: i64 = 1;
-/// One may, but another attempt has been made of it.
+/// A late result may replace it, but another attempt was made.
 pub const RETRIED: i64 = 2;
 
 fn ended_entry(now: Timestamp, closing: &Closing) -> Option<Entry> {
@@ -622,7 +622,7 @@ pub async fn record(s: &mut dyn Session, entries: Vec<Entry>) -> Result<(), Sess
     s.insert(into, entries.into_iter().map(row).collect()).await
 }
 
-/// Takes ended shards off their fires' counts. A fire in one part has no count.
+/// Subtracts ended shards from the counts of their fires. A fire with one shard has no count.
 async fn count_down(s: &mut dyn Session, closings: &[Closing]) -> Result<Vec<FireEnd>, SessionError> {
     let in_shards = closings.iter().filter(|c| c.run.shard.total > 1 && !c.retried);
     let fires: Vec<i64> = in_shards.map(|closing| closing.run.fire.0).collect();
@@ -644,7 +644,7 @@ async fn count_down(s: &mut dyn Session, closings: &[Closing]) -> Result<Vec<Fir
     Ok(ends)
 }
 
-/// How many shards of a fire are open, and how many have failed for good.
+/// Number of open shards of a fire, and of those that failed for good.
 pub struct Count {
     pub open: i64,
     pub failed: i64,

@@ -1,5 +1,5 @@
-//! What the two kinds of database server have in common: connections that may go at any moment, and statements about
-//! many rows, in which most columns say the same for all of them.
+//! Code shared by the two database servers: connections that may be lost at any moment, and statements for many
+//! rows, in which most columns have the same value in all rows.
 
 use std::future::Future;
 use std::io;
@@ -16,15 +16,15 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::session::{Row, SessionError, Value};
 
-/// A kind of server, as far as its ways are its own.
+/// A kind of server: the parts that differ.
 pub trait Server: Database {
-    /// Runs a statement that answers nothing.
+    /// Runs a statement that returns no rows.
     fn run(
         connection: &mut Self::Connection,
         sql: &'static str,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
-    /// Runs a query whose columns are all numbers.
+    /// Runs a query that returns only numbers.
     fn numbers(
         connection: &mut Self::Connection,
         sql: String,
@@ -33,55 +33,55 @@ pub trait Server: Database {
     /// Begins a transaction.
     const BEGIN: &'static str;
 
-    /// What an error that the server has sent means.
+    /// Classifies an error of the server.
     fn fault(error: &dyn DatabaseError) -> Fault;
 
-    /// The server's number for the connection that asks.
+    /// SQL for the server's id of the current connection.
     const CONNECTION_NUMBER: &'static str;
 
-    /// Whether nobody holds the lock of the lifeline `n.lifeline`.
+    /// SQL for whether the lock of the lifeline `n.lifeline` is free.
     const IS_FREE: &'static str;
 
-    /// Takes the lock of a lifeline for as long as the connection lasts; 1 if that worked.
+    /// Returns SQL that takes the lock of a lifeline until the connection ends; its result is 1 on success.
     fn hold(lifeline: LifelineId) -> String;
 }
 
-/// What an error of the server means for whoever met it.
+/// Class of a server error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Others were in the way.
+    /// A conflict with another transaction.
     Collision,
-    /// The value given can never be stored.
+    /// The value can never be stored.
     Value,
-    /// The tables or our rights are not what they should be.
+    /// The tables or our privileges are wrong.
     Schema,
     /// The server's disk is full.
     Full,
-    /// The server cannot work at present.
+    /// The server is not available.
     Server,
 }
 
-/// How long a call waits while the server is away, or all connections are in use: so often,
+/// Number of attempts of a call to get a connection, while the server is down or all connections are in use.
 const ACQUIRE_TRIES: u32 = 3;
 
-/// so long. While the server is away the pool tries to connect ever more rarely, up to a fifth of this apart: a server
-/// that is back is used that soon.
+/// Timeout of each attempt. While the server is down, the pool backs off up to a fifth of this between its attempts
+/// to connect, so a recovered server is used that soon.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long it takes to be told why: a machine that is there says so at once.
+/// Timeout for finding out why no connection can be made: a reachable machine answers at once.
 const WHY_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// How long the next transaction waits for rollbacks, which take a millisecond each.
 const ROLLBACK_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Locks are waited for at most 5 s, by the session's settings. What takes longer than this will not answer any more:
-/// the link is dead, and TCP would notice only after minutes.
+/// Lock waits are limited to 5 s by the session's settings. A statement that takes longer than this will not be
+/// answered any more: the connection is dead, and TCP would notice only after minutes.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The connections to a server.
+/// The connection pool of a server.
 pub struct Connections<DB: Server> {
     pool: Pool<DB>,
-    /// How many transactions were given up and are still being rolled back.
+    /// Number of abandoned transactions that are still being rolled back.
     ending: watch::Sender<usize>,
     reach: Arc<Reach>,
 }
@@ -92,12 +92,12 @@ impl<DB: Server> Clone for Connections<DB> {
     }
 }
 
-/// Whether the server can be reached. While it may be away, one caller at a time tries, with pauses, and the others wait for
-/// what it finds: a server that recovers is not met by a crowd.
+/// Whether the server can be reached. While it may be down, one caller at a time tries, with pauses, and the others
+/// wait for its result, so that a recovering server is not flooded.
 #[derive(Default)]
 struct Reach {
     away: AtomicBool,
-    /// When the last attempt ended. Held by the caller whose turn it is.
+    /// When the last attempt ended. Locked by the caller that tries now.
     turn: Mutex<Option<Instant>>,
 }
 
@@ -111,14 +111,14 @@ impl Reach {
     }
 }
 
-/// Between two attempts to reach a server that is away. One that is back is used this soon.
+/// Pause between two attempts to reach a server that is down. A recovered server is used this soon.
 const AWAY_PAUSE: Duration = Duration::from_millis(150);
 
-/// And up to so much more, so that nodes do not try in step.
+/// Random addition to the pause, so that nodes do not retry at the same time.
 const AWAY_JITTER_MS: u64 = 100;
 
 impl<DB: Server> Connections<DB> {
-    /// At most so many, opened when they are needed; each is told the settings first.
+    /// At most `most` connections, opened when needed; each runs `settings` first.
     pub fn new(
         address: <DB::Connection as Connection>::Options,
         most: u32,
@@ -127,7 +127,7 @@ impl<DB: Server> Connections<DB> {
         let pool = PoolOptions::new()
             .max_connections(most.max(1))
             .acquire_timeout(ACQUIRE_TIMEOUT)
-            // A transaction finds out by itself, without a round trip before each.
+            // A transaction detects a dead connection by itself, which saves a round trip before each.
             .test_before_acquire(false)
             .after_connect(move |connection, _| Box::pin(DB::run(connection, settings)))
             .connect_lazy_with(address);
@@ -151,7 +151,7 @@ impl<DB: Server> Connections<DB> {
                     return Ok(connection);
                 }
                 Err(sqlx::Error::PoolTimedOut) => {
-                    // Whether all are in use, or none can be had.
+                    // Either all connections are in use, or none can be made.
                     self.reach.note(self.pool.size() == 0);
                     if Instant::now() >= deadline {
                         let is_away = self.reach.is_away();
@@ -166,7 +166,7 @@ impl<DB: Server> Connections<DB> {
         }
     }
 
-    /// Tries to reach a server that was away, when it is this caller's turn.
+    /// Tries to reach a server that was down, when it is this caller's turn.
     async fn reach_out(&self) -> Result<PoolConnection<DB>, sqlx::Error> {
         let mut last = self.reach.turn.lock().await;
         if self.reach.is_away()
@@ -176,47 +176,48 @@ impl<DB: Server> Connections<DB> {
             sleep_until(last + pause).await;
         }
         let acquired = self.pool.acquire().await;
-        // Before the next caller has its turn, and finds that there is nothing to wait for.
+        // Updated before the next caller's turn, so that it does not wait if the server is back.
         self.reach.note(acquired.is_err());
         *last = Some(Instant::now());
         acquired
     }
 
-    /// Why no connection could be made, which the pool keeps to itself.
+    /// Finds out why no connection can be made, which the pool does not report.
     async fn why_not(&self) -> sqlx::Error {
         let address = self.pool.connect_options();
         match tokio::time::timeout(WHY_TIMEOUT, DB::Connection::connect_with(&address)).await {
             Ok(Err(error)) => error,
-            // It is back, or nobody answers at all.
+            // The server is back, or does not answer at all.
             _ => sqlx::Error::PoolTimedOut,
         }
     }
 }
 
-/// A transaction on a pooled connection. It begins with the first statement that locks or writes: what is only read
-/// before that sees what is committed by then in either case, and needs no round trips for a beginning and an end.
+/// A transaction on a pooled connection. It begins with the first statement that locks or writes: earlier reads see
+/// committed data in either case, and so need no round trips for `BEGIN` and `COMMIT`.
 pub struct Transaction<DB: Server> {
     connections: Connections<DB>,
-    /// Gone when the transaction is over, or no other could be had in its place.
+    /// `None` when the transaction is over, or a stale connection could not be replaced.
     connection: Option<PoolConnection<DB>>,
-    /// How many connections may still turn out to be stale. The one after them is new, and its failure is news.
+    /// Number of connections that may still turn out to be stale. The one after them is new, and its failure is a
+    /// real error.
     stale_max: u32,
-    /// Something may depend on it.
+    /// Whether the transaction has begun, so that its connection must not be replaced.
     begun: bool,
-    /// A statement is under way, or did not get an answer: nobody knows what the connection would say next.
+    /// Whether a statement is in progress or got no answer, so that the connection's next answer is unknown.
     unsettled: bool,
-    /// The error after which nothing of it can be committed.
+    /// The error after which the transaction cannot be committed.
     failed: Option<SessionError>,
 }
 
 impl<DB: Server> Transaction<DB> {
-    /// Opens one.
+    /// Opens a transaction.
     ///
-    /// It finds the locks of transactions that were given up before gone: who tries again at once would otherwise
-    /// wait for its own locks, or skip the rows.
+    /// It first waits for the rollback of abandoned transactions: a caller that retries at once would otherwise wait
+    /// for its own locks, or skip the rows.
     pub async fn open(connections: &Connections<DB>) -> Result<Self, SessionError> {
         let mut ending = connections.ending.subscribe();
-        // Should rollbacks take long, or never cease, the locks they hold are no worse than others'.
+        // If rollbacks take long, their locks are handled like those of other transactions.
         let _ = tokio::time::timeout(ROLLBACK_TIMEOUT, ending.wait_for(|count| *count == 0)).await;
         let stale_max = connections.pool.size();
         let connection = connections.acquire().await.map_err(|error| surfaced::<DB>(&error))?;
@@ -230,12 +231,12 @@ impl<DB: Server> Transaction<DB> {
         })
     }
 
-    /// Whether it has begun, so that all statements must go to the same connection.
+    /// Whether it has begun, so that all statements must use the same connection.
     pub fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// A statement has begun it, whatever else that came to.
+    /// Marks it as begun by a statement, even if that statement failed.
     pub fn has_now_begun(&mut self) {
         self.begun = true;
     }
@@ -252,15 +253,15 @@ impl<DB: Server> Transaction<DB> {
         Ok(())
     }
 
-    /// The connection, for one statement, whose answer goes to [`answered`](Self::answered).
+    /// The connection, for one statement; pass its answer to [`answered`](Self::answered).
     pub fn connection(&mut self) -> Result<&mut DB::Connection, SessionError> {
         self.unsettled = true;
         let gone = || StoreError::Unavailable("the connection has gone".into()).into();
         self.connection.as_deref_mut().ok_or_else(|| self.failed.clone().unwrap_or_else(gone))
     }
 
-    /// Whether to ask again, of another connection: this one was idle while the server was restarted, and nothing has
-    /// begun on it.
+    /// Returns true if the connection was stale and was replaced, so that the statement must be sent again: the
+    /// server was restarted while it was idle, and no transaction has begun on it.
     pub async fn is_replaced<T>(&mut self, answer: &Result<T, sqlx::Error>) -> Result<bool, SessionError> {
         let is_stale = answer.as_ref().is_err_and(|error| is_lost::<DB>(error) && !is_late(error));
         if is_stale {
@@ -270,7 +271,7 @@ impl<DB: Server> Transaction<DB> {
             return Ok(false);
         }
         self.stale_max -= 1;
-        // Before another is asked for: there may be room for one only.
+        // Before acquiring another, because the pool may be limited to one.
         if let Some(mut stale) = self.connection.take() {
             stale.close_on_drop();
         }
@@ -279,7 +280,7 @@ impl<DB: Server> Transaction<DB> {
         Ok(true)
     }
 
-    /// The meaning of what a statement has answered.
+    /// Converts the answer of a statement, and remembers its error.
     pub fn answered<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T, SessionError> {
         self.unsettled = answer.as_ref().is_err_and(is_lost::<DB>);
         answer.map_err(|error| {
@@ -289,10 +290,10 @@ impl<DB: Server> Transaction<DB> {
         })
     }
 
-    /// Commits. Whether a commit without an answer was done is not known.
+    /// Commits. If there is no answer, it is unknown whether the commit was done.
     pub async fn commit(mut self) -> Result<(), SessionError> {
         if let Some(error) = self.failed.take() {
-            // PostgreSQL would say yes to the commit, and mean a rollback.
+            // PostgreSQL would accept the commit but roll back.
             return Err(error);
         }
         if !self.begun {
@@ -301,7 +302,7 @@ impl<DB: Server> Transaction<DB> {
         let committed = bounded(DB::run(self.connection()?, "COMMIT")).await;
         match committed {
             Ok(()) => {
-                // Back to the pool.
+                // Returns it to the pool.
                 self.connection.take();
                 Ok(())
             }
@@ -315,8 +316,8 @@ impl<DB: Server> Transaction<DB> {
 }
 
 impl<DB: Server> Drop for Transaction<DB> {
-    /// What is not committed is rolled back at once: its locks stand in everybody's way. A connection that cannot say
-    /// so is closed, and the server knows what that means.
+    /// Rolls back an uncommitted transaction at once, because its locks block other transactions. A connection in an
+    /// unknown state is closed, which makes the server roll back.
     fn drop(&mut self) {
         let Some(mut connection) = self.connection.take() else { return };
         if self.unsettled {
@@ -337,7 +338,7 @@ impl<DB: Server> Drop for Transaction<DB> {
     }
 }
 
-/// Gives up on an answer that will not come.
+/// Applies the answer timeout.
 pub async fn bounded<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
     match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
         Ok(answer) => answer,
@@ -345,22 +346,22 @@ pub async fn bounded<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) ->
     }
 }
 
-/// Whether the connection is of no use any more.
+/// Whether the connection cannot be used any more.
 fn is_lost<DB: Server>(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Tls(_) => true,
-        // What a server says to its clients when it goes.
+        // Errors that a server sends when it shuts down.
         sqlx::Error::Database(error) => DB::fault(&**error) == Fault::Server,
         _ => false,
     }
 }
 
-/// Whether nobody has answered for long. Another connection would hardly do better.
+/// Whether the answer timed out. Another connection would hardly do better.
 fn is_late(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut)
 }
 
-/// The error as the steps see it. No variant repeats the address of the database, which may hold a password.
+/// Converts an error. No variant contains the address of the database, which may include a password.
 pub fn surfaced<DB: Server>(error: &sqlx::Error) -> SessionError {
     let text = error.to_string();
     let error = match error {
@@ -404,7 +405,7 @@ pub fn columns(rows: &[Vec<Value>]) -> Vec<Column<'_>> {
     (0..width).map(column).collect()
 }
 
-/// The text between the `?` of a statement, of which those in quotes are no parameters.
+/// The text between the `?` of a statement; a `?` in quotes is not a parameter.
 pub fn pieces(sql: &str) -> Vec<&str> {
     let (mut pieces, mut from, mut quote) = (Vec::new(), 0, None);
     for (at, byte) in sql.bytes().enumerate() {

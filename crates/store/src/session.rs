@@ -1,7 +1,7 @@
-//! One transaction on one of the databases, in the few words that all of them share.
+//! One transaction on one of the databases, with the few operations that all of them share.
 //!
-//! The steps of a fire (`claim.rs`, `complete.rs`, …) are written once, over [`Session`]. What differs between the
-//! databases is how rows are written many at a time and how they are locked, and that stays behind this trait.
+//! The steps of a fire (`claim.rs`, `complete.rs`, …) are written once, over [`Session`]. The databases differ in
+//! how they write many rows at a time and how they lock rows; this trait hides that.
 
 use async_trait::async_trait;
 use engine::{LifelineId, Lifelines, StoreError};
@@ -9,43 +9,43 @@ use timer::Timestamp;
 
 use crate::schema::Schema;
 
-/// A database that is ready: its tables exist and were looked at.
+/// A prepared database: its tables exist and were inspected.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
     /// Opens a transaction (READ COMMITTED where there is a choice).
     async fn begin(&self) -> Result<Box<dyn Session>, SessionError>;
 
-    /// What its tables look like.
+    /// Schema of its tables.
     fn schema(&self) -> &Schema;
 
-    /// Its clock, where that can be read without asking it: SQLite's is this process's.
+    /// Its clock, if it can be read without a query: SQLite uses the clock of this process.
     fn clock(&self) -> Option<Timestamp> {
         None
     }
 
-    /// Confirms this process's lifeline, or opens it; none where there can be none.
+    /// Confirms this process's lifeline, or opens it; `None` if the database does not support lifelines.
     async fn lifelines(&self) -> Result<Option<Lifelines>, SessionError> {
         Ok(None)
     }
 
-    /// Which of these lifelines are broken, as far as this process's can tell.
+    /// Returns which of these lifelines are broken, as seen by this process's lifeline.
     async fn broken(&self, _lifelines: &[LifelineId]) -> Result<Vec<LifelineId>, SessionError> {
         Ok(Vec::new())
     }
 }
 
-/// A parameter or a column. Instants are milliseconds in `Int`, except in XXL-JOB's own columns.
+/// A parameter or a column. Times are milliseconds in `Int`, except in XXL-JOB's own columns.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Nothing.
+    /// SQL `NULL`.
     Null,
-    /// A number of any width; `tinyint`, `int` and `bigint` columns all read as this.
+    /// A number; `tinyint`, `int` and `bigint` columns are all read as this.
     Int(i64),
     /// Text of any kind.
     Text(String),
     /// A `DATETIME` of XXL-JOB's tables, as `2026-06-21 10:00:00` in the configured zone.
     Time(String),
-    /// Only as a parameter, written `IN ?` with no parentheses: any of these. Never empty.
+    /// A list of ids, only as a parameter, written `IN ?` without parentheses. Never empty.
     Ids(Vec<i64>),
 }
 
@@ -56,40 +56,40 @@ pub struct Row(pub Vec<Value>);
 /// A table, its key columns and the columns to write, for statements about many rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns<'a> {
-    /// The table.
+    /// Name of the table.
     pub table: &'a str,
-    /// Rows are found by these (and must all match: a compare-and-set names the old value here).
+    /// Key columns; all must match. A compare-and-set includes the column with the old value here.
     pub keys: &'a [&'a str],
-    /// These are written.
+    /// Columns to write.
     pub columns: &'a [&'a str],
 }
 
-/// How a `SELECT` treats the rows it finds, until the transaction ends. SQLite has one writer, so there all three are
-/// the same. Only queries of one table (with others at most in subqueries) are asked to lock.
+/// How a `SELECT` locks the rows it finds, until the transaction ends. SQLite has one writer, so there all three are
+/// the same. Only queries of one table (others at most in subqueries) may lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// Read only.
+    /// No lock.
     None,
-    /// Wait for whoever has a row.
+    /// Wait for rows that other transactions have locked.
     Wait,
-    /// Leave out rows that somebody else has.
+    /// Skip rows that other transactions have locked.
     Skip,
 }
 
-/// A transaction. Dropped without [`commit`](Session::commit), it never happened.
+/// A transaction. Dropped without [`commit`](Session::commit), it is rolled back.
 #[async_trait]
 pub trait Session: Send {
     /// Runs a query written with `?` for each parameter.
     async fn query(&mut self, sql: &str, params: &[Value], lock: Lock) -> Result<Vec<Row>, SessionError>;
 
-    /// Runs a statement written with `?` for each parameter; returns the number of rows it found, whether or not
-    /// their values differ.
+    /// Runs a statement written with `?` for each parameter; returns the number of matched rows, including unchanged
+    /// ones.
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, SessionError>;
 
     /// Inserts rows (`keys` unused), each in the order of `columns`.
     async fn insert(&mut self, into: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<(), SessionError>;
 
-    /// Inserts rows into a table whose `id` the database numbers; returns the ids in the order of the rows.
+    /// Inserts rows into a table with an auto-increment `id`; returns the ids in the order of the rows.
     async fn insert_numbered(
         &mut self,
         into: Columns<'_>,
@@ -97,7 +97,7 @@ pub trait Session: Send {
     ) -> Result<Vec<i64>, SessionError>;
 
     /// Updates many rows in one statement, each row given as its keys followed by its new columns. A key value is
-    /// never null. Returns how many were found, whether or not their values differ.
+    /// never null. Returns the number of matched rows, including unchanged ones.
     async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<u64, SessionError>;
 
     /// Deletes many rows by one key column.
@@ -106,17 +106,17 @@ pub trait Session: Send {
     /// The database's clock.
     async fn now(&mut self) -> Result<Timestamp, SessionError>;
 
-    /// Makes it all true. A connection lost meanwhile is [`StoreError::CommitUnknown`].
+    /// Commits the transaction. If the connection is lost meanwhile, it is [`StoreError::CommitUnknown`].
     async fn commit(self: Box<Self>) -> Result<(), SessionError>;
 }
 
-/// Why a statement did not work.
+/// Why a statement failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SessionError {
-    /// Others were in the way: a deadlock, a lock not got in time, a unique key that somebody else has just written.
-    /// Nothing happened, and the same transaction may succeed at once.
+    /// A conflict with another transaction: a deadlock, a lock timeout, or a duplicate key. Nothing was changed, and
+    /// the same transaction may succeed at once.
     Collision(String),
-    /// Anything else, as the caller of the store is to see it.
+    /// Any other error, as returned to the caller of the store.
     Store(StoreError),
 }
 
@@ -127,13 +127,13 @@ impl From<StoreError> for SessionError {
 }
 
 impl Row {
-    /// Its columns, one after the other.
+    /// Reads its columns, one after the other.
     pub fn read(self) -> Reader {
         Reader(self.0.into_iter())
     }
 }
 
-/// Takes a row's columns in their order.
+/// Reads the columns of a row in their order.
 pub struct Reader(std::vec::IntoIter<Value>);
 
 impl Reader {
@@ -142,7 +142,7 @@ impl Reader {
         self.maybe_int()?.ok_or_else(|| unexpected("a number", &Value::Null))
     }
 
-    /// A number, or nothing.
+    /// A number, or `None` if null.
     pub fn maybe_int(&mut self) -> Result<Option<i64>, SessionError> {
         match self.next() {
             Value::Int(number) => Ok(Some(number)),
@@ -151,22 +151,22 @@ impl Reader {
         }
     }
 
-    /// An instant in milliseconds.
+    /// A time in milliseconds.
     pub fn instant(&mut self) -> Result<Timestamp, SessionError> {
         self.int().map(Timestamp::from_millis)
     }
 
-    /// An instant in milliseconds, or nothing.
+    /// A time in milliseconds, or `None` if null.
     pub fn maybe_instant(&mut self) -> Result<Option<Timestamp>, SessionError> {
         Ok(self.maybe_int()?.map(Timestamp::from_millis))
     }
 
-    /// A text; nothing is the empty one.
+    /// A text; empty if null.
     pub fn text(&mut self) -> Result<String, SessionError> {
         Ok(self.maybe_text()?.unwrap_or_default())
     }
 
-    /// A text, or nothing.
+    /// A text, or `None` if null.
     pub fn maybe_text(&mut self) -> Result<Option<String>, SessionError> {
         match self.next() {
             Value::Text(text) | Value::Time(text) => Ok(Some(text)),

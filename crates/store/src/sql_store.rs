@@ -1,4 +1,4 @@
-//! The store: each method one transaction, begun again where others were in the way.
+//! The store: each method is one transaction, which is retried after a collision with others.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -31,27 +31,27 @@ pub struct SqlStore<B> {
     faults: std::sync::Arc<crate::faults::Faults>,
 }
 
-/// What the steps have to know about the database's tables.
+/// Facts about the database's tables that the steps need.
 pub struct Tables {
     pub schema: Schema,
     pub wall: Wall,
-    /// Of cron jobs that name none.
+    /// Zone of cron jobs without a zone.
     pub zone: Zone,
-    /// Java admins may be working with the same tables.
+    /// Whether Java admins may use the same tables.
     pub beside_java: bool,
-    /// For how long trouble that goes on joins an alert.
+    /// How repeated incidents are grouped into one alert.
     pub repeats: Option<Repeats>,
 }
 
 impl Tables {
-    /// Whether all runs that failed are listed: Java admins do not list theirs.
+    /// Whether all failed runs are in `tw_failed`: Java admins do not add theirs.
     pub fn lists_failed(&self) -> bool {
         !self.beside_java && !self.schema.was_xxl_jobs()
     }
 }
 
-/// Runs the steps, an expression of the session `$s`, in a transaction; repeats it all after a collision. A macro,
-/// since no closure can lend its caller a session for as long as its future lives.
+/// Runs the steps, an expression of the session `$s`, in a transaction; retries it after a collision. A macro,
+/// because a closure cannot lend a session to its caller for the lifetime of its future.
 macro_rules! transaction {
     ($store:ident, $s:ident => $steps:expr) => {{
         let mut tries = 0;
@@ -91,20 +91,20 @@ impl<B: Backend> SqlStore<B> {
         }
     }
 
-    /// Declares every life over, for a database that nobody else can have open.
+    /// Ends every incarnation, for a database that no other process can have open.
     pub(crate) async fn end_all_lives(&self) -> Result<(), StoreError> {
         transaction!(self, s => nodes::end_all_lives(s))
     }
 
-    /// A process that is started again need not wait for the lease it had before: names belong to one process at a time,
-    /// so where the lifeline of an earlier life is broken, that process is dead.
+    /// Lets a restarted process skip waiting for its previous lease: a name belongs to one process at a time, so if
+    /// the lifeline of an earlier incarnation is broken, that process is dead.
     async fn end_earlier_leases(&self, name: &str) -> Result<(), StoreError> {
         let earlier: Vec<LifelineId> = transaction!(self, s => nodes::earlier_lifelines(s, name))?;
         let broken = self.backend.broken(&earlier).await.map_err(surfaced)?;
         if broken.is_empty() {
             return Ok(());
         }
-        // Should it be alive all the same, it has stopped sending by then, if others depended on that.
+        // If it is alive after all, it has stopped dispatching by then, if others depended on that.
         tokio::time::sleep(LIFELINE_GRACE).await;
         transaction!(self, s => nodes::end_leases(s, name, &broken))
     }
@@ -135,14 +135,15 @@ impl<B: Backend> SqlStore<B> {
         Ok(added)
     }
 
-    /// The switches by which tests break its transactions.
+    /// Fault injection for tests.
     #[cfg(feature = "conformance")]
     pub fn faults(&self) -> std::sync::Arc<crate::faults::Faults> {
         self.faults.clone()
     }
 }
 
-/// Whether to begin again: after a collision, a little later each time, so that those who collided get out of step.
+/// Whether to retry: after a collision, with a random backoff that grows, so that the colliding transactions spread
+/// out.
 pub async fn again<T>(
     result: Result<T, SessionError>,
     tries: &mut u32,
@@ -165,7 +166,7 @@ const TRIES: u32 = 8;
 /// Doubled before it is first used.
 const PAUSE_MS: u64 = 1;
 
-/// The error as our caller sees it.
+/// Converts the error for the caller of the store.
 pub fn surfaced(error: SessionError) -> StoreError {
     match error {
         SessionError::Collision(reason) => {
@@ -178,7 +179,7 @@ pub fn surfaced(error: SessionError) -> StoreError {
 #[async_trait]
 impl<B: Backend> Store for SqlStore<B> {
     async fn join(&self, name: &str, lease: Duration) -> Result<Joined, StoreError> {
-        // A life can do without, by its lease alone.
+        // A node works without a lifeline, with its lease alone.
         let lifeline = self.backend.lifelines().await.ok().flatten().map(|lifelines| lifelines.own);
         let joined = transaction!(self, s => nodes::join(s, name, lease, lifeline))?;
         if lifeline.is_some() {
@@ -201,7 +202,7 @@ impl<B: Backend> Store for SqlStore<B> {
 
     async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<Heartbeat, StoreError> {
         let (heartbeat, known) = transaction!(self, s => nodes::heartbeat(s, node, lease))?;
-        // Committing takes milliseconds, and the engine counts from when it gets the answer.
+        // Committing takes milliseconds, and the engine counts from when it receives the answer.
         let now = self.backend.clock().unwrap_or_else(|| heartbeat.now + known.elapsed());
         Ok(Heartbeat { now, ..heartbeat })
     }

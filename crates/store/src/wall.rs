@@ -1,4 +1,4 @@
-//! The wall times in XXL-JOB's `DATETIME` columns: whole seconds in one zone, which the columns do not name.
+//! Wall-clock times in XXL-JOB's `DATETIME` columns: whole seconds in one zone, which the columns do not name.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use timer::Timestamp;
 
 use crate::session::Value;
 
-/// Turns instants into the columns' wall times and back.
+/// Converts times to the columns' wall-clock times and back.
 #[derive(Clone, Debug)]
 pub struct Wall {
     zone: TimeZone,
@@ -21,13 +21,13 @@ impl Wall {
         Wall { zone: TimeZone::get(zone.name()).unwrap_or_else(|_| TimeZone::system()) }
     }
 
-    /// The column's value at that instant, cut to the second: rounding up would put a run into the future.
+    /// The column value of a time, rounded down to the second: rounding up would put a run into the future.
     pub fn time(&self, at: Timestamp) -> Value {
         Value::Time(written(self.shown(at)))
     }
 
-    /// The first column's value that stands for that instant or a later one, where a value that clocks show twice stands
-    /// for the first of the two: while they show it again, that is the next one they show once.
+    /// The first column value that stands for this time or a later one. A value that clocks show twice stands for
+    /// the first of the two; while clocks show it again, the result is the next value that they show only once.
     pub fn first_from(&self, at: Timestamp) -> Value {
         let second = at.as_millis().div_euclid(1_000).clamp(FIRST_SECOND, LAST_SECOND);
         let instant = jiff::Timestamp::from_second(second).expect("between the years 1970 and 9999");
@@ -41,8 +41,8 @@ impl Wall {
         Value::Time(written(self.zone.to_datetime(put_back + (instant - first))))
     }
 
-    /// The least that a column holds which was written between `from` and `now`. After clocks were put back, that is
-    /// less than what they showed at `from`.
+    /// The smallest column value that was written between `from` and `now`. After clocks were set back, it is less
+    /// than the value at `from`.
     pub fn least(&self, from: Timestamp, now: Timestamp) -> Value {
         let between = SignedDuration::from_millis(now.as_millis().saturating_sub(from.as_millis()));
         let shown = self.shown(from);
@@ -50,28 +50,28 @@ impl Wall {
         Value::Time(written(shown.min(put_back)))
     }
 
-    /// The day of that instant: its date, its first second and that of the next.
+    /// The day of a time: its date, its first second and that of the next day.
     pub fn day(&self, at: Timestamp) -> (String, Value, Value) {
         let date = self.shown(at).date();
         let start = |date: Date| Value::Time(written(date.at(0, 0, 0, 0)));
         (date.to_string(), start(date), start(date.tomorrow().unwrap_or(date)))
     }
 
-    /// What clocks show at that instant.
+    /// The wall-clock time in this zone.
     fn shown(&self, at: Timestamp) -> DateTime {
         let second = at.as_millis().div_euclid(1_000).clamp(FIRST_SECOND, LAST_SECOND);
         let instant = jiff::Timestamp::from_second(second).expect("between the years 1970 and 9999");
         self.zone.to_datetime(instant)
     }
 
-    /// The instant of a column's value; of two, in the hour that clocks show twice, the first.
+    /// The time of a column value; in the hour that clocks show twice, the first of the two.
     pub fn instant(&self, text: &str) -> Option<Timestamp> {
         let time: DateTime = text.parse().ok()?;
         let instant = self.zone.to_ambiguous_timestamp(time).compatible().ok()?;
         Some(Timestamp::from_millis(instant.as_millisecond()))
     }
 
-    /// The instant of a value that was written a moment ago; of two, the last that is not after `now`.
+    /// The time of a recently written value; of two, the last that is not after `now`.
     pub fn instant_before(&self, text: &str, now: Timestamp) -> Option<Timestamp> {
         let time: DateTime = text.parse().ok()?;
         let later = self.zone.to_ambiguous_timestamp(time).later().ok()?;
@@ -80,7 +80,7 @@ impl Wall {
     }
 }
 
-/// Whoever wrote a value may be ahead of us by so much.
+/// The clock of the writer may be ahead of ours by this much.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 
 fn written(time: DateTime) -> String {
@@ -89,7 +89,7 @@ fn written(time: DateTime) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
 }
 
-/// What `DATETIME` holds in all databases, a day short of its ends so that every zone fits.
+/// Range of `DATETIME` in all databases, one day short at both ends so that every zone fits.
 const FIRST_SECOND: i64 = 86_400;
 const LAST_SECOND: i64 = 253_402_128_000;
 

@@ -1,9 +1,9 @@
-//! Open runs that a stop or deletion no longer wants are withdrawn, some in each transaction.
+//! Withdraws open runs of stopped or deleted jobs, a few per transaction.
 //!
-//! A job may have tens of thousands of them. In one transaction they would keep up every other app on SQLite, which has
-//! one writer. So the change itself is one short transaction, which also withdraws the first few; a row of
-//! `tw_withdrawal` stands for the rest. While it does, the job is not started again, and a retry that an unwithdrawn run
-//! opens is withdrawn like the others.
+//! A job may have tens of thousands of them. In one transaction they would block every other app on SQLite, which
+//! has one writer. So the change itself is one short transaction, which also withdraws the first few; a row of
+//! `tw_withdrawal` stands for the rest. While it exists, the job is not started again, and a retry of a run that is
+//! not withdrawn yet is withdrawn too.
 
 use engine::{JobId, Outcome, Run, RunState};
 use timer::Timestamp;
@@ -17,13 +17,13 @@ use crate::sql_store::Tables;
 /// Which runs of a job are withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of its schedule: it is stopped.
+    /// Scheduled runs, because the job is stopped.
     Scheduled,
-    /// All: it is deleted.
+    /// All runs, because the job is deleted.
     All,
 }
 
-/// Begins, with at most `max` runs, for a job whose row the caller has locked or deleted. Says whether more are left.
+/// Begins, with at most `max` runs, for a job that the caller has locked or deleted. Returns whether more are left.
 pub async fn begin(
     s: &mut dyn Session,
     tables: &Tables,
@@ -32,7 +32,7 @@ pub async fn begin(
     at: Timestamp,
     max: usize,
 ) -> Result<bool, SessionError> {
-    // An earlier stop that was not finished is part of this.
+    // Replaces an earlier stop that was not finished.
     s.delete("tw_withdrawal", "job_id", &[job.0]).await?;
     let more = step(s, tables, job, scope, at, max).await?;
     if more {
@@ -41,7 +41,7 @@ pub async fn begin(
     Ok(more)
 }
 
-/// Leaves it all for later, for jobs that others have stopped or deleted in the database.
+/// Leaves all runs for later, for jobs that other programs have stopped or deleted in the database.
 pub async fn begin_later(s: &mut dyn Session, jobs: &[i64], scope: Scope) -> Result<(), SessionError> {
     s.delete("tw_withdrawal", "job_id", jobs).await?;
     remember(s, jobs, scope, Timestamp::from_millis(0)).await
@@ -59,14 +59,14 @@ async fn remember(
     s.insert(into, rows.collect()).await
 }
 
-/// Goes on with what was begun. Says whether more is left.
+/// Continues a withdrawal. Returns whether more is left.
 pub async fn withdraw(
     s: &mut dyn Session,
     tables: &Tables,
     job: JobId,
     max: usize,
 ) -> Result<bool, SessionError> {
-    // Whoever opens a retry of the job, or starts it, locks it too.
+    // A transaction that opens a retry of the job, or starts it, locks it too.
     jobs::lock(s, &[job.0], Lock::Wait).await?;
     let sql = "SELECT scheduled_only FROM tw_withdrawal WHERE job_id = ?";
     let rows = s.query(sql, &[job.0.into()], Lock::Wait).await?;
@@ -80,13 +80,13 @@ pub async fn withdraw(
     Ok(more)
 }
 
-/// Finishes, in the caller's transaction, what is left of a job that is started again.
+/// Finishes, in the caller's transaction, the withdrawal for a job that is started again.
 pub async fn finish(s: &mut dyn Session, tables: &Tables, job: JobId) -> Result<(), SessionError> {
     while withdraw(s, tables, job, FINISH_STEP).await? {}
     Ok(())
 }
 
-/// The caller has withdrawn what there was, so hardly any is left.
+/// The caller has withdrawn most of them, so hardly any is left.
 const FINISH_STEP: usize = 500;
 
 pub async fn withdrawals(
@@ -99,8 +99,8 @@ pub async fn withdrawals(
     rows.into_iter().map(|row| row.read().int().map(JobId)).collect()
 }
 
-/// What is waiting is closed, what a node has is asked back, and what an executor has is marked so that it is not sent or
-/// tried again. Soonest first.
+/// Closes waiting runs, recalls those that a node has claimed, and marks those on an executor so that they are not
+/// dispatched again or retried. The earliest first.
 async fn step(
     s: &mut dyn Session,
     tables: &Tables,
@@ -124,7 +124,7 @@ async fn step(
     Ok(more || more_keys)
 }
 
-/// The run as its holder is to see it. It keeps its version: the holder may just be writing down what became of it.
+/// The run as its holder is to see it. It keeps its version, because the holder may be storing its result now.
 fn recalled(run: Run) -> Run {
     match asked_to_cancel(run.clone()) {
         Some(asked) => asked,
@@ -132,7 +132,7 @@ fn recalled(run: Run) -> Run {
     }
 }
 
-/// Closes runs that were never sent.
+/// Closes runs that were never dispatched.
 pub async fn close_withdrawn(
     s: &mut dyn Session,
     tables: &Tables,
@@ -145,7 +145,7 @@ pub async fn close_withdrawn(
     Ok(())
 }
 
-/// The keys of manual triggers of a deleted job.
+/// Deletes the keys of manual triggers of a deleted job.
 async fn forget_triggers(s: &mut dyn Session, job: JobId, max: usize) -> Result<bool, SessionError> {
     let sql = "SELECT trigger_key FROM tw_trigger WHERE job_id = ? LIMIT ?";
     let rows = s.query(sql, &[job.0.into(), limit(max)], Lock::None).await?;

@@ -1,7 +1,7 @@
-//! Nodes beside Java admins on one database: every instant fires once, whoever takes it.
+//! Nodes and Java admins on one database: every scheduled time fires once.
 //!
-//! The Java admins are played: they issue the statements of XXL-JOB's schedule loop, on connections of their own. MariaDB is
-//! that of `TICKWRIGHT_TEST_MYSQL_URL`; where it is not set, the tests say so and pass.
+//! The Java admins are simulated: they run the statements of XXL-JOB's schedule loop on connections of their own.
+//! The URL of MariaDB is in `TICKWRIGHT_TEST_MYSQL_URL`; if it is not set, the tests print that and pass.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const JOBS: i64 = 500;
 const PERIOD: Duration = Duration::from_secs(1);
 const LEASE: Duration = Duration::from_secs(30 * 86_400);
 
-/// How far ahead everybody takes jobs, so that all want the same ones.
+/// Look-ahead of all nodes and Java admins, so that all compete for the same jobs.
 const AHEAD: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -74,7 +74,7 @@ async fn a_schedule_that_only_we_know_is_neither_fired_nor_stopped_by_a_java_adm
     let claimed = store.claim_due(&node.node, next, Slots::ALL, 10, &Each).await.unwrap();
     assert_eq!(claimed.orders.len(), 1);
 
-    // A person stops it there, as any other job.
+    // A user stops it there, like any other job.
     let stop = format!("UPDATE xxl_job_info SET trigger_status = 0, trigger_next_time = 0 WHERE id = {job}");
     connections.0.execute(AssertSqlSafe(stop)).await.unwrap();
     assert_eq!(store.adopt(10, &Each).await, Ok(1));
@@ -97,7 +97,7 @@ async fn without_the_row_of_the_lock_nothing_is_claimed() {
     check(JavaAdmins::None, true).await;
 }
 
-/// Time for everybody, ten times as fast as it is.
+/// A clock for all participants, ten times as fast as real time.
 #[derive(Clone, Copy)]
 struct Clock {
     began: Instant,
@@ -142,7 +142,7 @@ impl OurNode {
     }
 }
 
-/// Fires each instant by itself.
+/// Fires each scheduled time by itself.
 struct Each;
 
 impl Planner for Each {
@@ -177,7 +177,7 @@ impl Planner for Each {
 
 struct JavaAdmin {
     url: String,
-    /// As from 3.3.0 on. Before, the lock was held on one connection, and the jobs were moved on another.
+    /// True from 3.3.0 on. Before, the lock was held on one connection, and the jobs were updated on another.
     one_transaction: bool,
 }
 
@@ -187,19 +187,19 @@ impl JavaAdmin {
         let mut fires = vec![];
         while !clock.is_over() {
             fires.extend(self.pass(&mut connections, clock).await);
-            // Others have their turn: a Java admin pauses until the next second.
+            // Gives others a turn: a Java admin pauses until the next second.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         fires
     }
 
-    /// One for the lock, one for the jobs.
+    /// One connection for the lock, one for the jobs.
     async fn connections(&self) -> (MySqlConnection, MySqlConnection) {
         let connect = || async { MySqlConnection::connect(&self.url).await.unwrap() };
         (connect().await, connect().await)
     }
 
-    /// One pass of the schedule loop: what is due soon moves on by its period, and fires.
+    /// One pass of the schedule loop: jobs due soon move on by their period, and fire.
     async fn pass(
         &self,
         (lock, jobs): &mut (MySqlConnection, MySqlConnection),
@@ -268,7 +268,7 @@ async fn xxl_database() -> Option<String> {
     Some(url)
 }
 
-/// Jobs that fire each second, all first at the instant returned, as a Java admin writes them.
+/// Adds jobs that fire every second, all first at the returned time, as a Java admin writes them.
 async fn seed(url: &str) -> Timestamp {
     let mut connection = MySqlConnection::connect(url).await.unwrap();
     let sql = "SELECT CAST(UNIX_TIMESTAMP() * 1000 AS SIGNED)";

@@ -1,7 +1,7 @@
-//! The one suite, on every database.
+//! Runs the one test suite on every database.
 //!
-//! MariaDB and PostgreSQL are those of `TICKWRIGHT_TEST_MYSQL_URL` and `TICKWRIGHT_TEST_POSTGRES_URL`; where a variable
-//! is not set, its tests say so and pass. `scripts/databases run -- cargo test …` starts both.
+//! The URLs of MariaDB and PostgreSQL are in `TICKWRIGHT_TEST_MYSQL_URL` and `TICKWRIGHT_TEST_POSTGRES_URL`; if a
+//! variable is not set, its tests print that and pass. `scripts/databases run -- cargo test …` starts both.
 #![cfg(feature = "conformance")]
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
@@ -32,7 +32,7 @@ mod sqlite_file {
         let folder = std::env::temp_dir().join(name());
         std::fs::create_dir(&folder).unwrap();
         let store = SqliteStore::open(&folder.join("store.db"), options()).await.unwrap();
-        // The file stays usable while it is open, and nobody has to tidy up.
+        // The file stays usable while it is open, and needs no cleanup.
         std::fs::remove_dir_all(&folder).unwrap();
         Some(store.into())
     }
@@ -77,7 +77,7 @@ fn url(variable: &str) -> Option<String> {
     url
 }
 
-/// A name that nothing else on this machine has.
+/// A name that is unique on this machine.
 fn name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("tickwright_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
@@ -91,7 +91,7 @@ fn with_database(server: &str, database: &str) -> String {
     format!("{}/{database}{settings}", &address[..host_end])
 }
 
-/// Some zone that is not the machine's.
+/// A zone that is not the machine's.
 fn options() -> Options {
     let repeats = Some(Repeats::USUAL);
     Options { zone: Zone::parse("Asia/Shanghai").unwrap(), repeats, ..Options::default() }

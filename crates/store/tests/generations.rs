@@ -1,6 +1,7 @@
-//! Databases of every generation of XXL-JOB are used as they are found; new ones are created by whoever comes first.
+//! Databases of every XXL-JOB generation are used without changes; a new one is created by the first process that
+//! opens it.
 //!
-//! Needs the servers of `scripts/databases`; says so where they are missing.
+//! Needs the servers of `scripts/databases`; prints a message if they are missing.
 #![allow(clippy::unwrap_used, reason = "what goes wrong here is to be seen at once")]
 
 use std::time::Duration;
@@ -20,7 +21,7 @@ use timer::Timestamp;
 
 // ── XXL-JOB's generations ───────────────────────────────────────────────────────────────────────────────────────
 
-/// What differs between them.
+/// Differences between the generations.
 struct Generation {
     name: &'static str,
     schedule: &'static str,
@@ -140,7 +141,7 @@ impl Generation {
         )
     }
 
-    /// A job as a Java admin has written it.
+    /// A job as a Java admin writes it.
     fn job(&self, kind: &str, conf: &str, status: i64, next: Timestamp) -> String {
         let description = self.description;
         let (columns, values) = match self.is_typed() {
@@ -554,7 +555,7 @@ async fn several_write<S: Store>(store: &S) {
     }
 }
 
-// ── What cannot be used ─────────────────────────────────────────────────────────────────────────────────────────
+// ── Unusable databases ──────────────────────────────────────────────────────────────────────────────────────────
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_incomplete_database_is_refused_with_what_it_lacks() {
@@ -605,9 +606,9 @@ async fn an_error_never_tells_the_password() {
     }
 }
 
-// ── What the engine would decide ────────────────────────────────────────────────────────────────────────────────
+// ── A simple planner ────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Sends every fire.
+/// Dispatches every fire.
 struct EveryFire;
 
 impl Planner for EveryFire {
@@ -657,7 +658,7 @@ fn server(variable: &str) -> Option<String> {
     server
 }
 
-/// A database of our own.
+/// A database for one test.
 struct Database {
     server: String,
     name: String,
@@ -689,7 +690,7 @@ impl Database {
     }
 }
 
-/// XXL-JOB's columns hold the wall time of its default address.
+/// XXL-JOB's columns contain wall-clock times in the zone of its default URL.
 fn options() -> Options {
     Options { zone: Zone::parse("Asia/Shanghai").unwrap(), ..Options::default() }
 }
@@ -712,7 +713,7 @@ async fn mysql_now(connection: &mut MySqlConnection) -> Timestamp {
     Timestamp::from_millis(now[0].parse().unwrap())
 }
 
-/// The one row of a query, as text.
+/// The only row of a query, as text.
 async fn line(connection: &mut MySqlConnection, sql: &str) -> Vec<String> {
     let rows = raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(connection).await.unwrap();
     let [row] = &rows[..] else { panic!("{} rows of {sql}", rows.len()) };
@@ -724,7 +725,7 @@ async fn line(connection: &mut MySqlConnection, sql: &str) -> Vec<String> {
         .collect()
 }
 
-/// Everything the server knows about XXL-JOB's tables, but for the next number it will give.
+/// The definitions of XXL-JOB's tables, without the next auto-increment value.
 async fn definitions(connection: &mut MySqlConnection) -> String {
     let sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() \
                AND table_name LIKE 'xxl%' ORDER BY table_name";

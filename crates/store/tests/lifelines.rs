@@ -1,7 +1,7 @@
-//! Lifelines on real servers: who is seen dead, how soon, and who is not.
+//! Lifelines on real servers: which nodes are considered dead, and how soon.
 //!
-//! MariaDB and PostgreSQL are those of `TICKWRIGHT_TEST_MYSQL_URL` and `TICKWRIGHT_TEST_POSTGRES_URL`; where a variable
-//! is not set, its tests say so and pass. `scripts/databases run -- cargo test …` starts both.
+//! The URLs of MariaDB and PostgreSQL are in `TICKWRIGHT_TEST_MYSQL_URL` and `TICKWRIGHT_TEST_POSTGRES_URL`; if a
+//! variable is not set, its tests print that and pass. `scripts/databases run -- cargo test …` starts both.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{BufRead, BufReader};
@@ -78,7 +78,7 @@ async fn a_lifeline_that_the_server_ends_is_replaced_and_the_life_that_depended_
     assert_eq!(first.depend_on(&node, Some(anew)).await, Err(StoreError::Fenced(node)));
 }
 
-/// As with a server that is restarted.
+/// Like a restart of the server.
 async fn where_all_connections_end_at_once_nobody_is_declared_over(server: Server) {
     let (first, second) = (server.store().await, server.store().await);
     let nodes = [joined(&*first, "first").await, joined(&*second, "second").await];
@@ -91,7 +91,7 @@ async fn where_all_connections_end_at_once_nobody_is_declared_over(server: Serve
     for store in [&first, &second] {
         assert!(store.lifelines().await.is_err());
     }
-    // Longer than it takes to be certain, and both lifelines that the rows name are broken.
+    // Longer than the grace period, while both lifelines in the rows are broken.
     let until = Instant::now() + 3 * engine::LIFELINE_GRACE;
     while Instant::now() < until {
         for store in [&first, &second] {
@@ -110,7 +110,7 @@ async fn a_process_started_again_does_not_wait_for_the_lease_it_had(server: Serv
     other.0.kill().unwrap();
     other.0.wait().unwrap();
     let again = server.store().await;
-    // The server may take a moment to see that the process is gone.
+    // The server may take a moment to notice that the process is gone.
     until(|| async {
         again.join("other", LEASE).await.unwrap();
         server.leases_of_earlier_lives("other").await == 0
@@ -130,7 +130,7 @@ async fn the_fires_of_a_killed_node_are_taken_over_long_before_its_lease_ends(se
     let clock = Arc::new(SystemClock::new());
     let (fired, mut fires) = tokio::sync::mpsc::unbounded_channel();
     let handlers = Handlers::new().with("beat", move |context: Context| {
-        // The test may have seen enough.
+        // The test may have stopped receiving.
         let _ = fired.send(context.scheduled_at);
         async { Ok(String::new()) }
     });
@@ -169,7 +169,7 @@ async fn the_fires_of_a_killed_node_are_taken_over_long_before_its_lease_ends(se
 const JOBS: usize = 8;
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// Another process: this program again, with this test only. It joins as `other`, says so, and stays.
+/// Another process: this program again, with this test only. It joins as `other`, prints a line, and stays.
 #[tokio::test]
 async fn the_other_process() {
     let Ok(url) = std::env::var(OTHER_PROCESS) else { return };
@@ -224,7 +224,7 @@ impl Drop for OtherProcess {
     }
 }
 
-/// The node of a process that depends on its lifeline.
+/// Joins a node that depends on its lifeline.
 async fn joined(store: &dyn Store, name: &str) -> Node {
     let node = store.join(name, LEASE).await.unwrap().node;
     store.depend_on(&node, Some(look(store).await.own)).await.unwrap();
@@ -290,7 +290,7 @@ impl Server {
         }
     }
 
-    /// How many lives of this name, other than the last, have leases that have not ended.
+    /// Number of incarnations of this name, except the last, with an unexpired lease.
     async fn leases_of_earlier_lives(&self, name: &str) -> i64 {
         let now = match self.is_mysql() {
             true => "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",

@@ -1,4 +1,4 @@
-//! A SQLite file: whose it is, and what others may have done to it.
+//! SQLite files: exclusive use, and changes by other programs.
 #![cfg(feature = "conformance")]
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
@@ -11,7 +11,7 @@ use engine::{Assignment, Control, Job, JobId, JobSpec, NextFire, Plan, Planner, 
 use tickwright_store::{Options, SqliteStore, open};
 use timer::Timestamp;
 
-/// A folder that goes with the test.
+/// A folder that is deleted after the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -32,7 +32,7 @@ impl Drop for Folder {
     }
 }
 
-/// Claims at the instant itself; plans nothing else.
+/// Claims at the scheduled time itself; plans nothing else.
 struct Plain;
 
 impl Planner for Plain {
@@ -134,7 +134,7 @@ async fn the_file_is_its_owners_alone() {
     }
 }
 
-/// A store, and the file under it as a Java admin or a person would write to it.
+/// A store, and a direct connection to its file, as used by a Java admin or a user.
 async fn with_neighbour(folder: &Folder) -> (SqliteStore, rusqlite::Connection) {
     let store = opened(&folder.file(), true).await.unwrap();
     (store, rusqlite::Connection::open(folder.file()).unwrap())
@@ -176,7 +176,7 @@ async fn jobs_that_others_wrote_are_adopted() {
     }
     assert!(job(unplanned).await.next_fire_at.is_some(), "it begins now");
 
-    // A job is moved, another stopped, a third deleted.
+    // One job is moved, another stopped, a third deleted.
     let set = |sql: &str, id: JobId| neighbour.execute(sql, [id.0]).unwrap();
     set("UPDATE xxl_job_info SET trigger_next_time = trigger_next_time + 1500 WHERE id = ?", rate);
     set("UPDATE xxl_job_info SET trigger_status = 0, trigger_next_time = 0 WHERE id = ?", cron);

@@ -1,4 +1,4 @@
-//! Endings of runs that are not open: repeated, or in place of `Lost`, or about nothing.
+//! Results of runs that are not open: duplicates, results of runs given up as `Lost`, or unknown runs.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::sql_store::Tables;
 use crate::{alerts, jobs};
 
-/// Answers the endings for which `verdicts` says `Missing` so far.
+/// Handles the results that have the verdict `Missing` so far.
 pub async fn complete(
     s: &mut dyn Session,
     tables: &Tables,
@@ -47,7 +47,7 @@ pub async fn complete(
     Ok(())
 }
 
-/// A run that was lost, and no late result has come for it.
+/// A lost run without a late result yet.
 struct Lost {
     entry: i64,
     scheduled_at: Timestamp,
@@ -55,7 +55,7 @@ struct Lost {
     was_retried: bool,
 }
 
-/// Locked, so that one result is first.
+/// Locked, so that only the first late result counts.
 async fn lost_runs(s: &mut dyn Session, ids: &[i64]) -> Result<BTreeMap<i64, Lost>, SessionError> {
     let sql = "SELECT id, run_id, first_ms, fire_id, superseded FROM tw_history \
                WHERE run_id IN ? AND disposition = ? AND superseded <> ? ORDER BY id";
@@ -70,7 +70,7 @@ async fn lost_runs(s: &mut dyn Session, ids: &[i64]) -> Result<BTreeMap<i64, Los
     rows.into_iter().map(read).collect()
 }
 
-/// What the log knows of a run that is over.
+/// Data of a finished run in its log row.
 struct Logged {
     job: JobId,
     address: Option<String>,
@@ -99,8 +99,8 @@ fn shard_of(text: &str) -> Shard {
     text.split_once('/').and_then(parse).unwrap_or(Shard::WHOLE)
 }
 
-/// The log gets the real result. Where no other attempt stands for the run, its success opens the children; the alert
-/// was raised when it was lost.
+/// Stores the real result in the log. If no other attempt replaces the run, its success opens the children; the
+/// alert was raised when it was lost.
 async fn supersede(
     s: &mut dyn Session,
     tables: &Tables,
@@ -132,7 +132,7 @@ async fn supersede(
         let children = follow.children.iter().map(|child| child_of(*child, of, &run, now)).collect();
         Opened { children, ..Opened::default() }.write(s, tables, &BTreeMap::new()).await?;
     }
-    // That it was lost was told then; not, that its children are cut off.
+    // The loss was already notified; skipped children were not.
     let raised = follow.trouble.map(|trouble| (run.job, Some(run.id), trouble));
     alerts::raise(s, tables, now, raised.into_iter().collect()).await
 }
@@ -154,7 +154,8 @@ async fn write_result(
     Ok(())
 }
 
-/// What a late success means for the fire. `None`: another attempt is under way or over, and it decides.
+/// Effect of a late success on the fire. `None` if another attempt is in progress or finished, which decides
+/// instead.
 async fn fire_end(
     s: &mut dyn Session,
     tables: &Tables,
@@ -169,7 +170,7 @@ async fn fire_end(
         if retries.is_empty() || retries.iter().any(|run| run.state != RunState::Waiting) {
             return Ok(None);
         }
-        // Nobody has begun it, and nobody need.
+        // No node has claimed it, and it is not needed any more.
         let outcome = Outcome::Cancelled("the attempt before it succeeded after all".into());
         let closing = |run| Closing { run, outcome: outcome.clone(), retried: true };
         runs::close(s, tables, now, &retries.into_iter().map(closing).collect::<Vec<_>>()).await?;
@@ -191,7 +192,7 @@ async fn fire_end(
     Ok(Some(end))
 }
 
-/// The run as far as its log remembers it.
+/// The run as far as its log row describes it.
 fn as_it_was(id: RunId, lost: &Lost, log: &Logged, retries: u32) -> Run {
     Run {
         id,

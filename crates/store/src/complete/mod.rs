@@ -1,4 +1,4 @@
-//! Runs end, and what follows is opened in the same transaction.
+//! Completes runs, and opens retries and children in the same transaction.
 
 mod late;
 
@@ -38,7 +38,7 @@ pub async fn complete(
                 ended.push(end(run, &ending.outcome, &jobs, ender));
                 Verdict::Applied
             }
-            // A run that was not open, or not any more since an ending before this one.
+            // The run was not open, or was closed by an earlier result of this batch.
             None if ended.iter().any(|ended| ended.closing.run.id == ending.run) => Verdict::Duplicate,
             None => Verdict::Missing,
         };
@@ -58,7 +58,7 @@ fn ids_of(endings: &[Ending]) -> Vec<i64> {
     ids.into_iter().collect()
 }
 
-/// The jobs of the runs that end. Locked before the runs are, where their end changes more than the run.
+/// The jobs of the runs that end. A job is locked before its runs if the end changes more than the run.
 async fn lock_jobs(
     s: &mut dyn Session,
     tables: &Tables,
@@ -75,7 +75,7 @@ async fn lock_jobs(
     let shared = found.values().filter(|stored| changes_what_follows(&stored.job, any_failed));
     let shared: Vec<i64> = shared.map(|stored| stored.job.id.0).collect();
     jobs::lock(s, &shared, Lock::Wait).await?;
-    // Read again, as they were only now kept from changing: a stop that came first must see no retry after it.
+    // Read again, because they could change until now: after a stop that came first no retry may be opened.
     found.retain(|id, _| !shared.contains(id));
     found.extend(jobs::load(s, tables, &shared).await?);
     Ok(found)
@@ -137,7 +137,7 @@ async fn follow(
             jobs::rearm(s, run.job, next).await?;
         }
         if run.state == RunState::Cancelling {
-            // It was sent after all, so its instant must not fire again under the schedule it was cancelled for.
+            // It was dispatched after all, so its scheduled time must not fire again under the new schedule.
             control::move_past(s, tables, &stored.job, run, next_after(&stored.job, run.scheduled_at))
                 .await?;
         }
@@ -147,7 +147,7 @@ async fn follow(
     wake_next(s, now, jobs, &closings).await
 }
 
-/// When a job fires next by its schedule. Claimed no later than any planner would; a claim that is early does no harm.
+/// The job's next scheduled fire. The claim time is no later than that of any planner; an early claim does no harm.
 fn next_after(job: &Job, after: Timestamp) -> NextFire {
     match job.spec.next_after(after) {
         Some(fire_at) => NextFire::At { fire_at, claim_at: fire_at - LOOK_AHEAD },
@@ -155,7 +155,7 @@ fn next_after(job: &Job, after: Timestamp) -> NextFire {
     }
 }
 
-/// The same fire and shard again.
+/// Another attempt of the same fire and shard.
 fn retry_of(run: &Run, due_at: Timestamp) -> Run {
     Run {
         fire: run.fire,
@@ -168,7 +168,7 @@ fn retry_of(run: &Run, due_at: Timestamp) -> Run {
     }
 }
 
-/// The run whose children are opened now that this one has ended, if any are.
+/// The run that is the parent of the children to open now, if any are to be opened.
 fn parent_for_children(job: &Job, run: &Run, outcome: &Outcome, end: FireEnd) -> Option<RunId> {
     match job.spec.children_mode {
         ChildrenMode::Once if run.shard.total > 1 => end.succeeded.then_some(run.fire),
@@ -180,7 +180,7 @@ fn child_of(child: JobId, of: RunId, parent: &Run, now: Timestamp) -> Run {
     Run { depth: parent.depth + 1, ..runs::waiting(child, Origin::Child { of }, now, now) }
 }
 
-/// What the ends of runs open.
+/// Runs that are opened when runs end.
 #[derive(Default)]
 struct Opened {
     retries: Vec<Run>,
@@ -188,7 +188,7 @@ struct Opened {
 }
 
 impl Opened {
-    /// Leaves out children that do not exist.
+    /// Skips children that do not exist.
     async fn write(
         self,
         s: &mut dyn Session,
@@ -208,7 +208,7 @@ impl Opened {
     }
 }
 
-/// The places that were freed go to those who wait for them.
+/// Lets the next waiting run of each exclusive job start.
 async fn wake_next(
     s: &mut dyn Session,
     now: Timestamp,

@@ -1,4 +1,4 @@
-//! Alerts, from when they arise until they are old.
+//! Alerts, from the incident until they are pruned.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::{AlertCount, AlertFilter, AlertRow, AlertState, Delivery, Page};
 const MINUTE: Duration = Duration::from_secs(60);
 
 impl Bench {
-    /// A job whose trouble is told.
+    /// Creates a job with alerts enabled.
     async fn watched(&self) -> JobId {
         self.create(|spec| spec.alert = true).await
     }
 
-    /// A run of the job, started by hand, that ends in failure so long after the bench was made.
+    /// Triggers a run of the job that fails this long after the bench was made.
     async fn fail_after(&self, job: JobId, after: Duration) -> RunId {
         let run = self.trigger(job, i64::try_from(after.as_millis()).unwrap()).await;
         self.claim_waiting_at(self.now).await;
@@ -60,7 +60,7 @@ pub async fn an_alert_is_seen_from_its_beginning_until_it_is_old(fresh: Fresh) {
     let [tried] = &bench.alerts(&all).await[..] else { panic!("one alert") };
     assert_eq!((tried.state, tried.tries, &tried.deliveries[..]), (AlertState::Waiting, 1, &deliveries[..]));
 
-    // What is left is told, and it is forgotten where it waited.
+    // The rest is delivered, and the alert leaves the outbox.
     let deliveries = [told("mail", None, &bench), told("slack", None, &bench)];
     bench.store.note_told(taken.id, 2, &deliveries).await.unwrap();
     let old = |before| Retention { runs_before: before, runs_max: None, history_before: bench.now - HOUR };
@@ -89,7 +89,7 @@ pub async fn what_goes_on_joins_the_alert_and_is_told_less_and_less_often(fresh:
     let of = |job| AlertFilter { job: Some(job), ..AlertFilter::default() };
     let mut alerts = bench.alerts(&of(job)).await;
     alerts.reverse();
-    // A minute, two, four; the fourth goes on.
+    // Windows of one, two and four minutes; the fourth is still open.
     let seen: Vec<(u64, u64, u64)> = alerts
         .iter()
         .map(|alert| (alert.at.duration_since(bench.now).as_secs(), alert.count, alert.earlier))
@@ -100,7 +100,7 @@ pub async fn what_goes_on_joins_the_alert_and_is_told_less_and_less_often(fresh:
     let taken = bench.store.take_alerts(bench.now + HOUR * 9, SECOND, 100).await.unwrap();
     assert_eq!(taken.len(), 5, "those that joined are not told");
 
-    // After a break it is news again.
+    // After a pause it is notified immediately again.
     let begun = 580 + Repeats::USUAL.window(3).as_secs() + 1;
     bench.fail_after(job, SECOND * u32::try_from(begun).unwrap()).await;
     bench.fail_after(job, SECOND * u32::try_from(begun).unwrap() + MINUTE * 2).await;

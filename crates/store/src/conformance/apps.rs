@@ -59,7 +59,7 @@ pub async fn a_name_belongs_to_one_app_and_has_to_fit(fresh: Fresh) {
         let refused = store.create_app(&bad).await;
         assert!(matches!(refused, Err(StoreError::Invalid(_))), "{bad:?}: {refused:?}");
     }
-    // Of several at once, one gets the name.
+    // If several are created at once, one gets the name.
     let wanted = app("wanted");
     let create = || store.create_app(&wanted);
     let (a, b, c) = tokio::join!(create(), create(), create());
@@ -157,7 +157,7 @@ pub async fn an_executor_that_was_believed_to_be_gone_is_news(fresh: Fresh) {
     let beats = [beat("a", "http://a:1/")];
     store.register(&beats, SILENT_MAX).await.unwrap();
     let before = store.registry_revision().await.unwrap();
-    // Its row is there, and so old that no node counts it.
+    // Its row exists, and is so old that no node considers it.
     assert_eq!(store.register(&beats, Duration::ZERO).await, Ok(vec![Noted::New]));
     assert!(store.registry_revision().await.unwrap() > before, "other nodes have to know");
     assert_eq!(store.registrations(Timestamp::default()).await.unwrap().len(), 1);
@@ -230,7 +230,7 @@ pub async fn executors_that_register_at_two_nodes_at_once_are_there_once(fresh: 
         let (store, beats) = (bench.store.clone(), beats.clone());
         tokio::spawn(async move {
             let mut added = 0;
-            // Each node hears of them in another order and in small batches.
+            // Each node receives them in another order and in small batches.
             for step in 0..beats.len() / 5 {
                 let start = (from + step * 5) % beats.len();
                 let noted = store.register(&beats[start..start + 5], SILENT_MAX).await.unwrap();

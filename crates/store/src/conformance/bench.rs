@@ -1,4 +1,4 @@
-//! What the tests work with: a planner and an ender of few words, and a bench with a node and jobs on it.
+//! Test fixtures: a simple planner and ender, and a bench with a node and jobs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::{Database, Page, RunFilter, RunStatus};
 pub const HOUR: Duration = Duration::from_secs(3_600);
 pub const SECOND: Duration = Duration::from_secs(1);
 
-/// Long enough for any test, also one that claims what is due tomorrow.
+/// Long enough for any test, also one that claims fires of tomorrow.
 pub const LEASE: Duration = Duration::from_secs(30 * 86_400);
 
-/// Plans one fire for each job that is due, and sends to as many targets as the job's route says.
+/// Plans one fire for each due job, with as many targets as the job's route specifies.
 pub struct Simple {
     pub now: Timestamp,
 }
@@ -78,7 +78,7 @@ pub fn unsent(disposition: Disposition, at: Timestamp) -> Unsent {
     Unsent { disposition, first: at, last: at, count: 1, reason: "a test".into() }
 }
 
-/// As many as the job's route says: `5` means five.
+/// As many targets as the job's route specifies: `5` means five.
 pub fn targets(job: &Job) -> Vec<Target> {
     if job.spec.route == AT_SEND {
         return vec![Target::AtSend];
@@ -87,7 +87,7 @@ pub fn targets(job: &Job) -> Vec<Target> {
     (0..count).map(|shard| Target::Address(format!("http://10.0.0.{shard}:9999"))).collect()
 }
 
-/// The route of jobs whose executor is chosen when a run is sent.
+/// Route of jobs with an executor that is chosen at dispatch.
 pub const AT_SEND: &str = "at send";
 
 impl Ender for Simple {
@@ -116,7 +116,7 @@ impl Ender for Simple {
     }
 }
 
-/// A store with a node that claims. `now` is when the bench was made, by the database's clock.
+/// A store with a node that claims. `now` is the database's time when the bench was made.
 #[derive(Clone)]
 pub struct Bench {
     pub store: Arc<dyn Database>,
@@ -135,30 +135,30 @@ impl Bench {
         Bench { store, faults, seed, app, node: joined.node, now: joined.now }
     }
 
-    /// The same bench with another node at it.
+    /// The same bench with another node.
     pub async fn another(&self, name: &str) -> Bench {
         Bench { node: self.store.join(name, LEASE).await.unwrap().node, ..self.clone() }
     }
 
-    /// A job that fires each hour, first in an hour.
+    /// A job that fires every hour, first in one hour.
     pub fn hourly(&self) -> JobSpec {
         let schedule = Schedule::fixed_rate(self.now + HOUR, HOUR).unwrap();
         JobSpec::new(self.app, "hourly", schedule, "demo")
     }
 
-    /// The job is created and started.
+    /// Creates and starts a job.
     pub async fn start(&self, spec: &JobSpec) -> JobId {
         let job = self.store.create_job(spec).await.unwrap();
         self.control(job, Control::Start).await;
         job
     }
 
-    /// Many jobs are created and started, all to fire first at `next`.
+    /// Creates and starts many jobs, all with `next` as their first fire.
     pub async fn start_many(&self, spec: JobSpec, count: usize, next: Timestamp) -> Vec<JobId> {
         (self.seed)(spec, count, next).await.unwrap()
     }
 
-    /// A job is created, and only fires by hand.
+    /// Creates a job that only fires by manual triggers.
     pub async fn create(&self, change: impl FnOnce(&mut JobSpec)) -> JobId {
         let mut spec = JobSpec::new(self.app, "by hand", Schedule::Never, "demo");
         change(&mut spec);
@@ -169,7 +169,7 @@ impl Bench {
         self.store.control(job, &control, 1_000, &Simple { now: self.now }).await.unwrap().cancelling
     }
 
-    /// When the job fires next.
+    /// Next fire of the job.
     pub async fn next_of(&self, job: JobId) -> Option<Timestamp> {
         self.store.job(job).await.unwrap().unwrap().next_fire_at
     }
@@ -182,7 +182,7 @@ impl Bench {
         self.store.claim_waiting(&self.node, now, Slots::ALL, 1_000, &Simple { now }).await.unwrap()
     }
 
-    /// How many failed runs are listed.
+    /// Number of failed runs in the list.
     pub async fn listed_as_failed(&self) -> u64 {
         let failed = RunFilter { status: Some(RunStatus::Failed), ..RunFilter::default() };
         let page = self.store.run_page(&failed, Page::Offset { offset: 0, limit: 10 }).await.unwrap();
@@ -208,7 +208,7 @@ impl Bench {
         self.open(run.id).await.unwrap()
     }
 
-    /// Claims the next fire of the job, which an executor takes.
+    /// Claims the next fire of the job, which an executor accepts.
     pub async fn run(&self, job: JobId) -> Run {
         let orders = self.fire(job).await;
         assert_eq!(orders.len(), 1);
@@ -232,7 +232,7 @@ impl Bench {
         self.store.runs(job, None, 100_000).await.unwrap()
     }
 
-    /// The runs of a job that are open, oldest first.
+    /// Open runs of a job, oldest first.
     pub async fn open_of(&self, job: JobId) -> Vec<Run> {
         let ids: Vec<RunId> = self.records(job).await.into_iter().map(|record| record.id).collect();
         self.store.open_runs(&ids).await.unwrap()

@@ -1,4 +1,4 @@
-//! Claiming, and moving on.
+//! Claiming runs, and changing their state.
 
 use cron::Schedule;
 use engine::policy::Target;
@@ -86,7 +86,7 @@ pub async fn a_node_takes_its_slots_first_and_what_others_leave_lying(fresh: Fre
     assert_eq!(theirs.orders.iter().map(|order| order.run.id).collect::<Vec<_>>(), [other]);
 }
 
-/// Plans what the test says.
+/// A planner with closures from the test.
 struct Scripted<P: Fn(&Job) -> Plan, A: Fn(&Run) -> Assignment>(P, A);
 
 impl<P, A> Planner for Scripted<P, A>

@@ -1,4 +1,4 @@
-//! People and programs change jobs.
+//! Changes of jobs by users and programs.
 
 use std::time::Duration;
 
@@ -212,14 +212,14 @@ pub async fn a_job_is_not_started_again_before_its_stop_is_finished(fresh: Fresh
     let job = bench.start(&spec).await;
     let running = [bench.run(job).await, bench.run(job).await, bench.run(job).await];
     assert!(store.control(job, &Control::Stop, 1, &planner).await.unwrap().more);
-    // A run that the stop has not come to yet fails: its retry is withdrawn like the others.
+    // A run that is not withdrawn yet fails: its retry is withdrawn too.
     bench.end(running[2].id, Outcome::Failed("again".into())).await;
     let retry = bench.open_of(job).await.into_iter().find(|run| run.attempt == 2).unwrap();
     bench.control(job, Control::Start).await;
     assert_eq!(bench.open(retry.id).await, None);
     assert!(bench.open(running[1].id).await.unwrap().recalled);
     assert_eq!(store.withdraw(job, 1).await, Ok(false));
-    // The first two fires have their runs already.
+    // The first two fires already have their runs.
     for _ in 0..2 {
         assert!(bench.fire(job).await.is_empty());
     }
@@ -359,7 +359,7 @@ pub async fn an_answer_that_comes_too_late_moves_the_job_past_the_instant(fresh:
     assert_eq!(bench.store.cancelling(job).await, Ok(0));
     assert!(bench.claim_at(claimed.scheduled_at).await.orders.is_empty());
 
-    // What was never sent cannot have been handed back.
+    // A run that was never dispatched cannot have been returned.
     let claimed = bench.fire(job).await.remove(0).run;
     bench.control(job, Control::Stop).await;
     let asked = bench.store.asked_to_cancel(&bench.node, None, 100).await.unwrap().remove(0);
@@ -397,7 +397,7 @@ pub async fn a_key_names_one_job(fresh: Fresh) {
     assert_eq!(bench.store.job_by_key("two").await.unwrap().unwrap().id, two);
     assert_eq!(bench.store.job_by_key("TWO").await.unwrap(), None, "upper and lower case differ");
     assert_eq!(bench.store.job_by_key("no\0key").await.unwrap(), None);
-    // Jobs without a key are many.
+    // Several jobs may have no key.
     bench.create(|_| {}).await;
     bench.create(|_| {}).await;
 }
@@ -456,7 +456,7 @@ pub async fn texts_come_back_as_they_were_or_are_refused(fresh: Fresh) {
         let refused = bench.store.create_job(&spec(name, param)).await;
         assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
     }
-    // Too much for some of the databases; no panic, and no silent cut in any.
+    // Too large for some databases; no panic, and no silent truncation in any.
     let huge = "p".repeat(1_000_000);
     match bench.store.create_job(&spec("huge", &huge)).await {
         Ok(job) => assert_eq!(bench.store.job(job).await.unwrap().unwrap().spec.param, huge),
@@ -470,7 +470,7 @@ pub async fn texts_come_back_as_they_were_or_are_refused(fresh: Fresh) {
     let run = bench.store.trigger(job, &trigger(odd)).await.unwrap();
     assert_eq!(bench.open(run).await.unwrap().param.as_deref(), Some(odd));
 
-    // What an executor says is never refused: it is cut, and says so.
+    // A message of an executor is never rejected: it is truncated and marked as such.
     bench.claim_waiting_at(bench.now).await;
     bench.end(run, Outcome::Succeeded("a\0b".into())).await;
     let message = bench.records(job).await.pop().unwrap().message.unwrap();
@@ -508,7 +508,7 @@ pub async fn a_job_is_put_with_all_that_belongs_to_it_or_not_at_all(fresh: Fresh
         "no new definition"
     );
 
-    // What cannot be done in part is not done in part.
+    // A change that fails in one part changes nothing.
     let before = look().await;
     let outdated = put(&bench.hourly(), Some(revision + 7), Some(true), &["e"]).await;
     assert!(matches!(outdated, Err(StoreError::Conflict(_))), "{outdated:?}");
@@ -556,7 +556,7 @@ pub async fn a_definition_and_its_script_are_put_together_or_not_at_all(fresh: F
     put(spec("two", "echo 2"), Some(edited.revision)).await.unwrap();
     assert_eq!(look().await, (edited.clone(), versions.clone()), "nothing is new");
 
-    // What cannot be done in part is not done in part.
+    // A change that fails in one part changes nothing.
     let outdated = put(spec("three", "echo 3"), Some(job.revision)).await;
     assert!(matches!(outdated, Err(StoreError::Conflict(_))), "{outdated:?}");
     for (name, source) in [("three\0", "echo 3"), ("three", "echo 3\0")] {
@@ -567,7 +567,7 @@ pub async fn a_definition_and_its_script_are_put_together_or_not_at_all(fresh: F
     assert_eq!(look().await, (edited, versions));
     assert_eq!(store.jobs(None, 10).await.unwrap().len(), 1);
 
-    // What is said about a script is said about no other.
+    // A remark is stored only with its own script.
     store.remark_script(id, "echo 1", "of another").await.unwrap();
     store.remark_script(id, "echo 2", "the second").await.unwrap();
     store.remark_script(id, "echo 2", "once more").await.unwrap();

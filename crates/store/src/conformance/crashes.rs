@@ -1,4 +1,4 @@
-//! Whoever works may die between any two statements.
+//! Processes that die between any two statements.
 
 use std::future::Future;
 
@@ -11,7 +11,7 @@ use engine::{
 use super::bench::{Bench, HOUR, SECOND, Simple, failed, ok};
 use super::{Fault, Fresh};
 
-/// All that can be seen of the jobs.
+/// All visible state of the jobs.
 #[derive(Debug, PartialEq)]
 struct Seen {
     jobs: Vec<Job>,
@@ -29,12 +29,13 @@ async fn look(bench: &Bench) -> Seen {
         open.extend(bench.open_of(job.id).await);
         history.extend(bench.store.history(job.id, None, 1_000).await.unwrap());
     }
-    // A lease of no time takes nothing away.
+    // A lease of zero length takes nothing away.
     let alerts = bench.store.take_alerts(bench.now, std::time::Duration::ZERO, 1_000).await.unwrap().len();
     Seen { jobs, records, open, history, alerts }
 }
 
-/// Cuts the connection after each statement of `work` in turn; each time nothing has changed. Uncut at last, it works.
+/// Cuts the connection after each statement of `work` in turn and checks that nothing has changed. Without a cut it
+/// succeeds.
 pub(super) async fn cut_everywhere<T, F>(bench: &Bench, work: impl Fn() -> F) -> T
 where
     F: Future<Output = Result<T, StoreError>>,
@@ -57,8 +58,8 @@ where
     panic!("it never ended");
 }
 
-/// Adds what is still missing of so many runs. A server may notice a moment later that a connection is gone, and until
-/// then leaves the rows that it had locked to it.
+/// Claims the runs that are still missing. A server may notice the lost connection late, and until then the rows
+/// stay locked.
 async fn claim_rest<F>(claim: &mut Claim, runs: usize, work: impl Fn() -> F)
 where
     F: Future<Output = Result<Claim, StoreError>>,

@@ -1,4 +1,4 @@
-//! Many at once.
+//! Many concurrent calls.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -10,7 +10,7 @@ use timer::Timestamp;
 use super::Fresh;
 use super::bench::{Bench, HOUR, LEASE, Simple, failed, ok};
 
-/// Does something at each bench at once, and waits for all.
+/// Runs the work on all benches at once, and waits for all.
 pub(super) async fn at_once<T, F>(benches: Vec<Bench>, work: impl Fn(Bench) -> F) -> Vec<T>
 where
     T: Send + 'static,
@@ -52,7 +52,7 @@ pub async fn claimers_at_once_neither_double_nor_lose_a_fire(fresh: Fresh) {
     }
 }
 
-/// Claims until nothing is left to claim. What others have locked is theirs.
+/// Claims until nothing is left to claim. Rows that others have locked belong to them.
 async fn claim_all(bench: Bench, at: Timestamp) -> Vec<Order> {
     let mut orders = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Programs say what their jobs are, and people change them.
+//! Programs declare jobs, and users change them.
 
 use cron::{Cron, DstRule, Schedule, Zone};
 use engine::{Control, Declaration, Declared, JobSpec, StoreError};
@@ -91,7 +91,7 @@ pub async fn what_people_change_stays_and_the_rest_follows_the_program(fresh: Fr
     assert_eq!(row.declaration.as_ref(), Some(&said));
     assert!(!row.job.enabled, "who stopped it wants it stopped");
 
-    // Put back, it follows again.
+    // Changed back, it follows the program again.
     bench.edit(&first, |spec| spec.schedule = shanghai("0 0/7 * * * ?")).await;
     bench.control(first.job, Control::Start).await;
     let said = Declaration { schedule: shanghai("0 0/9 * * * ?"), ..said };
@@ -110,7 +110,7 @@ pub async fn a_job_that_people_made_is_taken_for_the_declared_one_and_stays_thei
     assert_eq!(bench.store.job(by_hand).await.unwrap(), before);
     assert_eq!(bench.declare(&bench.declaration("other")).await.unwrap().job, keyed);
 
-    // Which of two is meant, nobody can say.
+    // It is ambiguous which of the two is meant.
     for _ in 0..2 {
         bench.create(|spec| spec.handler = "twice".into()).await;
     }

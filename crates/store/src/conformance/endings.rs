@@ -1,4 +1,4 @@
-//! Endings, and what follows them.
+//! Results of runs, and their retries and children.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub async fn a_run_keeps_its_address_whatever_is_written_first(fresh: Fresh) {
     let running = |address: &str| To::Running { address: Some(address.into()), check_at, doubt_since: None };
     let unknown = |address: &str| To::Unknown { address: Some(address.into()), check_at, doubt_since: None };
     let at_send = bench.start(&JobSpec { route: AT_SEND.into(), ..bench.hourly() }).await;
-    // The result of each was written before the node noted where it had sent the run.
+    // Each result was stored before the node recorded the address of the run.
     for (job, to) in [
         (at_send, running("http://b:1/")),
         (at_send, unknown("http://b:1/")),
@@ -52,7 +52,7 @@ pub async fn a_run_keeps_its_address_whatever_is_written_first(fresh: Fresh) {
         let record = bench.records(job).await.pop().unwrap();
         assert_eq!((record.state, record.address.as_deref()), (RunState::Succeeded, Some("http://b:1/")));
     }
-    // A request without an answer, for a job that wants it once at most.
+    // A request without an answer, for a job with at-most-once delivery.
     bench.trigger(at_send, 99).await;
     let run = bench.claim_waiting_at(bench.now).await.orders.remove(0).run;
     let sent = |outcome| Ending {
@@ -97,7 +97,7 @@ pub async fn every_outcome_is_in_the_log(fresh: Fresh) {
     let entries = entries.iter().map(|e| (e.unsent.disposition, e.run, e.unsent.first)).collect::<Vec<_>>();
     assert_eq!(entries, expected);
 
-    // Of a run that was refused, nobody handled anything; and a report may overtake our own note.
+    // A rejected run has no handler result; and a report may arrive before our own record of the dispatch.
     let claimed = bench.fire(job).await.remove(0).run;
     assert_eq!(bench.end(claimed.id, ok()).await, Verdict::Applied);
     let waiting = bench.trigger(job, 1).await;
@@ -119,7 +119,7 @@ pub async fn a_requested_cancellation_is_kept_and_makes_a_failure_a_cancellation
     let marked = bench.open(run.id).await.unwrap();
     assert_eq!((marked.cancel, marked.recalled, marked.version), (true, true, run.version));
     assert!(bench.store.run(run.id).await.unwrap().unwrap().open.unwrap().cancel);
-    // It is looked after as before, and a stop of its job does not undo the request.
+    // It is watched as before, and stopping its job does not undo the request.
     let to = To::Running { address: None, check_at: bench.now + HOUR, doubt_since: None };
     let looked = Move { run: run.id, version: run.version, to, trouble: None };
     assert!(matches!(bench.store.move_runs(&[looked]).await.unwrap()[..], [Moved::Done(_)]));
@@ -309,7 +309,7 @@ pub async fn a_late_result_knows_how_deep_and_why_its_run_was(fresh: Fresh) {
     assert_eq!(bench.end(lost_child.id, ok()).await, Verdict::Late);
     assert_eq!(bench.open_of(grandchild).await[0].depth, 2, "the chain is counted on, so that a circle ends");
 
-    // What was asked for by hand does not count as the run whose end a fixed delay waits for.
+    // A manual trigger is not the run that a fixed delay waits for.
     let delay = JobSpec { schedule: Schedule::fixed_delay(HOUR).unwrap(), ..bench.hourly() };
     let job = bench.start(&delay).await;
     bench.run(job).await;
@@ -351,7 +351,7 @@ pub async fn a_late_success_takes_back_the_retry(fresh: Fresh) {
     assert!(bench.open_of(job).await.is_empty(), "nobody had begun the retry");
     assert_eq!(bench.open_of(child).await.len(), 1);
 
-    // A retry that is under way decides about the children instead.
+    // A retry in progress decides about the children instead.
     let run = bench.run(job).await;
     bench.end(run.id, lost()).await;
     let retry =
@@ -426,7 +426,7 @@ pub async fn a_fixed_delay_goes_on_after_a_run_that_was_never_sent(fresh: Fresh)
 
     bench.control(job, Control::Stop).await;
 
-    // It was lost, and its retry is taken back by a late success.
+    // It was lost, and a late success cancels its retry.
     let retried = JobSpec { retry: Retry { count: 1, backoff: Backoff::Fixed(HOUR) }, ..spec };
     let job = bench.start(&retried).await;
     let run = bench.run(job).await;
@@ -453,7 +453,7 @@ pub async fn alerts_are_leased_until_they_are_forgotten(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let mut spec = bench.hourly();
     spec.alert = true;
-    // Of three jobs: those of one would be told together.
+    // Of three jobs, because alerts of one job would be grouped.
     for _ in 0..3 {
         let job = bench.start(&spec).await;
         let run = bench.run(job).await;
@@ -471,7 +471,7 @@ pub async fn alerts_are_leased_until_they_are_forgotten(fresh: Fresh) {
     let again = take(bench.now + SECOND * 61, 10).await;
     assert_eq!((again.len(), again[0].id), (1, first[1].id));
     assert_eq!((first[1].tries, again[0].tries), (1, 2));
-    // One that could not be delivered is there again when it is said, not when its lease ends.
+    // An undelivered alert is due again at the requested time, not when its lease ends.
     bench.store.delay_alert(again[0].id, bench.now + SECOND * 64).await.unwrap();
     assert!(take(bench.now + SECOND * 63, 10).await.is_empty());
     assert_eq!(take(bench.now + SECOND * 64, 10).await.len(), 1);

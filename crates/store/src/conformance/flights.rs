@@ -1,4 +1,4 @@
-//! What nodes know of runs' ways.
+//! Traces of runs.
 
 use engine::{Origin, Receipt, Retention, RunId};
 
@@ -40,7 +40,7 @@ pub async fn a_flight_comes_back_as_each_node_knows_it(fresh: Fresh) {
     let all: Vec<RunId> = flights.iter().map(|flight| flight.run).collect();
     assert_eq!(store.flights_of(&all).await.unwrap(), flights);
 
-    // The end comes to another node; the run was sent again by a third, later.
+    // Another node receives the result; a third dispatched the run again later.
     let end = Flight { recorded_at: Some(bench.now + HOUR), ..flight(RunId(1), "another", None) };
     store.keep_flights("another", std::slice::from_ref(&end)).await.unwrap();
     let later = Sending { left_at: bench.now + HOUR, ..sending(&bench, None) };
@@ -48,14 +48,14 @@ pub async fn a_flight_comes_back_as_each_node_knows_it(fresh: Fresh) {
     store.keep_flights("a third", std::slice::from_ref(&again)).await.unwrap();
     assert_eq!(store.flights_of(&[RunId(1)]).await.unwrap(), [flights[0].clone(), again, end]);
 
-    // The same node knows more, and then, of another, only the end.
+    // The same node has more data, and of another run only the end.
     flights[1].reported_at = Some(bench.now + SECOND * 5);
     let forgotten = Flight { recorded_at: Some(bench.now + SECOND * 9), ..flight(RunId(3), "one", None) };
     store.keep_flights("one", &[flights[1].clone(), forgotten]).await.unwrap();
     flights[2].recorded_at = Some(bench.now + SECOND * 9);
     assert_eq!(store.flights_of(&[RunId(2), RunId(3)]).await.unwrap(), flights[1..3]);
 
-    // A run ends twice before anything is written down: it was lost, and then reported.
+    // A run ends twice before anything is stored: it was lost, and then reported.
     let lost =
         Flight { recorded_at: Some(bench.now), ..flight(RunId(9), "one", Some(sending(&bench, None))) };
     let late = bench.now + SECOND;
@@ -89,7 +89,7 @@ pub async fn a_flight_goes_with_its_run(fresh: Fresh) {
     let old = |runs_before, runs_max| Retention { runs_before, runs_max, history_before: bench.now - HOUR };
     store.prune(&old(bench.now - HOUR, Some(1)), 10).await.unwrap();
     assert_eq!(left().await, [runs[2].id]);
-    // One whose run somebody else has deleted goes by its own age.
+    // The trace of a run that another program has deleted is pruned by its own age.
     store.prune(&old(bench.now + HOUR, None), 10).await.unwrap();
     assert_eq!(left().await, []);
 }

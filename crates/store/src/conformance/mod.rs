@@ -1,8 +1,8 @@
-//! One suite that every database passes, for the tests of this crate and of whoever brings another database.
+//! One test suite that every database passes, for this crate and for other implementations.
 //!
-//! Each test is an async function of a [`Fresh`] store. [`conformance_tests!`](crate::conformance_tests) makes `#[test]`s of them
-//! all. Nothing sleeps: time is what the tests say it is, except the database's own clock, which is only compared with
-//! itself.
+//! Each test is an async function of a [`Fresh`] store. [`conformance_tests!`](crate::conformance_tests) generates
+//! the `#[test]`s. Nothing sleeps: the tests set the time, except the database's own clock, which is only compared
+//! with itself.
 
 pub mod alerts;
 pub mod apps;
@@ -31,14 +31,14 @@ pub use crate::faults::{Fault, Faults};
 use crate::session::Backend;
 use crate::sql_store::SqlStore;
 
-/// A store on an empty database that nobody else uses.
+/// A store on an empty database without other users.
 pub struct Fresh {
     store: Arc<dyn Database>,
     faults: Arc<Faults>,
     seed: Seed,
 }
 
-/// Adds so many started jobs of one definition that first fire then.
+/// Adds this many started jobs of one definition with this first fire.
 type Seed = Arc<
     dyn Fn(JobSpec, usize, Timestamp) -> BoxFuture<'static, Result<Vec<JobId>, StoreError>> + Send + Sync,
 >;
@@ -58,8 +58,8 @@ impl<B: Backend> From<SqlStore<B>> for Fresh {
     }
 }
 
-/// Makes a test of each function of the suite. `$fresh` is an async function that gives `Option<Fresh>`: none skips the
-/// test, after saying why.
+/// Generates a test for each function of the suite. `$fresh` is an async function that returns `Option<Fresh>`:
+/// `None` skips the test, after printing why.
 #[macro_export]
 macro_rules! conformance_tests {
     ($fresh:path) => {
@@ -211,7 +211,7 @@ macro_rules! conformance_tests {
     };
 }
 
-/// The text of all tests, by which the list above is checked.
+/// Source text of all tests, to check the list above.
 #[doc(hidden)]
 pub const FUNCTIONS: &str = concat!(
     include_str!("alerts.rs"),

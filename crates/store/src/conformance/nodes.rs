@@ -1,4 +1,4 @@
-//! Lives of nodes.
+//! Incarnations of nodes.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub async fn a_new_life_has_a_higher_epoch_and_ends_the_one_before(fresh: Fresh)
     assert_eq!(alive, [&again.node, &other.node]);
     assert!(beat.nodes.iter().all(|peer| peer.lease_until > beat.now));
 
-    // A life that left is forgotten, and the next is later all the same.
+    // The row of an incarnation that left is deleted, and the next one still has a higher epoch.
     again.store.leave(&again.node).await.unwrap();
     let third = bench.another("first").await;
     assert!(third.node.epoch > bench.node.epoch);
@@ -56,7 +56,7 @@ pub async fn a_life_that_is_over_can_neither_claim_nor_extend_its_lease(fresh: F
     assert_eq!(store.claim_waiting(&bench.node, at, Slots::ALL, 10, &planner).await.map(|_| ()), fenced);
     assert_eq!(bench.open(waiting).await.unwrap().state, RunState::Waiting);
 
-    // A lease that has run out is as good as over.
+    // An expired lease counts as over.
     let short = store.join("short", Duration::ZERO).await.unwrap().node;
     let refused = store.claim_due(&short, at, Slots::ALL, 10, &planner).await.map(|_| ());
     assert_eq!(refused, Err(StoreError::Fenced(short)));

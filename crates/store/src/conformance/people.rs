@@ -1,4 +1,4 @@
-//! Users, their sessions and keys, and what they did.
+//! Users, their sessions and API keys, and the audit log.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -82,7 +82,7 @@ pub async fn the_last_administrator_stays(fresh: Fresh) {
     refused(store.update_user(first, &Access { disabled: true, ..admin() }).await);
     refused(store.update_user(first, &member(&[])).await);
     assert!(store.update_user(second, &admin()).await.unwrap());
-    // Of two who each take away the other, one is refused.
+    // If two administrators delete each other, one is rejected.
     let (a, b) = tokio::join!(store.delete_user(first), store.delete_user(second));
     assert!(a.is_ok() != b.is_ok(), "{a:?} {b:?}");
     assert!(!store.delete_user(UserId(4_711)).await.unwrap());

@@ -1,4 +1,4 @@
-//! Jobs whose runs must not overlap.
+//! Jobs with runs that must not overlap.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub async fn runs_wait_for_the_one_place_and_the_oldest_goes_first(fresh: Fresh)
     assert_eq!(waiting.len(), 3);
     assert_eq!(bench.store.job(job).await.unwrap().unwrap().waiting, 3);
 
-    // They are looked at, and left for later.
+    // They are checked, and left for later.
     let now = waiting[2].due_at;
     assert!(bench.claim_waiting_at(now).await.orders.is_empty());
     bench.end_at(now, run.id, failed()).await;

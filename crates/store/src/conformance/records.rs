@@ -55,7 +55,7 @@ pub async fn what_is_old_is_pruned_and_what_is_open_stays(fresh: Fresh) {
         Retention { runs_before: bench.now - HOUR, runs_max: None, history_before: bench.now - HOUR };
     assert_eq!(bench.store.prune(&nothing, 1_000).await, Ok(0));
 
-    // The first two runs are over and old; the third is old and open; the fourth is over and not old.
+    // The first two runs are finished and old; the third is old and open; the fourth is finished and not old.
     let runs_before =
         Retention { runs_before: runs[3].scheduled_at, runs_max: None, history_before: bench.now - HOUR };
     assert_eq!(bench.store.prune(&runs_before, 1).await, Ok(1));
@@ -64,8 +64,8 @@ pub async fn what_is_old_is_pruned_and_what_is_open_stays(fresh: Fresh) {
     assert_eq!(left, [runs[2].id, runs[3].id, by_hand]);
     assert_eq!(bench.listed_as_failed().await, 0);
 
-    // The entry of the lost run with what is remembered for it, and the dead life with nothing open; the key of a trigger
-    // when its run is over.
+    // The history entry of the lost run with its row in `tw_lost`, and the dead incarnation without open runs; the
+    // key of a trigger when its run is finished.
     let all = Retention {
         runs_before: bench.now - HOUR,
         runs_max: None,

@@ -1,4 +1,4 @@
-//! What people look at: jobs, runs, reports, scripts and logs.
+//! Lists for users: jobs, runs, reports, scripts and logs.
 
 use cron::{Cron, DstRule, Schedule, Zone};
 use engine::{AppId, Control, JobId, JobSpec, Language, Retention, RunId, RunState, StoreError};
@@ -224,7 +224,7 @@ pub async fn runs_are_found_by_app_job_status_and_time(fresh: Fresh) {
     let mine = RunFilter { apps: Some(vec![bench.app]), ..status(RunStatus::Running) };
     assert_eq!(found(&mine).await, [2]);
 
-    // Both jobs fire at the same three instants.
+    // Both jobs fire at the same three times.
     let second = ids[1].scheduled_at;
     let during = RunFilter { from: Some(second), until: Some(second + SECOND), ..all.clone() };
     assert_eq!(found(&during).await, [4, 1]);

@@ -1,13 +1,13 @@
-//! Statements about many rows.
+//! Statements for many rows.
 //!
-//! Measured on MariaDB 10.11, updates of 500 rows by key: a join with `JSON_TABLE` 43 000 rows/s, with a `VALUES` table
-//! or a `CASE` 36 000, with a `UNION ALL` 31 000, one statement for each row 9 000.
+//! Measured on MariaDB 10.11, updates of 500 rows by key: a join with `JSON_TABLE` 43 000 rows/s, with a `VALUES`
+//! table or a `CASE` 36 000, with a `UNION ALL` 31 000, one statement per row 9 000.
 
 use super::literal::{write_json, write_text, write_value};
 use crate::server::{Column, columns};
 use crate::session::{Columns, Value};
 
-/// Statements are cut here; servers refuse those of more than a few megabytes.
+/// Maximum bytes of a statement; servers reject statements of more than a few megabytes.
 const STATEMENT_MAX: usize = 512 * 1024;
 
 /// `INSERT` statements for all rows, each with the number of its rows.
@@ -52,7 +52,7 @@ pub fn updates(set: Columns<'_>, rows: &[Vec<Value>], json_table: bool) -> Vec<S
     statements
 }
 
-/// One `UPDATE` for these rows. What all of them have in common is said once.
+/// One `UPDATE` for these rows. A value that all rows share is written once.
 fn update(set: Columns<'_>, rows: &[Vec<Value>], json_table: bool) -> String {
     let columns = columns(rows);
     let names: Vec<&str> = set.keys.iter().chain(set.columns).copied().collect();
@@ -96,7 +96,7 @@ fn update(set: Columns<'_>, rows: &[Vec<Value>], json_table: bool) -> String {
             }
             sql
         }
-        // Straight: the few rows we bring find their partners by key, in our order.
+        // `STRAIGHT_JOIN`: our few rows find their matches by key, in our order.
         _ => {
             let derived = if json_table { json(&each) } else { union(&each) };
             format!("UPDATE {derived} v STRAIGHT_JOIN {table} t ON {keys} SET {assignments}")
@@ -108,7 +108,7 @@ fn keys_are_same(keys: &[Column<'_>]) -> bool {
     keys.iter().all(|key| matches!(key, Column::Same(_)))
 }
 
-/// The rows as a table, where the server reads JSON.
+/// The rows as a derived table, if the server supports `JSON_TABLE`.
 fn json(each: &[(usize, &[&Value])]) -> String {
     let rows = each.first().map_or(0, |(_, values)| values.len());
     let mut json = String::from("[");
@@ -142,12 +142,12 @@ fn json_type(values: &[&Value]) -> String {
     match longest.max() {
         None => "BIGINT".into(),
         Some(chars) if chars <= 1024 => format!("VARCHAR({}) CHARACTER SET utf8mb4", chars.max(1)),
-        // Long texts take the table that the server makes of this out of memory.
+        // Only for long texts: it moves the server's temporary table from memory to disk.
         Some(_) => "LONGTEXT CHARACTER SET utf8mb4".into(),
     }
 }
 
-/// The rows as a table, in the SQL that every server knows.
+/// The rows as a derived table, in SQL that every server supports.
 fn union(each: &[(usize, &[&Value])]) -> String {
     let rows = each.first().map_or(0, |(_, values)| values.len());
     let mut sql = String::from("(");

@@ -1,15 +1,16 @@
-//! Values written into the text of a statement.
+//! Writes values into the text of a statement.
 //!
-//! Statements are sent as text, not prepared: those about many rows hardly ever repeat, and a text travels once
-//! where a new prepared statement travels twice. So a value must not be able to leave its quotes, whatever the
-//! server's `sql_mode` says about backslashes: only harmless characters are quoted, all others go as hexadecimal.
+//! Statements are sent as text, not prepared: statements for many rows hardly ever repeat, and a text needs one
+//! round trip where a new prepared statement needs two. So a value must not be able to escape its quotes under any
+//! `sql_mode`, which changes the meaning of backslashes: only harmless characters are quoted, all others are sent as
+//! hexadecimal.
 
 use std::fmt::Write;
 
 use crate::server::pieces;
 use crate::session::Value;
 
-/// The statement with its parameters in place.
+/// Replaces the placeholders of a statement by its parameters.
 pub fn fill_in(sql: &str, params: &[Value]) -> String {
     let pieces = pieces(sql);
     debug_assert_eq!(pieces.len(), params.len() + 1, "parameters of {sql}");

@@ -22,17 +22,17 @@ use crate::session::{Backend, Columns, Lock, Row, Session, SessionError, Value};
 use crate::sql_store::{SqlStore, surfaced};
 use literal::fill_in;
 
-/// A store in a MySQL or MariaDB database: a new one, or one that XXL-JOB works with.
+/// A store in a MySQL or MariaDB database: a new one, or one that XXL-JOB uses.
 pub type MySqlStore = SqlStore<MySqlBackend>;
 
 impl MySqlStore {
-    /// Connects, and creates the tables that are missing.
+    /// Connects, and creates missing tables.
     pub async fn open(url: &str, options: Options) -> Result<MySqlStore, StoreError> {
         let backend = MySqlBackend::open(url, &options).await.map_err(surfaced)?;
         Ok(SqlStore::new(backend, &options))
     }
 
-    /// What opening it would add to its tables.
+    /// Lists the tables and migrations that opening the database would add.
     pub async fn pending(url: &str, options: &Options) -> Result<Vec<String>, StoreError> {
         let pending = async {
             let connections = Connections::new(address(url)?, options.connections, SETTINGS);
@@ -43,7 +43,7 @@ impl MySqlStore {
     }
 }
 
-/// The connections, and what the server can do.
+/// The connections and the features of the server.
 pub struct MySqlBackend {
     connections: Connections<MySql>,
     lifeline: Lifeline<MySql>,
@@ -71,18 +71,18 @@ impl MySqlBackend {
 
 fn address(url: &str) -> Result<MySqlConnectOptions, SessionError> {
     let address = MySqlConnectOptions::from_str(url).map_err(|error| server::surfaced::<MySql>(&error))?;
-    // Statements hold the parameters of jobs.
+    // Statements contain the parameters of jobs, so they are not logged.
     Ok(address.disable_statement_logging())
 }
 
-/// READ COMMITTED, since REPEATABLE READ locks gaps between rows and then shows old ones. Nobody waits long for a
-/// lock: the transactions are short, so its owner is probably gone. MariaDB also ends the transactions of clients
-/// that vanished; MySQL skips what only MariaDB understands.
+/// READ COMMITTED, because REPEATABLE READ locks gaps between rows and then reads old ones. The lock timeout is
+/// short: transactions are short too, so the owner of a lock held for longer is probably dead. MariaDB also ends the
+/// transactions of dead clients; MySQL ignores the MariaDB-only part.
 const SETTINGS: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
      SET SESSION innodb_lock_wait_timeout = 5 /*M!100300 , idle_transaction_timeout = 10 */";
 
-/// The server ends connections that say nothing for long; a lifeline of a node without others says nothing. A year is
-/// the most that can be asked for.
+/// The server closes connections that are idle for long, and the lifeline of a single node is idle. One year is the
+/// maximum.
 const LIFELINE_SETTINGS: &str = "SET SESSION wait_timeout = 31536000";
 
 #[async_trait]
@@ -104,7 +104,7 @@ impl Backend for MySqlBackend {
     }
 }
 
-/// What newer servers can do. Those that cannot are slower, not wrong.
+/// Features of newer servers. Older servers are slower, not wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Abilities {
     /// `SKIP LOCKED`.
@@ -139,7 +139,7 @@ impl MySqlSession {
         Ok(MySqlSession { transaction: Transaction::open(connections).await?, abilities })
     }
 
-    /// Runs a statement of the transaction. The first one goes along with its beginning.
+    /// Runs a statement of the transaction. The first one is sent together with `BEGIN`.
     async fn run(&mut self, mut sql: String) -> Result<Ran, SessionError> {
         if !self.transaction.has_begun() {
             sql.insert_str(0, "; ");
@@ -184,10 +184,10 @@ impl MySqlSession {
     }
 }
 
-/// What a statement did.
+/// Result of a statement.
 struct Ran {
     found: u64,
-    /// The first number that the server has given to a row.
+    /// The first id that the server assigned.
     first_id: u64,
     rows: Vec<sqlx::mysql::MySqlRow>,
 }
@@ -218,9 +218,9 @@ impl Session for MySqlSession {
         Ok(())
     }
 
-    /// The server tells the first number only. The others follow from it: where the number of rows is known from the
-    /// statement, InnoDB reserves all their numbers at once, whatever `innodb_autoinc_lock_mode` is. Clusters count
-    /// in steps, and may change them at any time, so the step is asked for together with the rows.
+    /// The server returns the first id only. The others follow from it: for a statement with a known number of rows,
+    /// InnoDB reserves all ids at once under every `innodb_autoinc_lock_mode`. Clusters use an increment larger than
+    /// one, and may change it at any time, so it is queried together with the rows.
     async fn insert_numbered(
         &mut self,
         into: Columns<'_>,
@@ -251,7 +251,7 @@ impl Session for MySqlSession {
     }
 
     async fn now(&mut self) -> Result<Timestamp, SessionError> {
-        // Sessions are in UTC, where no wall time comes twice.
+        // Sessions are in UTC, where no wall-clock time is repeated.
         let sql = "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
         let rows = self.query(sql, &[], Lock::None).await?;
         match rows.first() {
@@ -278,7 +278,7 @@ impl Server for MySql {
 
     const CONNECTION_NUMBER: &'static str = "CONNECTION_ID()";
 
-    /// Locks of that kind belong to the whole server, but no two lifelines have the same number.
+    /// These locks are global to the server, but lifeline ids are unique.
     const IS_FREE: &'static str = "IS_FREE_LOCK(CONCAT('tickwright.lifeline.', n.lifeline))";
 
     fn hold(lifeline: LifelineId) -> String {
@@ -293,10 +293,10 @@ impl Server for MySql {
 
 fn fault(number: u16, state: &str) -> Fault {
     match (number, state.get(..2).unwrap_or("")) {
-        // Deadlock, lock not got in time, row changed under a MariaDB snapshot, unique key taken.
+        // Deadlock, lock timeout, row changed under a MariaDB snapshot, duplicate key.
         (1213 | 1205 | 1020 | 1062, _) | (_, "40") => Fault::Collision,
         (1264 | 1366 | 1406, _) | (_, "22") => Fault::Value,
-        // 3D: the address names no database; 28: wrong password.
+        // 3D: no database selected; 28: wrong password.
         (_, "42" | "3D" | "28") => Fault::Schema,
         // Disk full, table full.
         (1021 | 1114, _) => Fault::Full,

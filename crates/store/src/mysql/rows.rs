@@ -1,11 +1,11 @@
-//! What the server answers. Statements are sent as text, so the answers are text too, whatever their type.
+//! Decodes result rows. Statements are sent as text, so all values of the results are text too.
 
 use sqlx::mysql::MySqlRow;
 use sqlx::{Column, Decode, Row as _, TypeInfo, ValueRef};
 
 use crate::session::{Row, Value};
 
-/// The rows of one query.
+/// Decodes the rows of one query.
 pub fn decode(rows: &[MySqlRow]) -> Result<Vec<Row>, sqlx::Error> {
     let Some(first) = rows.first() else { return Ok(Vec::new()) };
     let kinds: Vec<Kind> = first.columns().iter().map(|column| Kind::of(column.type_info().name())).collect();
@@ -28,7 +28,7 @@ fn decode_row(row: &MySqlRow, kinds: &[Kind]) -> Result<Row, sqlx::Error> {
     Ok(Row(values))
 }
 
-/// How a column is read.
+/// How a column is decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Number,
@@ -47,11 +47,11 @@ impl Kind {
 
     fn value(self, text: &str) -> Option<Value> {
         match self {
-            // Sums come as decimals.
+            // Sums are returned as decimals.
             Kind::Number => text.split('.').next().and_then(|whole| whole.parse().ok()).map(Value::Int),
-            // A date that a server in a lenient mode let somebody write.
+            // A zero date, which a server in a lenient mode accepts.
             Kind::Time if text.starts_with("0000") => Some(Value::Null),
-            // Other people's columns may hold fractions.
+            // Columns of other programs may contain fractions of a second.
             Kind::Time => Some(Value::Time(text.split('.').next().unwrap_or(text).to_owned())),
             Kind::Text => Some(Value::Text(text.to_owned())),
         }

@@ -1,5 +1,5 @@
-//! Statements about many rows: one array for each column in which the rows differ, so that a statement's text does not
-//! depend on how many rows there are, and is prepared once.
+//! Statements for many rows: one array per column in which the rows differ, so that a statement's text does not
+//! depend on the number of rows, and is prepared once.
 
 use super::statement::Statement;
 use crate::server::{Column, columns};
@@ -59,8 +59,8 @@ fn push_arrays(statement: &mut Statement, columns: &[Column<'_>]) {
 pub fn update(set: Columns<'_>, rows: &[Vec<Value>]) -> Statement {
     let keys = set.keys.len();
     let mut columns = columns(rows);
-    // A key that rows have in common is not said once: where the server's statistics are old it would believe that next
-    // to no row has it, and compare each row of the table with each of ours.
+    // A key that all rows share is still passed as an array: with outdated statistics the server would assume that
+    // hardly any row has that key, and compare each row of the table with each of ours.
     if rows.len() > 1 {
         for column in &mut columns[..keys] {
             if let Column::Same(value) = *column {

@@ -25,13 +25,13 @@ use statement::Statement;
 pub type PostgresStore = SqlStore<PostgresBackend>;
 
 impl PostgresStore {
-    /// Connects, and creates the tables that are missing.
+    /// Connects, and creates missing tables.
     pub async fn open(url: &str, options: Options) -> Result<PostgresStore, StoreError> {
         let backend = PostgresBackend::open(url, &options).await.map_err(surfaced)?;
         Ok(SqlStore::new(backend, &options))
     }
 
-    /// What opening it would add to its tables.
+    /// Lists the tables and migrations that opening the database would add.
     pub async fn pending(url: &str, options: &Options) -> Result<Vec<String>, StoreError> {
         let pending = async {
             let connections = Connections::new(address(url)?, options.connections, SETTINGS);
@@ -67,13 +67,13 @@ fn address(url: &str) -> Result<PgConnectOptions, SessionError> {
     Ok(address.application_name("tickwright").disable_statement_logging())
 }
 
-/// Nobody waits long for a lock: the transactions are short, so its owner is probably gone. The server must notice
-/// that too, and end the transactions of clients that vanished.
+/// The lock timeout is short: transactions are short too, so the owner of a lock held for longer is probably dead.
+/// The server must detect that too, and end the transactions of dead clients.
 const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SET lock_timeout = '5s'; \
      SET idle_in_transaction_session_timeout = '10s'; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; \
      SET tcp_keepalives_count = 3; SET TIME ZONE 'UTC'";
 
-/// A lifeline of a node without others says nothing, and is not to be ended for that. Only newer servers would.
+/// The lifeline of a single node is idle, and must not be closed for that. Only newer servers would.
 const LIFELINE_SETTINGS: &str = "SELECT set_config(name, '0', false) FROM pg_settings \
      WHERE name = 'idle_session_timeout'; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; \
      SET tcp_keepalives_count = 3";
@@ -112,7 +112,7 @@ impl PostgresSession {
         self.transaction.answered(answer).map(|done| done.rows_affected())
     }
 
-    /// Runs a statement of the transaction that answers with rows.
+    /// Runs a statement of the transaction that returns rows.
     async fn rows(&mut self, statement: &Statement) -> Result<Vec<Row>, SessionError> {
         self.transaction.begin().await?;
         self.read(statement).await
@@ -155,8 +155,8 @@ impl Session for PostgresSession {
         self.run(bulk::insert(into, &rows)).await.map(|_| ())
     }
 
-    /// The server numbers the rows one by one, in the order in which we hand them over, and nobody promises in which
-    /// order it tells the numbers: sorted, they are in the order of the rows.
+    /// The server assigns ids one by one in the order of our rows, but does not guarantee the order in which it
+    /// returns them: sorted, they match the rows.
     async fn insert_numbered(
         &mut self,
         into: Columns<'_>,
@@ -190,7 +190,7 @@ impl Session for PostgresSession {
     }
 
     async fn now(&mut self) -> Result<Timestamp, SessionError> {
-        // Not the transaction's time, which stands still.
+        // Not the transaction's time, which does not advance.
         let sql = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)";
         let rows = self.query(sql, &[], Lock::None).await?;
         match rows.first() {
@@ -217,7 +217,7 @@ impl Server for Postgres {
 
     const CONNECTION_NUMBER: &'static str = "pg_backend_pid()";
 
-    /// Taken for the length of the question only, and beside others who ask.
+    /// Held only for the duration of the query, and shared with other nodes that ask.
     const IS_FREE: &'static str = "pg_try_advisory_xact_lock_shared(n.lifeline)";
 
     fn hold(lifeline: LifelineId) -> String {
@@ -231,7 +231,7 @@ impl Server for Postgres {
 
 fn fault(state: &str) -> Fault {
     match (state, state.get(..2).unwrap_or("")) {
-        // Deadlock or serialization; lock not got in time; unique key taken; a table that another node creates too.
+        // Deadlock or serialization failure; lock timeout; duplicate key; a table that another node creates too.
         (_, "40") | ("55P03" | "23505" | "42P07", _) => Fault::Collision,
         (_, "22" | "23") => Fault::Value,
         // 3D: no such database; 28: wrong password; 3F: no such schema.

@@ -1,11 +1,11 @@
-//! What the server answers, in its binary format.
+//! Decodes result rows in PostgreSQL's binary format.
 
 use sqlx::postgres::{PgRow, PgValueFormat, PgValueRef};
 use sqlx::{Row as _, TypeInfo, ValueRef};
 
 use crate::session::{Row, Value};
 
-/// The rows of one query.
+/// Decodes the rows of one query.
 pub fn decode(rows: &[PgRow]) -> Result<Vec<Row>, sqlx::Error> {
     rows.iter()
         .map(|row| (0..row.len()).map(|index| decode_value(row.try_get_raw(index)?)).collect())
@@ -34,7 +34,7 @@ fn value(kind: &str, bytes: &[u8]) -> Option<Value> {
         "INT2" => Value::Int(i16::from_be_bytes(bytes.try_into().ok()?).into()),
         "INT4" => Value::Int(i32::from_be_bytes(bytes.try_into().ok()?).into()),
         "INT8" => Value::Int(i64::from_be_bytes(bytes.try_into().ok()?)),
-        // Sums come as these.
+        // Sums are returned as numerics.
         "NUMERIC" => Value::Int(whole(bytes)?),
         "TIMESTAMP" => Value::Time(time(i64::from_be_bytes(bytes.try_into().ok()?))?),
         "TEXT" | "VARCHAR" | "CHAR" | "NAME" | "UNKNOWN" => {
@@ -44,7 +44,8 @@ fn value(kind: &str, bytes: &[u8]) -> Option<Value> {
     })
 }
 
-/// The whole part of a number: its digits come four at a time, `weight` says where the first four stand.
+/// The integer part of a numeric: its digits come in groups of four, and `weight` is the position of the first
+/// group.
 fn whole(bytes: &[u8]) -> Option<i64> {
     let words: Vec<i16> = bytes.chunks_exact(2).map(|pair| i16::from_be_bytes([pair[0], pair[1]])).collect();
     let [_, weight, sign, _, digits @ ..] = &words[..] else { return None };
@@ -60,7 +61,7 @@ fn whole(bytes: &[u8]) -> Option<i64> {
     }
 }
 
-/// The wall time so many microseconds after the start of 2000.
+/// The wall-clock time this many microseconds after the start of 2000.
 fn time(micros: i64) -> Option<String> {
     let start = jiff::civil::date(2000, 1, 1).at(0, 0, 0, 0);
     let time = start.checked_add(jiff::SignedDuration::from_micros(micros)).ok()?;

@@ -1,4 +1,4 @@
-//! A statement and its parameters, as PostgreSQL wants them: numbered, and each of a type.
+//! A statement and its parameters as PostgreSQL needs them: numbered and typed.
 
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
@@ -15,13 +15,13 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// An empty one.
+    /// An empty statement.
     pub fn empty() -> Statement {
         Statement { sql: String::new(), arguments: PgArguments::default() }
     }
 
-    /// The statement with its `?` replaced: by numbers, by a plain NULL that takes any type, or for many ids by one
-    /// array, so that the text is the same however many they are.
+    /// Replaces each `?`: by a number, by a plain NULL that fits any type, or for many ids by one array, so that the
+    /// text does not depend on their number.
     pub fn new(sql: &str, params: &[Value]) -> Statement {
         let mut statement = Statement::empty();
         let pieces = pieces(sql);
@@ -85,7 +85,7 @@ impl Statement {
         self.sql.push_str(&format!("${}{suffix}", self.arguments.len()));
     }
 
-    /// To be run. Kept by the connection for the next time: the texts repeat.
+    /// The query to run. The connection caches it as a prepared statement, because the texts repeat.
     pub fn query(self) -> Query<'static, Postgres, PgArguments> {
         sqlx::query_with(AssertSqlSafe(self.sql), self.arguments)
     }

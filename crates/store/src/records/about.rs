@@ -1,4 +1,4 @@
-//! What database this is, for people who look after it.
+//! Facts about the database, for operators.
 
 use timer::Timestamp;
 
@@ -6,16 +6,16 @@ use crate::schema::Dialect;
 use crate::session::{Session, SessionError};
 use crate::sql_store::Tables;
 
-/// What database this is.
+/// Facts about the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// Its kind.
+    /// Database product, for example `SQLite`.
     pub kind: &'static str,
-    /// The releases of XXL-JOB whose tables look like these.
+    /// XXL-JOB releases that have these tables.
     pub generation: &'static str,
-    /// Whether XXL-JOB's tables were there before us.
+    /// Whether XXL-JOB's tables existed before ours.
     pub was_xxl_jobs: bool,
-    /// What its clock shows.
+    /// Time of the database's clock.
     pub now: Timestamp,
 }
 

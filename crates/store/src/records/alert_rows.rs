@@ -1,4 +1,4 @@
-//! Alerts as people look through them: rows of `tw_alert` with those of `tw_delivery`.
+//! Lists of alerts: rows of `tw_alert` with those of `tw_delivery`.
 
 use std::collections::BTreeMap;
 
@@ -10,86 +10,86 @@ use crate::alerts::{DELIVERED, GIVEN_UP, NOBODY};
 use crate::runs;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 
-/// Which alerts.
+/// Filter for a list of alerts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AlertFilter {
-    /// Of these apps; of all where there is no list.
+    /// Only alerts of these apps; `None` means all apps.
     pub apps: Option<Vec<AppId>>,
-    /// Of this job.
+    /// Only alerts of this job.
     pub job: Option<JobId>,
-    /// Of this kind.
+    /// Only alerts of this kind.
     pub kind: Option<TroubleKind>,
-    /// That stand like this.
+    /// Only alerts in this state.
     pub state: Option<AlertState>,
-    /// That happened first from then on,
+    /// Only alerts that first happened at or after this time.
     pub from: Option<Timestamp>,
-    /// and before then.
+    /// Only alerts that first happened before this time.
     pub until: Option<Timestamp>,
 }
 
-/// Whether people were told.
+/// Delivery state of an alert's notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AlertState {
-    /// Not all of them yet.
+    /// At least one recipient is not notified yet.
     Waiting,
-    /// All of them.
+    /// Every recipient was notified.
     Delivered,
-    /// Not all of them, and it is not tried any more.
+    /// At least one recipient could not be notified, and there are no more retries.
     GivenUp,
-    /// There was nobody to tell.
+    /// No recipient is configured.
     Nobody,
 }
 
 /// An alert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlertRow {
-    /// Its number.
+    /// Id of the alert.
     pub id: i64,
-    /// What happened.
+    /// Kind of the incident.
     pub kind: TroubleKind,
-    /// The app of its job then.
+    /// App of the job when the alert was raised.
     pub app: AppId,
-    /// Its job.
+    /// Id of the job.
     pub job: JobId,
-    /// The run that it happened to first, if there was one.
+    /// The first affected run, if there is one.
     pub run: Option<RunId>,
-    /// What there is to say about it.
+    /// Description of the incident.
     pub message: String,
-    /// When it happened first,
+    /// When it happened first.
     pub at: Timestamp,
-    /// when last,
+    /// When it happened last.
     pub last_at: Timestamp,
-    /// and how often.
+    /// How often it happened.
     pub count: u64,
-    /// How many joined the alert of the same kind before it, without being told.
+    /// Number of occurrences that were added to the previous alert of the same kind without a notification.
     pub earlier: u64,
-    /// Whether people were told.
+    /// Delivery state of the notification.
     pub state: AlertState,
-    /// How often that was tried.
+    /// Number of delivery attempts.
     pub tries: u32,
-    /// Who was told, or could not be.
+    /// Result for each recipient.
     pub deliveries: Vec<Delivery>,
 }
 
-/// Somebody who is told of an alert.
+/// Delivery of an alert to one recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// By what.
+    /// Channel of the notification.
     pub channel: String,
-    /// Who, without secrets.
+    /// Recipient, without secrets.
     pub to: String,
-    /// When that was last tried.
+    /// Time of the last attempt.
     pub at: Timestamp,
-    /// Why it did not work, if it did not.
+    /// Error of the last attempt, if it failed.
     pub trouble: Option<String>,
 }
 
-/// How many alerts there are.
+/// Number of alerts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AlertCount {
-    /// In all,
+    /// All alerts.
     pub all: u64,
-    /// and those of which not everybody was told, or not yet.
+    /// Alerts with a recipient that is not notified, or not yet.
     pub undelivered: u64,
 }
 
@@ -110,7 +110,7 @@ pub async fn alert_page(
     Ok(Paged::new(rows, page, None, |row| row.id))
 }
 
-/// The alert that is still to be told under that number.
+/// The alert with this outbox id, if its notification is still pending.
 pub async fn alert_to_tell(s: &mut dyn Session, outbox: i64) -> Result<Option<AlertRow>, SessionError> {
     let rows = s.query(&select("WHERE a.outbox_id = ?"), &[outbox.into()], Lock::None).await?;
     Ok(with_deliveries(s, rows).await?.pop())
@@ -136,10 +136,11 @@ fn select(conditions: &str) -> String {
     )
 }
 
-/// Whoever delivers takes the row out of the outbox, and a node of an older release does nothing else.
+/// A row stays in the outbox until its alert is delivered. Nodes of older releases update nothing else, so the
+/// outbox decides.
 const WAITING: &str = "EXISTS (SELECT 1 FROM tw_outbox o WHERE o.id = a.outbox_id)";
 
-/// None where nothing fits.
+/// `None` if no alert can match.
 fn conditions(filter: &AlertFilter) -> Option<Conditions> {
     let mut conditions = Conditions::default();
     if let Some(apps) = &filter.apps {
@@ -228,7 +229,7 @@ async fn with_deliveries(s: &mut dyn Session, rows: Vec<Row>) -> Result<Vec<Aler
 
 // ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Writes down who was told by now; nothing where that alert is not to be told any more.
+/// Stores the delivery results so far; does nothing if the notification is no longer pending.
 pub async fn note_told(
     s: &mut dyn Session,
     outbox: i64,
@@ -238,7 +239,7 @@ pub async fn note_told(
     let sql = "SELECT id FROM tw_alert WHERE outbox_id = ?";
     let found = s.query(sql, &[outbox.into()], Lock::Wait).await?;
     let Some(id) = found.into_iter().next().map(|row| row.read().int()).transpose()? else { return Ok(()) };
-    // What it comes to if nobody tries again.
+    // The final state if there is no further attempt.
     let state = match () {
         () if deliveries.is_empty() => AlertState::Nobody,
         () if deliveries.iter().any(|delivery| delivery.trouble.is_some()) => AlertState::GivenUp,
@@ -261,5 +262,5 @@ pub async fn note_told(
     s.insert(Columns { table: "tw_delivery", keys: &[], columns: &columns }, rows).await
 }
 
-/// Letters of who is told: as many as the column holds.
+/// Maximum characters of a recipient: the width of the column.
 const TO_MAX: usize = 190;

@@ -1,4 +1,4 @@
-//! Keys by which programs use the API in a person's place, with some of that person's rights.
+//! API keys: a program acts as a user, with some of that user's rights.
 
 use engine::AppId;
 use timer::Timestamp;
@@ -10,29 +10,29 @@ use crate::jobs::check_text;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
-/// A key to be added.
+/// An API key to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewApiKey {
-    /// In whose place it acts.
+    /// The user that the key acts for.
     pub user: UserId,
-    /// For people.
+    /// Display name.
     pub name: String,
     /// SHA-256 of the key, in hex.
     pub digest: String,
-    /// The apps it opens; all that the person has where there is no list.
+    /// Apps the key may access; `None` means all apps of the user.
     pub apps: Option<Vec<AppId>>,
-    /// At most these of the person's rights.
+    /// Upper limit of the rights: the key has those that the user also has.
     pub rights: Rights,
-    /// It counts until then.
+    /// Expiry time, if any.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A key as it is kept.
+/// A stored API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
-    /// Its number.
+    /// Id of the key.
     pub id: i64,
-    /// What was written when it was added.
+    /// The key as it was added.
     pub spec: NewApiKey,
     /// When it was added.
     pub created_at: Timestamp,
@@ -41,7 +41,7 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// What a program with this key may do with that app.
+    /// Rights of the key for an app.
     pub fn rights(&self, user: &User, app: AppId) -> Rights {
         match &self.spec.apps {
             Some(apps) if !apps.contains(&app) => Rights::NONE,

@@ -1,4 +1,4 @@
-//! Apps: rows of `xxl_job_group`, which hold the names of groups of executors and, for Java admins, their addresses.
+//! Apps: rows of `xxl_job_group`, with the app's name and, for Java admins, the addresses of its executors.
 
 use engine::{AppId, RunId, StoreError};
 use timer::Timestamp;
@@ -9,38 +9,38 @@ use crate::jobs::check_text;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
-/// What people write about an app.
+/// Editable fields of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppSpec {
-    /// Its executors register under this name. Unique.
+    /// Name under which its executors register. Unique.
     pub name: String,
-    /// For people.
+    /// Display name.
     pub title: String,
-    /// Where its executors are.
+    /// Addresses of its executors.
     pub addresses: Addresses,
 }
 
-/// Who says where an app's executors are.
+/// Source of an app's executor addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Addresses {
-    /// They do, by registering.
+    /// Executors register themselves.
     Registered,
-    /// A person does.
+    /// A user entered this list.
     Manual(Vec<String>),
 }
 
-/// An app as it is kept.
+/// A stored app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct App {
-    /// Its name in the store.
+    /// Id of the app.
     pub id: AppId,
-    /// What people wrote.
+    /// Editable fields.
     pub spec: AppSpec,
-    /// The addresses that a Java admin would send to: written by a person, or those last published.
+    /// Addresses that a Java admin would dispatch to: the manual list, or the list last published.
     pub listed: Vec<String>,
-    /// The token that the newest XXL-JOB keeps with the app, in plain text.
+    /// Access token of the app in plain text; only the newest XXL-JOB has this column.
     pub access_token: Option<String>,
-    /// When it was last written, where the database remembers.
+    /// When it was last changed, if the table has this column.
     pub updated_at: Option<Timestamp>,
 }
 
@@ -63,7 +63,7 @@ pub async fn app_by_name(
     if check_text(name).is_err() {
         return Ok(None);
     }
-    // Old tables let several have one name; XXL-JOB then takes any.
+    // Old tables allow several apps with one name; XXL-JOB then picks any.
     Ok(select(s, tables, "WHERE app_name = ? ORDER BY id LIMIT 1", &[name.into()]).await?.pop())
 }
 
@@ -112,7 +112,7 @@ fn read(tables: &Tables, row: Row) -> Result<App, SessionError> {
     })
 }
 
-/// The values of `address_type`.
+/// Values of `address_type`.
 const REGISTERED: i64 = 0;
 const BY_HAND: i64 = 1;
 
@@ -134,25 +134,25 @@ pub async fn create_app(s: &mut dyn Session, tables: &Tables, spec: &AppSpec) ->
     Ok(AppId(s.insert_numbered(into, vec![row]).await?[0]))
 }
 
-/// The app of this name, made if there is none.
+/// Returns the app with this name; creates it if there is none.
 pub async fn ensure_app(s: &mut dyn Session, tables: &Tables, name: &str) -> Result<AppId, SessionError> {
     if let Some(app) = app_by_name(s, tables, name).await? {
         return Ok(app.id);
     }
-    // Old tables have room for twelve letters, and it is only a title.
+    // The title column of old tables is limited to twelve characters.
     let title = match tables.schema.check_fits("xxl_job_group", tables.schema.title_column(), name) {
         Ok(()) => name.to_owned(),
         Err(_) => name.chars().take(12).collect(),
     };
     let spec = AppSpec { name: name.to_owned(), title, addresses: Addresses::Registered };
     create_app(s, tables, &spec).await.map_err(|error| match error {
-        // Somebody made it just now: to look again finds it.
+        // Another node created it at the same time; the retry finds it.
         SessionError::Store(StoreError::Conflict(why)) => SessionError::Collision(why),
         other => other,
     })
 }
 
-/// Keeps an app from being deleted until the transaction ends; false if it is no more.
+/// Locks an app against deletion until the transaction ends; returns false if it does not exist.
 pub async fn lock(s: &mut dyn Session, id: AppId) -> Result<bool, SessionError> {
     let rows = s.query("SELECT id FROM xxl_job_group WHERE id = ?", &[id.0.into()], Lock::Wait).await?;
     Ok(!rows.is_empty())
@@ -170,7 +170,7 @@ pub async fn update_app(
     let (mut columns, values) = columns(tables, spec);
     let mut row: Vec<Value> = vec![id.0.into()];
     row.extend(values);
-    // What executors have registered stays listed until the next list is published.
+    // Registered addresses stay listed until the next list is published.
     if let Addresses::Manual(_) = &spec.addresses {
         columns.push("address_list");
         row.push(address_list(&spec.addresses).into());
@@ -182,7 +182,7 @@ pub async fn update_app(
 
 pub async fn delete_app(s: &mut dyn Session, tables: &Tables, id: AppId) -> Result<bool, SessionError> {
     counters::raise(s, REGISTRY).await?;
-    // Whoever is giving it a job has done so before this is locked, or then finds it gone.
+    // A transaction that adds a job to this app commits before we get the lock, or then finds the app deleted.
     lock(s, id).await?;
     let Some(app) = app(s, tables, id).await? else {
         return Ok(false);
@@ -230,7 +230,8 @@ fn check(tables: &Tables, spec: &AppSpec) -> Result<(), SessionError> {
     Ok(())
 }
 
-/// Refuses a name that another app has. The caller has raised the counter, so nobody takes it meanwhile.
+/// Rejects a name that another app has. The caller has raised the counter, so no other transaction can take the name
+/// meanwhile.
 async fn check_name(
     s: &mut dyn Session,
     tables: &Tables,
@@ -309,15 +310,15 @@ pub async fn publish_addresses(
     if rows.is_empty() {
         return Ok(0);
     }
-    // Only these columns, and only while the app is of that kind: a Java admin or a person may be editing the rest.
+    // Only these columns, and only while the app is of that kind: a Java admin or a user may be editing the rest.
     let set = Columns { table: "xxl_job_group", keys: &["id", "address_type"], columns: &columns };
     Ok(usize::try_from(s.update(set, rows).await?).unwrap_or(usize::MAX))
 }
 
-/// Byte for byte what a Java admin would write, so that the two do not take turns at changing it.
+/// The list exactly as a Java admin would write it, so that the two do not overwrite each other in turn.
 fn published(addresses: &[String]) -> Option<String> {
     let mut sorted: Vec<&str> = addresses.iter().map(String::as_str).collect();
-    // Java compares by UTF-16 units; addresses are ASCII, where that is the same.
+    // Java compares by UTF-16 units; for ASCII addresses the order is the same.
     sorted.sort_unstable();
     sorted.dedup();
     (!sorted.is_empty()).then(|| sorted.join(","))

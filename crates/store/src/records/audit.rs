@@ -1,6 +1,6 @@
-//! Who did what: rows that are only ever added, numbered without gaps, each with the hash of the one before. A row that
-//! is changed, removed or put in between later breaks the chain from there on; whether the end was cut off is seen by a
-//! head that was noted elsewhere.
+//! Audit log: append-only rows, numbered without gaps, each with the hash of the one before. Changing, deleting or
+//! inserting a row later breaks the hash chain from there on; truncation at the end is detected with an
+//! [`AuditHead`] stored elsewhere.
 
 use engine::StoreError;
 use sha2::{Digest, Sha256};
@@ -11,74 +11,74 @@ use super::page::{Conditions, Page, Paged, Total, limit_of};
 use super::sessions::cut;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 
-/// Something that was done, or refused. Texts longer than their columns are cut.
+/// An action that was done or rejected. Texts longer than their columns are truncated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// Who did it.
+    /// User or program that acted.
     pub principal: String,
-    /// Through which door: console, executor or API.
+    /// Interface that was used: console, executor or API.
     pub plane: String,
-    /// From where.
+    /// IP address of the client.
     pub ip: String,
-    /// What was done,
+    /// The action.
     pub action: String,
-    /// and to what.
+    /// Object of the action.
     pub object: String,
-    /// How that was before, without secrets,
+    /// The object before the action, without secrets.
     pub before: Option<String>,
-    /// and after.
+    /// The object after the action, without secrets.
     pub after: Option<String>,
-    /// What came of it.
+    /// Result of the action.
     pub result: String,
 }
 
-/// An entry in its place.
+/// A stored entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// Its number: one more than that of the record before.
+    /// Id: one more than that of the record before.
     pub id: i64,
-    /// When it was written.
+    /// When it was stored.
     pub at: Timestamp,
-    /// What was done.
+    /// The entry.
     pub entry: AuditEntry,
-    /// The hash of the record before; empty for the first.
+    /// Hash of the record before; empty for the first.
     pub previous_hash: String,
-    /// SHA-256, in hex, of all the above.
+    /// SHA-256, in hex, of all fields above.
     pub hash: String,
 }
 
-/// The end of the chain, to be noted where nobody who can write to the database can.
+/// The end of the chain. Store it in a place that users with database access cannot change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditHead {
-    /// The number of the last record; 0 if there is none.
+    /// Id of the last record; 0 if there is none.
     pub id: i64,
-    /// Its hash.
+    /// Hash of the last record.
     pub hash: String,
 }
 
-/// What became of a part of the chain.
+/// Result of checking a part of the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditCheck {
-    /// All is in order up to this record; there are more.
+    /// Correct up to this record; there are more.
     More(AuditHead),
-    /// All is in order up to this record, the last.
+    /// Correct up to this record, which is the last.
     Whole(AuditHead),
-    /// The record of this number is not what was written, or is missing.
+    /// The record with this id was changed or is missing.
     Broken(i64),
 }
 
-/// Which entries.
+/// Filter for a list of entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// By whom.
+    /// Only entries of this principal.
     pub principal: Option<String>,
-    /// What was done.
+    /// Only entries with this action.
     pub action: Option<String>,
-    /// To what.
+    /// Only entries about this object.
     pub object: Option<String>,
-    /// From then on,
+    /// Only entries at or after this time.
     pub from: Option<Timestamp>,
-    /// and before then.
+    /// Only entries before this time.
     pub until: Option<Timestamp>,
 }
 
@@ -89,7 +89,7 @@ pub async fn append_audit(s: &mut dyn Session, entries: &[AuditEntry]) -> Result
     if entries.is_empty() {
         return Ok(head);
     }
-    // Whoever holds the counter is the only one to add.
+    // Raising the counter locks it, so only this transaction appends.
     counters::raise(s, AUDIT).await?;
     head = audit_head(s).await?;
     let at = s.now().await?;
@@ -136,7 +136,7 @@ fn values(record: AuditRecord) -> Vec<Value> {
     values
 }
 
-/// The entry as the columns hold it: what was done is noted even where somebody sent too much.
+/// Truncates texts to their columns, so that an action is recorded even if a client sent too much.
 fn fitting(entry: &AuditEntry) -> AuditEntry {
     let long = |text: &Option<String>| text.as_deref().map(|text| cut(text, TEXT_MAX));
     AuditEntry {
@@ -151,14 +151,14 @@ fn fitting(entry: &AuditEntry) -> AuditEntry {
     }
 }
 
-/// Letters of a definition: more than a job with its parameters has.
+/// Maximum characters of a definition: more than a job with its parameters has.
 const TEXT_MAX: usize = 100_000;
 
 impl AuditRecord {
     fn computed_hash(&self) -> String {
         let entry = &self.entry;
         let mut hash = Sha256::new();
-        // The length before each text, so that no two records read the same.
+        // Each text is preceded by its length, so that two different records never hash the same bytes.
         let mut add = |text: Option<&str>| {
             let length = text.map_or(-1, |text| i64::try_from(text.len()).unwrap_or(i64::MAX));
             hash.update(length.to_be_bytes());
@@ -249,7 +249,7 @@ async fn count(s: &mut dyn Session, conditions: &Conditions) -> Result<Total, Se
     Ok(Total { count: count.min(COUNT_MAX).unsigned_abs(), exact: count <= COUNT_MAX })
 }
 
-/// A total is not counted further than this: people do not turn so many pages.
+/// Counting stops here, because users do not page further.
 const COUNT_MAX: i64 = 10_000;
 
 async fn select(s: &mut dyn Session, tail: &str, params: &[Value]) -> Result<Vec<AuditRecord>, SessionError> {

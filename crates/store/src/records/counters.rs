@@ -1,17 +1,17 @@
-//! Numbers that only grow. Whoever raises one holds it until the transaction ends, so that it is a lock as well.
+//! Counters that only grow. Raising one locks it until the transaction ends, so a counter is also a lock.
 
 use timer::Timestamp;
 
 use crate::session::{Columns, Lock, Session, SessionError};
 
-/// Says that apps, their executors or their tokens have changed.
+/// Raised when apps, their executors or their tokens change.
 pub const REGISTRY: &str = "registry";
 
-/// Raises the counter, after all who came before have committed; returns its value.
+/// Raises the counter, after all earlier transactions that raised it have committed; returns its value.
 pub async fn raise(s: &mut dyn Session, name: &str) -> Result<i64, SessionError> {
     let sql = "UPDATE tw_counter SET value = value + 1 WHERE name = ?";
     if s.execute(sql, &[name.into()]).await? == 0 {
-        // Of several that are first, one succeeds and the others begin again.
+        // If several transactions insert it at once, one succeeds and the others retry.
         let into = Columns { table: "tw_counter", keys: &[], columns: &["name", "value"] };
         s.insert(into, vec![vec![name.into(), 1.into()]]).await?;
     }
@@ -23,7 +23,7 @@ pub async fn read_with_time(s: &mut dyn Session, name: &str) -> Result<(i64, Tim
     Ok((read(s, name).await?, s.now().await?))
 }
 
-/// Zero before it was first raised.
+/// The value of a counter; zero before it was first raised.
 pub async fn read(s: &mut dyn Session, name: &str) -> Result<i64, SessionError> {
     let rows = s.query("SELECT value FROM tw_counter WHERE name = ?", &[name.into()], Lock::None).await?;
     Ok(rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0))

@@ -1,4 +1,4 @@
-//! What nodes know of runs' ways: rows of `tw_flight`, one for each node that had a part in it.
+//! Traces of runs: rows of `tw_flight`, one for each node that handled the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,46 +8,46 @@ use timer::Timestamp;
 use crate::runs;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 
-/// What one node knows of a run's way.
+/// Trace of a run on one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flight {
-    /// Which run.
+    /// Id of the run.
     pub run: RunId,
-    /// The node.
+    /// Name of the node.
     pub node: String,
-    /// How it was sent, if this node did.
+    /// How this node dispatched the run, if it did.
     pub sending: Option<Sending>,
-    /// When its result came to this node.
+    /// When this node received the result.
     pub reported_at: Option<Timestamp>,
-    /// When this node wrote down its end.
+    /// When this node stored the result.
     pub recorded_at: Option<Timestamp>,
 }
 
-/// How a run was sent.
+/// How a run was dispatched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sending {
-    /// The instant it stands for.
+    /// Scheduled time of the run.
     pub scheduled_at: Timestamp,
-    /// Why it exists.
+    /// Why the run exists.
     pub origin: Origin,
-    /// Which attempt it is,
+    /// Number of the attempt.
     pub attempt: u32,
-    /// and of which run.
+    /// The run that this attempt retries, if any.
     pub retry_of: Option<RunId>,
-    /// How its executor was chosen.
+    /// Route strategy that chose the executor.
     pub route: String,
-    /// When the node claimed it.
+    /// When the node claimed the run.
     pub claimed_at: Option<Timestamp>,
-    /// When it left the node.
+    /// When the node sent the request.
     pub left_at: Timestamp,
-    /// What the executor answered, and when.
+    /// When the executor answered, and its answer.
     pub answer: Option<(Timestamp, Receipt)>,
 }
 
 // ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Writes down what a node knows of runs. Where it knows less than it did, what it knew stays. A run may be among them
-/// more than once, as one that was lost and reported after all.
+/// Stores a node's traces of runs. Fields that the node no longer has keep their stored values. A run may occur more
+/// than once, for example one that was lost and reported later.
 pub async fn keep_flights(s: &mut dyn Session, node: &str, flights: &[Flight]) -> Result<(), SessionError> {
     if flights.is_empty() {
         return Ok(());
@@ -95,7 +95,7 @@ fn once_each(flights: &[Flight]) -> Vec<Flight> {
 }
 
 impl Flight {
-    /// Takes in what is known of the same run later.
+    /// Merges a later trace of the same run.
     fn learn(&mut self, later: &Flight) {
         if later.sending.is_some() {
             self.sending.clone_from(&later.sending);
@@ -166,7 +166,7 @@ const ACCEPTED: i64 = 1;
 const REFUSED: i64 = 2;
 const UNKNOWN: i64 = 3;
 
-/// As many letters as the columns hold. Longer ones are wrong anyway, and stand in full where they were written.
+/// Widths of the columns. Longer values are invalid anyway, and are stored in full in the run's row.
 const ROUTE_MAX: usize = 64;
 const ADDRESS_MAX: usize = 255;
 
@@ -176,7 +176,7 @@ fn short(text: &str, most: usize) -> String {
 
 // ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// What is known of runs' ways: of each the senders first, in the order they sent it.
+/// Traces of runs: for each run the nodes that dispatched it first, in the order they did.
 pub async fn flights_of(s: &mut dyn Session, runs: &[RunId]) -> Result<Vec<Flight>, SessionError> {
     if runs.is_empty() {
         return Ok(Vec::new());

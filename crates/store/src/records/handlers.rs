@@ -1,4 +1,4 @@
-//! Which handlers executors say they have: rows of `tw_executor`, each beside one of `xxl_job_registry`.
+//! Handlers that executors report: rows of `tw_executor`, one per row of `xxl_job_registry`.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ pub async fn note_handlers(
     if known.map(|row| row.read().text()).transpose()?.as_deref() == Some(names.as_str()) {
         return Ok(false);
     }
-    // Other nodes are to read it, and of several that say so at once each waits for its turn.
+    // Makes other nodes reread the handlers, and serializes concurrent writers.
     counters::raise(s, REGISTRY).await?;
-    // Java admins delete executors and know nothing of these rows.
+    // Java admins delete executors without deleting these rows.
     let sql = "DELETE FROM tw_executor WHERE registry_id NOT IN (SELECT id FROM xxl_job_registry)";
     s.execute(sql, &[]).await?;
     s.delete("tw_executor", "registry_id", &[id]).await?;
@@ -31,7 +31,7 @@ pub async fn note_handlers(
     Ok(true)
 }
 
-/// As many names as the column holds, one in each line.
+/// As many names as fit into the column, one per line.
 fn written(handlers: &[String]) -> String {
     let mut names = String::new();
     for handler in handlers.iter().filter(|handler| !handler.contains('\n')) {

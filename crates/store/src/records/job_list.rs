@@ -1,5 +1,5 @@
-//! Lists of jobs in any order, page by page: each page begins after the last row of the one before, wherever that row is
-//! by then.
+//! Lists of jobs in any order with keyset pagination: each page begins after the last row of the previous page, even
+//! if that row has moved.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +10,33 @@ use super::page::{Page, limit_of};
 use crate::session::{Lock, Reader, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
-/// The order of a list.
+/// Order of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobOrder {
-    /// By what.
+    /// Sort key.
     pub by: JobKey,
-    /// The other way round.
+    /// Whether the order is descending.
     pub down: bool,
 }
 
-/// What jobs are put in order by.
+/// Sort key of a list of jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JobKey {
-    /// Their numbers: the order they were made in.
+    /// Id, which is the order of creation.
     #[default]
     Number,
-    /// Their names.
+    /// Name.
     Name,
-    /// When they fire next; those that do not come last, either way.
+    /// Next fire; jobs without one come last in both directions.
     NextFire,
 }
 
-/// Where a page ended.
+/// Position where a page ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobMark {
-    /// The last job,
+    /// The last job of the page.
     pub job: JobId,
-    /// and what it was put in order by, as text.
+    /// Sort key of that job, as text.
     pub key: String,
 }
 
@@ -45,22 +45,22 @@ pub struct JobMark {
 pub struct JobList {
     /// The jobs, in order.
     pub rows: Vec<JobRow>,
-    /// Where the next page goes on, if there may be one.
+    /// Position where the next page begins, if there may be one.
     pub next: Option<JobMark>,
 }
 
-/// What a run says of its job, while that is there.
+/// Fields of a job that are shown with its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobName {
-    /// Which job.
+    /// Id of the job.
     pub job: JobId,
-    /// The app it belongs to now.
+    /// App the job belongs to now.
     pub app: AppId,
-    /// The key by which programs name it, if they do.
+    /// Key of the job, if it has one.
     pub key: Option<String>,
-    /// For people.
+    /// Display name.
     pub name: String,
-    /// The zone of its own whose clocks it follows, if it has one.
+    /// The job's own time zone, if it has one.
     pub zone: Option<String>,
 }
 
@@ -120,7 +120,7 @@ fn column(tables: &Tables, order: JobOrder) -> String {
     }
 }
 
-/// The key of a mark, as it is compared; none where the number alone decides, or for a mark that nobody was given.
+/// The sort key of a mark as an SQL value; `None` if the list is ordered by id, or if the mark is not one of ours.
 fn value(by: JobKey, key: &str) -> Option<Value> {
     match by {
         JobKey::Number => None,
@@ -159,7 +159,7 @@ pub async fn job_names(
     Ok(names)
 }
 
-/// How many jobs there are, and how many of them are started.
+/// Number of jobs, and number of started jobs.
 pub async fn job_count(
     s: &mut dyn Session,
     tables: &Tables,
@@ -181,7 +181,7 @@ pub async fn job_count(
     Ok((row.int()?.unsigned_abs(), row.maybe_int()?.unwrap_or(0).unsigned_abs()))
 }
 
-/// How many jobs each app has; apps without any are left out.
+/// Number of jobs per app; apps without jobs are omitted.
 pub async fn jobs_by_app(s: &mut dyn Session) -> Result<BTreeMap<AppId, u64>, SessionError> {
     let sql = "SELECT job_group, COUNT(*) FROM xxl_job_info GROUP BY job_group";
     let mut counts = BTreeMap::new();

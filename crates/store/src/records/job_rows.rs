@@ -1,4 +1,4 @@
-//! Jobs as people look through them.
+//! Pages of jobs.
 
 use std::collections::BTreeMap;
 
@@ -12,35 +12,35 @@ use crate::jobs;
 use crate::session::{Lock, Reader, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
-/// Which jobs.
+/// Filter for a list of jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobFilter {
-    /// Of these apps; of all where there is no list.
+    /// Only jobs of these apps; `None` means all apps.
     pub apps: Option<Vec<AppId>>,
-    /// Started, or stopped.
+    /// Only started jobs, or only stopped ones.
     pub enabled: Option<bool>,
-    /// With this text in their description,
+    /// Only jobs with this text in their description.
     pub description: String,
-    /// in their handler's name,
+    /// Only jobs with this text in the name of their handler.
     pub handler: String,
-    /// in their author's name,
+    /// Only jobs with this text in the name of their author.
     pub author: String,
-    /// in any of the three, or in the key by which programs name them.
+    /// Only jobs with this text in description, handler, author or key.
     pub text: String,
-    /// With this tag.
+    /// Only jobs with this tag.
     pub tag: String,
 }
 
-/// A job, and what else its row says to people.
+/// A job with further columns of its row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobRow {
     /// The job.
     pub job: Job,
-    /// How XXL-JOB's columns write its schedule, also one that cannot be read: its kind and its text.
+    /// Schedule kind and text in XXL-JOB's columns, also if they cannot be parsed.
     pub written_schedule: (String, String),
-    /// XXL-JOB's word for what runs it: a handler, or the language of a script.
+    /// XXL-JOB's name for the kind of job: a handler, or the language of a script.
     pub kind: String,
-    /// What was said of the last change of its script.
+    /// Remark on the last change of its script.
     pub script_remark: String,
     /// When its script was last changed.
     pub script_edited_at: Option<Timestamp>,
@@ -48,11 +48,11 @@ pub struct JobRow {
     pub created_at: Option<Timestamp>,
     /// When its definition was last changed.
     pub updated_at: Option<Timestamp>,
-    /// The last instant it fired for.
+    /// Scheduled time of the last fire.
     pub last_fire_at: Option<Timestamp>,
-    /// Words by which people find it, sorted.
+    /// Tags of the job, sorted.
     pub tags: Vec<String>,
-    /// What a program says of it, if one does.
+    /// Declaration of the job by a program, if there is one.
     pub declaration: Option<Declaration>,
 }
 
@@ -84,7 +84,7 @@ pub async fn job_page(
     Ok(Paged::new(rows, page, total, |row| row.job.id.0))
 }
 
-/// The rows of jobs in the order of their ids here; those that do not exist are left out.
+/// Rows of jobs in the order of the given ids; jobs that do not exist are omitted.
 pub async fn rows_of(s: &mut dyn Session, tables: &Tables, ids: &[i64]) -> Result<Vec<JobRow>, SessionError> {
     let mut found = jobs::load(s, tables, ids).await?;
     let mut rest = rest(s, tables, ids).await?;
@@ -107,7 +107,7 @@ pub fn conditions(tables: &Tables, filter: &JobFilter) -> Result<Conditions, Sto
         conditions.and("j.job_group IN ?", [Value::Ids(apps.iter().map(|app| app.0).collect())]);
     }
     if let Some(enabled) = filter.enabled {
-        // There are two kinds of started, see `jobs`.
+        // There are two values for started, see `jobs`.
         conditions.and(if enabled { "j.trigger_status <> 0" } else { "j.trigger_status = 0" }, []);
     }
     let description = format!("j.{}", tables.schema.description_column());
@@ -124,7 +124,7 @@ pub fn conditions(tables: &Tables, filter: &JobFilter) -> Result<Conditions, Sto
     Ok(conditions)
 }
 
-/// The tables that a filter speaks of. With a hundred thousand jobs, joining for nothing is felt.
+/// The tables that a filter needs. With a hundred thousand jobs, an unneeded join is noticeably slow.
 pub fn source(filter: &JobFilter) -> &'static str {
     match filter.text.is_empty() {
         true => "xxl_job_info j",
@@ -144,7 +144,7 @@ async fn count(
     Ok(Total { count: count.unsigned_abs(), exact: true })
 }
 
-/// What of the rows is not in a [`Job`], in the order of [`job_row`].
+/// Columns that are not in a [`Job`], in the order of [`job_row`].
 async fn rest(
     s: &mut dyn Session,
     tables: &Tables,

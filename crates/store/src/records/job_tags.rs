@@ -1,4 +1,4 @@
-//! Words by which people find jobs.
+//! Tags of jobs.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::jobs::{self, check_text};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
-/// Gives a job these tags, in place of those it had.
+/// Replaces the tags of a job.
 pub async fn set_job_tags(
     s: &mut dyn Session,
     tables: &Tables,
@@ -31,7 +31,7 @@ pub async fn set_job_tags(
     s.insert(Columns { table: "tw_job_tag", keys: &[], columns: &["job_id", "tag"] }, rows).await
 }
 
-/// The tags of jobs, each list sorted.
+/// Tags of jobs, each list sorted.
 pub async fn tags_of(s: &mut dyn Session, jobs: &[i64]) -> Result<BTreeMap<i64, Vec<String>>, SessionError> {
     let mut found: BTreeMap<i64, Vec<String>> = BTreeMap::new();
     if jobs.is_empty() {

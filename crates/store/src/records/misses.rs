@@ -1,4 +1,4 @@
-//! Instants of jobs that were not sent, as people look through them.
+//! Lists of a job's fires that were not dispatched.
 
 use engine::{Disposition, HistoryEntry, JobId};
 
@@ -13,7 +13,7 @@ pub async fn misses(
 ) -> Result<Paged<HistoryEntry>, SessionError> {
     let below = page.after().unwrap_or(i64::MAX);
     let [limit, _] = page.bounds();
-    // What was lost was sent: it is a run, and found among the others.
+    // A lost run was dispatched, so it is listed with the runs.
     let sql = "SELECT id, job_id, disposition, first_ms, last_ms, count, reason, run_id, at_ms FROM tw_history \
                WHERE job_id = ? AND id < ? AND disposition <> ? ORDER BY id DESC LIMIT ?";
     let params: [Value; 4] = [job.0.into(), below.into(), Disposition::Lost.to_number().into(), limit];

@@ -1,8 +1,8 @@
-//! What the scheduling centre remembers beside jobs and runs: apps and their executors, tokens and settings, the past as
-//! people look through it, and the people themselves.
+//! Data of the scheduling centre other than jobs and runs: apps and their executors, tokens and settings, history,
+//! and users.
 //!
-//! As with [`engine::Store`], each method is one transaction, and its steps are written once over a `Session`. XXL-JOB's
-//! words for these things stop in the files of this folder.
+//! As with [`engine::Store`], each method is one transaction, and its steps are written once over a `Session`.
+//! XXL-JOB's names for these things are used only in the files of this folder.
 
 mod about;
 mod alert_rows;
@@ -57,102 +57,103 @@ pub use users::{Access, Password, User, UserFilter, UserId};
 use crate::session::Backend;
 use crate::sql_store::{SqlStore, transaction};
 
-/// A database with all that the scheduling centre remembers.
+/// A database with all data of the scheduling centre.
 pub trait Database: Store + Records {}
 
 impl<T: Store + Records> Database for T {}
 
-/// The apps and their executors, as a node needs them to find whom a run can be sent to.
+/// Apps and their executors, as a node needs them to choose an executor for a run.
 #[async_trait]
 pub trait Registry: Send + Sync {
-    /// All apps, by name.
+    /// Returns all apps, ordered by name.
     async fn apps(&self) -> Result<Vec<App>, StoreError>;
 
-    /// Notes that executors are there; says of each whether that is new, as it is of one that was not seen for longer than
-    /// `silent_max`. Apps need not exist.
+    /// Stores heartbeats of executors; returns for each whether the executor is new, which includes one that was not
+    /// seen for longer than `silent_max`. Apps need not exist.
     async fn register(&self, beats: &[Beat], silent_max: Duration) -> Result<Vec<Noted>, StoreError>;
 
-    /// Notes that an executor has left; false if it was not there.
+    /// Removes an executor; returns false if it was not registered.
     async fn unregister(&self, app: &str, address: &str) -> Result<bool, StoreError>;
 
-    /// The executors that have said so after that instant, by app and address.
+    /// Returns the executors seen after this time, by app and address.
     async fn registrations(&self, seen_after: Timestamp) -> Result<Vec<Registered>, StoreError>;
 
-    /// Notes which handlers an executor says it has; says whether that is new. One that is not registered says nothing.
+    /// Stores the handlers of an executor; returns whether they changed. Does nothing if the executor is not
+    /// registered.
     async fn note_handlers(&self, executor: &Registration, handlers: &[String]) -> Result<bool, StoreError>;
 
-    /// The handlers of all executors that have said so.
+    /// Returns the handlers of all executors that reported any.
     async fn handlers(&self) -> Result<BTreeMap<Registration, Vec<String>>, StoreError>;
 
-    /// Deletes at most `max` executors that were last seen before that instant; returns how many there were.
+    /// Deletes at most `max` executors last seen before this time; returns how many were deleted.
     async fn forget_registrations(&self, before: Timestamp, max: usize) -> Result<usize, StoreError>;
 
-    /// A number that grows whenever an executor is new or gone, or an app or token is changed through us, in the same
-    /// transaction; not when an executor is merely seen again. What Java admins change does not raise it.
+    /// Returns a number that grows when an executor is added or removed, or an app or token is changed through us,
+    /// in the same transaction; not when an executor is merely seen again. Changes by Java admins do not raise it.
     async fn registry_revision(&self) -> Result<i64, StoreError>;
 
-    /// The same number, and the database's time.
+    /// Returns the same number, and the database's time.
     async fn registry_state(&self) -> Result<(i64, Timestamp), StoreError>;
 
-    /// Tells Java admins which executors are there, for apps whose executors register: writes the lists that differ
-    /// from what is stored, and returns how many did.
+    /// Publishes executor addresses to Java admins, for apps with registered executors: writes the lists that differ
+    /// from the stored ones, and returns how many did.
     async fn publish_addresses(&self, lists: &[(AppId, Vec<String>)]) -> Result<usize, StoreError>;
 
-    /// All tokens, also those that have expired.
+    /// Returns all tokens, including expired ones.
     async fn tokens(&self) -> Result<Vec<Token>, StoreError>;
 
-    /// Adds a token; returns its number.
+    /// Adds a token; returns its id.
     async fn add_token(&self, token: &NewToken) -> Result<i64, StoreError>;
 }
 
-/// What the centre remembers beside jobs and runs. Instants that are not given are the database's now.
+/// Data of the scheduling centre other than jobs and runs. Times that are not given are the database's current time.
 #[async_trait]
 pub trait Records: Registry {
     // ── Apps and their executors ────────────────────────────────────────────────────────────────────────────────
 
-    /// One app.
+    /// Returns one app.
     async fn app(&self, id: AppId) -> Result<Option<App>, StoreError>;
 
-    /// The app under whose name executors register.
+    /// Returns the app with this name.
     async fn app_by_name(&self, name: &str) -> Result<Option<App>, StoreError>;
 
     /// Adds an app. A name that is taken is a [`StoreError::Conflict`].
     async fn create_app(&self, spec: &AppSpec) -> Result<AppId, StoreError>;
 
-    /// Changes an app; false if there is none. One whose executors now register keeps the addresses it has until others
-    /// are published.
+    /// Changes an app; returns false if there is none. An app that changes to registered executors keeps its
+    /// addresses until others are published.
     async fn update_app(&self, id: AppId, spec: &AppSpec) -> Result<bool, StoreError>;
 
-    /// Deletes an app with its registrations, tokens and grants; false if there is none. One that jobs use is a
-    /// [`StoreError::Conflict`].
+    /// Deletes an app with its registrations, tokens and grants; returns false if there is none. If jobs use the
+    /// app, it is a [`StoreError::Conflict`].
     async fn delete_app(&self, id: AppId) -> Result<bool, StoreError>;
 
-    /// The apps that runs belong to; runs that never were are left out.
+    /// Returns the apps of runs; runs that do not exist are omitted.
     async fn apps_of_runs(&self, runs: &[RunId]) -> Result<Vec<(RunId, AppId)>, StoreError>;
 
-    /// What database this is.
+    /// Returns facts about the database.
     async fn about(&self) -> Result<About, StoreError>;
 
     // ── Tokens and settings ─────────────────────────────────────────────────────────────────────────────────────
 
-    /// Says until when a token counts; false if there is none of that number.
+    /// Sets when a token expires; returns false if there is none with this id.
     async fn expire_token(&self, id: i64, at: Timestamp) -> Result<bool, StoreError>;
 
-    /// The value of a setting.
+    /// Returns the value of a setting.
     async fn setting(&self, name: &str) -> Result<Option<String>, StoreError>;
 
-    /// Gives a setting a value.
+    /// Sets a setting.
     async fn set_setting(&self, name: &str, value: &str) -> Result<(), StoreError>;
 
-    /// Gives a setting a value if it has none; returns the one that stands, the same for all who ask at once.
+    /// Sets a setting if it has no value; returns the value in effect, the same for all concurrent callers.
     async fn set_setting_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError>;
 
-    // ── What people look at ─────────────────────────────────────────────────────────────────────────────────────
+    // ── Lists ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Jobs, the newest first.
+    /// Returns a page of jobs, the newest first.
     async fn job_page(&self, filter: &JobFilter, page: Page) -> Result<Paged<JobRow>, StoreError>;
 
-    /// Jobs in some order, after where a page ended.
+    /// Returns jobs in the given order, after a position.
     async fn job_list(
         &self,
         filter: &JobFilter,
@@ -161,50 +162,50 @@ pub trait Records: Registry {
         limit: usize,
     ) -> Result<JobList, StoreError>;
 
-    /// Some jobs, in the order they are named; those that do not exist are left out.
+    /// Returns some jobs, in the order of the given ids; jobs that do not exist are omitted.
     async fn job_rows(&self, jobs: &[JobId]) -> Result<Vec<JobRow>, StoreError>;
 
-    /// What jobs are called, in any order; those that do not exist are left out.
+    /// Returns the names of jobs, in any order; jobs that do not exist are omitted.
     async fn job_names(&self, jobs: &[JobId]) -> Result<Vec<JobName>, StoreError>;
 
-    /// How many jobs there are, and how many of them are started.
+    /// Returns the number of jobs, and the number of started jobs.
     async fn job_count(&self, filter: &JobFilter) -> Result<(u64, u64), StoreError>;
 
-    /// How many jobs each app has; apps without any are left out.
+    /// Returns the number of jobs per app; apps without jobs are omitted.
     async fn jobs_by_app(&self) -> Result<BTreeMap<AppId, u64>, StoreError>;
 
-    /// Instants of a job that were not sent, the newest first.
+    /// Returns fires of a job that were not dispatched, the newest first.
     async fn misses(&self, job: JobId, page: Page) -> Result<Paged<HistoryEntry>, StoreError>;
 
-    /// Runs, the newest first: by their numbers, or by their instants where the filter names some. Reads a bounded
-    /// number of rows, however many there are.
+    /// Returns a page of runs, the newest first: by id, or by scheduled time if the filter has a time range. The
+    /// number of rows read is bounded, however many there are.
     async fn run_page(&self, filter: &RunFilter, page: Page) -> Result<Paged<RunRow>, StoreError>;
 
-    /// How many runs came to what, if there are at most `max`; otherwise it says that there are more.
+    /// Counts runs by status, if there are at most `max`; otherwise the result is marked as incomplete.
     async fn run_tally(&self, filter: &RunFilter, max: usize) -> Result<RunTally, StoreError>;
 
-    /// One run.
+    /// Returns one run.
     async fn run(&self, id: RunId) -> Result<Option<RunRow>, StoreError>;
 
-    /// Deletes at most `max` runs that are over, with their logs; returns how many there were.
+    /// Deletes at most `max` finished runs, with their logs; returns how many were deleted.
     async fn clear_runs(&self, clearing: &Clearing, max: usize) -> Result<usize, StoreError>;
 
-    /// Counts the runs of the day of that instant, unless the day is over and all its runs were when last counted;
-    /// says whether the counts are other than before.
+    /// Counts the runs of the day that contains this time, unless the day is over and all its runs were finished
+    /// when last counted; returns whether the counts changed.
     async fn refresh_report(&self, within: Timestamp) -> Result<bool, StoreError>;
 
-    /// The counts of the days from the one of that instant to that of the other, where there are any: of all runs, or of
-    /// those of some apps, for days that were counted here.
+    /// Returns the counts per day, from the day of the first time to that of the second, where there are any: of all
+    /// runs, or of the runs of some apps, for days that were counted here.
     async fn report(
         &self,
         days: (Timestamp, Timestamp),
         apps: Option<&[AppId]>,
     ) -> Result<Vec<DayReport>, StoreError>;
 
-    /// The earlier scripts of a job and the one it has, the newest first.
+    /// Returns the current and earlier scripts of a job, the newest first.
     async fn script_versions(&self, job: JobId) -> Result<Vec<ScriptVersion>, StoreError>;
 
-    /// Gives a job a script, and keeps it as a version; the oldest beyond [`SCRIPT_VERSIONS`] goes.
+    /// Sets the script of a job, and stores it as a version; deletes the oldest beyond [`SCRIPT_VERSIONS`].
     async fn save_script(
         &self,
         job: JobId,
@@ -213,64 +214,65 @@ pub trait Records: Registry {
         remark: &str,
     ) -> Result<(), StoreError>;
 
-    /// Says what is new about a script that was saved without a word; nothing where the job has another by now.
+    /// Adds a remark to a script that was saved without one; does nothing if the job has another script by now.
     async fn remark_script(&self, job: JobId, source: &str, remark: &str) -> Result<(), StoreError>;
 
-    /// Keeps the logs of runs, each in place of what was kept; returns how many of the runs there are.
+    /// Stores the logs of runs, replacing stored ones; returns how many of the runs exist.
     async fn keep_run_logs(&self, logs: &[(RunId, RunLog)]) -> Result<usize, StoreError>;
 
-    /// What is kept of a run's log.
+    /// Returns the stored log of a run.
     async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError>;
 
-    /// Writes down what a node knows of runs' ways; what it knew before and does not know any more stays.
+    /// Stores a node's traces of runs; fields that the node no longer has keep their stored values.
     async fn keep_flights(&self, node: &str, flights: &[Flight]) -> Result<(), StoreError>;
 
-    /// What nodes know of runs' ways: of each run the senders first, in the order they sent it.
+    /// Returns the traces of runs: for each run the nodes that dispatched it first, in the order they did.
     async fn flights_of(&self, runs: &[RunId]) -> Result<Vec<Flight>, StoreError>;
 
     // ── Alerts ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Alerts, the newest first.
+    /// Returns a page of alerts, the newest first.
     async fn alert_page(&self, filter: &AlertFilter, page: Page) -> Result<Paged<AlertRow>, StoreError>;
 
-    /// How many alerts there are.
+    /// Returns the number of alerts.
     async fn alert_count(&self, filter: &AlertFilter) -> Result<AlertCount, StoreError>;
 
-    /// What is remembered of an alert that was taken to be told, by the number of [`engine::Alert`].
+    /// Returns the stored data of an alert that was taken for notification, by the id of [`engine::Alert`].
     async fn alert_to_tell(&self, alert: i64) -> Result<Option<AlertRow>, StoreError>;
 
-    /// Writes down who was told of it so far, or could not be, after so many tries; nobody at all, if there is nobody.
+    /// Stores the delivery results so far, after this many attempts; an empty list means that no recipient is
+    /// configured.
     async fn note_told(&self, alert: i64, tries: u32, told: &[Delivery]) -> Result<(), StoreError>;
 
-    // ── People ──────────────────────────────────────────────────────────────────────────────────────────────────
+    // ── Users ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Users: by name for a [`Page::Offset`], by number for a [`Page::After`].
+    /// Returns users: by name for a [`Page::Offset`], by id for a [`Page::After`].
     async fn user_page(&self, filter: &UserFilter, page: Page) -> Result<Paged<User>, StoreError>;
 
-    /// One user.
+    /// Returns one user.
     async fn user(&self, id: UserId) -> Result<Option<User>, StoreError>;
 
-    /// The user who signs in with that name.
+    /// Returns the user with this name.
     async fn user_by_name(&self, name: &str) -> Result<Option<User>, StoreError>;
 
     /// Adds a user with our hash of a password, which Java admins do not accept. A name that is taken is a
     /// [`StoreError::Conflict`].
     async fn create_user(&self, name: &str, hash: &str, access: &Access) -> Result<UserId, StoreError>;
 
-    /// Adds a user who may do everything, if there is nobody who could sign in; says whether it did. Of several nodes
-    /// that try at once, one does.
+    /// Adds an administrator if no user can sign in; returns whether it did. If several nodes try at once, one
+    /// succeeds.
     async fn create_first_admin(&self, name: &str, hash: &str) -> Result<bool, StoreError>;
 
-    /// Changes what a user may do, and ends the user's sessions if that is something else; false if there is no such
-    /// user. To take everything from the last administrator is a [`StoreError::Conflict`].
+    /// Changes a user's rights, and ends the user's sessions if they differ; returns false if there is no such user.
+    /// Removing the rights of the last administrator is a [`StoreError::Conflict`].
     async fn update_user(&self, id: UserId, access: &Access) -> Result<bool, StoreError>;
 
-    /// Deletes a user with grants, sessions and API keys; false if there is none. The last administrator is a
-    /// [`StoreError::Conflict`].
+    /// Deletes a user with grants, sessions and API keys; returns false if there is none. Deleting the last
+    /// administrator is a [`StoreError::Conflict`].
     async fn delete_user(&self, id: UserId) -> Result<bool, StoreError>;
 
-    /// Gives a user another password, and ends all the user's sessions but the one of that digest; false if there is no
-    /// such user. The password that Java admins know stays.
+    /// Changes a user's password, and ends all the user's sessions except the one with this digest; returns false if
+    /// there is no such user. The password for Java admins does not change.
     async fn set_password_hash(
         &self,
         id: UserId,
@@ -278,57 +280,59 @@ pub trait Records: Registry {
         except: Option<&str>,
     ) -> Result<bool, StoreError>;
 
-    /// Puts our hash of the same password in the place of XXL-JOB's; false if that is not `from` any more.
+    /// Replaces XXL-JOB's hash by our hash of the same password; returns false if the stored hash is no longer
+    /// `from`.
     async fn upgrade_password(&self, id: UserId, from: &str, hash: &str) -> Result<bool, StoreError>;
 
     /// Opens a session.
     async fn open_session(&self, session: &NewSession) -> Result<(), StoreError>;
 
-    /// The session of that digest and its user, unless it has expired, was idle for that long, or the user is disabled.
+    /// Returns the session with this digest and its user, unless it has expired, was idle for this long, or the user
+    /// is disabled.
     async fn session(&self, digest: &str, idle: Duration) -> Result<Option<(UserSession, User)>, StoreError>;
 
-    /// The sessions of a user, the newest first.
+    /// Returns the sessions of a user, the newest first.
     async fn sessions_of(&self, user: UserId) -> Result<Vec<UserSession>, StoreError>;
 
-    /// Notes that a session is in use, at most once a minute.
+    /// Stores that a session is in use, at most once a minute.
     async fn touch_session(&self, digest: &str) -> Result<(), StoreError>;
 
-    /// Ends a session; false if there is none.
+    /// Ends a session; returns false if there is none.
     async fn end_session(&self, digest: &str) -> Result<bool, StoreError>;
 
-    /// Ends the sessions of a user but the one of that digest; returns how many there were.
+    /// Ends the sessions of a user except the one with this digest; returns how many there were.
     async fn end_sessions_of(&self, user: UserId, except: Option<&str>) -> Result<u64, StoreError>;
 
-    /// Deletes at most `max` sessions that have expired or were idle for that long; returns how many there were.
+    /// Deletes at most `max` sessions that have expired or were idle for this long; returns how many were deleted.
     async fn prune_sessions(&self, idle: Duration, max: usize) -> Result<usize, StoreError>;
 
-    /// Adds an API key; returns its number.
+    /// Adds an API key; returns its id.
     async fn add_api_key(&self, key: &NewApiKey) -> Result<i64, StoreError>;
 
-    /// The API keys of a user, or of all, also those that have expired.
+    /// Returns the API keys of a user, or of all, including expired ones.
     async fn api_keys(&self, user: Option<UserId>) -> Result<Vec<ApiKey>, StoreError>;
 
-    /// The API key of that digest and its user, unless it has expired or the user is disabled.
+    /// Returns the API key with this digest and its user, unless it has expired or the user is disabled.
     async fn api_key(&self, digest: &str) -> Result<Option<(ApiKey, User)>, StoreError>;
 
-    /// Notes that an API key is in use, at most once a minute.
+    /// Stores that an API key is in use, at most once a minute.
     async fn touch_api_key(&self, id: i64) -> Result<(), StoreError>;
 
-    /// Deletes an API key; false if there is none.
+    /// Deletes an API key; returns false if there is none.
     async fn delete_api_key(&self, id: i64) -> Result<bool, StoreError>;
 
     // ── Audit ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Adds entries to the chain, in their order; returns its new end.
+    /// Appends entries to the chain, in their order; returns its new end.
     async fn append_audit(&self, entries: &[AuditEntry]) -> Result<AuditHead, StoreError>;
 
-    /// The end of the chain.
+    /// Returns the end of the chain.
     async fn audit_head(&self) -> Result<AuditHead, StoreError>;
 
-    /// Entries, the newest first.
+    /// Returns a page of entries, the newest first.
     async fn audit_page(&self, filter: &AuditFilter, page: Page) -> Result<Paged<AuditRecord>, StoreError>;
 
-    /// Checks at most `max` records after that one.
+    /// Checks at most `max` records after the given one.
     async fn check_audit(&self, after: &AuditHead, max: usize) -> Result<AuditCheck, StoreError>;
 }
 

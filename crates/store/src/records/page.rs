@@ -1,33 +1,34 @@
-//! Pages of long lists, and the conditions that choose their rows.
+//! Pagination of long lists, and SQL conditions for their rows.
 
 use engine::StoreError;
 
 use crate::session::Value;
 
-/// Which rows of a long list. Both kinds give at most [`Page::MAX`] rows.
+/// A page of a long list. Both kinds return at most [`Page::MAX`] rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
-    /// So many rows after so many others, and how many there are in all: what XXL-JOB's web API asks for.
+    /// Pagination by offset, with a total; used by XXL-JOB's web API.
     Offset {
-        /// Rows to leave out.
+        /// Rows to skip.
         offset: u64,
-        /// Rows to give.
+        /// Rows to return.
         limit: usize,
     },
-    /// So many rows after the one of that number; from the start if there is none. Costs the same however far down.
+    /// Pagination by key: rows after the one with this id, or from the start. Its cost does not depend on the
+    /// position.
     After {
-        /// What the page before said comes next.
+        /// Value of [`Paged::next`] of the page before.
         after: Option<i64>,
-        /// Rows to give.
+        /// Rows to return.
         limit: usize,
     },
 }
 
 impl Page {
-    /// The most rows of one page: they are all in memory at once.
+    /// Maximum rows of one page, because they are all in memory at once.
     pub const MAX: usize = 1_000;
 
-    /// The first rows.
+    /// The first page.
     pub fn first(limit: usize) -> Page {
         Page::After { after: None, limit }
     }
@@ -54,15 +55,15 @@ impl Page {
     }
 }
 
-/// Some rows of a long list.
+/// A page of rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Paged<T> {
     /// The rows, in the list's order.
     pub rows: Vec<T>,
-    /// How many there are in all, for a [`Page::Offset`].
+    /// Number of rows in the list, for a [`Page::Offset`].
     pub total: Option<Total>,
-    /// What to ask for next, for a [`Page::After`] that was not the last. Where few rows fit a filter, a page may be
-    /// short, or even empty, and still have a next one: the search went so far and can go on.
+    /// Key of the next page, for a [`Page::After`] that was not the last. If few rows match a filter, a page may be
+    /// short or even empty and still have a next one, because the number of rows searched per page is bounded.
     pub next: Option<i64>,
 }
 
@@ -72,7 +73,7 @@ impl<T> Paged<T> {
         Paged { rows: Vec::new(), total, next: None }
     }
 
-    /// A page of a list that is read in one go: it has a next one if it is full.
+    /// A page of a list that is read in one query: it has a next one if it is full.
     pub(super) fn new(rows: Vec<T>, page: Page, total: Option<Total>, id: impl Fn(&T) -> i64) -> Paged<T> {
         let is_full = rows.len() == page.limit();
         let next = match page {
@@ -83,12 +84,12 @@ impl<T> Paged<T> {
     }
 }
 
-/// How many rows there are.
+/// Number of rows in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Total {
-    /// So many,
+    /// Number of rows counted.
     pub count: u64,
-    /// or more: counting further would cost too much.
+    /// Whether that is all; otherwise there are more, and counting them would cost too much.
     pub exact: bool,
 }
 
@@ -96,7 +97,7 @@ pub fn limit_of(max: usize) -> Value {
     i64::try_from(max).unwrap_or(i64::MAX).into()
 }
 
-/// What rows have to fulfil: terms of SQL, all of them, with their parameters.
+/// SQL conditions joined by `AND`, with their parameters.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
     terms: Vec<String>,
@@ -109,14 +110,14 @@ impl Conditions {
         self.params.extend(params);
     }
 
-    /// These and others.
+    /// Both sets of conditions.
     pub fn with(mut self, others: &Conditions) -> Conditions {
         self.terms.extend(others.terms.iter().cloned());
         self.params.extend(others.params.iter().cloned());
         self
     }
 
-    /// The text appears in one of the columns, in upper or lower case.
+    /// Requires the text in one of the columns, case-insensitive.
     pub fn and_contains(&mut self, columns: &[&str], text: &str) -> Result<(), StoreError> {
         check_search(text)?;
         if text.is_empty() {
@@ -145,7 +146,7 @@ impl Conditions {
     }
 }
 
-/// Refuses a text to search for that is longer than [`SEARCH_MAX`].
+/// Rejects a search text that is longer than [`SEARCH_MAX`].
 pub fn check_search(text: &str) -> Result<(), StoreError> {
     let length = text.chars().count();
     match length <= SEARCH_MAX {
@@ -156,10 +157,11 @@ pub fn check_search(text: &str) -> Result<(), StoreError> {
     }
 }
 
-/// Characters of a text to search for. All that is searched is shorter, and SQLite fails on patterns of 50 000 bytes.
+/// Maximum characters of a search text. All searched columns are shorter, and SQLite fails on patterns of 50 000
+/// bytes.
 pub const SEARCH_MAX: usize = 1_000;
 
-/// A text without the character that no database keeps can be looked for; `%` and `_` mean themselves.
+/// A `LIKE` pattern that contains the text; `%` and `_` are escaped, and NUL, which no database stores, is removed.
 fn pattern(text: &str) -> String {
     let mut pattern = String::from("%");
     for letter in text.to_lowercase().chars().filter(|letter| *letter != '\0') {

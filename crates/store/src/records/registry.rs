@@ -1,7 +1,7 @@
-//! Which executors are there: rows of `xxl_job_registry`, which every admin beside us reads and writes too.
+//! Registered executors: rows of `xxl_job_registry`, which Java admins also read and write.
 //!
-//! A beat of an executor that is known only refreshes its row. What is new or gone also raises a counter, so that other
-//! nodes ask one row whether there is anything to reread. Which token an executor knows stands beside its row, in
+//! A heartbeat of a known executor only refreshes its row. A new or removed executor also raises a counter, so that
+//! other nodes check one row to see whether they must reread. The token of an executor is stored in
 //! `tw_executor_token`.
 
 use std::collections::BTreeMap;
@@ -17,48 +17,48 @@ use crate::schema::Dialect;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
-/// An executor says that it is there.
+/// Identifies an executor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Registration {
-    /// The name of its app.
+    /// Name of its app.
     pub app: String,
-    /// Where it listens.
+    /// Address it listens on.
     pub address: String,
 }
 
-/// An executor says that it is there, and with which token.
+/// Heartbeat of an executor, with its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beat {
-    /// Who, and where.
+    /// The executor.
     pub registration: Registration,
-    /// The digest of the token it knows; `None` where it showed none.
+    /// Digest of the token it presented; `None` if it presented none.
     pub token: Option<String>,
 }
 
-/// What became of a beat.
+/// Result of a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noted {
-    /// The executor was there already.
+    /// The executor was already registered.
     Again,
-    /// It is new, or was silent for so long that it was believed to be gone.
+    /// It is new, or was silent for so long that it was considered gone.
     New,
-    /// It is new, and its app has [`ADDRESSES_MAX`] addresses already: nothing was written.
+    /// It is new, and its app already has [`ADDRESSES_MAX`] addresses: nothing was stored.
     TooMany,
 }
 
-/// An executor that has said so.
+/// A registered executor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registered {
-    /// What it said.
+    /// App and address of the executor.
     pub registration: Registration,
-    /// When it last did, to the second.
+    /// Time of its last heartbeat, to the second.
     pub seen_at: Timestamp,
-    /// The digest of the token it knows, if it showed one.
+    /// Digest of the token it presented, if any.
     pub token: Option<String>,
 }
 
-/// Addresses of one app. Far more than any app has executors; a program that registers ever new ones would otherwise fill
-/// the table, and every node's memory with it.
+/// Maximum addresses per app. Far more than any app has executors; without it, a program that keeps registering new
+/// ones would fill the table and the memory of every node.
 pub const ADDRESSES_MAX: usize = 10_000;
 
 // ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -82,8 +82,8 @@ pub async fn register(
     let mut known = find(s, &executors).await?;
     let mut noted = vec![Noted::Again; beats.len()];
     if beats.iter().zip(&known).any(is_news) {
-        // Other nodes are to read it. And where the table itself keeps nothing from being there twice, only those who
-        // hold the counter add to it.
+        // Makes other nodes reread the registry. Where the table has no unique key, holding the counter also
+        // prevents duplicates.
         counters::raise(s, REGISTRY).await?;
         known = find(s, &executors).await?;
         for (noted, rows) in noted.iter_mut().zip(&known).filter(|(_, rows)| !rows.is_empty()) {
@@ -103,7 +103,7 @@ pub async fn register(
     Ok(noted)
 }
 
-/// Adds executors that have no row, as far as their apps may have more addresses.
+/// Adds executors that have no row, up to the maximum addresses of their apps.
 async fn add(
     s: &mut dyn Session,
     executors: &[Registration],
@@ -139,7 +139,7 @@ async fn count_of(s: &mut dyn Session, app: &str) -> Result<usize, SessionError>
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
-/// Writes down which token executors know, where that is news.
+/// Stores the tokens of executors that changed.
 async fn note_tokens(s: &mut dyn Session, beats: &[Beat], known: &[Vec<Found>]) -> Result<(), SessionError> {
     let mut tokens: BTreeMap<i64, &str> = BTreeMap::new();
     for (beat, rows) in beats.iter().zip(known) {
@@ -149,7 +149,7 @@ async fn note_tokens(s: &mut dyn Session, beats: &[Beat], known: &[Vec<Found>]) 
     if tokens.is_empty() {
         return Ok(());
     }
-    // Java admins delete executors and know nothing of these rows.
+    // Java admins delete executors without deleting these rows.
     let sql = "DELETE FROM tw_executor_token WHERE registry_id NOT IN (SELECT id FROM xxl_job_registry)";
     s.execute(sql, &[]).await?;
     let ids: Vec<i64> = tokens.keys().copied().collect();
@@ -159,7 +159,7 @@ async fn note_tokens(s: &mut dyn Session, beats: &[Beat], known: &[Vec<Found>]) 
         .await
 }
 
-/// The registry's word for executors; it has no other in use.
+/// The registry group of executors; no other is in use.
 const EXECUTOR: &str = "EXECUTOR";
 
 fn check(tables: &Tables, beat: &Registration) -> Result<(), SessionError> {
@@ -186,17 +186,17 @@ impl Found {
         self.seen.as_deref().and_then(|text| tables.wall.instant_before(text, now))
     }
 
-    /// Whether the beat tells of another token than the row.
+    /// Whether the heartbeat has another token than the row.
     fn knows_another(&self, beat: &Beat) -> bool {
         beat.token.is_some() && beat.token != self.token
     }
 }
 
-/// The rows of each: which are the same is for the database to say, since some do not tell upper from lower case.
+/// Finds the rows of each executor. The database compares, because some compare case-insensitively.
 async fn find(s: &mut dyn Session, executors: &[Registration]) -> Result<Vec<Vec<Found>>, SessionError> {
     let mut found: Vec<Vec<Found>> = executors.iter().map(|_| Vec::new()).collect();
     for (chunk, from) in executors.chunks(FIND_MAX).zip((0..).step_by(FIND_MAX)) {
-        // A few lengths only, so that the database knows the statement from before.
+        // Only a few lengths, so that the statement is prepared once per length.
         let length = chunk.len().next_power_of_two();
         let mut sql = String::new();
         let mut params = Vec::with_capacity(2 * length);
@@ -223,12 +223,12 @@ async fn find(s: &mut dyn Session, executors: &[Registration]) -> Result<Vec<Vec
     Ok(found)
 }
 
-/// Lookups in one statement: as many as a batch of beats usually has, and far below any database's limit.
+/// Lookups per statement: the usual size of a batch of heartbeats, and far below any database's limit.
 const FIND_MAX: usize = 64;
 
-/// Those that have no row, each once.
+/// Executors without a row, each once.
 fn unknown(tables: &Tables, beats: &[Registration], known: &[Vec<Found>]) -> Vec<usize> {
-    // What MySQL may take for the same must not be added twice; the second then is known at its next beat.
+    // Names that MySQL may consider equal must not be added twice; the second is known at its next heartbeat.
     let same = |beat: &Registration| match tables.schema.dialect() {
         Dialect::MySql => (beat.app.trim_end().to_lowercase(), beat.address.trim_end().to_lowercase()),
         Dialect::Sqlite | Dialect::Postgres => (beat.app.clone(), beat.address.clone()),
@@ -252,7 +252,7 @@ pub async fn unregister(s: &mut dyn Session, app: &str, address: &str) -> Result
     Ok(!ids.is_empty())
 }
 
-/// Deletes executors, with what they said of themselves.
+/// Deletes executors with their handlers and tokens.
 async fn remove(s: &mut dyn Session, ids: &[i64]) -> Result<(), SessionError> {
     if !ids.is_empty() {
         s.delete("tw_executor", "registry_id", ids).await?;
@@ -262,7 +262,7 @@ async fn remove(s: &mut dyn Session, ids: &[i64]) -> Result<(), SessionError> {
     Ok(())
 }
 
-/// Deletes all registrations of an app that is no more. The caller has raised the counter.
+/// Deletes all registrations of a deleted app. The caller has raised the counter.
 pub async fn forget_app(s: &mut dyn Session, app: &str) -> Result<(), SessionError> {
     let sql = "SELECT id FROM xxl_job_registry WHERE registry_group = 'EXECUTOR' AND registry_key = ?";
     let ids = ids(s.query(sql, &[app.into()], Lock::None).await?)?;
@@ -282,7 +282,8 @@ pub async fn forget_registrations(
         return Ok(0);
     }
     counters::raise(s, REGISTRY).await?;
-    // Only these rows are locked, so that others can beat meanwhile, and one that has just done so is seen to.
+    // Locks only these rows, so that other executors can refresh theirs, and checks the time again: an executor may
+    // have sent a heartbeat meanwhile.
     let sql = "SELECT id FROM xxl_job_registry WHERE id IN ? AND update_time < ? ORDER BY id";
     let ids = ids(s.query(sql, &[Value::Ids(silent), before], Lock::Wait).await?)?;
     remove(s, &ids).await?;
@@ -295,7 +296,7 @@ fn ids(rows: Vec<Row>) -> Result<Vec<i64>, SessionError> {
 
 // ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// The row of an executor, if it is there.
+/// Id of an executor's row, if it is registered.
 pub async fn id_of(s: &mut dyn Session, executor: &Registration) -> Result<Option<i64>, SessionError> {
     if check_text(&executor.app).is_err() || check_text(&executor.address).is_err() {
         return Ok(None);

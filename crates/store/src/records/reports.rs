@@ -1,5 +1,5 @@
-//! How many runs of each day succeeded, failed or are going on: rows of `xxl_job_log_report` for all apps together, which
-//! Java admins read and write too, and of `tw_report` for each app.
+//! Number of runs per day that succeeded, failed or are running: rows of `xxl_job_log_report` for all apps together,
+//! which Java admins also read and write, and of `tw_report` per app.
 
 use engine::AppId;
 use timer::Timestamp;
@@ -8,16 +8,16 @@ use crate::runs::WITHDRAWN;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
-/// The runs of a day in the database's zone.
+/// Runs of a day in the database's time zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DayReport {
-    /// The day, as `2026-06-21`.
+    /// The day, for example `2026-06-21`.
     pub day: String,
-    /// Not over yet.
+    /// Runs that are not finished.
     pub running: u64,
-    /// Over, with success.
+    /// Runs that succeeded.
     pub succeeded: u64,
-    /// Over, without.
+    /// Runs that failed.
     pub failed: u64,
 }
 
@@ -57,7 +57,7 @@ pub async fn refresh_report(
             s.insert(into, vec![values]).await?;
         }
     }
-    // Whoever holds the day's row above is the only one to write these.
+    // The lock on the day's row above makes this transaction the only writer.
     write_apps(s, &day, apps).await?;
     Ok(stored.is_none_or(|stored| stored.counts != counts))
 }
@@ -84,7 +84,7 @@ struct Stored {
 }
 
 impl Stored {
-    /// Whether it was written after the day was over and nothing was running: then there is nothing left to count.
+    /// Whether it was written after the day was over and nothing was running, so the counts are final.
     fn is_final(&self, end: &Value) -> bool {
         match (end, &self.written_at) {
             (Value::Time(end), Some(written)) => self.counts[0] == 0 && written > end,
@@ -107,7 +107,7 @@ async fn stored(s: &mut dyn Session, tables: &Tables, day: &Value) -> Result<Opt
     rows.into_iter().next().map(read).transpose()
 }
 
-/// Running, succeeded and failed runs of each app. Follows the index on `trigger_time`.
+/// Running, succeeded and failed runs per app. Uses the index on `trigger_time`.
 async fn count(
     s: &mut dyn Session,
     start: &Value,

@@ -1,4 +1,4 @@
-//! Logs of runs, kept so that they outlive the executors that wrote them.
+//! Logs of runs, stored so that they outlive the executors that wrote them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,17 @@ use engine::{RunId, StoreError};
 
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 
-/// What is kept of a run's log.
+/// Stored log of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunLog {
     /// The text.
     pub text: String,
-    /// Whether that is all of it.
+    /// Whether the text is the complete log.
     pub complete: bool,
 }
 
 impl RunLog {
-    /// The most bytes that are kept of one: enough to read, and a small part of what a database can take at once.
+    /// Maximum bytes stored per log: enough to read, and far below the statement size limits of databases.
     pub const MAX: usize = 1024 * 1024;
 }
 
@@ -50,7 +50,7 @@ pub async fn keep_run_logs(s: &mut dyn Session, logs: &[(RunId, RunLog)]) -> Res
     Ok(logs.len())
 }
 
-/// Which of these runs there are.
+/// The ids of those runs that exist.
 async fn known(s: &mut dyn Session, logs: &[(RunId, RunLog)]) -> Result<BTreeSet<i64>, SessionError> {
     if logs.is_empty() {
         return Ok(BTreeSet::new());
@@ -72,7 +72,7 @@ pub async fn kept_run_log(s: &mut dyn Session, run: RunId) -> Result<Option<RunL
     Ok(log)
 }
 
-/// The text in rows of bounded size; an empty one is a row too.
+/// Splits the text into rows of bounded size; an empty text is one row.
 fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -85,7 +85,7 @@ fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Bytes of a row: few rows for a log, and no statement of megabytes.
+/// Bytes per row: few rows per log, and no statement of megabytes.
 const PART: usize = 64 * 1024;
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
-//! Runs as people look through them: rows of `xxl_job_log`, of which there may be tens of millions, with what `tw_fire`
-//! knows of those that are open.
+//! Lists of runs: rows of `xxl_job_log`, possibly tens of millions, with data of open runs from `tw_fire`.
 //!
-//! What is wanted of a job or of some time follows an index (for both at once, the one that the database chooses), and what
-//! no index knows is looked for from the newest on, some thousands of runs at a time, however rare it is. Then a page may be
-//! short, and the next one goes on from there.
+//! Runs of a job or a time range are found through an index (for both, the one that the database chooses).
+//! Conditions without an index are checked from the newest run on, some thousands of runs per page. Then a page may
+//! be short, and the next one continues from there.
 
 use std::collections::BTreeMap;
 
@@ -17,102 +16,102 @@ use crate::schema::Dialect;
 use crate::session::{Lock, Row, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
-/// Which runs.
+/// Filter for a list of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Of these apps; of all where there is no list.
+    /// Only runs of these apps; `None` means all apps.
     pub apps: Option<Vec<AppId>>,
-    /// Of this job.
+    /// Only runs of this job.
     pub job: Option<JobId>,
-    /// That came to this.
+    /// Only runs with this status.
     pub status: Option<RunStatus>,
-    /// For an instant from then on,
+    /// Only runs with a scheduled time at or after this.
     pub from: Option<Timestamp>,
-    /// and before then.
+    /// Only runs with a scheduled time before this.
     pub until: Option<Timestamp>,
 }
 
-/// What came of a run, as XXL-JOB tells them apart.
+/// Status of a run, as XXL-JOB distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStatus {
-    /// It succeeded.
+    /// The run succeeded.
     Succeeded,
-    /// It failed, or could not be sent. Not one that was withdrawn before it was sent.
+    /// The run failed, or could not be dispatched. Runs withdrawn before dispatch are not included.
     Failed,
-    /// It is waiting, on its way or going on.
+    /// The run is waiting, being dispatched or running.
     Running,
 }
 
-/// All that is remembered of a run.
+/// All stored data of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRow {
-    /// Its name in the store.
+    /// Id of the run.
     pub id: RunId,
-    /// The app of its job then.
+    /// App of the job when the run was created.
     pub app: AppId,
-    /// Its job.
+    /// Id of the job.
     pub job: JobId,
-    /// The executor it was sent to.
+    /// Executor it was dispatched to.
     pub address: Option<String>,
-    /// The handler that was called,
+    /// Handler that was called.
     pub handler: String,
-    /// and what was given to it.
+    /// Parameter of the handler.
     pub param: String,
-    /// Which part of the fire it is, as `index/total`.
+    /// Shard of the fire, as `index/total`.
     pub shard: Option<String>,
-    /// How many attempts could have followed.
+    /// Number of retries left.
     pub retries_left: i64,
-    /// The instant it stands for, to the second.
+    /// Scheduled time, to the second.
     pub triggered_at: Option<Timestamp>,
-    /// XXL-JOB's code for the sending: 0 not yet, 200 done, others failed,
+    /// XXL-JOB's dispatch code: 0 not yet, 200 dispatched, others failed.
     pub trigger_code: i64,
-    /// and what there is to say about it.
+    /// Message about the dispatch.
     pub trigger_message: Option<String>,
-    /// When its end was recorded.
+    /// When its result was stored.
     pub ended_at: Option<Timestamp>,
-    /// XXL-JOB's code for the result: 0 none yet, 200 success, 502 timeout, others failure,
+    /// XXL-JOB's result code: 0 none yet, 200 success, 502 timeout, others failure.
     pub result_code: i64,
-    /// and what there is to say about it.
+    /// Message about the result.
     pub result_message: Option<String>,
-    /// XXL-JOB's number for what became of an alarm.
+    /// XXL-JOB's alarm status.
     pub alarm_status: i64,
-    /// Where it stands.
+    /// State of the run.
     pub state: RunState,
-    /// More, while it is open with us.
+    /// Further data while the run is open in `tw_fire`.
     pub open: Option<OpenRun>,
 }
 
-/// What only an open run has.
+/// Data that only an open run has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRun {
-    /// The instant it stands for.
+    /// Scheduled time of the run.
     pub scheduled_at: Timestamp,
-    /// When it is to be sent.
+    /// When it is to be dispatched.
     pub due_at: Timestamp,
-    /// Who has it.
+    /// Node that has claimed it.
     pub node: Option<Node>,
-    /// Which attempt it is, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: i64,
-    /// Why it exists,
+    /// Why the run exists.
     pub origin: Option<Origin>,
-    /// and the attempt before it.
+    /// The run that this attempt retries, if any.
     pub retry_of: Option<RunId>,
-    /// A person asked to cancel it, and its executor has not ended it.
+    /// Whether a user requested to cancel it and it has not ended yet.
     pub cancel: bool,
 }
 
-/// How many runs came to what.
+/// Number of runs by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunTally {
-    /// Waiting, on their way or going on.
+    /// Waiting, being dispatched or running.
     pub running: u64,
-    /// Over, with success.
+    /// Finished with success.
     pub succeeded: u64,
-    /// Over, without success; not those that were withdrawn before they were sent.
+    /// Finished without success; not including runs withdrawn before dispatch.
     pub failed: u64,
-    /// How many were looked at, withdrawn ones included,
+    /// Number of runs read, including withdrawn ones.
     pub read: usize,
-    /// and whether these are all.
+    /// Whether all matching runs were read.
     pub is_all: bool,
 }
 
@@ -137,15 +136,15 @@ pub async fn run_page(
     Ok(Paged { rows, total: found.total, next: found.next })
 }
 
-/// How runs are found.
+/// Plan for finding runs.
 struct Search {
-    /// All runs, or those that failed.
+    /// All runs, or only failed ones.
     table: &'static str,
-    /// What an index leads to: runs of a job, or of some time.
+    /// Conditions that an index supports: runs of a job, or of a time range.
     found: Conditions,
-    /// What each of those has to be, as its row says.
+    /// Conditions that are checked on each row found.
     wanted: Conditions,
-    /// All that is found is wanted, or an index knows that too.
+    /// Whether every row found matches, or an index supports the other conditions too.
     direct: bool,
     by_time: bool,
 }
@@ -174,7 +173,8 @@ impl Search {
             Some(RunStatus::Succeeded) => wanted.and("l.handle_code = 200", []),
             Some(RunStatus::Failed) if table == FAILED => {}
             Some(RunStatus::Failed) => wanted.and(format!("NOT {RUNNING} AND l.handle_code <> 200"), []),
-            // Only beside MySQL there are Java admins, whose open runs we have no rows of; there is an index, too.
+            // Java admins exist only with MySQL, and we have no rows of their open runs; MySQL also has an index for
+            // this.
             Some(RunStatus::Running) if tables.schema.dialect() == Dialect::MySql => {
                 wanted.and(format!("{RUNNING} AND NOT {WITHDRAWN}"), []);
             }
@@ -189,18 +189,18 @@ impl Search {
         if self.by_time { "l.trigger_time DESC, l.id DESC" } else { "l.id DESC" }
     }
 
-    /// Whether runs are looked at one after the other, since no index leads to any.
+    /// Whether runs are checked one after the other, because no index helps.
     fn goes_by_numbers(&self) -> bool {
         !self.direct && self.found.is_empty() && self.table == LOG
     }
 
-    /// All that runs have to fulfil.
+    /// All conditions.
     fn conditions(&self) -> Conditions {
         self.found.clone().with(&self.wanted)
     }
 
-    /// A page with a total that is bounded: counting ends at [`COUNT_MAX`] rows, and where there is no index to follow
-    /// only the newest [`OFFSET_SCAN`] runs are looked at.
+    /// A page with a bounded total: counting ends at [`COUNT_MAX`] rows, and without an index only the newest
+    /// [`OFFSET_SCAN`] runs are read.
     async fn by_offset(&self, s: &mut dyn Session, page: Page) -> Result<Paged<i64>, SessionError> {
         let mut conditions = self.conditions();
         let mut exact = true;
@@ -246,7 +246,8 @@ impl Search {
         self.through_found(s, after, limit).await
     }
 
-    /// Adds that rows come after that one. False if it is gone: then those after it, which are older, are too.
+    /// Adds the condition that rows come after this one. Returns false if it was deleted: then the older ones after
+    /// it are deleted too.
     async fn follow(
         &self,
         s: &mut dyn Session,
@@ -269,7 +270,8 @@ impl Search {
         Ok(true)
     }
 
-    /// Looks at what is found from the newest on, first at few, until the page is full or enough were looked at.
+    /// Checks the rows found from the newest on, in a small window first, until the page is full or the bound is
+    /// reached.
     async fn through_found(
         &self,
         s: &mut dyn Session,
@@ -306,7 +308,7 @@ impl Search {
         Ok(Paged { rows, total: None, next: after })
     }
 
-    /// The same among all runs, whose numbers say well enough how many they are.
+    /// The same over all runs, with ids as an estimate of their number.
     async fn through_numbers(
         &self,
         s: &mut dyn Session,
@@ -317,7 +319,7 @@ impl Search {
             return Ok(Paged::empty(Page::After { after, limit }));
         };
         let below = after.unwrap_or(newest + 1);
-        // Where to go on comes from outside.
+        // The key comes from the client and may be any number.
         let from = below.saturating_sub(NUMBERS);
         let mut conditions = self.wanted.clone();
         conditions.and("l.id >= ? AND l.id < ?", [from.into(), below.into()]);
@@ -349,28 +351,29 @@ fn ids(rows: Vec<Row>) -> Result<Vec<i64>, SessionError> {
     rows.into_iter().map(|row| row.read().int()).collect()
 }
 
-/// XXL-JOB's rule for runs that are not over. Withdrawn runs fulfil it too, so they do not count as failed.
+/// XXL-JOB's rule for unfinished runs. Withdrawn runs match it too, so they do not count as failed.
 const RUNNING: &str = "(l.handle_code = 0 AND l.trigger_code IN (0, 200))";
 
-/// A total is not counted further than this: people do not turn so many pages.
+/// Counting stops here, because users do not page further.
 const COUNT_MAX: i64 = 10_000;
 
-/// Looked at for a page by offset: some 100 ms of reading.
+/// Runs read for a page by offset: about 100 ms.
 const OFFSET_SCAN: i64 = 200_000;
 
-/// Looked at for a page by key: some 20 ms of reading at most.
+/// Runs read for a page by key: at most about 20 ms.
 const NUMBERS: i64 = 20_000;
 
-/// The same where each is found by way of an index, first few of them: some databases read all before they compare any.
+/// Runs read for a page by key through an index, a small window first, because some databases read all before they
+/// compare any.
 const FOUND_WINDOWS: [i64; 2] = [1_000, 10_000];
 
 /// All runs.
 const LOG: &str = "xxl_job_log";
 
-/// Those that failed once more, with the columns by which runs are found.
+/// Copies of the failed runs, with the columns by which runs are found.
 const FAILED: &str = "tw_failed";
 
-/// The oldest and the newest run. Asked for one by one: for both at once SQLite would read them all.
+/// The oldest and the newest run, in two subqueries: with both in one, SQLite would read the whole table.
 async fn ends(s: &mut dyn Session) -> Result<Option<(i64, i64)>, SessionError> {
     let sql = "SELECT (SELECT MIN(id) FROM xxl_job_log), (SELECT MAX(id) FROM xxl_job_log)";
     let rows = s.query(sql, &[], Lock::None).await?;
@@ -379,8 +382,8 @@ async fn ends(s: &mut dyn Session) -> Result<Option<(i64, i64)>, SessionError> {
     Ok(row.maybe_int()?.zip(row.maybe_int()?))
 }
 
-/// Follows the index on the instants or on the job, and reads at most `max` rows. In the hour that clocks show twice, runs
-/// count for the first of the two, so that spans next to each other count each run once.
+/// Uses the index on the scheduled time or on the job, and reads at most `max` rows. In the hour that clocks show
+/// twice, runs count for the first of the two, so that adjacent time ranges count each run once.
 pub async fn run_tally(
     s: &mut dyn Session,
     tables: &Tables,
@@ -497,23 +500,23 @@ fn read(tables: &Tables, row: Row) -> Result<RunRow, SessionError> {
 
 // ── Clearing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Runs to be deleted by hand. Those that are open stay.
+/// Finished runs that a user deletes. Open runs stay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clearing {
-    /// Of these apps; of all where there is no list.
+    /// Only runs of these apps; `None` means all apps.
     pub apps: Option<Vec<AppId>>,
-    /// Of this job.
+    /// Only runs of this job.
     pub job: Option<JobId>,
-    /// What stays.
+    /// Runs to keep.
     pub keep: Keep,
 }
 
-/// Which runs stay.
+/// Runs to keep when deleting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Those for an instant from then on.
+    /// Runs with a scheduled time at or after this.
     Since(Timestamp),
-    /// So many, the newest.
+    /// The newest runs, this many.
     Newest(usize),
     /// None.
     Nothing,

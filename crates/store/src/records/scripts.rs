@@ -9,22 +9,22 @@ use crate::jobs::{self, check_text};
 use crate::session::{Columns, Lock, Row, Session, SessionError};
 use crate::sql_store::Tables;
 
-/// A script as it once was saved.
+/// A stored version of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptVersion {
-    /// Its number.
+    /// Id of the version.
     pub id: i64,
-    /// What ran it; none for a language that we do not know.
+    /// Language of the script; `None` if it is unknown.
     pub language: Option<Language>,
-    /// What it said.
+    /// Text of the script.
     pub source: String,
-    /// What was said about the change.
+    /// Remark on the change.
     pub remark: String,
     /// When it was saved.
     pub saved_at: Option<Timestamp>,
 }
 
-/// So many of a job are kept: XXL-JOB's number.
+/// Number of versions kept per job, the same as in XXL-JOB.
 pub const SCRIPT_VERSIONS: usize = 30;
 
 pub async fn script_versions(
@@ -65,7 +65,7 @@ pub async fn save_script(
     let set = Columns { table: "xxl_job_info", keys: &["id"], columns: &columns };
     let row = vec![job.0.into(), word.into(), source.into(), remark.into(), saved_at, now];
     s.update(set, vec![row]).await?;
-    // Whoever is editing the job has to read it again.
+    // A client that is editing the job has to read it again.
     s.execute("UPDATE tw_job SET revision = revision + 1 WHERE job_id = ?", &[job.0.into()]).await?;
     keep_version(s, job).await
 }
@@ -78,7 +78,7 @@ fn check_remark(tables: &Tables, remark: &str) -> Result<(), SessionError> {
     Ok(())
 }
 
-/// Keeps the script that a job has now as a version.
+/// Stores the current script of a job as a version.
 pub async fn keep_version(s: &mut dyn Session, job: JobId) -> Result<(), SessionError> {
     let sql = "INSERT INTO xxl_job_logglue (job_id, glue_type, glue_source, glue_remark, add_time, update_time) \
                SELECT id, glue_type, glue_source, glue_remark, glue_updatetime, glue_updatetime \
@@ -107,7 +107,8 @@ pub async fn remark_script(
     Ok(())
 }
 
-/// When the script counts as changed: executors tell versions apart by it, to the second, so it never is the same twice.
+/// The time stored as the script's change. Executors compare versions by it, to the second, so it must differ from
+/// the last one.
 async fn next_edit(s: &mut dyn Session, tables: &Tables, job: JobId) -> Result<Timestamp, SessionError> {
     let sql = "SELECT glue_updatetime FROM xxl_job_info WHERE id = ?";
     let rows = s.query(sql, &[job.0.into()], Lock::Wait).await?;

@@ -1,4 +1,4 @@
-//! Sessions of people who have signed in. Only a digest of the cookie is here.
+//! Sessions of signed-in users. Only a digest of the cookie is stored.
 
 use std::time::Duration;
 
@@ -9,41 +9,41 @@ use super::users::{self, User, UserId};
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
-/// A session to be opened.
+/// A session to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSession {
     /// SHA-256 of the cookie, in hex.
     pub digest: String,
-    /// Whose it is.
+    /// Id of the user.
     pub user: UserId,
-    /// What requests that change something have to bring along.
+    /// CSRF token, required in requests that change something.
     pub csrf: String,
-    /// It ends then, however much it is used.
+    /// When it ends, even if it is in use.
     pub expires_at: Timestamp,
-    /// Where the person came from,
+    /// Client address.
     pub address: String,
-    /// and with what; cut where it is long.
+    /// User agent of the client, truncated to the column.
     pub agent: String,
 }
 
-/// A session that is open.
+/// An open session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserSession {
     /// SHA-256 of the cookie, in hex.
     pub digest: String,
-    /// Whose it is.
+    /// Id of the user.
     pub user: UserId,
-    /// What requests that change something have to bring along.
+    /// CSRF token, required in requests that change something.
     pub csrf: String,
     /// When it was opened.
     pub created_at: Timestamp,
     /// When it was last used, to the minute.
     pub seen_at: Timestamp,
-    /// It ends then, however much it is used.
+    /// When it ends, even if it is in use.
     pub expires_at: Timestamp,
-    /// Where the person came from,
+    /// Client address.
     pub address: String,
-    /// and with what.
+    /// User agent of the client.
     pub agent: String,
 }
 
@@ -71,7 +71,7 @@ pub async fn open_session(
     s.insert(Columns { table: "tw_session", keys: &[], columns: &COLUMNS }, vec![row]).await
 }
 
-/// The first letters of what somebody sent, as a column of that width holds them.
+/// Truncates client input to the width of a column, and replaces NUL characters.
 pub fn cut(text: &str, width: usize) -> String {
     text.chars().map(|letter| if letter == '\0' { '\u{fffd}' } else { letter }).take(width).collect()
 }
@@ -122,7 +122,7 @@ pub async fn touch_session(s: &mut dyn Session, digest: &str) -> Result<(), Sess
     Ok(())
 }
 
-/// Use is noted this often: a row written for each request would be work for nothing.
+/// Use is stored at most this often, because one write per request would be wasteful.
 pub const TOUCH_EVERY: Duration = Duration::from_secs(60);
 
 pub async fn end_session(s: &mut dyn Session, digest: &str) -> Result<bool, SessionError> {

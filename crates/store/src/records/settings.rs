@@ -1,4 +1,4 @@
-//! Settings that all nodes of a database share.
+//! Settings shared by all nodes of a database.
 
 use crate::jobs::check_text;
 use crate::session::{Columns, Lock, Session, SessionError};
@@ -33,7 +33,7 @@ pub async fn set_setting_if_absent(
     if let Some(stands) = setting(s, name).await? {
         return Ok(stands);
     }
-    // Where another node is faster this collides, and begins again with that node's value.
+    // If another node is faster, this collides, and the retry returns that node's value.
     insert(s, name, value).await?;
     Ok(value.to_owned())
 }

@@ -1,5 +1,5 @@
-//! Tokens by which executors and the centre know each other. The text itself is never here: a digest to find it by, and
-//! the text as the caller has sealed it, since it is also sent to executors.
+//! Access tokens between executors and the centre. The plain text is not stored: only a digest to look it up, and
+//! the text encrypted by the caller, because it is also sent to executors.
 
 use engine::AppId;
 use timer::Timestamp;
@@ -8,25 +8,25 @@ use super::counters::{self, REGISTRY};
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
-/// A token to be added.
+/// A token to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewToken {
-    /// The app it opens; none opens all, as old setups need.
+    /// App the token is valid for; `None` means all apps, as old setups need.
     pub app: Option<AppId>,
     /// SHA-256 of the token, in hex.
     pub digest: String,
     /// The token, encrypted by the caller.
     pub sealed: String,
-    /// It counts until then.
+    /// Expiry time, if any.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A token as it is kept.
+/// A stored token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Its number.
+    /// Id of the token.
     pub id: i64,
-    /// The app it opens; none opens all.
+    /// App the token is valid for; `None` means all apps.
     pub app: Option<AppId>,
     /// SHA-256 of the token, in hex.
     pub digest: String,
@@ -34,7 +34,7 @@ pub struct Token {
     pub sealed: String,
     /// When it was added.
     pub created_at: Timestamp,
-    /// It counts until then.
+    /// Expiry time, if any.
     pub expires_at: Option<Timestamp>,
 }
 

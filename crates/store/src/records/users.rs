@@ -1,9 +1,10 @@
-//! People: rows of `xxl_job_user` with our own of `tw_user` and `tw_grant` beside them.
+//! Users: rows of `xxl_job_user` with our own of `tw_user` and `tw_grant`.
 //!
-//! XXL-JOB's password column is never written for a user that XXL-JOB made: a Java admin beside us, or after us, goes on
-//! knowing it. Our own hash counts only while that column still holds what it held when the hash was made, so that a
-//! password changed by a Java admin counts at once. Users that we make have [`UNUSABLE`] there, which no password hashes
-//! to. In the same way its `permission` stands for [`Rights::MEMBER`], and our rows only add to that.
+//! XXL-JOB's password column is never written for a user that XXL-JOB created, so that Java admins keep accepting
+//! the password. Our hash is valid only while that column is unchanged since the hash was made, so that a password
+//! changed by a Java admin takes effect at once. Users created here have [`UNUSABLE`] in that column, which no
+//! password hashes to. In the same way XXL-JOB's `permission` stands for [`Rights::MEMBER`], and our rows only add
+//! to it.
 
 use std::collections::BTreeMap;
 
@@ -18,38 +19,38 @@ use crate::jobs::check_text;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::sql_store::Tables;
 
-/// Names a user.
+/// Id of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserId(pub i64);
 
-/// A person who may sign in.
+/// A user that can sign in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// Its name in the store.
+    /// Id of the user.
     pub id: UserId,
-    /// The name to sign in with. Unique.
+    /// Name to sign in with. Unique.
     pub name: String,
-    /// What the person may do.
+    /// Rights of the user.
     pub access: Access,
-    /// How the person shows to be that person.
+    /// Password of the user.
     pub password: Password,
     /// When password or access were last changed through us.
     pub changed_at: Option<Timestamp>,
 }
 
-/// What a person may do.
+/// Rights of a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Everything, everywhere.
+    /// Whether the user is an administrator, with all rights.
     pub admin: bool,
-    /// Nothing, until this is taken back. Java admins do not know of it.
+    /// Whether the user is disabled and has no rights. Java admins ignore this.
     pub disabled: bool,
     /// Rights by app.
     pub grants: BTreeMap<AppId, Rights>,
 }
 
 impl Access {
-    /// What the person may do with that app.
+    /// Rights of the user for an app.
     pub fn rights(&self, app: AppId) -> Rights {
         match self {
             Access { disabled: true, .. } => Rights::NONE,
@@ -59,30 +60,30 @@ impl Access {
     }
 }
 
-/// What is known of a password.
+/// Stored form of a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Password {
-    /// Our hash of it.
+    /// Our hash.
     Hashed(String),
-    /// XXL-JOB's hash of it, MD5 or SHA-256 in hex.
+    /// XXL-JOB's hash, MD5 or SHA-256 in hex.
     Legacy(String),
-    /// There is none: the person cannot sign in with one.
+    /// None: the user cannot sign in with a password.
     Unusable,
 }
 
-/// Which users.
+/// Filter for a list of users.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserFilter {
-    /// With this text in their name.
+    /// Only users with this text in their name.
     pub name: String,
-    /// Those who may do everything, or the others.
+    /// Only administrators, or only other users.
     pub admin: Option<bool>,
 }
 
-/// What XXL-JOB's password column holds for users that we made.
+/// Value of XXL-JOB's password column for users created here.
 const UNUSABLE: &str = "!";
 
-/// Held by those who decide from all users what may become of one.
+/// Counter that is locked by transactions that check all users before changing one.
 const USERS: &str = "users";
 
 // ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,7 +171,7 @@ async fn add_grants(s: &mut dyn Session, users: &mut [User]) -> Result<(), Sessi
         }
     }
     for user in users {
-        // Whoever lost XXL-JOB's permission for an app keeps nothing that was added to it.
+        // A user that lost XXL-JOB's permission for an app also loses the rights added to it.
         user.access.grants.retain(|_, rights| rights.contains(Rights::VIEW));
     }
     Ok(())
@@ -217,7 +218,7 @@ pub async fn create_first_admin(
     }
     let access = Access { admin: true, ..Access::default() };
     match user_by_name(s, name).await? {
-        // One of ours, of whom only XXL-JOB's row is left.
+        // A user created here, of which only XXL-JOB's row is left.
         Some(user) => {
             save_password(s, tables, user.id, hash, UNUSABLE).await?;
             save_access(s, tables, user.id, &access).await?;
@@ -263,7 +264,7 @@ pub async fn delete_user(s: &mut dyn Session, id: UserId) -> Result<bool, Sessio
     Ok(true)
 }
 
-/// Refuses to take away the last user who could give rights to others.
+/// Refuses to remove the last administrator.
 async fn check_not_last(s: &mut dyn Session, user: &User) -> Result<(), SessionError> {
     if !user.access.admin || user.access.disabled {
         return Ok(());
@@ -306,7 +307,7 @@ pub async fn upgrade_password(
     Ok(true)
 }
 
-/// What XXL-JOB's password column holds. A Java admin that changes it now waits.
+/// Reads XXL-JOB's password column and locks the row, so that a Java admin that changes it waits.
 async fn lock_legacy(s: &mut dyn Session, id: UserId) -> Result<Option<String>, SessionError> {
     let sql = "SELECT password FROM xxl_job_user WHERE id = ?";
     let rows = s.query(sql, &[id.0.into()], Lock::Wait).await?;
@@ -341,7 +342,7 @@ async fn save_access(
     s.insert(into, rows.collect()).await
 }
 
-/// Writes some columns of our row, which is there afterwards.
+/// Writes some columns of our row; creates the row if it does not exist.
 async fn save_own(
     s: &mut dyn Session,
     id: UserId,
@@ -360,7 +361,8 @@ async fn save_own(
     Ok(())
 }
 
-/// XXL-JOB's list of apps, and what is to be added to it: a right that XXL-JOB's would exceed is only ours.
+/// XXL-JOB's list of apps, and the rights stored in our rows. An app is in XXL-JOB's list only if the user has all
+/// of [`Rights::MEMBER`].
 fn stored_grants(tables: &Tables, access: &Access) -> Result<(String, Vec<(AppId, Rights)>), StoreError> {
     let mut listed = Vec::new();
     let mut added = Vec::new();

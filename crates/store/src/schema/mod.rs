@@ -1,8 +1,8 @@
-//! The tables: XXL-JOB's, found as they are or created new, and our own beside them.
+//! The tables: XXL-JOB's, existing or newly created, and our own.
 //!
-//! An existing XXL-JOB database is looked at column by column, never by version number, and never altered: only
-//! `tw_*` tables are added, so that dropping them is the whole way back. What was found is a [`Schema`], and whoever
-//! writes SQL about XXL-JOB's tables asks it.
+//! An existing XXL-JOB database is inspected column by column, not by version number, and never altered: only `tw_*`
+//! tables are added, so that dropping them undoes everything. The result is a [`Schema`], which all SQL about
+//! XXL-JOB's tables depends on.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use engine::StoreError;
 
 use crate::session::{Lock, Row, Session, SessionError, Value};
 
-/// The SQL a database speaks.
+/// SQL dialect of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// SQLite.
@@ -21,8 +21,7 @@ pub enum Dialect {
     Postgres,
 }
 
-/// Brings the database to where we can work with it, and says what it looks like. Any number of processes may do
-/// this at once.
+/// Creates missing tables, and returns the schema found. Any number of processes may do this at once.
 pub async fn prepare(session: &mut dyn Session, dialect: Dialect) -> Result<Schema, SessionError> {
     take_turn(session, dialect).await?;
     let prepared = prepare_alone(session, dialect).await;
@@ -42,7 +41,7 @@ async fn prepare_alone(session: &mut dyn Session, dialect: Dialect) -> Result<Sc
     Schema::new(Found::read(session, dialect).await?, dialect, was_xxl_jobs)
 }
 
-/// What [`prepare`] would add, in words; nothing where all is there. Only looks.
+/// Describes the changes that [`prepare`] would make; empty if there are none. Only reads.
 pub async fn pending(session: &mut dyn Session, dialect: Dialect) -> Result<Vec<String>, SessionError> {
     let found = Found::read(session, dialect).await?;
     let mut pending = Vec::new();
@@ -58,7 +57,7 @@ pub async fn pending(session: &mut dyn Session, dialect: Dialect) -> Result<Vec<
     Ok(pending)
 }
 
-/// What we have to know about the tables before we can write SQL about them.
+/// Facts about the tables that SQL statements depend on.
 #[derive(Clone, Debug)]
 pub struct Schema {
     dialect: Dialect,
@@ -82,17 +81,17 @@ impl Schema {
         Ok(schema)
     }
 
-    /// The SQL that its database speaks.
+    /// SQL dialect of the database.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// Whether XXL-JOB's tables were there before us: then its own admins may work with them too.
+    /// Whether XXL-JOB's tables existed before ours: then Java admins may use them too.
     pub fn was_xxl_jobs(&self) -> bool {
         self.was_xxl_jobs
     }
 
-    /// The releases of XXL-JOB whose tables look like these.
+    /// XXL-JOB releases that have these tables.
     pub fn generation(&self) -> &'static str {
         match () {
             () if !self.has_schedule_type() => "2.2",
@@ -123,17 +122,17 @@ impl Schema {
         if self.has("xxl_job_group", "name") { "name" } else { "title" }
     }
 
-    /// Whether a group of executors has its own token.
+    /// Whether an app has its own access token.
     pub fn has_access_token(&self) -> bool {
         self.has("xxl_job_group", "access_token")
     }
 
-    /// Whether a group remembers when it was last written.
+    /// Whether an app has the time of its last change.
     pub fn group_has_update_time(&self) -> bool {
         self.has("xxl_job_group", "update_time")
     }
 
-    /// Whether a day's report remembers when it was last written.
+    /// Whether a day's report has the time of its last change.
     pub fn report_has_update_time(&self) -> bool {
         self.has("xxl_job_log_report", "update_time")
     }
@@ -143,12 +142,12 @@ impl Schema {
         self.has("xxl_job_user", "token")
     }
 
-    /// Whether the database keeps an executor from being registered twice. If not, whoever registers must.
+    /// Whether the database prevents duplicate registrations of an executor. If not, the caller must.
     pub fn registry_is_unique(&self) -> bool {
         self.found.registry_is_unique
     }
 
-    /// Refuses a text that the column cannot hold: cutting it would be silent.
+    /// Rejects a text that the column cannot hold, because the database might truncate it silently.
     pub fn check_fits(&self, table: &str, column: &str, text: &str) -> Result<(), StoreError> {
         let width = self.found.columns.get(table).and_then(|columns| columns.get(column)).copied().flatten();
         let (length, most, unit) = match width {
@@ -186,16 +185,16 @@ const NEEDED: &[(&str, &str)] = &[
     ("xxl_job_lock", "lock_name"),
 ];
 
-// ── Looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Inspecting ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// The tables and columns there are.
+/// The existing tables and columns.
 #[derive(Clone, Debug)]
 struct Found {
     columns: BTreeMap<String, BTreeMap<String, Option<Width>>>,
     registry_is_unique: bool,
 }
 
-/// How much a text column holds, if it says.
+/// Maximum size of a text column, if it has one.
 #[derive(Clone, Copy, Debug)]
 enum Width {
     Chars(usize),
@@ -238,7 +237,7 @@ fn width(kind: &str, length: &Value) -> Option<Width> {
     match (kind, length) {
         (kind, Value::Int(most)) if kind.contains("char") => usize::try_from(*most).ok().map(Width::Chars),
         (kind, Value::Int(most)) if kind.contains("text") => usize::try_from(*most).ok().map(Width::Bytes),
-        // SQLite says it in the type.
+        // SQLite has it in the type name.
         (kind, _) => {
             let most = kind.strip_prefix("varchar(")?.strip_suffix(')')?.parse().ok()?;
             Some(Width::Chars(most))
@@ -248,7 +247,7 @@ fn width(kind: &str, length: &Value) -> Option<Width> {
 
 async fn registry_is_unique(session: &mut dyn Session, dialect: Dialect) -> Result<bool, SessionError> {
     if dialect != Dialect::MySql {
-        // Only databases of our own making.
+        // These tables are always created by us.
         return Ok(true);
     }
     let sql = "SELECT index_name FROM information_schema.statistics WHERE table_schema = DATABASE() \
@@ -258,7 +257,7 @@ async fn registry_is_unique(session: &mut dyn Session, dialect: Dialect) -> Resu
 
 // ── Creating ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Creates XXL-JOB's tables where there is none of them. Where there are some, there must be all.
+/// Creates XXL-JOB's tables if none of them exist. If some exist, all must.
 async fn create_xxl_tables(
     session: &mut dyn Session,
     dialect: Dialect,
@@ -269,7 +268,7 @@ async fn create_xxl_tables(
     if missing.is_empty() {
         return Ok(());
     }
-    // A half of them may be ours, from a process that died while it created them.
+    // Some of them may be ours, from a process that died while it created them.
     let unfinished = begun.as_ref().is_some_and(|step| step.applied_ms == 0);
     if missing.len() < XXL_TABLES.len() && !unfinished {
         return Err(incomplete(format!(
@@ -303,11 +302,11 @@ const XXL_TABLES: [&str; 8] = [
     "xxl_job_lock",
 ];
 
-/// The number under which the creation of XXL-JOB's tables is recorded.
+/// The migration number that records the creation of XXL-JOB's tables.
 const XXL_VERSION: i64 = 0;
 
-/// Makes our own tables what this version of the program needs. A database that is ahead of us belongs to a newer
-/// node beside us, whose changes are made so that we can still work.
+/// Applies the migrations that this version of the program needs. A database with further migrations is also used by
+/// a newer node; migrations are written so that older nodes can still work.
 async fn migrate(session: &mut dyn Session, dialect: Dialect) -> Result<(), SessionError> {
     for migration in migrations(dialect) {
         match recorded(session, migration.version).await? {
@@ -328,8 +327,8 @@ async fn migrate(session: &mut dyn Session, dialect: Dialect) -> Result<(), Sess
     Ok(())
 }
 
-/// One step of our tables' history. Steps are never edited, only added. MySQL cannot take back what a step that
-/// failed half-way has done, so each must be harmless to repeat.
+/// One migration of our tables. Migrations are never edited, only added. MySQL cannot roll back a migration that
+/// failed half-way, so each must be idempotent.
 struct Migration {
     version: i64,
     name: &'static str,
@@ -426,7 +425,7 @@ async fn record(
     session.execute(sql, &row).await.map(|_| ())
 }
 
-/// FNV-1a: it has to notice an edited file, not an attacker.
+/// FNV-1a: it detects an edited file, not an attacker.
 fn checksum(script: &str) -> String {
     let hash = script.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -434,7 +433,7 @@ fn checksum(script: &str) -> String {
     format!("{hash:016x}")
 }
 
-/// Without this row every Java admin beside us believes to have the lock that it stands for.
+/// Without this row every Java admin would assume that it holds the lock.
 async fn ensure_lock_row(session: &mut dyn Session) -> Result<(), SessionError> {
     let sql = "SELECT lock_name FROM xxl_job_lock WHERE lock_name = 'schedule_lock'";
     if !session.query(sql, &[], Lock::None).await?.is_empty() {
@@ -457,7 +456,7 @@ async fn run_script(session: &mut dyn Session, script: &str) -> Result<(), Sessi
     Ok(())
 }
 
-/// Our scripts hold no semicolon but those between statements, and comments only on lines of their own.
+/// Our scripts have semicolons only between statements, and comments only on separate lines.
 fn statements(script: &str) -> Vec<String> {
     let lines: Vec<&str> = script.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
     let statements = lines.join("\n");
@@ -470,7 +469,7 @@ async fn take_turn(session: &mut dyn Session, dialect: Dialect) -> Result<(), Se
     match dialect {
         // One writer, and one process.
         Dialect::Sqlite => Ok(()),
-        // MySQL commits at every CREATE, so no transaction could guard us.
+        // MySQL commits at every CREATE, so a transaction would not protect us.
         Dialect::MySql => {
             let sql = format!("SELECT GET_LOCK({MYSQL_LOCK}, 30)");
             let rows = session.query(&sql, &[], Lock::None).await?;
@@ -488,19 +487,19 @@ async fn take_turn(session: &mut dyn Session, dialect: Dialect) -> Result<(), Se
 
 async fn end_turn(session: &mut dyn Session, dialect: Dialect, worked: bool) -> Result<(), SessionError> {
     if dialect != Dialect::MySql {
-        // The end of the transaction is the end of the turn.
+        // The turn ends with the transaction.
         return Ok(());
     }
     let released =
         session.query(&format!("SELECT RELEASE_LOCK({MYSQL_LOCK})"), &[], Lock::None).await.map(|_| ());
-    // What went wrong before is the better thing to say; a lost connection has given up the lock by itself.
+    // The earlier error is more useful; a lost connection has released the lock anyway.
     if worked { released } else { Ok(()) }
 }
 
-/// Locks of that kind belong to the whole server.
+/// These locks are global to the server.
 const MYSQL_LOCK: &str = "CONCAT('tickwright.', MD5(DATABASE()))";
 
-/// Any number that others are unlikely to use in the same database: "tickwrig" in ASCII.
+/// A number that other programs are unlikely to use in the same database: "tickwrig" in ASCII.
 const POSTGRES_LOCK: i64 = 0x7469_636b_7772_6967;
 
 fn incomplete(what: String) -> SessionError {
@@ -516,7 +515,7 @@ mod tests {
         for dialect in [Dialect::Sqlite, Dialect::MySql, Dialect::Postgres] {
             for migration in migrations(dialect) {
                 for statement in statements(migration.script) {
-                    // Rows of ours may be made from XXL-JOB's, where they are not there yet.
+                    // Our rows may be filled from XXL-JOB's tables if they do not exist yet.
                     if statement.starts_with("INSERT INTO tw_") && statement.contains("NOT EXISTS") {
                         continue;
                     }

@@ -18,7 +18,7 @@ pub struct Sqlite {
 
 impl Sqlite {
     pub fn open(path: &Path) -> Result<Sqlite, SessionError> {
-        // Not by URI: a `?` in a path is a letter like any other.
+        // Not by URI, so that a `?` in a path has no special meaning.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -32,7 +32,7 @@ impl Sqlite {
         Sqlite::new(connection)
     }
 
-    /// Opens a file that is there, and leaves it as it is.
+    /// Opens an existing file without changing it.
     pub fn look(path: &Path) -> Result<Sqlite, SessionError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(trouble)?;
@@ -58,7 +58,8 @@ impl Sqlite {
     }
 
     pub fn begin(&self) -> Result<(), SessionError> {
-        // At once the writer: a transaction that first reads could not become one while others write.
+        // Locks for writing at once: a transaction that begins with a read could not get the write lock while others
+        // write.
         self.connection
             .prepare_cached("BEGIN IMMEDIATE")
             .and_then(|mut begin| begin.execute([]))
@@ -71,7 +72,7 @@ impl Sqlite {
         committed.map(|_| ()).map_err(|error| {
             self.rollback();
             match trouble(error) {
-                // The journal may or may not hold it.
+                // It is unknown whether the journal contains it.
                 SessionError::Store(StoreError::Unavailable(reason)) => {
                     StoreError::CommitUnknown(reason).into()
                 }
@@ -80,7 +81,7 @@ impl Sqlite {
         })
     }
 
-    /// Ends what was begun. Where SQLite has ended it by itself already, there is nothing to do.
+    /// Rolls back. Does nothing if SQLite has already ended the transaction by itself.
     pub fn rollback(&self) {
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
@@ -107,7 +108,7 @@ impl Sqlite {
         Ok(changed as u64)
     }
 
-    /// Runs one statement for each row; returns how many rows it changed in all.
+    /// Runs one statement per row; returns how many rows it changed in all.
     pub fn execute_each(&self, sql: &str, rows: &[Vec<Value>]) -> Result<u64, SessionError> {
         let mut statement = self.connection.prepare_cached(sql).map_err(trouble)?;
         let mut changed = 0;
@@ -117,14 +118,14 @@ impl Sqlite {
         Ok(changed)
     }
 
-    /// Runs one `INSERT` for each row; returns the ids given.
+    /// Runs one `INSERT` per row; returns the new ids.
     pub fn insert_each(&self, sql: &str, rows: &[Vec<Value>]) -> Result<Vec<i64>, SessionError> {
         let mut statement = self.connection.prepare_cached(sql).map_err(trouble)?;
         rows.iter().map(|row| statement.insert(params_from_iter(row)).map_err(trouble)).collect()
     }
 }
 
-/// How long another process may hold the file before we say so. Only where several share it.
+/// How long to wait while another process holds the file. Only relevant if several share it.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// More than there are different statements.
@@ -160,7 +161,7 @@ impl ToSql for Value {
     }
 }
 
-/// What an error of SQLite means to the caller.
+/// Classifies an error of SQLite.
 fn trouble(error: rusqlite::Error) -> SessionError {
     let reason = error.to_string();
     let rusqlite::Error::SqliteFailure(failure, _) = &error else {
@@ -171,7 +172,8 @@ fn trouble(error: rusqlite::Error) -> SessionError {
         | (_, ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => {
             SessionError::Collision(reason)
         }
-        // The record that makes a commit count is written last, so it is not there: also a commit changed nothing.
+        // The record that completes a commit is written last, so it is missing: also a failed commit changed
+        // nothing.
         (ErrorCode::DiskFull, _) => StoreError::DiskFull(reason).into(),
         (
             ErrorCode::SystemIoFailure

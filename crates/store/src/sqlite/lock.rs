@@ -1,4 +1,4 @@
-//! Who may use the file: one process, or all that have agreed to share it.
+//! Lock on the database file: one process, or all processes that have agreed to share it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ impl FileLock {
     }
 }
 
-/// Not the database itself: SQLite's own locks are on that.
+/// A file of its own, because SQLite has its own locks on the database file.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");

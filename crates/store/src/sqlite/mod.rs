@@ -1,8 +1,8 @@
 //! SQLite: one file, one writer.
 //!
-//! Transactions take turns at the one connection. For a file it lives in a thread of its own, so that waiting for the
-//! disk holds up nobody else; in memory, for tests and simulations, statements run where they are called, and nothing
-//! depends on what other threads do.
+//! Transactions take turns on one connection. For a file it is in a thread of its own, so that waiting for the disk
+//! blocks no other task; in memory, for tests and simulations, statements run in the calling thread, and nothing
+//! depends on other threads.
 
 mod connection;
 mod lock;
@@ -30,7 +30,7 @@ use lock::FileLock;
 pub type SqliteStore = SqlStore<SqliteBackend>;
 
 impl SqliteStore {
-    /// Opens the file, or creates it. It is ours alone unless [`Options::shared`].
+    /// Opens or creates the file, with exclusive use unless [`Options::shared`].
     pub async fn open(path: &Path, options: Options) -> Result<SqliteStore, StoreError> {
         create_private(path)?;
         let lock = FileLock::take(path, options.shared)?;
@@ -38,28 +38,28 @@ impl SqliteStore {
         let backend = SqliteBackend::new(link, Arc::new(SystemClock::new())).await?;
         let store = SqlStore::new(backend, &options);
         if !options.shared {
-            // Nobody else has the file, so whoever had it before is dead.
+            // We have the file exclusively, so all earlier users of it are dead.
             store.end_all_lives().await?;
         }
         Ok(store)
     }
 
-    /// What opening the file would add to its tables.
+    /// Lists the tables and migrations that opening the file would add.
     pub async fn pending(path: &Path) -> Result<Vec<String>, StoreError> {
         let sqlite = Sqlite::look(path).map_err(surfaced)?;
         let link = Arc::new(Mutex::new(Link::Inline(sqlite)));
-        // Nothing is begun: each query reads for itself, and nobody who writes waits for it.
+        // No transaction is begun: each query reads by itself and blocks no writer.
         let link = link.lock_owned().await;
         let mut session = SqliteSession { link, clock: Arc::new(SystemClock::new()), open: false };
         schema::pending(&mut session, Dialect::Sqlite).await.map_err(surfaced)
     }
 
-    /// A store that goes with the process, in UTC. Runs without threads; `clock` is the database's clock.
+    /// A store that ends with the process, in UTC. Runs without threads; `clock` is the database's clock.
     pub fn in_memory(clock: Arc<dyn Clock>) -> Result<SqliteStore, StoreError> {
         Self::in_memory_with(clock, &Options { zone: Zone::utc(), ..Options::default() })
     }
 
-    /// The same, used in another way.
+    /// The same, with options.
     pub fn in_memory_with(clock: Arc<dyn Clock>, options: &Options) -> Result<SqliteStore, StoreError> {
         let link = Link::Inline(Sqlite::in_memory().map_err(surfaced)?);
         let backend =
@@ -68,7 +68,7 @@ impl SqliteStore {
     }
 }
 
-/// Creates the file so that only its owner reads it: it holds the parameters of jobs.
+/// Creates the file readable only by its owner, because it contains the parameters of jobs.
 fn create_private(path: &Path) -> Result<(), StoreError> {
     let mut create = std::fs::OpenOptions::new();
     create.write(true).create(true).truncate(false);
@@ -83,7 +83,7 @@ fn create_private(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// The one connection, and whose turn it is.
+/// The one connection, behind a lock.
 pub struct SqliteBackend {
     link: Arc<Mutex<Link>>,
     clock: Arc<dyn Clock>,
@@ -127,7 +127,7 @@ enum Link {
 
 type Work = Box<dyn FnOnce(&Sqlite) + Send>;
 
-/// A transaction has at most one statement under way and its end waiting behind it.
+/// A transaction has at most one statement in progress and its end queued behind it.
 const QUEUE: usize = 4;
 
 impl Link {
@@ -142,7 +142,7 @@ impl Link {
         let thread = std::thread::Builder::new()
             .name("tickwright-sqlite".into())
             .spawn(move || {
-                // The file is given up after the connection is closed, not before.
+                // The lock is released after the connection is closed, not before.
                 let _lock = lock;
                 let sqlite = sqlite;
                 queue.into_iter().for_each(|work| work(&sqlite));
@@ -158,14 +158,14 @@ impl Drop for Link {
         if let Link::Thread { work, thread } = self {
             drop(work.take());
             if let Some(thread) = thread.take() {
-                // It ends by a panic only if a statement panicked, and that caller has seen it.
+                // It ends by a panic only if a statement panicked, which its caller has seen.
                 let _ = thread.join();
             }
         }
     }
 }
 
-/// A turn at the connection.
+/// A transaction that has the connection.
 struct SqliteSession {
     link: OwnedMutexGuard<Link>,
     clock: Arc<dyn Clock>,
@@ -180,7 +180,7 @@ impl SqliteSession {
         Ok(session)
     }
 
-    /// Runs `work` where the connection is.
+    /// Runs `work` in the thread of the connection.
     async fn run<T, F>(&mut self, work: F) -> Result<T, SessionError>
     where
         T: Send + 'static,
@@ -191,7 +191,7 @@ impl SqliteSession {
             Link::Thread { work: queue, .. } => {
                 let (reply, answer) = oneshot::channel();
                 let run: Work = Box::new(move |sqlite| {
-                    // Whoever asked may have given up; the transaction's end is in the queue then.
+                    // The caller may have given up; then the end of the transaction is in the queue.
                     let _ = reply.send(work(sqlite));
                 });
                 queue.as_ref().and_then(|queue| queue.send(run).ok()).map(|()| answer)
@@ -216,7 +216,7 @@ impl Drop for SqliteSession {
         match &mut *self.link {
             Link::Inline(sqlite) => sqlite.rollback(),
             Link::Thread { work: Some(queue), .. } => {
-                // A queue that is closed has ended every transaction.
+                // A closed queue means that every transaction has ended.
                 let _ = queue.send(Box::new(Sqlite::rollback));
             }
             Link::Thread { work: None, .. } => {}
@@ -267,7 +267,7 @@ impl Session for SqliteSession {
 
     async fn commit(mut self: Box<Self>) -> Result<(), SessionError> {
         let committed = self.run(Sqlite::commit).await;
-        // Whatever the answer was, it is over.
+        // The transaction is over, with or without an error.
         self.open = false;
         committed
     }
@@ -278,7 +278,7 @@ fn insert_sql(into: Columns<'_>) -> String {
     format!("INSERT INTO {} ({}) VALUES ({marks})", into.table, into.columns.join(", "))
 }
 
-/// Rows come as their keys followed by their columns, so the marks are numbered.
+/// Rows consist of their keys followed by their columns, so the placeholders are numbered.
 fn update_sql(set: Columns<'_>) -> String {
     let numbered = |columns: &[&str], from: usize, between: &str| {
         let terms = columns.iter().enumerate().map(|(i, column)| format!("{column} = ?{}", from + i));
