@@ -1,60 +1,60 @@
-//! What our executors tell our centre at their start: which handlers they have, and which jobs are to call them.
+//! Declaration of handlers and jobs, sent by our executors to our scheduling centre when they start.
 //!
-//! `POST /api/declare`, beside XXL-JOB's calls and as they are: the token and the app in headers, an
-//! [`Answer`](crate::xxl::Answer) back, here with a list of [`Settled`]. XXL-JOB's own admins answer that they know no
-//! such call, and nothing else depends on it.
+//! `POST /api/declare`, with the conventions of XXL-JOB's calls: token and app in headers, an
+//! [`Answer`](crate::xxl::Answer) as the response, here with a list of [`Settled`]. XXL-JOB's own admins respond
+//! that the path is unknown; nothing else depends on the call.
 
 use serde::{Deserialize, Serialize};
 
 use crate::v1::{JobBody, Retry, Schedule};
 
-/// The name of the call.
+/// Last path segment of the call.
 pub const DECLARE: &str = "declare";
 
-/// Jobs in one call: each may take a transaction, and who calls waits for a few seconds only.
+/// Maximum number of jobs in one call. Each may need a transaction, and the executor waits only a few seconds.
 pub const JOBS_MAX: usize = 50;
 
-/// What an executor says of itself.
+/// Handlers and jobs of one executor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Declaration {
-    /// Where it listens, as it registers.
+    /// Address of the executor, the same as in its registration.
     pub address: String,
-    /// All its handlers.
+    /// Names of all its handlers.
     #[serde(default)]
     pub handlers: Vec<String>,
-    /// The jobs that are to call them, at most [`JOBS_MAX`]; more in further calls.
+    /// Jobs that call these handlers, at most [`JOBS_MAX`]; further jobs go into further calls.
     #[serde(default)]
     pub jobs: Vec<DeclaredJob>,
 }
 
-/// A job as a program wants it. What is left out has its default, and people may change it without contradicting the
-/// program.
+/// A job as declared by a program. An omitted field has its default, and a user may change it without it counting
+/// as an override.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeclaredJob {
-    /// The handler it calls, and what it is known by within its app.
+    /// Handler that the job calls; also identifies the job within its app.
     pub handler: String,
-    /// When it fires.
+    /// Schedule of the job.
     pub schedule: Schedule,
-    /// For people; the handler's name if left out.
+    /// Display name. Default: the name of the handler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Given to the handler.
+    /// Parameter passed to the handler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub param: Option<String>,
-    /// A run that takes longer is stopped.
+    /// Timeout of a run in milliseconds; a run that takes longer is stopped. Default: no timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// How often a failed run is tried again.
+    /// Maximum number of retries of a failed run. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// How an executor is chosen.
+    /// Routing strategy, for example `ROUND`; see [`JobBody::route`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<String>,
 }
 
 impl DeclaredJob {
-    /// The same as a person would write it.
+    /// Converts it to the body that a user would send to `/v1/jobs`.
     pub fn body(&self, app: &str) -> JobBody {
         let name = self.name.as_ref().unwrap_or(&self.handler);
         let plain = JobBody::new(app, name, self.schedule.clone());
@@ -69,32 +69,32 @@ impl DeclaredJob {
     }
 }
 
-/// What came of a declared job.
+/// Result for one declared job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settled {
-    /// Which: its handler.
+    /// Handler of the declared job.
     pub handler: String,
-    /// What came of it.
+    /// Result of the declaration.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// What people have changed since, and stays so: fields of a [`JobBody`].
+    /// Fields of the [`JobBody`] that a user has changed since; they keep the user's values.
     #[serde(default)]
     pub overridden: Vec<String>,
 }
 
-/// What came of a declared job, told apart by `outcome`.
+/// Result of a declaration, tagged by `outcome`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    /// It is new, and started.
+    /// The job was created and started.
     Created,
-    /// It is as the program says now.
+    /// The job was changed to match the declaration.
     Changed,
-    /// It was so before.
+    /// The job already matched the declaration.
     Unchanged,
-    /// It is not, and will not be while this stands.
+    /// The declaration was rejected; the job is not created or changed.
     Refused {
-        /// Why, and what to do.
+        /// Reason, and how to fix it.
         why: String,
     },
 }

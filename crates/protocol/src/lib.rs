@@ -1,14 +1,15 @@
-//! What do we say? The words between the scheduling centre, executors and tools.
+//! Wire types between the scheduling centre, executors and tools.
 //!
-//! Types and pure functions; nobody here opens a socket or reads a clock. [`v1`] holds the words of our own
-//! API, [`xxl`] those of XXL-JOB's protocol, [`declare`] what our executors tell our centre beyond that; every crate
-//! turns them into its own at the door.
+//! Types and pure functions only: no I/O, no clock. [`v1`] holds the types of our own API, [`xxl`] those of
+//! XXL-JOB's protocol, [`declare`] the one call that our executors add to it. Every crate converts them to its own
+//! types where it receives them.
 
 pub mod declare;
 pub mod v1;
 pub mod xxl;
 
-/// Request header in which Tickwright's own centre says which attempt of a fire this is, counted from 1.
+/// Request header with the attempt number of a run, counted from 1. Only Tickwright's own scheduling centre sends
+/// it.
 ///
-/// The trigger request itself has no room for it: some executors refuse a field they do not know.
+/// It is a header because some executors reject a trigger request with an unknown field.
 pub const ATTEMPT_HEADER: &str = "Tickwright-Attempt";

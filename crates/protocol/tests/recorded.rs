@@ -1,4 +1,4 @@
-//! What five real programs sent and were answered, read by us. `recorded.jsonl` holds the exchanges.
+//! Parses requests and responses recorded from five real programs. `recorded.jsonl` holds the exchanges.
 
 use serde::Deserialize;
 use tickwright_protocol::xxl::{
@@ -73,7 +73,7 @@ fn every_recorded_answer_is_read() {
     for exchange in exchanges("").filter(|exchange| exchange.status == 200) {
         let answer = exchange.answer.unwrap();
         let read = Answer::read(answer.as_bytes());
-        // One client answers a refusal with a list: a failure, and no crash.
+        // One client responds with a list when it rejects a call: a failure, and no panic.
         assert_eq!(read.is_err(), answer.starts_with('['), "{}: {answer}", exchange.client);
         assert!(read.is_err() || [200, 500].contains(&read.unwrap().code), "{answer}");
     }

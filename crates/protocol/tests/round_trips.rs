@@ -1,4 +1,4 @@
-//! Whatever is written is read back, and no body, however odd, makes a reader panic.
+//! Written messages are read back unchanged, and no body makes a reader panic.
 
 use proptest::prelude::*;
 use tickwright_protocol::xxl::{

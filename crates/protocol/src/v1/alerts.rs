@@ -1,104 +1,105 @@
-//! What people were told of, or should have been: `/v1/alerts`.
+//! Alerts and their notifications: `/v1/alerts`.
 
 use serde::{Deserialize, Serialize};
 
 use super::Instant;
 
-/// An alert: trouble with a job that wants it told.
+/// An alert: a problem with a job that has alerting enabled.
 ///
-/// What happens to the same job in the same way again soon afterwards joins the alert instead of being told anew.
+/// A repeat of the same problem of the same job within the grouping interval is counted in this alert and not
+/// notified separately.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AlertView {
-    /// Its number; later ones are greater.
+    /// Id of the alert; later alerts have greater ids.
     pub id: i64,
-    /// When it happened first,
+    /// Time of the first occurrence.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub at: Instant,
-    /// when last,
+    /// Time of the last occurrence.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub last_at: Instant,
-    /// and how often.
+    /// Number of occurrences.
     pub count: u64,
-    /// What happened.
+    /// Kind of problem.
     pub kind: AlertKind,
-    /// The app of its job then, by name; empty if that was deleted.
+    /// Name of the app that the job belonged to at that time; empty if the app is deleted.
     pub app: String,
-    /// Its job's number,
+    /// Id of the job.
     pub job: i64,
-    /// key
+    /// Key of the job, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_key: Option<String>,
-    /// and name, while the job is there.
+    /// Name of the job; absent once the job is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_name: Option<String>,
-    /// The run that it happened to first, if there was one.
+    /// Id of the run of the first occurrence, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<i64>,
-    /// What there is to say about it.
+    /// Description of the problem.
     pub message: String,
-    /// Whether people were told.
+    /// State of the notifications.
     pub state: AlertState,
-    /// How often it was tried to tell them.
+    /// Number of attempts to send the notifications.
     pub tries: u32,
-    /// Who was told, or could not be: the last try of each.
+    /// Recipients, each with the result of the last attempt.
     pub deliveries: Vec<DeliveryView>,
 }
 
-/// What happened.
+/// Kind of problem that raised an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AlertKind {
-    /// A run failed, and is not tried again.
+    /// A run failed and has no retries left.
     Failed,
-    /// It took longer than its job allows.
+    /// A run exceeded its timeout.
     TimedOut,
-    /// Nobody knows what became of it.
+    /// The result of a run is unknown.
     Lost,
-    /// It began long after its instant.
+    /// A run started long after its scheduled time.
     Late,
-    /// An instant came and nothing ran.
+    /// A scheduled time passed without a run.
     NotRun,
 }
 
-/// Whether people were told.
+/// State of an alert's notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AlertState {
-    /// Not all of them yet; it is tried again.
+    /// At least one notification is not delivered yet and will be retried.
     Waiting,
-    /// All of them.
+    /// All notifications were delivered.
     Delivered,
-    /// Not all of them, and it is not tried any more.
+    /// At least one notification was not delivered, and there are no more retries.
     GivenUp,
-    /// There is nobody to tell: no channel is configured for it.
+    /// No notification channel is configured for this alert.
     Nobody,
 }
 
-/// Somebody who is told of an alert.
+/// A recipient of an alert, with the result of the last attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DeliveryView {
-    /// By what: `mail`, `webhook`, `dingtalk`, `wecom`, `feishu` or `slack`.
+    /// Channel: `mail`, `webhook`, `dingtalk`, `wecom`, `feishu` or `slack`.
     pub channel: String,
-    /// Who: a mail address, or the host of a webhook, whose URL is mostly a secret.
+    /// Mail address, or host of the webhook; the URL of a webhook usually contains a secret.
     pub to: String,
-    /// When that was last tried.
+    /// Time of the last attempt.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub at: Instant,
-    /// Why it did not work, if it did not, in the channel's words.
+    /// Error of the last attempt as reported by the channel; absent if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
 
-/// How many alerts there were.
+/// Numbers of alerts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AlertCounts {
-    /// In the last 24 hours,
+    /// Alerts of the last 24 hours.
     pub last_day: u64,
-    /// and those of them of which not everybody was told, or not yet.
+    /// Alerts of the last 24 hours that are not delivered to all recipients.
     pub undelivered: u64,
 }

@@ -4,62 +4,62 @@ use serde::{Deserialize, Serialize};
 
 use super::{Instant, Right};
 
-/// What people write about an app. `PUT /v1/apps/{name}` makes the app be so.
+/// Definition of an app, as sent to `PUT /v1/apps/{name}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AppBody {
-    /// For people.
+    /// Display name.
     pub title: String,
-    /// Where its executors are.
+    /// Source of the executors' addresses.
     #[serde(default)]
     pub addressing: Addressing,
 }
 
-/// Who says where an app's executors are.
+/// Source of the addresses of an app's executors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Addressing {
-    /// They do, by registering.
+    /// Executors register themselves.
     #[default]
     Registered,
-    /// A person does.
+    /// A user enters the addresses.
     Manual {
-        /// The addresses.
+        /// Addresses, for example `http://10.0.0.7:9999`.
         addresses: Vec<String>,
     },
 }
 
-/// An app as it stands.
+/// An app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AppView {
-    /// Its number.
+    /// Id of the app.
     pub id: i64,
-    /// Its executors register under this name.
+    /// Name of the app; its executors register under this name.
     pub name: String,
-    /// What people wrote.
+    /// Definition of the app.
     #[serde(flatten)]
     pub body: AppBody,
-    /// Its executors.
+    /// Executors of the app.
     pub executors: Vec<ExecutorView>,
-    /// Those that were there within a day and are not any more, as far as the node that answers knows.
+    /// Executors that were registered within the last day and no longer are, as far as the responding node knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<GoneExecutor>,
-    /// How many jobs it has.
+    /// Number of jobs of the app.
     pub jobs: u64,
-    /// What the caller may do with it.
+    /// Rights of the caller for this app.
     pub rights: Vec<Right>,
 }
 
-/// An executor that is not there any more.
+/// An executor that is no longer registered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GoneExecutor {
-    /// Where it listened.
+    /// Address of the executor.
     pub address: String,
-    /// When it was last heard of.
+    /// Time of its last registration or deregistration.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub seen_at: Instant,
 }
@@ -68,111 +68,111 @@ pub struct GoneExecutor {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ExecutorView {
-    /// Where it listens.
+    /// Address of the executor.
     pub address: String,
-    /// How it is.
+    /// State of the executor.
     pub state: ExecutorState,
-    /// When it last registered; absent for one that people entered by hand.
+    /// Time of its last registration; absent if a user entered the address.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub seen_at: Option<Instant>,
-    /// Since when it cannot be reached, if so.
+    /// Time since when it is unreachable; absent if it is reachable.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub suspect_since: Option<Instant>,
-    /// What was wrong when it was last called, if something was.
+    /// Error of the last call to it; absent if that call succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<ExecutorTrouble>,
-    /// The handlers that it says it has, and those that runs sent to it called, as far as is remembered.
+    /// Handlers that it declared, and handlers called by recent runs sent to it, as far as they are stored.
     pub handlers: Vec<String>,
 }
 
-/// Why an executor could not be called.
+/// Error of a call to an executor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ExecutorTrouble {
-    /// What was wrong.
+    /// Kind of error.
     pub code: TroubleCode,
-    /// More about it, for whoever looks into it: addresses, times, what the system or the executor said.
+    /// Details for troubleshooting: addresses, times, messages of the operating system or the executor.
     pub detail: String,
 }
 
-/// What can be wrong with a call of an executor.
+/// Kind of error of a call to an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TroubleCode {
-    /// Nothing listens there.
+    /// The connection was refused.
     ConnectRefused,
-    /// No connection came about in time.
+    /// The connection timed out.
     ConnectTimeout,
-    /// The network knows no way there.
+    /// There is no route to the host.
     NoRoute,
-    /// The name of the host does not resolve.
+    /// The host name does not resolve.
     NameUnknown,
-    /// The centre does not call such addresses.
+    /// The scheduling centre is configured not to call this address.
     AddressForbidden,
-    /// No encrypted connection could be agreed on.
+    /// The TLS handshake failed.
     TlsFailed,
-    /// The connection was closed or broke.
+    /// The connection was closed or reset.
     ConnectionLost,
-    /// It was reached and did not answer in time.
+    /// The connection was established, but the response timed out.
     NoAnswer,
-    /// A gateway in between did not reach it.
+    /// A gateway in between could not reach the executor.
     GatewayFailed,
-    /// It, or whoever answers there, does not accept the app's token.
+    /// The token of the app was rejected.
     BadToken,
-    /// What answers there is no executor, or listens under another path.
+    /// The server at this address is not an executor, or listens under another path.
     NotAnExecutor,
-    /// It answered, and said no.
+    /// The executor rejected the call.
     Refused,
-    /// Its last calls failed, so it was not called at all.
+    /// The call was not made because the last calls to this executor failed (circuit breaker).
     Suspended,
-    /// The centre has as many calls under way as it allows itself.
+    /// The scheduling centre's limit of concurrent calls is reached.
     TooManyCalls,
-    /// Anything else.
+    /// Any other error.
     #[serde(other)]
     Other,
 }
 
-/// An executor to be asked whether it is there.
+/// Request to check whether an executor is reachable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExecutorCheck {
-    /// Where it listens: one of the app's.
+    /// Address of the executor; must be one of the app's.
     pub address: String,
 }
 
-/// How an executor is.
+/// State of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutorState {
-    /// It registers and can be reached.
+    /// It is registered and reachable.
     Alive,
-    /// It could not be reached lately.
+    /// It was recently unreachable.
     Suspect,
 }
 
-/// A token of an app. Its value is never shown again.
+/// A token of an app, without its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TokenView {
-    /// Its number.
+    /// Id of the token.
     pub id: i64,
-    /// When it was added.
+    /// Creation time.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub created_at: Option<Instant>,
-    /// It counts until then.
+    /// Time when it expires.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub expires_at: Option<Instant>,
 }
 
-/// A token that was just made, to be shown once.
+/// A newly created token. This is the only response with its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NewToken {
-    /// Its number.
+    /// Id of the token.
     pub id: i64,
-    /// What executors put into their settings.
+    /// Value to put into the settings of the executors.
     pub token: String,
 }

@@ -1,32 +1,32 @@
-//! Who did what: `/v1/audit`.
+//! Audit log: `/v1/audit`.
 
 use serde::{Deserialize, Serialize};
 
 use super::Instant;
 
-/// Something that was done, or refused.
+/// An action that was performed or rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AuditView {
-    /// Its number: without gaps.
+    /// Id of the entry; ids have no gaps.
     pub id: i64,
-    /// When.
+    /// Time of the action.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub at: Instant,
-    /// Who.
+    /// User, API key or app that performed it.
     pub principal: String,
-    /// Through which door: `console`, `executor` or `api`.
+    /// API that was used: `api` (`/v1` and XXL-JOB's job calls), `executor` or `web` (XXL-JOB's web API).
     pub plane: String,
-    /// From where.
+    /// IP address of the client.
     pub ip: String,
-    /// What was done,
+    /// Name of the action, for example `job.edit`.
     pub action: String,
-    /// and to what.
+    /// Object of the action.
     pub object: String,
-    /// How that was before, without secrets,
+    /// State of the object before, without secrets.
     pub before: Option<String>,
-    /// and after.
+    /// State of the object afterwards, without secrets.
     pub after: Option<String>,
-    /// What came of it: `done`, or why not.
+    /// `done`, or the reason why it was rejected.
     pub result: String,
 }

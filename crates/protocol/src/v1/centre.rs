@@ -1,45 +1,45 @@
-//! The centre itself: `/v1/overview`, `/v1/statistics`, `/v1/nodes`, `/v1/about`.
+//! The scheduling centre itself: `/v1/overview`, `/v1/statistics`, `/v1/nodes`, `/v1/about`.
 
 use serde::{Deserialize, Serialize};
 
 use super::{AlertCounts, Instant, JobView, RunView};
 
-/// What is going on, in what the caller may see.
+/// Current state of the apps that the caller may view.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Overview {
-    /// The centre's now.
+    /// Current time of the scheduling centre.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub now: Instant,
-    /// Jobs in all,
+    /// Number of jobs.
     pub jobs: u64,
-    /// and those whose schedule fires.
+    /// Number of jobs whose schedule is enabled.
     pub jobs_enabled: u64,
-    /// Runs of today in the centre's zone.
+    /// Runs of today, in the scheduling centre's time zone.
     pub today: RunCounts,
     /// Alerts of the last 24 hours.
     pub alerts: AlertCounts,
-    /// Executors that can be reached,
+    /// Number of reachable executors.
     pub executors_alive: u64,
-    /// and that cannot.
+    /// Number of unreachable executors.
     pub executors_suspect: u64,
-    /// Runs that are open, newest first, a handful.
+    /// Unfinished runs, newest first, at most 8.
     pub running: Vec<RunView>,
-    /// The last run of each job that failed lately, newest first, a handful.
+    /// Last failed run of each recently failing job, newest first, at most 8.
     pub failing: Vec<RunView>,
-    /// What fires next, a handful.
+    /// Jobs that fire next, at most 8.
     pub upcoming: Vec<JobView>,
 }
 
-/// Runs by what came of them.
+/// Number of runs by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunCounts {
-    /// Not over yet.
+    /// Runs that are not finished.
     pub running: u64,
-    /// Over, with success.
+    /// Runs that succeeded.
     pub succeeded: u64,
-    /// Over, without.
+    /// Runs that finished without success.
     pub failed: u64,
 }
 
@@ -47,57 +47,57 @@ pub struct RunCounts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Statistics {
-    /// How long a bucket is.
+    /// Length of a bucket in milliseconds.
     pub step_ms: u64,
-    /// Buckets in order; those without runs are left out.
+    /// Buckets in order of time; buckets without runs are omitted.
     pub buckets: Vec<StatisticsBucket>,
-    /// Whether all runs of the time are counted.
+    /// Whether all runs of the requested period are counted.
     pub complete: bool,
-    /// Where not all are, there are too many to count for one answer: buckets from here on are exact, and those before
-    /// are left out.
+    /// If `complete` is false: start of the counted part of the period, because there are too many runs for one
+    /// response. Buckets from here on are exact; earlier ones are omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub counted_from: Option<Instant>,
 }
 
-/// The runs of some time.
+/// Runs of one bucket of time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct StatisticsBucket {
-    /// Where it begins.
+    /// Start of the bucket.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub at: Instant,
-    /// The runs.
+    /// Number of runs by result.
     pub runs: RunCounts,
-    /// How late they were sent, where this node knows: the half was not later than this,
+    /// Median dispatch latency after the scheduled time in milliseconds; absent if this node does not know it.
     pub lateness_p50_ms: Option<f64>,
-    /// and 99 of 100 not later than this.
+    /// 99th percentile of the dispatch latency in milliseconds; absent if this node does not know it.
     pub lateness_p99_ms: Option<f64>,
 }
 
-/// Fires to come, of all jobs together: `GET /v1/calendar?from=&until=&step_ms=`.
+/// Upcoming fires of all jobs together: `GET /v1/calendar?from=&until=&step_ms=`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Calendar {
-    /// How long a bucket is.
+    /// Length of a bucket in milliseconds.
     pub step_ms: u64,
-    /// Buckets in order, also those without fires.
+    /// Buckets in order of time, including those without fires.
     pub buckets: Vec<CalendarBucket>,
-    /// Whether the fires of all jobs are counted. Otherwise there are too many jobs for one answer, and the numbers are
-    /// those of the newest.
+    /// Whether the fires of all jobs are counted. If false, there are too many jobs for one response, and only the
+    /// newest jobs are counted.
     pub complete: bool,
-    /// How many jobs are counted.
+    /// Number of jobs counted.
     pub jobs: u64,
 }
 
-/// Fires to come in some time.
+/// Upcoming fires of one bucket of time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CalendarBucket {
-    /// Where it begins.
+    /// Start of the bucket.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub at: Instant,
-    /// How many fires.
+    /// Number of fires.
     pub fires: u64,
 }
 
@@ -105,58 +105,58 @@ pub struct CalendarBucket {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NodeView {
-    /// The process's name.
+    /// Name of the node.
     pub name: String,
-    /// Which life of it.
+    /// Incarnation of the node: greater after each restart.
     pub epoch: i64,
-    /// Its lease ends then, unless it renews it.
+    /// Time when its lease expires unless renewed.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub lease_until: Instant,
-    /// Whether it lives.
+    /// Whether its lease is valid.
     pub alive: bool,
-    /// Whether it is the one that answers.
+    /// Whether this node answered the request.
     pub this: bool,
 }
 
-/// What this is.
+/// Version and environment of the node that answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct About {
-    /// The version.
+    /// Version of Tickwright.
     pub version: String,
-    /// The node that answers.
+    /// Name of the node that answers.
     pub node: String,
-    /// What remembers.
+    /// Kind of database.
     pub database: Database,
-    /// The centre's zone.
+    /// Time zone of the scheduling centre, as an IANA name.
     pub zone: String,
-    /// When this node was started.
+    /// Start time of this node.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub started_at: Instant,
-    /// Whether jobs may be scripts here.
+    /// Whether jobs may be scripts.
     pub scripts: bool,
-    /// How far its clock is from the database's, in milliseconds, where that is known.
+    /// Difference between the clocks of this node and the database in milliseconds; absent if unknown.
     pub clock_offset_ms: Option<f64>,
 }
 
-/// An option of the node that answers, by the name under which it is set.
+/// A configuration option of the node that answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SettingView {
-    /// What it is called.
+    /// Name of the option.
     pub option: String,
-    /// What it is, as it could be written; absent if nothing is set, or what is set is a secret.
+    /// Value, in the syntax of the option; absent if it is not set or is a secret.
     pub value: Option<String>,
-    /// Whether something is set that nobody is shown.
+    /// Whether a value is set but hidden because it is a secret.
     pub hidden: bool,
 }
 
-/// What remembers.
+/// Kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Database {
-    /// A file.
+    /// SQLite.
     Sqlite,
     /// MySQL or MariaDB.
     Mysql,

@@ -1,19 +1,19 @@
-//! What happens, as it happens: `GET /v1/events`, server-sent.
+//! Live change notifications: `GET /v1/events`, as server-sent events.
 
 use serde::{Deserialize, Serialize};
 
-/// A hint that something is new; whoever shows it reads it again. The stream may leave out hints when there are many, but
-/// the last one always comes.
+/// A hint that data has changed; the client reads that data again. Under load the stream may drop hints, but never
+/// the last one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
-    /// Runs began or ended.
+    /// Runs started or finished.
     Runs,
-    /// Jobs were added, changed, started, stopped or deleted.
+    /// Jobs were created, changed, started, stopped or deleted.
     Jobs,
-    /// Executors came or went, or apps were changed.
+    /// Executors registered or disappeared, or apps were changed.
     Executors,
-    /// People were told of something, or should have been.
+    /// Alerts were raised or notified.
     Alerts,
 }

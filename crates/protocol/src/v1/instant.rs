@@ -1,22 +1,22 @@
-//! An instant on the wire.
+//! Timestamp in requests and responses.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// An instant to the millisecond, written as RFC 3339 in UTC: `2026-06-21T08:00:00.000Z`.
+/// Timestamp with millisecond precision, written as RFC 3339 in UTC, for example `2026-06-21T08:00:00.000Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(jiff::Timestamp);
 
 impl Instant {
-    /// The instant so many milliseconds after 1970 began; what lies beyond the calendar is moved to its edge.
+    /// Converts milliseconds since the Unix epoch; values outside the supported range are clamped.
     pub fn from_millis(millis: i64) -> Instant {
         let edge = if millis < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
         Instant(jiff::Timestamp::from_millisecond(millis).unwrap_or(edge))
     }
 
-    /// Milliseconds since 1970 began.
+    /// Milliseconds since the Unix epoch.
     pub fn millis(self) -> i64 {
         self.0.as_millisecond()
     }
@@ -38,12 +38,12 @@ impl FromStr for Instant {
     }
 }
 
-/// A text that is no instant.
+/// The text is not a timestamp.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no instant; write one like `2026-06-21T08:00:00Z` or `2026-06-21T10:00:00+02:00`")]
 pub struct NotAnInstant(String);
 
-/// So much of a wrong text is shown.
+/// Maximum length of the invalid text in the error message.
 const SHOWN_MAX: usize = 40;
 
 impl Serialize for Instant {

@@ -4,87 +4,89 @@ use serde::{Deserialize, Serialize};
 
 use super::{Instant, Schedule};
 
-/// What people write about a job. `PUT /v1/jobs/{key}` makes the job be so; what is left out has its default.
+/// Definition of a job, as sent to `PUT /v1/jobs/{key}`. An omitted field has its default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct JobBody {
-    /// The app whose executors run it, by name.
+    /// Name of the app whose executors run the job.
     pub app: String,
-    /// For people.
+    /// Display name.
     pub name: String,
-    /// When it fires.
+    /// Schedule of the job.
     pub schedule: Schedule,
-    /// The handler to call. Left out where there is a script.
+    /// Handler to call. Omit it for a script job.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub handler: String,
     /// Parameter for the handler or script, at most 16 000 characters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[cfg_attr(feature = "openapi", schema(max_length = 16_000))]
     pub param: String,
-    /// The script that the executor runs instead of a handler. Needs a right of its own. In an edit, one that is left out
-    /// stays as it is.
+    /// Script that the executor runs instead of a handler. Requires the right `script`. If omitted when editing,
+    /// the current script is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptBody>,
-    /// Whether its schedule fires. In an edit, left out means: as it was; for a new job, no.
+    /// Whether the schedule is active. If omitted: false for a new job, unchanged for an existing one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// Its schedule fires only from here on,
+    /// The schedule fires only from this time on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub valid_from: Option<Instant>,
-    /// and up to here.
+    /// The schedule fires only up to this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub valid_until: Option<Instant>,
-    /// Each fire is sent up to this much after its instant.
+    /// Maximum random delay of each fire after its scheduled time, in milliseconds. Default: 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub jitter_ms: u64,
-    /// What to do with fires that could not be sent in time.
+    /// Misfire policy: how to handle fires that could not be dispatched in time.
     #[serde(default)]
     pub misfire: Misfire,
-    /// Whether its runs may overlap, across all executors.
+    /// Overlap policy: whether runs of the job may overlap, across all executors.
     #[serde(default)]
     pub overlap: Overlap,
-    /// What to do when a run fails.
+    /// Retry policy of failed runs.
     #[serde(default)]
     pub retry: Retry,
-    /// What to do when nobody knows whether a request arrived.
+    /// Delivery policy: how to continue when it is unknown whether an executor received a request.
     #[serde(default)]
     pub delivery: Delivery,
-    /// A run that takes longer is stopped and counts as timed out.
+    /// Timeout of a run in milliseconds; a run that takes longer is stopped and ends as `timed_out`. Default: no
+    /// timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// How an executor is chosen: `FIRST`, `LAST`, `ROUND`, `RANDOM`, `CONSISTENT_HASH`, `LEAST_FREQUENTLY_USED`,
-    /// `LEAST_RECENTLY_USED`, `FAILOVER`, `BUSYOVER`, `SHARDING_BROADCAST`.
+    /// Routing strategy, which selects the executor: `FIRST` (default), `LAST`, `ROUND`, `RANDOM`,
+    /// `CONSISTENT_HASH`, `LEAST_FREQUENTLY_USED`, `LEAST_RECENTLY_USED`, `FAILOVER`, `BUSYOVER`,
+    /// `SHARDING_BROADCAST`.
     #[serde(default = "first")]
     pub route: String,
-    /// What an executor does with a second run while one is going on there: `SERIAL_EXECUTION`, `DISCARD_LATER`,
-    /// `COVER_EARLY`.
+    /// Block strategy, for a new run while another run of the job is active on the same executor:
+    /// `SERIAL_EXECUTION` (default), `DISCARD_LATER`, `COVER_EARLY`.
     #[serde(default = "serial")]
     pub block: String,
-    /// Jobs that run when this one succeeds, by key, or by number where they have none.
+    /// Keys of the jobs to run when this one succeeds; ids for jobs without a key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<String>,
-    /// How often they do when it runs in shards.
+    /// How often child jobs run if this job runs in shards.
     #[serde(default)]
     pub children_mode: ChildrenMode,
-    /// Whether a failed run raises an alert,
+    /// Whether a failed run raises an alert.
     #[serde(default)]
     pub alert: bool,
-    /// and who is told by mail.
+    /// Mail addresses that are notified of alerts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alert_to: Vec<String>,
-    /// Who answers for it.
+    /// Person responsible for the job.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub author: String,
-    /// Words to find it by.
+    /// Tags to search by.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
 }
 
 impl JobBody {
-    /// A job with the defaults, and with neither handler nor script yet.
+    /// Creates a job with defaults and without a handler or script.
     pub fn new(app: impl Into<String>, name: impl Into<String>, schedule: Schedule) -> JobBody {
         JobBody {
             app: app.into(),
@@ -114,110 +116,111 @@ impl JobBody {
     }
 }
 
-/// A job as it stands. Its `ETag` is its revision.
+/// A job. Its `ETag` is its revision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobView {
-    /// Its number, for ever.
+    /// Id of the job; never changes.
     pub id: i64,
-    /// The key by which programs name it; jobs made elsewhere may have none and are named by their number.
+    /// Key that identifies the job for programs. Jobs created elsewhere may have none and are identified by their
+    /// id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What people wrote.
+    /// Definition of the job.
     #[serde(flatten)]
     pub body: JobBody,
-    /// Its schedule in English words,
+    /// Description of the schedule in English.
     pub schedule_english: String,
-    /// and in Chinese ones.
+    /// Description of the schedule in Chinese.
     pub schedule_chinese: String,
-    /// The next instant of its schedule, if there is one.
+    /// Next scheduled time, if there is one.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub next_fire_at: Option<Instant>,
-    /// The last instant it fired for.
+    /// Last scheduled time for which the job fired.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub last_fire_at: Option<Instant>,
-    /// When it was created,
+    /// Creation time.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub created_at: Option<Instant>,
-    /// and last changed.
+    /// Time of the last change.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub updated_at: Option<Instant>,
-    /// Counts the edits.
+    /// Revision of the definition; incremented by each edit.
     pub revision: i64,
-    /// Why its schedule cannot be used, if it cannot: such a job never fires.
+    /// Why the schedule is invalid; absent if it is valid. A job with an invalid schedule never fires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// A program declares this job at its start, and somebody has changed it here since: these fields are not what the
-    /// program says.
+    /// Fields that a user has changed since a program declared this job at its start; they differ from the
+    /// declaration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overridden: Vec<String>,
-    /// What the caller may do with it.
+    /// Rights of the caller for this job.
     pub rights: Vec<super::Right>,
 }
 
-/// What to do with fires that could not be sent in time.
+/// Misfire policy: how to handle fires that could not be dispatched in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Misfire {
-    /// Send none; each is recorded as skipped.
+    /// Dispatch none; each is recorded as skipped.
     #[default]
     Skip,
-    /// Send one for all of them.
+    /// Dispatch one catch-up run for all of them.
     FireOnce,
-    /// Send each of the last while, oldest first.
+    /// Dispatch all fires of a recent period, oldest first.
     FireAll {
-        /// How far back.
+        /// Length of the period in milliseconds.
         window_ms: u64,
-        /// How many at most.
+        /// Maximum number of fires.
         max: u32,
     },
 }
 
-/// What happens to a fire while another run of its job is going on anywhere.
+/// Overlap policy: how to handle a fire while another run of the job is active on any executor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
-    /// It is sent all the same.
+    /// Dispatch it anyway.
     #[default]
     Allow,
-    /// It is recorded as blocked.
+    /// Skip it; it is recorded as blocked.
     Skip,
-    /// It waits for the other to end.
+    /// Wait until the other run has finished.
     Wait,
-    /// The other is ended, and it takes its place.
+    /// Cancel the other run, then dispatch it.
     Replace,
 }
 
-/// How often, and how long after a failure, a run is tried again.
+/// Retry policy of failed runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
-    /// How many times, beyond the first.
+    /// Maximum number of retries, not counting the first attempt.
     #[serde(default)]
     pub count: u32,
-    /// How long after the end of the one before.
+    /// Delay between the end of an attempt and the next.
     #[serde(default)]
     pub backoff: Backoff,
 }
 
-/// How the wait grows from one retry to the next.
+/// Backoff between retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Backoff {
-    /// Always the same.
+    /// The same delay before each retry.
     Fixed {
-        /// That wait.
+        /// Delay in milliseconds.
         delay_ms: u64,
     },
-    /// Doubles each time.
+    /// The delay doubles with each retry.
     Exponential {
-        /// Before the first retry.
+        /// Delay before the first retry in milliseconds.
         first_ms: u64,
-        /// Never longer.
+        /// Maximum delay in milliseconds.
         max_ms: u64,
     },
 }
@@ -228,7 +231,7 @@ impl Default for Backoff {
     }
 }
 
-/// What to do when a request was, or may have been, sent and no answer came.
+/// Delivery policy: how to continue when a request was, or may have been, sent but no response arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -238,54 +241,54 @@ pub enum Delivery {
     /// Ask the executor, and send again if it does not know the run.
     #[default]
     Probe,
-    /// Send again until somebody takes it.
+    /// Send again until an executor accepts the run.
     AtLeastOnce,
 }
 
-/// How often the children of a job in shards run.
+/// How often the child jobs of a job with shards run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ChildrenMode {
-    /// Once, when every shard has succeeded.
+    /// Once, when all shards have succeeded.
     #[default]
     Once,
     /// Once for each shard that succeeds.
     Each,
 }
 
-/// A script to be saved.
+/// A script to save.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ScriptBody {
-    /// What runs it.
+    /// Language of the script.
     pub language: ScriptLanguage,
-    /// What it says.
+    /// Source code.
     pub source: String,
-    /// What is new about it.
+    /// Description of the change.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remark: String,
 }
 
-/// A script as it once was saved.
+/// A saved version of a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScriptVersion {
-    /// Its number.
+    /// Id of the version.
     pub id: i64,
-    /// What ran it; none for a language that we do not know.
+    /// Language of the script; absent if it is unknown to Tickwright.
     pub language: Option<ScriptLanguage>,
-    /// What it said.
+    /// Source code.
     pub source: String,
-    /// What was said about the change.
+    /// Description of the change.
     pub remark: String,
-    /// When it was saved.
+    /// Time when it was saved.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub saved_at: Option<Instant>,
 }
 
-/// The languages of scripts.
+/// Language of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -303,11 +306,11 @@ pub enum ScriptLanguage {
     /// PowerShell.
     #[serde(rename = "powershell")]
     PowerShell,
-    /// Java's Groovy, which only executors in Java can run.
+    /// Groovy, which only Java executors can run.
     Groovy,
 }
 
-/// Asks for a run now.
+/// Request for a run now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -316,74 +319,74 @@ pub struct Trigger {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 16_000))]
     pub param: Option<String>,
-    /// On this executor, one of the app's.
+    /// Executor to run on; must be one of the app's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
 }
 
-/// The run that was asked for.
+/// The run that was created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Triggered {
-    /// Its number; where the job runs in shards, that of the first.
+    /// Id of the run; the first one if the job runs in shards.
     pub run: i64,
 }
 
-/// The same for many jobs at once.
+/// Request for one action on many jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Bulk {
-    /// Which jobs, by number; at most 1000.
+    /// Ids of the jobs, at most 1000.
     pub jobs: Vec<i64>,
-    /// What to do with each.
+    /// Action for each of them.
     pub action: BulkAction,
-    /// For a move: to which app.
+    /// Name of the target app of a `move`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
 }
 
-/// What can be done with many jobs.
+/// Action on many jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BulkAction {
-    /// Start them.
+    /// Start the jobs.
     Start,
-    /// Stop them.
+    /// Stop the jobs.
     Stop,
-    /// Delete them.
+    /// Delete the jobs.
     Delete,
-    /// Give them to another app.
+    /// Move the jobs to another app.
     Move,
 }
 
-/// What came of it for one of them.
+/// Result of the action for one job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BulkResult {
-    /// Which job.
+    /// Id of the job.
     pub job: i64,
-    /// Why it was not done; absent if it was.
+    /// Why the action failed; absent if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<super::Problem>,
 }
 
-/// An edit of a job, from the audit.
+/// A change of a job, from the audit log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobChange {
-    /// When.
+    /// Time of the change.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub at: Instant,
-    /// Who.
+    /// User or API key that made it.
     pub by: String,
-    /// What was done: `job.create`, `job.edit`, `job.start`, ….
+    /// Action: `job.create`, `job.edit`, `job.start`, ….
     pub action: String,
-    /// How the job was before,
+    /// Definition of the job before.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub before: Option<serde_json::Value>,
-    /// and after.
+    /// Definition of the job afterwards.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub after: Option<serde_json::Value>,
 }

@@ -1,8 +1,8 @@
-//! The words of our own API, `/v1`: used by the console, the command line and everybody's programs.
+//! Types of our own API, `/v1`, used by the console, the command line and users' programs.
 //!
-//! Names are ours and in snake case, instants are RFC 3339 in UTC, durations whole milliseconds (`…_ms`). What a request
-//! says is strict: an unknown field is refused, so that a misspelt one is never silently ignored. What an answer says may
-//! grow. Lists are paged by key ([`Page`]), errors are [`Problem`]s.
+//! Names are in snake case, times are RFC 3339 in UTC, durations are whole milliseconds (`…_ms`). Requests are
+//! strict: an unknown field is rejected, so that a misspelt one is never silently ignored. Responses may get new
+//! fields. Lists are paginated by key ([`Page`]), errors are [`Problem`]s.
 
 mod alerts;
 mod apps;
@@ -44,8 +44,8 @@ pub use runs::{
 };
 pub use schedule::{CronDialect, Preview, PreviewFire, PreviewRequest, Schedule};
 
-/// The header by which a trigger may be repeated without a second run.
+/// Request header that makes a trigger idempotent: a repeated request with the same key starts no second run.
 pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
-/// The header that carries a session's second secret, without which nothing is changed from a browser.
+/// Request header with the CSRF token of a session; required for every change from a browser.
 pub const CSRF_HEADER: &str = "Tickwright-Csrf";

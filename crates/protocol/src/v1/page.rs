@@ -1,18 +1,18 @@
-//! Long lists.
+//! Pagination of lists.
 
 use serde::{Deserialize, Serialize};
 
-/// Some rows of a long list, in its order.
+/// One page of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Page<T> {
-    /// The rows.
+    /// Items of this page, in the order of the list.
     pub items: Vec<T>,
-    /// What to send as `after` for the next page; absent on the last. A page may be short, or even empty, and still have a
-    /// next one: the search went so far and can go on.
+    /// Cursor to send as `after` for the next page; absent on the last page. A page may be short or even empty and
+    /// still have a next one, because each request scans a limited number of rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// How many there are in all, where that is known without counting for long.
+    /// Total number of items; absent where counting would be slow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
 }

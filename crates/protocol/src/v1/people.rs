@@ -1,56 +1,56 @@
-//! People, their sessions and their keys: `/v1/session`, `/v1/users`, `/v1/keys`.
+//! Users, sessions and API keys: `/v1/session`, `/v1/users`, `/v1/keys`.
 
 use serde::{Deserialize, Serialize};
 
 use super::Instant;
 
-/// Who wants to sign in.
+/// Credentials to sign in.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SignIn {
-    /// The name.
+    /// User name.
     pub user: String,
-    /// The password.
+    /// Password.
     pub password: String,
 }
 
-/// Who is signed in.
+/// The signed-in user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Me {
-    /// The name.
+    /// User name.
     pub user: String,
-    /// May do everything.
+    /// Whether the user is an administrator, with all rights for all apps.
     pub admin: bool,
-    /// Otherwise: what, with which app.
+    /// Rights by app, if the user is not an administrator.
     pub grants: Vec<Grant>,
-    /// The session's second secret, to be sent with every change from a browser. Absent for API keys.
+    /// CSRF token of the session, to send with every change from a browser. Absent for API keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csrf: Option<String>,
-    /// The centre's zone, as an IANA name.
+    /// Time zone of the scheduling centre, as an IANA name.
     pub zone: String,
 }
 
-/// What somebody may do with an app.
+/// Rights for one app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
-    /// The app, by name.
+    /// Name of the app.
     pub app: String,
-    /// What.
+    /// Rights for it.
     pub rights: Vec<Right>,
 }
 
-/// What can be allowed for an app.
+/// A right that can be granted for an app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Right {
-    /// See jobs, runs and logs.
+    /// View jobs, runs and logs.
     View,
-    /// Start, stop and trigger jobs, and end runs.
+    /// Start, stop and trigger jobs, and cancel runs.
     Operate,
     /// Create, change and delete jobs.
     Edit,
@@ -58,21 +58,21 @@ pub enum Right {
     Script,
 }
 
-/// What an administrator writes about a user. `PUT /v1/users/{name}` makes the user be so.
+/// Definition of a user, as sent to `PUT /v1/users/{name}` by an administrator.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UserBody {
-    /// A new password; needed for a new user, and left out to keep the old one.
+    /// New password. Required for a new user; omit it to keep the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
-    /// May do everything.
+    /// Whether the user is an administrator, with all rights for all apps.
     #[serde(default)]
     pub admin: bool,
-    /// May do nothing, until this is taken back.
+    /// Whether the user is disabled; a disabled user has no rights.
     #[serde(default)]
     pub disabled: bool,
-    /// Otherwise: what, with which app.
+    /// Rights by app, if the user is not an administrator.
     #[serde(default)]
     pub grants: Vec<Grant>,
 }
@@ -81,95 +81,95 @@ pub struct UserBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UserView {
-    /// The number.
+    /// Id of the user.
     pub id: i64,
-    /// The name.
+    /// User name.
     pub name: String,
-    /// May do everything.
+    /// Whether the user is an administrator, with all rights for all apps.
     pub admin: bool,
-    /// May do nothing.
+    /// Whether the user is disabled; a disabled user has no rights.
     pub disabled: bool,
-    /// Otherwise: what, with which app.
+    /// Rights by app, if the user is not an administrator.
     pub grants: Vec<Grant>,
-    /// When password or rights were last changed.
+    /// Time when the password or the rights were last changed.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub changed_at: Option<Instant>,
 }
 
-/// A new password for whoever is signed in.
+/// Request of a signed-in user to change their own password.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PasswordChange {
-    /// The one that counts now.
+    /// Current password.
     pub old: String,
-    /// The one to come.
+    /// New password.
     pub new: String,
 }
 
-/// A session of somebody.
+/// A session of a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SessionView {
-    /// Names it, without opening it.
+    /// Id of the session; it cannot be used to sign in.
     pub id: String,
-    /// From where it was opened.
+    /// IP address that opened the session.
     pub ip: String,
-    /// With which program.
+    /// User agent that opened the session.
     pub agent: String,
-    /// When it was opened,
+    /// Time when the session was opened.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub opened_at: Instant,
-    /// last used,
+    /// Time of its last request.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub seen_at: Instant,
-    /// and whether it is the one that asks.
+    /// Whether it is the session of this request.
     pub current: bool,
 }
 
-/// A key to be made.
+/// Definition of a new API key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApiKeyBody {
-    /// For people.
+    /// Display name.
     pub name: String,
-    /// The apps it opens, by name; all of its owner's if left out.
+    /// Names of the apps it gives access to. Default: all apps of its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apps: Option<Vec<String>>,
-    /// At most these of the owner's rights.
+    /// Rights of the key; limited to the rights of its owner.
     pub rights: Vec<Right>,
-    /// It counts until then.
+    /// Time when it expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub expires_at: Option<Instant>,
 }
 
-/// A key, without its secret.
+/// An API key, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ApiKeyView {
-    /// Its number.
+    /// Id of the key.
     pub id: i64,
-    /// In whose place it acts.
+    /// Owner of the key; it acts on behalf of this user.
     pub user: String,
-    /// What was written about it.
+    /// Definition of the key.
     #[serde(flatten)]
     pub body: ApiKeyBody,
-    /// When it was made.
+    /// Creation time.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: Instant,
-    /// When it was last used, to the minute.
+    /// Time of its last use, to the minute.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub used_at: Option<Instant>,
 }
 
-/// A key that was just made, to be shown once.
+/// A newly created API key. This is the only response with its secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NewApiKey {
-    /// Its number.
+    /// Id of the key.
     pub id: i64,
-    /// What programs send as `Authorization: Bearer …`.
+    /// Secret to send as `Authorization: Bearer …`.
     pub key: String,
 }

@@ -1,82 +1,82 @@
-//! Why something was not done: RFC 9457.
+//! Error responses, in the format of RFC 9457 (problem details).
 
 use serde::{Deserialize, Serialize};
 
-/// What an error says. Programs look at `code`, people read `detail`.
+/// An error. `code` is for programs, `detail` for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
-    /// Where the code is explained: `/errors/job_not_found`.
+    /// Path of the page that explains the code, for example `/errors/job_not_found`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The HTTP status.
+    /// HTTP status.
     pub status: u16,
-    /// What kind of problem it is, in words for whoever calls.
+    /// Summary of this kind of error.
     pub title: String,
-    /// A stable name for it.
+    /// Stable code of the error.
     pub code: ProblemCode,
-    /// What was wrong this time, and what to do.
+    /// Description of this occurrence, and how to fix it.
     pub detail: String,
-    /// Which fields were wrong, if some were.
+    /// Invalid fields, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldProblem>,
 }
 
-/// A field that was wrong.
+/// An invalid field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FieldProblem {
-    /// Which one, as a path: `schedule.expression`.
+    /// Path of the field, for example `schedule.expression`.
     pub field: String,
-    /// What is wrong with it, and how to write it.
+    /// Why it is invalid, and how to write it.
     pub detail: String,
 }
 
-/// All kinds of problems, each with its HTTP status and a page of its own in `docs/errors`.
+/// Error codes, each with its HTTP status and a page in `docs/errors`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemCode {
-    /// The request is not JSON, or not of this shape.
+    /// The request is not JSON, or does not have the expected structure.
     MalformedRequest,
-    /// Fields hold what they may not.
+    /// Some fields have invalid values.
     InvalidFields,
-    /// Nobody is signed in, or the key does not count any more.
+    /// The caller is not signed in, or the API key has expired or is revoked.
     NotSignedIn,
-    /// User name or password are wrong.
+    /// The user name or password is wrong.
     WrongPassword,
-    /// The caller may see this but not change it, or lacks the right.
+    /// The caller may view this object but lacks the right for the action.
     NotAllowed,
-    /// The request did not come from our own console.
+    /// The request comes from a foreign origin, not from our own console.
     ForeignOrigin,
-    /// There is no such path.
+    /// The path does not exist.
     NoSuchPath,
-    /// There is no such thing, or the caller may not see it.
+    /// The object does not exist, or the caller may not view it.
     NotFound,
-    /// The path is there, but not with this method.
+    /// The path does not support this method.
     WrongMethod,
-    /// The name or key is taken, or the thing is in use.
+    /// The name or key is taken, or the object is in use.
     Conflict,
-    /// Somebody else changed it meanwhile: read it again.
+    /// The object was changed meanwhile: read it again.
     Outdated,
-    /// The body is too large.
+    /// The request body is too large.
     TooLarge,
-    /// Too many requests: wait as long as `Retry-After` says.
+    /// The rate limit is exceeded: wait for the time in `Retry-After`.
     TooManyRequests,
-    /// No executor of the app is there.
+    /// The app has no live executor.
     AppOffline,
-    /// The executor does not answer.
+    /// The executor does not respond.
     ExecutorUnreachable,
-    /// The executor answered, and refused.
+    /// The executor rejected the request.
     ExecutorRefused,
-    /// The database does not answer: repeat the request.
+    /// The database does not respond: retry the request.
     DatabaseUnavailable,
-    /// The database is not what it should be: the centre's log says more.
+    /// The database has an unexpected structure or content; details are in the log of the scheduling centre.
     DatabaseBroken,
 }
 
 impl ProblemCode {
-    /// All of them.
+    /// All error codes.
     pub const ALL: [ProblemCode; 18] = [
         ProblemCode::MalformedRequest,
         ProblemCode::InvalidFields,
@@ -98,7 +98,7 @@ impl ProblemCode {
         ProblemCode::DatabaseBroken,
     ];
 
-    /// Its name, its HTTP status and its title.
+    /// Code as text, HTTP status and title.
     pub fn facts(self) -> (&'static str, u16, &'static str) {
         match self {
             ProblemCode::MalformedRequest => ("malformed_request", 400, "the request cannot be read"),
@@ -124,21 +124,21 @@ impl ProblemCode {
         }
     }
 
-    /// Its name.
+    /// Code as text.
     pub fn word(self) -> &'static str {
         self.facts().0
     }
 }
 
 impl Problem {
-    /// A problem of that kind, with what was wrong this time.
+    /// Creates a problem with the status and title of `code`.
     pub fn new(code: ProblemCode, detail: impl Into<String>) -> Problem {
         let (word, status, title) = code.facts();
         let kind = format!("/errors/{word}");
         Problem { kind, status, title: title.into(), code, detail: detail.into(), fields: Vec::new() }
     }
 
-    /// The same, for one field.
+    /// Creates an `invalid_fields` problem for one field.
     pub fn field(field: impl Into<String>, detail: impl Into<String>) -> Problem {
         let (field, detail) = (field.into(), detail.into());
         let fields = vec![FieldProblem { field: field.clone(), detail: detail.clone() }];

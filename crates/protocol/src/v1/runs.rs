@@ -4,247 +4,249 @@ use serde::{Deserialize, Serialize};
 
 use super::Instant;
 
-/// A run.
+/// A run: one execution of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunView {
-    /// Its number, for ever.
+    /// Id of the run; never changes.
     pub id: i64,
-    /// Its job's number,
+    /// Id of the job.
     pub job: i64,
-    /// key
+    /// Key of the job, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_key: Option<String>,
-    /// and name, while the job is there.
+    /// Name of the job; absent once the job is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_name: Option<String>,
-    /// The zone whose clocks the job follows, if it has one of its own.
+    /// Time zone of the job, as an IANA name, if it has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_zone: Option<String>,
-    /// The app of its job then, by name.
+    /// Name of the app that the job belonged to when the run was created.
     pub app: String,
-    /// Where it stands.
+    /// State of the run.
     pub state: RunState,
-    /// Cancellation was requested, and the executor has not ended it. Absent once the run is over.
+    /// Whether cancellation was requested and the executor has not ended the run yet. Absent once the run is
+    /// finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_requested: bool,
-    /// Why it exists, where that is known.
+    /// Why the run exists; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// The instant it stands for.
+    /// The time the schedule asked for. For a manual trigger it is the time of the request.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub scheduled_at: Option<Instant>,
-    /// When its end was recorded.
+    /// Time when the end of the run was recorded.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub ended_at: Option<Instant>,
-    /// From the instant it stands for to its end.
+    /// Milliseconds from the scheduled time to the end of the run.
     pub took_ms: Option<i64>,
-    /// The executor it was sent to.
+    /// Address of the executor that the run was sent to.
     pub address: Option<String>,
-    /// The node that has it, or sent it, where that is known.
+    /// Node that claimed or dispatched the run; absent if unknown.
     pub node: Option<String>,
-    /// The handler that was called.
+    /// Handler that was called.
     pub handler: String,
-    /// What was given to it.
+    /// Parameter passed to the handler.
     pub param: String,
-    /// Which part of the fire it is, from 0,
+    /// Index of the shard, from 0.
     pub shard_index: u32,
-    /// of how many.
+    /// Number of shards.
     pub shard_total: u32,
-    /// 1 for the first try, where that is known.
+    /// Attempt number, 1 for the first; absent if unknown.
     pub attempt: Option<u32>,
-    /// What there is to say about the sending,
+    /// Message about the dispatch.
     pub dispatch_message: String,
-    /// and about the result.
+    /// Message about the result.
     pub result_message: String,
-    /// XXL-JOB's code for the result: 0 none yet, 200 success, 502 timeout, others failure.
+    /// XXL-JOB's result code: 0 none yet, 200 success, 502 timeout, any other value failure.
     pub result_code: i64,
-    /// What happened to it, in order. Only for a single run.
+    /// Trace of the run, in order. Only in the response for a single run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Moment>,
 }
 
-/// Asks to end a run.
+/// Request to cancel a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Kill {
-    /// Close the run even if its executor refuses or cannot be reached. A result that it reports later is discarded.
+    /// Close the run even if its executor refuses or cannot be reached. A result that it reports later is
+    /// discarded.
     #[serde(default)]
     pub force: bool,
 }
 
-/// Where a run is in its life.
+/// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// Any node may take it when it is due.
+    /// Open; any node may claim it when it is due.
     Waiting,
-    /// One node has it and will send it when it is due.
+    /// Claimed by one node, which dispatches it when it is due.
     Claimed,
-    /// It is being recalled.
+    /// Being cancelled.
     Cancelling,
-    /// Sent, or perhaps sent, and no answer.
+    /// Sent or possibly sent, without a response.
     Unknown,
-    /// An executor has it.
+    /// Accepted by an executor.
     Running,
-    /// Over: the handler succeeded.
+    /// Finished: the handler succeeded.
     Succeeded,
-    /// Over: the handler failed, or no executor took it.
+    /// Finished: the handler failed, or no executor accepted the run.
     Failed,
-    /// Over: it took too long.
+    /// Finished: the run exceeded its timeout.
     TimedOut,
-    /// Over: its executor died or knows nothing of it.
+    /// Finished: the executor died or does not know the run.
     Lost,
-    /// Over: somebody ended it.
+    /// Finished: the run was cancelled.
     Cancelled,
 }
 
-/// Why a run exists.
+/// Why a run exists, tagged by `kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Origin {
-    /// Its job's schedule reached an instant.
+    /// The schedule of the job fired.
     Schedule,
-    /// It makes up for instants that passed while nobody could fire.
+    /// A catch-up run for scheduled times that passed while no node could fire.
     Misfire,
-    /// A person or program asked for it.
+    /// A user or program triggered it.
     Manual,
-    /// Another job's run succeeded.
+    /// A run of a parent job succeeded.
     Child {
-        /// That run.
+        /// Id of that run.
         of: i64,
     },
-    /// An attempt of the same fire failed.
+    /// An earlier attempt of the same fire failed.
     Retry {
-        /// That run.
+        /// Id of that run.
         of: i64,
     },
 }
 
-/// Something that happened to a run.
+/// A step in the trace of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Moment {
-    /// When, if that was written down.
+    /// Time of the step; absent if it was not stored.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub at: Option<Instant>,
-    /// What.
+    /// Kind of step.
     pub kind: MomentKind,
-    /// More about it: a node, an address, a route, a message.
+    /// Details: a node, an address, a routing strategy or a message.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
 }
 
-/// What can happen to a run.
+/// Kind of step in the trace of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MomentKind {
-    /// Its instant.
+    /// The scheduled time.
     Scheduled,
-    /// A node took it.
+    /// A node claimed the run.
     Claimed,
-    /// An executor was chosen.
+    /// An executor was selected.
     Routed,
-    /// The request left.
+    /// The request was sent.
     Sent,
-    /// The executor took it.
+    /// The executor accepted the run.
     Accepted,
-    /// The executor, or all of them, did not.
+    /// The executor, or every executor tried, rejected the run.
     Refused,
-    /// Nobody knows whether it arrived.
+    /// It is unknown whether the request arrived.
     InDoubt,
-    /// Another node took it over.
+    /// Another node took the run over.
     TakenOver,
-    /// The result came, or it was decided that none will.
+    /// The result arrived, or the run was ended without one.
     Ended,
-    /// Its end was recorded.
+    /// The end of the run was recorded.
     Recorded,
-    /// Another attempt was opened.
+    /// A retry was created.
     Retried,
 }
 
-/// Some lines of a run's log.
+/// Lines of a run's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LogPage {
-    /// The number of the first line, from 1.
+    /// Number of the first line, from 1.
     pub from: u64,
-    /// The lines.
+    /// Text of the lines.
     pub text: String,
-    /// The number to ask for next.
+    /// Line number to request next.
     pub next: u64,
-    /// There will be no more.
+    /// Whether the log is complete.
     pub end: bool,
-    /// Why there is nothing, when the executor cannot be asked and nothing was kept.
+    /// Why there is no text: the executor cannot be asked and the log was not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<super::Problem>,
 }
 
-/// Runs to be deleted: those that are over, of an app, for instants before then.
+/// Request to delete finished runs of an app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Clear {
-    /// The app, by name.
+    /// Name of the app.
     pub app: String,
-    /// Only of this job, by key, or by number after `id:`.
+    /// Restricts it to one job: its key, or its id as `id:42`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// Then.
+    /// Only runs with a scheduled time before this are deleted.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub before: Instant,
 }
 
-/// What was deleted.
+/// Result of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Cleared {
-    /// So many runs.
+    /// Number of deleted runs.
     pub deleted: u64,
-    /// There are more: ask again.
+    /// Whether there are more runs to delete: repeat the request.
     pub more: bool,
 }
 
-/// Instants of a job that were not sent.
+/// Scheduled times of a job that were not dispatched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Miss {
-    /// Its number in the history.
+    /// Id of the history entry.
     pub id: i64,
-    /// The job.
+    /// Id of the job.
     pub job: i64,
-    /// The first of them,
+    /// First of the scheduled times.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub first: Instant,
-    /// the last,
+    /// Last of the scheduled times.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub last: Instant,
-    /// and how many there were.
+    /// Number of scheduled times.
     pub count: u64,
-    /// Why.
+    /// Why they were not dispatched.
     pub reason: MissReason,
-    /// The run that stands for them, if one does.
+    /// Id of the catch-up run for them, if there is one.
     pub into: Option<i64>,
-    /// When that was decided.
+    /// Time of this decision.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub at: Instant,
 }
 
-/// Why an instant was not sent.
+/// Why a scheduled time was not dispatched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MissReason {
-    /// It was too late, and the job skips such.
+    /// Missed; skipped by the misfire policy.
     Skipped,
-    /// It was too late, and one run stands for it.
+    /// Missed; covered by one catch-up run.
     Coalesced,
-    /// Another run of the job was going on.
+    /// Blocked by another active run of the job.
     Blocked,
-    /// Somebody stopped, changed or deleted the job in between.
+    /// The job was stopped, changed or deleted meanwhile.
     Cancelled,
 }

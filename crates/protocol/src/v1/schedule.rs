@@ -1,104 +1,105 @@
-//! When a job fires.
+//! Schedules of jobs and their previews.
 
 use serde::{Deserialize, Serialize};
 
 use super::Instant;
 
-/// The rule for when, told apart by `kind`.
+/// Schedule of a job, tagged by `kind`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Schedule {
-    /// By a cron expression.
+    /// Cron expression.
     Cron {
-        /// The expression.
+        /// The expression, for example `0 */5 * * * ?`.
         expression: String,
-        /// How it is written.
+        /// Syntax of the expression.
         #[serde(default)]
         dialect: CronDialect,
-        /// Whose clocks it speaks of, as an IANA name; the centre's own zone if left out.
+        /// Time zone as an IANA name, for example `Europe/Berlin`. Default: the zone of the scheduling centre.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         zone: Option<String>,
-        /// What to do when those clocks change: `natural`, `quartz`, or `skip` or `next`, a dash, and `first`, `second` or
-        /// `both`. If left out: `natural` with a zone of its own, `quartz` without.
+        /// How to handle daylight-saving changes: `natural`, `quartz`, or a combination of `skip` or `next` with
+        /// `first`, `second` or `both`, for example `skip-first`. Default: `natural` if `zone` is set, otherwise
+        /// `quartz`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         dst: Option<String>,
     },
-    /// Always the same time from one fire to the next.
+    /// Fixed rate: the same interval between all fires.
     FixedRate {
-        /// That time.
+        /// Interval in milliseconds.
         every_ms: u64,
-        /// One of its fires, to which all others keep their distance; now if left out.
+        /// Time of one fire, from which all others are counted. Default: now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
         anchor: Option<Instant>,
     },
-    /// A while after the last run ended.
+    /// Fixed delay after the end of the last run.
     FixedDelay {
-        /// That while.
+        /// Delay in milliseconds.
         delay_ms: u64,
     },
-    /// At one instant.
+    /// One fire at a given time.
     Once {
-        /// That instant.
+        /// Time of the fire.
         #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
         at: Instant,
     },
-    /// Only when someone, or another job, triggers it.
+    /// No schedule: only manual triggers and parent jobs start it.
     None,
 }
 
-/// How a cron expression is written.
+/// Syntax of a cron expression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CronDialect {
-    /// Six or seven fields, seconds first.
+    /// Six or seven fields, the first is seconds.
     #[default]
     Quartz,
-    /// Five fields, minutes first.
+    /// Five fields, the first is minutes.
     Unix,
 }
 
-/// A schedule that somebody thinks about.
+/// Request to preview a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PreviewRequest {
-    /// The schedule.
+    /// Schedule to preview.
     pub schedule: Schedule,
-    /// From when on; now if left out.
+    /// Preview fires after this time. Default: now.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub after: Option<Instant>,
-    /// How many fires, at most 1000; 10 if left out.
+    /// Number of fires, at most 1000. Default: 10.
     #[serde(default)]
     pub count: Option<usize>,
 }
 
-/// What a schedule means.
+/// Description and next fires of a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Preview {
-    /// In English words,
+    /// Description in English.
     pub english: String,
-    /// and in Chinese ones.
+    /// Description in Chinese.
     pub chinese: String,
-    /// The zone that counts.
+    /// Time zone of the schedule, as an IANA name.
     pub zone: String,
-    /// The next fires.
+    /// Next fires.
     pub fires: Vec<PreviewFire>,
 }
 
-/// A fire to come.
+/// An upcoming fire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PreviewFire {
-    /// When.
+    /// Time of the fire.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub at: Instant,
-    /// The same on the clocks of the schedule's zone: `2026-06-21T10:00:00+02:00`.
+    /// The same time in the schedule's zone, for example `2026-06-21T10:00:00+02:00`.
     pub local: String,
-    /// Those clocks were changed since the fire before.
+    /// Whether the UTC offset changed since the previous fire.
     pub clock_changed: bool,
 }

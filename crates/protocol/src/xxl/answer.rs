@@ -1,13 +1,13 @@
-//! The answer to every call: a code, a message, and a payload in one of two fields.
+//! Response to every call: a code, a message, and a payload in one of two fields.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{CODE_FAIL, CODE_LATER, CODE_OK, lenient};
 
-/// An answer, either way.
+/// Response in either direction.
 ///
-/// Written with the payload in both fields, so that clients of every lineage find it:
+/// It is written with the payload in both fields, so that clients of every lineage find it:
 ///
 /// ```
 /// use tickwright_protocol::xxl::Answer;
@@ -20,36 +20,36 @@ use super::{CODE_FAIL, CODE_LATER, CODE_OK, lenient};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// 200, or what went wrong.
+    /// 200, or an error code.
     pub code: i32,
-    /// A text for people; some clients match it.
+    /// Message for people; some clients match its text.
     pub msg: Option<String>,
-    /// What was asked for. Must be a text or null, except in the answer to `/log`.
+    /// Result of the call. Must be a string or null, except in the response to `/log`.
     pub payload: Value,
 }
 
 impl Answer {
-    /// All went well.
+    /// Success without a payload.
     pub fn ok() -> Answer {
         Answer::with(Value::Null)
     }
 
-    /// All went well, and here it is.
+    /// Success with a payload.
     pub fn with(payload: Value) -> Answer {
         Answer { code: CODE_OK, msg: Some("Success".to_owned()), payload }
     }
 
-    /// It failed, and this is why.
+    /// Failure with a message.
     pub fn fail(msg: impl Into<String>) -> Answer {
         Answer { code: CODE_FAIL, msg: Some(msg.into()), payload: Value::Null }
     }
 
-    /// It cannot be done now, for this reason; the caller may try again.
+    /// Temporary failure with a message; the caller may retry.
     pub fn later(msg: impl Into<String>) -> Answer {
         Answer { code: CODE_LATER, ..Answer::fail(msg) }
     }
 
-    /// Whether the code says so.
+    /// Whether the code is [`CODE_OK`].
     pub fn is_ok(&self) -> bool {
         self.code == CODE_OK
     }
@@ -59,12 +59,12 @@ impl Answer {
         self.msg.as_deref().unwrap_or_default()
     }
 
-    /// The payload as a type, if it is one.
+    /// Payload converted to `T`, if it has that type.
     pub fn payload_as<T: DeserializeOwned>(&self) -> Option<T> {
         T::deserialize(&self.payload).ok()
     }
 
-    /// As a body that every lineage reads.
+    /// Serializes it to a body that every lineage can read.
     pub fn to_json(&self) -> String {
         let written = Written {
             code: self.code,
@@ -75,7 +75,7 @@ impl Answer {
         serde_json::to_string(&written).expect("texts and values have no unwritable part")
     }
 
-    /// Reads an answer of any lineage: the payload is `data`, else `content`; a missing code is a failure.
+    /// Parses a response of any lineage. The payload is `data`, else `content`; a missing code is a failure.
     pub fn read(body: &[u8]) -> Result<Answer, AnswerError> {
         let read: Read = lenient::object(body).map_err(|error| AnswerError(error.to_string()))?;
         let payload = if read.data.is_null() { read.content } else { read.data };
@@ -83,7 +83,7 @@ impl Answer {
     }
 }
 
-/// The body is no answer at all: not a JSON object, or its code is no number.
+/// The body is not a JSON object, or its code is not a number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the answer is not of this protocol ({0}); check the address")]
 pub struct AnswerError(String);

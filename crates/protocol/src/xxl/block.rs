@@ -1,30 +1,31 @@
-//! What an executor does with a run of a job that is still busy with another.
+//! Block strategies: how an executor handles a run while another run of the same job is active.
 
 use std::fmt;
 
-/// What to do when the job is busy.
+/// How to handle a new run while another one is active.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BlockStrategy {
-    /// Wait in line.
+    /// Queue the new run.
     #[default]
     Serial,
-    /// Refuse the new run.
+    /// Reject the new run.
     DiscardLater,
-    /// Stop the running one, drop the waiting ones, start the new one.
+    /// Stop the active run, drop the queued ones and start the new one.
     CoverEarly,
 }
 
 impl BlockStrategy {
-    /// All of them.
+    /// All strategies.
     pub const ALL: [BlockStrategy; 3] =
         [BlockStrategy::Serial, BlockStrategy::DiscardLater, BlockStrategy::CoverEarly];
 
-    /// Reads the word on the wire. Whatever is unknown means waiting in line, as for stock executors.
+    /// Parses the name used by the protocol. An unknown name means [`BlockStrategy::Serial`], as in stock
+    /// executors.
     pub fn read(word: &str) -> BlockStrategy {
         Self::ALL.into_iter().find(|strategy| strategy.word() == word).unwrap_or_default()
     }
 
-    /// The word on the wire.
+    /// Name used by the protocol.
     pub fn word(self) -> &'static str {
         match self {
             BlockStrategy::Serial => "SERIAL_EXECUTION",
@@ -33,7 +34,7 @@ impl BlockStrategy {
         }
     }
 
-    /// The name people see.
+    /// Name shown to users.
     pub fn title(self) -> &'static str {
         match self {
             BlockStrategy::Serial => "Serial Execution",

@@ -1,34 +1,35 @@
-//! Executors report how runs ended: the one body with three shapes.
+//! Executors report results of runs, in one of three body formats.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{CODE_OK, lenient};
 
-/// How one run ended.
+/// Result of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallbackItem {
-    /// The run.
+    /// Id of the run.
     pub log_id: i64,
-    /// The trigger's time, or what the executor took for it; good for nothing.
+    /// Time of the trigger according to the executor; not reliable and not used.
     pub log_date_time: i64,
-    /// 200, 500, 502, or any other number that the executor likes, also one that XXL-JOB's column cannot hold.
+    /// 200, 500, 502, or any other number the executor chooses, even one that does not fit XXL-JOB's column.
     pub handle_code: i64,
-    /// What the handler said.
+    /// Message of the handler.
     pub handle_msg: Option<String>,
 }
 
-/// Which body a centre understands.
+/// Body format that a scheduling centre understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallbackShape {
-    /// A list of items: 2.2.0 to 3.4.2.
+    /// Array of items: 2.2.0 to 3.4.2.
     Array,
-    /// An object with the list in it: what comes after.
+    /// Object with the array in it: after 3.4.2.
     Object,
 }
 
 impl CallbackShape {
-    /// The shape to try instead, if that is what a centre's refusal says. It had no effect, so sending again is safe.
+    /// Returns the other format if the error message of the scheduling centre asks for it. The rejected request had
+    /// no effect, so sending it again is safe.
     pub fn corrected_by(self, refusal: &str) -> Option<CallbackShape> {
         match self {
             CallbackShape::Array if refusal.contains(EXPECTED_OBJECT) => Some(CallbackShape::Object),
@@ -41,7 +42,7 @@ impl CallbackShape {
 const EXPECTED_OBJECT: &str = "Expected BEGIN_OBJECT but was BEGIN_ARRAY";
 const EXPECTED_ARRAY: &str = "Expected BEGIN_ARRAY but was BEGIN_OBJECT";
 
-/// Writes a body. Items of an array carry the fields of all lineages at once.
+/// Serializes a body. Items of an array carry the fields of all lineages.
 ///
 /// ```
 /// use tickwright_protocol::xxl::{CallbackItem, CallbackShape, write_callbacks};
@@ -64,12 +65,13 @@ pub fn write_callbacks<'a>(
     json.expect("numbers and texts have no unwritable part")
 }
 
-/// Reads a body of any shape. An item that makes no sense is told apart and spoils no other.
+/// Parses a body of any format. A malformed item is returned as an error and does not affect the others.
 pub fn read_callbacks(body: &[u8]) -> serde_json::Result<Vec<Result<CallbackItem, MalformedItem>>> {
     Ok(each_callback(body)?.collect())
 }
 
-/// The same, item by item as they are asked for: of a body that is large, or full of nonsense, only so much is held.
+/// Same as [`read_callbacks`], but lazy: items of a large or malformed body are parsed one at a time to limit
+/// memory.
 pub fn each_callback(
     body: &[u8],
 ) -> serde_json::Result<impl ExactSizeIterator<Item = Result<CallbackItem, MalformedItem>>> {
@@ -86,11 +88,11 @@ pub fn each_callback(
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("item {index} of the callback is malformed: {reason}")]
 pub struct MalformedItem {
-    /// Which item it is, from 0.
+    /// Index of the item, from 0.
     pub index: usize,
-    /// The run it speaks of, if that much can be read.
+    /// Id of the run, if it could be parsed.
     pub log_id: Option<i64>,
-    /// What is wrong with it.
+    /// Why it is malformed.
     pub reason: String,
 }
 
@@ -104,7 +106,7 @@ fn read_item(index: usize, json: &str) -> Result<CallbackItem, MalformedItem> {
     let Some(code) = read.handle_code.or(result.code) else {
         return Err(malformed("it has neither handleCode nor executeResult.code".to_owned()));
     };
-    // 2.2-style executors put the text of a failure into either field.
+    // 2.2-style executors put the error message into either field.
     let texts = [read.handle_msg, result.msg, result.content.filter(|_| code != i64::from(CODE_OK))];
     let msg =
         texts.into_iter().flatten().reduce(|text, next| if text.trim().is_empty() { next } else { text });
@@ -216,15 +218,15 @@ mod tests {
             500,
             Some("no"),
         );
-        // Numbers in strings, and fields nobody knows.
+        // Numbers in strings, and unknown fields.
         check(r#"[{"logId":"7","logDateTim":"1","handleCode":"502","other":[1]}]"#, 502, None);
-        // Both shapes: the newer one wins.
+        // Both formats: the newer one wins.
         check(
             r#"[{"logId":7,"logDateTim":1,"handleCode":200,"handleMsg":null,"executeResult":{"code":500}}]"#,
             200,
             None,
         );
-        // The failure's text is where 2.2-style executors put it.
+        // The error message is in the field used by 2.2-style executors.
         check(
             r#"[{"logId":7,"logDateTim":1,"executeResult":{"code":500,"msg":"","content":"no disk"}}]"#,
             500,
@@ -235,7 +237,7 @@ mod tests {
             200,
             None,
         );
-        // Codes beyond XXL-JOB's own, and a message that is not a text.
+        // Codes that XXL-JOB does not define, and a message that is not a string.
         check(r#"[{"logId":7,"logDateTim":1,"handleCode":409,"handleMsg":""}]"#, 409, Some(""));
         check(r#"[{"logId":7,"logDateTim":1,"handleCode":2147483648}]"#, 2_147_483_648, None);
         check(

@@ -1,10 +1,10 @@
-//! What a caller of XXL-JOB's web API says: texts by their names, wherever they stood.
+//! Parameters of a request to XXL-JOB's web API, by name, from the query, a form or JSON.
 
 use serde_json::{Map, Value};
 
 use super::lenient;
 
-/// Texts by their names. A name may stand more than once; then the first counts.
+/// Text values by name. If a name occurs more than once, the first value counts.
 ///
 /// ```
 /// use tickwright_protocol::xxl::Fields;
@@ -19,7 +19,7 @@ use super::lenient;
 pub struct Fields(Vec<(String, String)>);
 
 impl Fields {
-    /// Reads a JSON object: numbers and flags as texts, null as absent. What has parts of its own is left out.
+    /// Parses a JSON object. Numbers and booleans become text, null means absent, arrays and objects are ignored.
     pub fn from_json(body: &[u8]) -> serde_json::Result<Fields> {
         let object: Map<String, Value> = lenient::object(body)?;
         let text = |value| match value {
@@ -31,22 +31,22 @@ impl Fields {
         Ok(object.into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect())
     }
 
-    /// The text of that name, if it was said.
+    /// First value of that name, if there is one.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }
 
-    /// All texts of that name.
+    /// All values of that name.
     pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, text)| text.as_str())
     }
 
-    /// The text of that name without the blanks around it; empty if it was not said.
+    /// First value of that name without surrounding whitespace; empty if absent.
     pub fn trimmed(&self, name: &str) -> &str {
         self.get(name).unwrap_or_default().trim()
     }
 
-    /// The number of that name; none if nothing was said.
+    /// First value of that name as a number; none if absent or empty.
     pub fn number(&self, name: &str) -> Result<Option<i64>, NotANumber> {
         match self.trimmed(name) {
             "" => Ok(None),
@@ -64,12 +64,12 @@ impl FromIterator<(String, String)> for Fields {
     }
 }
 
-/// A number was expected.
+/// The value is not a whole number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: `{text}` is not a whole number")]
 pub struct NotANumber {
-    /// The field,
+    /// Name of the field.
     pub name: String,
-    /// and the start of what it says.
+    /// Start of its value.
     pub text: String,
 }

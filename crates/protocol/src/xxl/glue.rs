@@ -1,8 +1,8 @@
-//! The kinds of code a trigger request can ask for.
+//! Types of code that a trigger request can name.
 
 use std::fmt;
 
-/// What a job's code is: a handler built into the executor, or a source sent along.
+/// Type of a job's code: a handler built into the executor, or source code sent with the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GlueType {
     /// A named handler in the executor.
@@ -24,7 +24,7 @@ pub enum GlueType {
 }
 
 impl GlueType {
-    /// All of them.
+    /// All types.
     pub const ALL: [GlueType; 8] = [
         GlueType::Bean,
         GlueType::Groovy,
@@ -36,22 +36,22 @@ impl GlueType {
         GlueType::PowerShell,
     ];
 
-    /// Reads the word on the wire.
+    /// Parses the name used by the protocol.
     pub fn read(word: &str) -> Option<GlueType> {
         Self::ALL.into_iter().find(|glue| glue.word() == word)
     }
 
-    /// The word on the wire.
+    /// Name used by the protocol.
     pub fn word(self) -> &'static str {
         self.row().0
     }
 
-    /// The name people see.
+    /// Name shown to users.
     pub fn title(self) -> &'static str {
         self.row().1
     }
 
-    /// The program that runs the source, and the ending of its file; none for what runs inside the executor.
+    /// Interpreter and file extension; none for code that runs inside the executor.
     pub fn script(self) -> Option<(&'static str, &'static str)> {
         self.row().2
     }

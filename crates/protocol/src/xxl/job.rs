@@ -1,55 +1,55 @@
-//! A job as XXL-JOB's form says it, and as its lists show it.
+//! Jobs in XXL-JOB's format: the form to edit one and the rows of its lists.
 
 use serde::Serialize;
 
 use super::Fields;
 use super::fields::NotANumber;
 
-/// What XXL-JOB's form can say about a job, in its words. What was not said is empty.
+/// Fields of XXL-JOB's job form, in its terms. An absent field is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobForm {
-    /// The group of executors; none if nothing, or 0, was said.
+    /// Id of the group of executors; none if absent or 0.
     pub group: Option<i64>,
-    /// The description.
+    /// Description of the job.
     pub name: String,
-    /// Who answers for it.
+    /// Person responsible for the job.
     pub author: String,
-    /// Who is told of failures.
+    /// Mail addresses notified of failures.
     pub alarm_email: String,
-    /// `NONE`, `CRON` or `FIX_RATE`,
+    /// `NONE`, `CRON` or `FIX_RATE`.
     pub schedule_type: String,
-    /// and the expression, or the seconds.
+    /// Cron expression, or interval in seconds.
     pub schedule_conf: String,
-    /// `DO_NOTHING` or `FIRE_ONCE_NOW`; not said before 2.3, and optional in the newest API.
+    /// `DO_NOTHING` or `FIRE_ONCE_NOW`; absent before 2.3, and optional in the newest API.
     pub misfire: Option<String>,
-    /// How an executor is chosen.
+    /// Routing strategy.
     pub route: String,
-    /// The handler's name.
+    /// Name of the handler.
     pub handler: String,
-    /// What it is given.
+    /// Parameter of the handler.
     pub param: String,
-    /// What an executor does with a second run.
+    /// Block strategy.
     pub block: String,
-    /// Seconds; 0 for none.
+    /// Timeout in seconds; 0 for none.
     pub timeout: u32,
-    /// Tries beyond the first.
+    /// Maximum number of retries.
     pub retries: u32,
-    /// `BEAN`, or the language of a script,
+    /// `BEAN`, or the language of a script.
     pub glue_type: String,
-    /// and the script.
+    /// Source code of the script.
     pub glue_source: String,
-    /// Ids with commas between them; none if nothing was said, as the newest API cannot.
+    /// Ids of child jobs, separated by commas; none if absent, as always in the newest API.
     pub children: Option<String>,
-    /// It is to be started at once.
+    /// Whether to start the job at once.
     pub started: bool,
 }
 
 impl JobForm {
-    /// Reads the fields of any lineage.
+    /// Parses the fields of any lineage.
     pub fn read(fields: &Fields) -> Result<JobForm, NotANumber> {
         let text = |name: &str| fields.get(name).unwrap_or_default().to_owned();
         let trimmed = |name: &str| fields.trimmed(name).to_owned();
-        // Up to 2.2 there was only cron, and no word for it.
+        // Up to 2.2 cron was the only schedule, and there was no `scheduleType`.
         let cron = fields.get("jobCron").filter(|_| fields.get("scheduleType").is_none());
         let (schedule_type, schedule_conf) = match cron {
             Some(cron) => ("CRON".to_owned(), cron.trim().to_owned()),
@@ -81,7 +81,7 @@ impl JobForm {
     }
 }
 
-/// A job in a list. The description stands under both of its names.
+/// A job in a list. `jobDesc` and `name` hold the same text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "the names are XXL-JOB's own")]

@@ -1,4 +1,4 @@
-//! Reading numbers and texts the way Gson does: a number may stand in a string, and null is the same as absent.
+//! Lenient parsing as in Gson: a number may be a string, and null is the same as absent.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 use serde::{Deserialize, de};
 
-/// Reads an object. Left alone, serde would also take a list for the fields in their order.
+/// Parses an object. By default, serde would also accept an array with the fields in order.
 pub fn object<'a, T: Deserialize<'a>>(json: &'a [u8]) -> serde_json::Result<T> {
     match json.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') | None => serde_json::from_slice(json),
@@ -14,12 +14,12 @@ pub fn object<'a, T: Deserialize<'a>>(json: &'a [u8]) -> serde_json::Result<T> {
     }
 }
 
-/// An integer, plain or in a string.
+/// Integer, as a number or string.
 pub fn integer<'de, D: Deserializer<'de>, T: TryFrom<i64>>(from: D) -> Result<T, D::Error> {
     from.deserialize_any(Integer(PhantomData))
 }
 
-/// An integer, plain or in a string; null is the default.
+/// Integer, as a number or string; null is the default.
 pub fn integer_or_default<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -28,7 +28,7 @@ where
     Ok(maybe_integer(from)?.unwrap_or_default())
 }
 
-/// An integer, plain or in a string, or null.
+/// Integer, as a number or string, or null.
 pub fn maybe_integer<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -59,12 +59,12 @@ where
     from.deserialize_option(OrNull(PhantomData))
 }
 
-/// A text; null is the empty one.
+/// String; null is the empty string.
 pub fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-/// A text, or whatever stands in its place as JSON; null is none.
+/// String, or any other value as JSON text; null is none.
 pub fn any_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Ok(match serde_json::Value::deserialize(from)? {
         serde_json::Value::Null => None,
@@ -73,7 +73,7 @@ pub fn any_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D:
     })
 }
 
-/// Yes or no; null is no.
+/// Boolean; null is false.
 pub fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }

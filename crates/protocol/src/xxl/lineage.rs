@@ -1,8 +1,8 @@
-//! The families of releases that speak alike.
+//! Lineages: ranges of XXL-JOB releases with the same protocol.
 
 use super::CallbackShape;
 
-/// A family of XXL-JOB releases with one wire.
+/// A range of XXL-JOB releases with the same protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lineage {
     /// 2.2.0.
@@ -13,25 +13,25 @@ pub enum Lineage {
     L32,
     /// 3.3.0 to 3.4.2.
     L33,
-    /// What comes after 3.4.2; unreleased, may still move.
+    /// After 3.4.2; unreleased, may still change.
     Next,
 }
 
 impl Lineage {
-    /// All of them, the oldest first.
+    /// All lineages, oldest first.
     pub const ALL: [Lineage; 5] = [Lineage::L22, Lineage::L23, Lineage::L32, Lineage::L33, Lineage::Next];
 
-    /// Where its executors take a run.
+    /// Path of the executor's trigger endpoint.
     pub fn trigger_path(self) -> &'static str {
         if self == Lineage::Next { "/trigger" } else { "/run" }
     }
 
-    /// The one field in which it looks for a payload.
+    /// Name of the only field from which it reads a payload.
     pub fn payload_field(self) -> &'static str {
         if self >= Lineage::L33 { "data" } else { "content" }
     }
 
-    /// How its centre wants results.
+    /// Callback format that its scheduling centre expects.
     pub fn callback_shape(self) -> CallbackShape {
         if self == Lineage::Next { CallbackShape::Object } else { CallbackShape::Array }
     }

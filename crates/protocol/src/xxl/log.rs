@@ -1,22 +1,22 @@
-//! A centre reads a run's log, page by page.
+//! The scheduling centre reads a run's log from the executor, page by page.
 
 use serde::{Deserialize, Serialize};
 
 use super::lenient;
 
-/// The body of `/log`.
+/// Body of `/log`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRequest {
-    /// When the run was triggered, in milliseconds since the epoch.
+    /// Time of the trigger, in milliseconds since the epoch.
     pub log_date_time: i64,
-    /// The run.
+    /// Id of the run.
     pub log_id: i64,
-    /// The first line wanted, from 1.
+    /// Number of the first requested line, from 1.
     pub from_line_num: i32,
 }
 
 impl LogRequest {
-    /// As a body for executors of every lineage, which disagree on the name of the time.
+    /// Serializes it for executors of every lineage, which use different names for the time.
     pub fn to_json(self) -> String {
         let LogRequest { log_date_time, log_id, from_line_num } = self;
         format!(
@@ -24,7 +24,7 @@ impl LogRequest {
         )
     }
 
-    /// Reads a request of any lineage.
+    /// Parses a request of any lineage.
     pub fn read(body: &[u8]) -> serde_json::Result<LogRequest> {
         let read: Read = lenient::object(body)?;
         Ok(LogRequest {
@@ -48,28 +48,29 @@ struct Read {
     from_line_num: i32,
 }
 
-/// Lines of a log. `from_line_num > to_line_num` means that there is nothing new; the next page starts after
+/// Lines of a log. `from_line_num > to_line_num` means that there are no new lines; the next page starts after
 /// `to_line_num`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogPage {
-    /// The first line asked for.
+    /// Number of the first requested line.
     #[serde(default, deserialize_with = "lenient::integer_or_default")]
     pub from_line_num: i32,
-    /// The last line given, or the last there is.
+    /// Number of the last returned line, or of the last existing one.
     #[serde(default, deserialize_with = "lenient::integer_or_default")]
     pub to_line_num: i32,
-    /// The lines, each with its end.
+    /// Lines, each with its line break.
     #[serde(default, deserialize_with = "lenient::text")]
     pub log_content: String,
-    /// Whether no line will follow. Most executors never say so; the centre knows from the run's state.
+    /// Whether the log is complete. Most executors never set it; the scheduling centre derives it from the state of
+    /// the run.
     #[serde(default, deserialize_with = "lenient::flag")]
     pub is_end: bool,
 }
 
 impl LogPage {
-    /// Makes a page of an answer that was cut off because it was too long: its whole lines, so that the next page begins
-    /// where this one ends. A stock executor puts everything it has into one answer.
+    /// Builds a page from a response that was truncated at the size limit: only its complete lines, so that the
+    /// next page continues after them. A stock executor returns the whole rest of a log in one response.
     ///
     /// ```
     /// use tickwright_protocol::xxl::LogPage;
@@ -91,7 +92,7 @@ impl LogPage {
 
 const CONTENT_KEY: &[u8] = br#""logContent":""#;
 
-/// Where the last whole line of an escaped text ends, and how many there are.
+/// End of the last complete line of an escaped text, and the number of lines.
 fn whole_lines(text: &[u8]) -> (usize, i32) {
     let (mut at, mut end, mut lines) = (0, 0, 0);
     while at < text.len() && text[at] != b'"' {

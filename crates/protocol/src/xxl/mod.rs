@@ -1,9 +1,9 @@
-//! XXL-JOB's protocol, every lineage of it (2.2.0 to 3.5).
+//! XXL-JOB's protocol, all lineages (2.2.0 to 3.5).
 //!
-//! Written so that all understand it, read so that all are understood: numbers may stand in strings, unknown fields
-//! are ignored, results come in either field.
+//! Messages are written so that every lineage can read them and read from every lineage: numbers may be strings,
+//! unknown fields are ignored, results are accepted in either field.
 //!
-//! | who asks | path | body | answer |
+//! | caller | path | body | response |
 //! |---|---|---|---|
 //! | executor | `/api/registry`, `/api/registryRemove` | [`Registry`] | [`Answer`] |
 //! | executor | `/api/callback` | [`write_callbacks`], [`read_callbacks`] | [`Answer`] |
@@ -42,24 +42,24 @@ pub use registry::Registry;
 pub use trigger::{JobRequest, TriggerRequest};
 pub use views::{ChartView, GroupView, LogView, RunView, UserView};
 
-/// The header that carries the token. Sent exactly so: some ports look it up by its letters.
+/// Header with the access token. Send it with exactly this capitalisation: some ports look it up case-sensitively.
 pub const TOKEN_HEADER: &str = "XXL-JOB-ACCESS-TOKEN";
-/// The header that carries the executor's application name, from the newest lineage on.
+/// Header with the executor's app name, from the newest lineage on.
 pub const APP_HEADER: &str = "XXL-JOB-APPNAME";
-/// The content type of every request.
+/// Content type of every request.
 pub const CONTENT_TYPE: &str = "application/json;charset=UTF-8";
 
-/// All went well.
+/// Success.
 pub const CODE_OK: i32 = 200;
-/// It failed.
+/// Failure.
 pub const CODE_FAIL: i32 = 500;
-/// The run took longer than it may.
+/// The run exceeded its timeout.
 pub const CODE_TIMEOUT: i32 = 502;
-/// The centre cannot store anything now; the same call may succeed later. Only our own centre and executors tell it apart
-/// from [`CODE_FAIL`]; for all others it is a failure like any.
+/// The scheduling centre cannot store anything now; the caller may retry. Only our own scheduling centre and
+/// executors distinguish it from [`CODE_FAIL`]; for all others it is a plain failure.
 pub const CODE_LATER: i32 = 503;
 
-/// A stock executor takes no larger request body, and neither does ours.
+/// Maximum size of a request body, in stock executors and ours.
 pub const BODY_MAX: usize = 5 * 1024 * 1024;
-/// How many results the newer executors put into one callback.
+/// Maximum number of results that newer executors put into one callback.
 pub const CALLBACK_BATCH_MAX: usize = 50;

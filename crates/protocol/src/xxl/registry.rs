@@ -1,29 +1,29 @@
-//! An executor says that it is there, or that it leaves.
+//! Registration and deregistration of executors.
 
 use serde::{Deserialize, Serialize};
 
 use super::lenient;
 
-/// The body of `registry` and `registryRemove`.
+/// Body of `registry` and `registryRemove`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Registry {
     /// Always [`Registry::EXECUTOR`] in practice.
     #[serde(default, deserialize_with = "lenient::text")]
     pub registry_group: String,
-    /// The application's name.
+    /// Name of the app.
     #[serde(default, deserialize_with = "lenient::text")]
     pub registry_key: String,
-    /// The executor's address, with or without a path and a slash at its end.
+    /// Address of the executor, with or without a path and a trailing slash.
     #[serde(default, deserialize_with = "lenient::text")]
     pub registry_value: String,
 }
 
 impl Registry {
-    /// The group every executor registers in.
+    /// Group of all executors.
     pub const EXECUTOR: &str = "EXECUTOR";
 
-    /// What an executor of that application at that address says.
+    /// Registration of an executor.
     pub fn executor(app: &str, address: &str) -> Registry {
         Registry {
             registry_group: Registry::EXECUTOR.to_owned(),
@@ -32,12 +32,12 @@ impl Registry {
         }
     }
 
-    /// Reads a body.
+    /// Parses a body.
     pub fn read(body: &[u8]) -> serde_json::Result<Registry> {
         lenient::object(body)
     }
 
-    /// Whether all three are there; a centre refuses a call where they are not
+    /// Whether all three fields are set; otherwise the scheduling centre rejects the call
     /// ([`ILLEGAL_ARGUMENT`](super::texts::ILLEGAL_ARGUMENT)).
     pub fn is_complete(&self) -> bool {
         [&self.registry_group, &self.registry_key, &self.registry_value]

@@ -1,72 +1,72 @@
-//! A centre asks an executor to run, or asks about a job.
+//! The scheduling centre asks an executor to run a job, or asks about one.
 
 use serde::{Deserialize, Serialize};
 
 use super::lenient;
 
-/// The body of `/run` (`/trigger` in the newest lineage).
+/// Body of `/run` (`/trigger` in the newest lineage).
 ///
-/// Written with exactly these twelve fields, none of them null: there are executors that refuse a field too many,
-/// others one too few.
+/// It is written with exactly these twelve fields, none of them null: some executors reject an extra field, others
+/// a missing one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TriggerRequest {
-    /// The job; its runs on one executor wait for each other.
+    /// Id of the job; its runs on one executor wait for each other.
     #[serde(deserialize_with = "lenient::integer")]
     pub job_id: i64,
-    /// The handler's name, where the code is a handler.
+    /// Name of the handler, if the code is a handler.
     #[serde(default, deserialize_with = "lenient::text")]
     pub executor_handler: String,
-    /// The parameter.
+    /// Parameter of the run.
     #[serde(default, deserialize_with = "lenient::text")]
     pub executor_params: String,
-    /// A word of [`BlockStrategy`](super::BlockStrategy).
+    /// Name of a [`BlockStrategy`](super::BlockStrategy).
     #[serde(default, deserialize_with = "lenient::text")]
     pub executor_block_strategy: String,
-    /// Seconds the run may take; 0 for as long as it likes.
+    /// Timeout in seconds; 0 for none.
     #[serde(default, deserialize_with = "lenient::integer_or_default")]
     pub executor_timeout: i32,
-    /// The run.
+    /// Id of the run.
     #[serde(deserialize_with = "lenient::integer")]
     pub log_id: i64,
-    /// When it was triggered, in milliseconds since the epoch; decides the day its log is filed under.
+    /// Time of the trigger, in milliseconds since the epoch; selects the day's folder of its log.
     #[serde(default, deserialize_with = "lenient::integer_or_default")]
     pub log_date_time: i64,
-    /// A word of [`GlueType`](super::GlueType).
+    /// Name of a [`GlueType`](super::GlueType).
     #[serde(default, deserialize_with = "lenient::text")]
     pub glue_type: String,
-    /// The source, where the code is sent along.
+    /// Source code, if it is sent with the request.
     #[serde(default, deserialize_with = "lenient::text")]
     pub glue_source: String,
-    /// When the source was last edited.
+    /// Time of the last edit of the source code.
     #[serde(default, deserialize_with = "lenient::integer_or_default")]
     pub glue_updatetime: i64,
-    /// Which shard this is, from 0.
+    /// Index of the shard, from 0.
     #[serde(default, deserialize_with = "lenient::integer_or_default")]
     pub broadcast_index: i32,
-    /// How many shards there are; 0, if absent, means one.
+    /// Number of shards; 0 or absent means one.
     #[serde(default, deserialize_with = "lenient::integer_or_default")]
     pub broadcast_total: i32,
 }
 
 impl TriggerRequest {
-    /// Reads a body.
+    /// Parses a body.
     pub fn read(body: &[u8]) -> serde_json::Result<TriggerRequest> {
         lenient::object(body)
     }
 }
 
-/// The body of `/idleBeat` and `/kill`.
+/// Body of `/idleBeat` and `/kill`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobRequest {
-    /// The job asked about.
+    /// Id of the job.
     #[serde(deserialize_with = "lenient::integer")]
     pub job_id: i64,
 }
 
 impl JobRequest {
-    /// Reads a body.
+    /// Parses a body.
     pub fn read(body: &[u8]) -> serde_json::Result<JobRequest> {
         lenient::object(body)
     }

@@ -1,9 +1,9 @@
-//! What XXL-JOB's web API shows of groups, runs, users and days.
+//! Responses of XXL-JOB's web API: groups, runs, users and statistics by day.
 #![expect(missing_docs, reason = "the names are XXL-JOB's own")]
 
 use serde::Serialize;
 
-/// A group of executors. Its title stands under both of its names; its token is never shown.
+/// A group of executors. `title` and `name` hold the same text; the token is never returned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GroupView {
@@ -39,7 +39,7 @@ pub struct RunView {
     pub alarm_status: i64,
 }
 
-/// A piece of a run's log. Here its end has another name than between centre and executor.
+/// Part of a run's log. `end` has another name between scheduling centre and executor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogView {
@@ -49,7 +49,7 @@ pub struct LogView {
     pub end: bool,
 }
 
-/// A user. Neither password nor token is ever shown.
+/// A user. Password and token are never returned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserView {
@@ -61,7 +61,7 @@ pub struct UserView {
     pub permission: String,
 }
 
-/// The runs of some days.
+/// Number of runs per day.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartView {
