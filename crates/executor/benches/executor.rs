@@ -1,7 +1,7 @@
-//! How many runs one executor takes, does and reports, over TCP on this machine, everything on disk as promised; and
-//! how much memory it holds when it has nothing to do.
+//! Throughput of one executor that accepts, executes and reports runs over local TCP, with everything synced to
+//! disk as promised; and its memory when idle.
 //!
-//! The executor is a process of its own. The centre and its callers share the machine with it.
+//! The executor is a separate process. The centre and the callers run on the same machine.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -72,7 +72,7 @@ fn show(case: &str, value: f64, unit: &str, bar: &str) {
     println!(r#"{{"bench":"executor","case":"{case}","value":{value:.1},"unit":"{unit}"}}"#);
 }
 
-/// Offers runs over all connections, each waiting for its answer; how long each answer took.
+/// Sends runs over all connections, one at a time per connection; returns the latency of each response.
 async fn offer(to: SocketAddr, first: usize) -> Vec<Duration> {
     let next = Arc::new(AtomicUsize::new(first));
     let callers: Vec<_> = (0..CONNECTIONS)
@@ -119,7 +119,7 @@ async fn ask(stream: &mut TcpStream, run_id: i64) {
     stream.write_all(request.as_bytes()).await.expect("it listens");
     let mut answer = [0; 1_024];
     let mut length = 0;
-    // The answer is one object, without another in it.
+    // The response is one object without a nested one.
     while !answer[..length].ends_with(b"}") {
         let read = stream.read(&mut answer[length..]).await.expect("an answer");
         assert!(read > 0, "the executor hung up");
@@ -129,7 +129,7 @@ async fn ask(stream: &mut TcpStream, run_id: i64) {
     assert!(answer.contains(r#"{"code":200,"#), "{answer}");
 }
 
-/// Counts.
+/// A centre that only counts calls.
 #[derive(Default)]
 struct Centre {
     address: Option<SocketAddr>,
@@ -195,7 +195,7 @@ async fn wait_for_address(directory: &Path) -> SocketAddr {
     }
 }
 
-/// What the executor's process holds.
+/// Resident memory of the executor's process.
 fn resident_mib(child: &Child) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();

@@ -1,10 +1,10 @@
-//! Long jobs, and how they end when somebody presses "kill" or their time is over.
+//! Long runs, and how they end when a user kills them or they time out.
 
 use std::time::Duration;
 
 use tickwright_executor::{Context, Error, Executor, job};
 
-/// Async: nothing to do. It is dropped at its next `.await`, and what it holds is cleaned up as usual.
+/// Async: nothing to do. The future is dropped at its next `.await`, which releases its resources.
 #[job("poll")]
 async fn poll(ctx: Context) {
     loop {
@@ -13,7 +13,7 @@ async fn poll(ctx: Context) {
     }
 }
 
-/// Blocking: look now and then.
+/// Blocking: check regularly whether the run was cancelled.
 #[job("crunch")]
 fn crunch(ctx: Context) -> Result<String, &'static str> {
     let mut sum = 0u64;
@@ -33,7 +33,7 @@ fn crunch(ctx: Context) -> Result<String, &'static str> {
 async fn main() -> Result<(), Error> {
     tracing_subscriber::fmt().init();
     let centre = std::env::args().nth(1).unwrap_or("http://127.0.0.1:8080".to_owned());
-    // On Ctrl-C, runs have ten seconds to end by themselves.
+    // On Ctrl-C, runs have ten seconds to finish.
     let executor = Executor::builder("long-app").centre(centre).listen("127.0.0.1:0");
     executor.drain(Duration::from_secs(10)).run().await
 }

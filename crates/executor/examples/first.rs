@@ -1,4 +1,4 @@
-//! The program of docs/guides/start.md: a handler of one's own, called by the centre.
+//! The program of docs/guides/start.md: your first handler, called by the centre.
 
 use tickwright_executor::{Context, Error, Executor, job};
 

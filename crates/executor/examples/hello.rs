@@ -1,6 +1,6 @@
 //! The smallest executor: one handler, one centre.
 //!
-//! `cargo run -p tickwright-executor --example hello -- http://127.0.0.1:8080/xxl-job-admin default_token`
+//! Run: `cargo run -p tickwright-executor --example hello -- http://127.0.0.1:8080/xxl-job-admin default_token`.
 
 use tickwright_executor::{Context, Error, Executor, job};
 

@@ -1,6 +1,6 @@
-//! A web application that is an executor too: the same process, the same state, stopped together.
+//! A web application that is also an executor: one process, shared state, stopped together.
 //!
-//! `cargo run -p tickwright-executor --example inside_an_axum_app -- http://127.0.0.1:8080`
+//! Run: `cargo run -p tickwright-executor --example inside_an_axum_app -- http://127.0.0.1:8080`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use axum::routing::get;
 use tickwright_executor::{Context, Executor, Job, RunLogLayer};
 use tracing_subscriber::prelude::*;
 
-/// What pages show and jobs change.
+/// State shown by pages and changed by jobs.
 #[derive(Default)]
 struct Shop {
     restocked: AtomicU64,
@@ -24,11 +24,11 @@ async fn front_page(State(shop): State<Arc<Shop>>) -> String {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // What handlers say by `tracing` is then in the logs of their runs, too.
+    // Also copies `tracing` events of handlers to the logs of their runs.
     tracing_subscriber::registry().with(tracing_subscriber::fmt::layer()).with(RunLogLayer).init();
     let centre = std::env::args().nth(1).unwrap_or("http://127.0.0.1:8080".to_owned());
     let shop = Arc::new(Shop::default());
-    // Made here rather than marked, so that it can use what the application has.
+    // Created here instead of marked with `#[job]`, so that it can use the application's state.
     let restock = {
         let shop = Arc::clone(&shop);
         Job::new("restock", move |ctx: Context| {
@@ -48,7 +48,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pages = Router::new().route("/", get(front_page)).with_state(shop);
     axum::serve(listener, pages).with_graceful_shutdown(told_to_end()).await?;
 
-    // The last customer has left; now the runs may end.
+    // The web server has stopped; now wait for the runs.
     let left = executor.stop(Duration::from_secs(30)).await;
     println!("{} runs were stopped, {} results wait for the next start", left.killed, left.unreported);
     Ok(())

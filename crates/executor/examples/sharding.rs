@@ -1,5 +1,5 @@
-//! Several executors of one application share the work: with the route strategy "sharding broadcast", each run gets a
-//! shard. Here two executors live in one program; usually each is a process on its own machine.
+//! Several executors of one app share the work: with the route strategy "sharding broadcast", each run gets a
+//! shard. Here two executors run in one program; usually each is a process on its own machine.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! The job's parameter is JSON, the handler's is a type. A parameter that does not fit fails the run and says why.
+//! Parses the job's JSON parameter into a type. If that fails, the run fails with an error that explains why.
 //!
 //! In the centre, give the job the parameter `{"bucket": "invoices", "older_than_days": 30}`.
 

@@ -1,4 +1,4 @@
-//! Speaks to the scheduling centre: the one place that knows its addresses.
+//! HTTP client for the scheduling centre. Its addresses are known here only.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,8 +18,8 @@ use crate::error::Error;
 use crate::https::{self, Connector, Trust};
 use crate::run::{Outcome, Report};
 
-/// The nodes of one scheduling centre. Each call goes to them in order until one says yes: they share a database, so
-/// one is enough.
+/// The nodes of one scheduling centre. Each call tries them in order until one answers with success; they share a
+/// database, so one is enough.
 pub(crate) struct Centre {
     nodes: Vec<Node>,
     app: HeaderValue,
@@ -31,11 +31,11 @@ pub(crate) struct Centre {
 struct Node {
     base: String,
     is_https: bool,
-    /// Whether it wants results as an object; learned from its refusals.
+    /// Whether this node expects results as an object; learned from its error responses.
     wants_object: AtomicBool,
 }
 
-/// Why no node said yes; the last one's reason.
+/// Why every node failed; the reason of the last one.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
     #[error("no address of a scheduling centre is given")]
@@ -50,7 +50,7 @@ pub(crate) enum CallError {
     Refused { node: String, why: String },
 }
 
-/// What to do about a refusal. All lineages name the token when they mean it, each in its own words.
+/// Hint appended to the error of a rejected call. Every XXL-JOB lineage mentions "token" in its text for a wrong token.
 fn way_out(why: &str) -> &'static str {
     if why.to_ascii_lowercase().contains("token") {
         " (use the token that `tickwright app token` makes for this app; XXL-JOB's is in its settings, `xxl.job.accessToken`)"
@@ -59,16 +59,16 @@ fn way_out(why: &str) -> &'static str {
     }
 }
 
-/// What a centre makes of a declaration.
+/// Response of a centre to a declaration.
 pub(crate) enum Heard {
-    /// It has listened; what came of each job.
+    /// The centre processed the declaration; one result per job.
     Settled(Vec<Settled>),
-    /// It does not listen to declarations at all.
+    /// The centre does not support declarations, or has them disabled.
     Refused(String),
 }
 
 impl CallError {
-    /// Whether it was heard and turned down, rather than not heard.
+    /// Whether the centre received the call and rejected it; false if the call did not get through.
     pub fn is_refusal(&self) -> bool {
         matches!(self, CallError::Refused { .. })
     }
@@ -82,14 +82,14 @@ impl Centre {
         let token = HeaderValue::from_str(token).map_err(|_| Error::TokenText)?;
         let trust = if nodes.iter().any(|node| node.is_https) { Trust::System } else { Trust::Nobody };
         let client = Client::builder(TokioExecutor::new())
-            // Shorter than any server's patience, so that a connection is rarely found dead.
+            // Shorter than the keep-alive timeout of any server, so that pooled connections are rarely dead.
             .pool_idle_timeout(Duration::from_secs(4))
             .pool_timer(hyper_util::rt::TokioTimer::new())
             .build(https::connector(trust));
         Ok(Centre { nodes, app, token, clock, client })
     }
 
-    /// Host and port of the first node, to find out from where it sees us.
+    /// Host and port of the first node, used to find the local address from which it is reached.
     pub fn first_host(&self) -> Option<String> {
         let node = self.nodes.first()?;
         let uri: Uri = node.base.parse().ok()?;
@@ -105,7 +105,7 @@ impl Centre {
         self.tell("registryRemove", registry).await
     }
 
-    /// Reports outcomes; all are known to the centre, or none is.
+    /// Reports outcomes in one batch: the centre has stored all of them, or none.
     pub async fn report(&self, reports: &[Report]) -> Result<(), CallError> {
         let items: Vec<CallbackItem> = reports.iter().map(callback_item).collect();
         let mut failure = CallError::Nowhere;
@@ -131,7 +131,7 @@ impl Centre {
         self.post(node, "callback", xxl::write_callbacks(items, other_shape)).await
     }
 
-    /// Tells what is declared. An error may be over by the next time.
+    /// Sends the declared handlers and jobs. An error may be temporary.
     pub async fn declare(&self, declaration: &Declaration) -> Result<Heard, CallError> {
         let body = serde_json::to_string(declaration).expect("texts and numbers are writable");
         let mut failure = CallError::Nowhere;
@@ -206,9 +206,9 @@ impl Centre {
     }
 }
 
-/// For one call to one node, from connecting to the last byte; what stock clients wait.
+/// Timeout of one call to one node, from connecting to the last byte; the same as in stock clients.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Answers are a line long; anything else is not from a centre.
+/// Responses are one line long; a longer one is not from a centre.
 const ANSWER_MAX: usize = 64 * 1024;
 
 impl Node {
@@ -258,7 +258,7 @@ fn callback_item(report: &Report) -> CallbackItem {
     }
 }
 
-/// The client's own message says only that it failed; why is further down.
+/// The client's own message only states that the call failed; the reason is in the error's sources.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

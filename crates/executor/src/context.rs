@@ -1,4 +1,4 @@
-//! What a handler is told, and what it can tell.
+//! The run as a handler sees it: its parameters, its log, its cancellation.
 
 use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +13,7 @@ use crate::process::Workspace;
 use crate::run::{Run, Shard};
 use crate::run_log::RunLog;
 
-/// One run, as its handler sees it. Clones speak of the same run.
+/// One run, as seen by its handler. Clones refer to the same run.
 #[derive(Clone)]
 pub struct Context {
     shared: Arc<Shared>,
@@ -44,12 +44,12 @@ impl Context {
         Context { shared: Arc::new(shared) }
     }
 
-    /// The parameter, as it was written in the centre.
+    /// The parameter of the job or trigger, unchanged.
     pub fn param(&self) -> &str {
         &self.shared.run.param
     }
 
-    /// The parameter, written as JSON, as a type.
+    /// Parses the parameter, which must be JSON.
     ///
     /// ```
     /// use tickwright_executor::{Context, ParamError, testing};
@@ -71,65 +71,64 @@ impl Context {
             .map_err(|source| ParamError { param: shorten(self.param()), source })
     }
 
-    /// This run's number in the centre; no other run has it.
+    /// Id of the run, unique in the centre.
     pub fn run_id(&self) -> i64 {
         self.shared.run.id
     }
 
-    /// The job's number in the centre.
+    /// Id of the job in the centre.
     pub fn job_id(&self) -> i64 {
         self.shared.run.job_id
     }
 
-    /// The name of the handler.
+    /// Name of the handler.
     pub fn handler(&self) -> &str {
         &self.shared.run.handler
     }
 
-    /// When the centre triggered it.
+    /// Time at which the centre triggered the run.
     pub fn triggered_at(&self) -> Timestamp {
         self.shared.run.triggered_at
     }
 
-    /// Which part of the work is this run's.
+    /// The shard of this run: the part of the work it should do.
     pub fn shard(&self) -> Shard {
         self.shared.run.shard
     }
 
-    /// Which attempt this is, from 1, where the centre says so. Tickwright's does, XXL-JOB's does not.
+    /// Number of the attempt, from 1. Sent by Tickwright; `None` with an XXL-JOB admin.
     pub fn attempt(&self) -> Option<u32> {
         self.shared.run.attempt
     }
 
-    /// When the run will be stopped for taking too long.
+    /// Time at which the run times out; `None` without a timeout.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.shared.deadline
     }
 
-    /// How long the run may still take; `None` if as long as it likes.
+    /// Time left until the timeout; `None` without a timeout.
     pub fn remaining(&self) -> Option<Duration> {
         Some(self.deadline()?.duration_since(self.shared.clock.now()))
     }
 
-    /// Whether the run should stop. Async handlers are stopped at their next `.await` anyway; blocking ones have to
-    /// look.
+    /// Whether the run should stop. Async handlers are dropped at their next `.await` anyway; blocking handlers
+    /// must check this.
     pub fn is_cancelled(&self) -> bool {
         self.shared.cancellation.is_cancelled()
     }
 
-    /// Set when the run should stop: it was killed, it took too long, or the executor stops. Pass it on to whatever
-    /// the handler starts.
+    /// Cancelled when the run should stop: it was killed, it timed out, or the executor stops. Pass it to tasks and
+    /// threads that the handler starts.
     pub fn cancellation(&self) -> &CancellationToken {
         &self.shared.cancellation
     }
 
-    /// Adds a line to the run's log, which people read in the centre while the run goes on.
-    /// [`log!`](crate::log) formats.
+    /// Adds a line to the run's log, which the console shows while the run is executing. [`log!`](crate::log) formats.
     pub fn log(&self, line: impl Display) {
         self.shared.log.line(line);
     }
 
-    /// Says how far the run has come. Each further whole percent is a line in the log.
+    /// Records the progress of the run. Every further whole percent adds a line to the log.
     pub fn progress(&self, done: u64, total: u64) {
         let percent = (u128::from(done) * 100).checked_div(u128::from(total)).unwrap_or(100).min(100) as u32;
         if self.shared.percent.fetch_max(percent, Ordering::Relaxed) < percent {
@@ -137,7 +136,7 @@ impl Context {
         }
     }
 
-    /// What the centre shows as the result, should the run succeed and return nothing better.
+    /// Sets the result message shown in the centre if the run succeeds and the handler returns no message.
     pub fn set_message(&self, message: impl Into<String>) {
         let mut place = self.shared.message.lock().unwrap_or_else(PoisonError::into_inner);
         *place = Some(message.into());
@@ -151,7 +150,7 @@ impl Context {
         &self.shared.clock
     }
 
-    /// Where the run's processes live.
+    /// Working folders of the run's processes.
     pub(crate) fn workspace(&self) -> &Workspace {
         &self.shared.workspace
     }
@@ -167,7 +166,7 @@ impl fmt::Debug for Context {
     }
 }
 
-/// The parameter cannot be read as the handler's type.
+/// The parameter cannot be parsed as the type the handler expects.
 #[derive(Debug, thiserror::Error)]
 #[error("the parameter `{param}` is not what this handler reads: {source}; correct it in the job")]
 pub struct ParamError {
@@ -175,7 +174,7 @@ pub struct ParamError {
     source: serde_json::Error,
 }
 
-/// Enough to recognise it.
+/// At most 200 characters, enough to recognise the parameter.
 fn shorten(param: &str) -> String {
     match param.char_indices().nth(200) {
         Some((cut, _)) => format!("{}…", &param[..cut]),

@@ -1,4 +1,4 @@
-//! Jobs that declare themselves: what the centre is to make of a handler.
+//! Declared jobs: the program describes the job, and the centre creates it.
 
 use std::time::Duration;
 
@@ -8,8 +8,9 @@ use timer::{Cron, Zone};
 
 use crate::error::Error;
 
-/// The job that is to call a handler. The centre adds it when the program first starts, and later makes it what the
-/// program says, except for what people have changed there since: that stays, and is shown as overridden.
+/// A job that calls a handler. The centre adds it when the program first starts and updates it later from the
+/// program, except for fields that users changed in the centre: those keep the user's value and are shown as
+/// overridden.
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::error::Error;
 /// # drop((sync, poll));
 /// ```
 ///
-/// What cannot be right is refused when the executor starts; in [`#[job]`](crate::job), when it is compiled.
+/// Invalid declarations are rejected when the executor starts; in [`#[job]`](crate::job), at compile time.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "a declaration does nothing before a job has it"]
 pub struct Declaration {
@@ -35,14 +36,14 @@ pub struct Declaration {
 }
 
 impl Declaration {
-    /// Fires by a cron expression of six or seven fields, seconds first, on the clocks of the centre's zone unless
-    /// [another](Declaration::zone) is named.
+    /// Fires by a Quartz cron expression with six or seven fields, seconds first, in the centre's time zone unless
+    /// [another](Declaration::zone) is given.
     pub fn cron(expression: impl Into<String>) -> Declaration {
         let expression = expression.into();
         Declaration::of(Schedule::Cron { expression, dialect: CronDialect::Quartz, zone: None, dst: None })
     }
 
-    /// Fires again and again, with this time from one fire to the next.
+    /// Fires at a fixed interval, for example every 30 s.
     pub fn fixed_rate(period: Duration) -> Declaration {
         Declaration::of(Schedule::FixedRate { every_ms: millis(period), anchor: None })
     }
@@ -56,8 +57,7 @@ impl Declaration {
         Declaration { schedule, name: None, param: None, timeout: None, retries: None, route: None }
     }
 
-    /// Whose clocks a cron expression speaks of, as an IANA name. Rates and delays know no calendar, and are not changed
-    /// by it.
+    /// Time zone of a cron expression, as an IANA name such as `Asia/Shanghai`. Ignored for fixed rates and delays.
     pub fn zone(mut self, name: impl Into<String>) -> Declaration {
         if let Schedule::Cron { zone, .. } = &mut self.schedule {
             *zone = Some(name.into());
@@ -65,37 +65,37 @@ impl Declaration {
         self
     }
 
-    /// What people read; the handler's name if nothing is said.
+    /// Display name of the job. Default: the handler's name.
     pub fn name(mut self, name: impl Into<String>) -> Declaration {
         self.name = Some(name.into());
         self
     }
 
-    /// What the handler is given.
+    /// Parameter for the handler.
     pub fn param(mut self, param: impl Into<String>) -> Declaration {
         self.param = Some(param.into());
         self
     }
 
-    /// A run that takes longer is stopped.
+    /// Timeout of a run; a longer run is stopped.
     pub fn timeout(mut self, timeout: Duration) -> Declaration {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How often a failed run is tried again.
+    /// Number of retries of a failed run.
     pub fn retries(mut self, count: u32) -> Declaration {
         self.retries = Some(count);
         self
     }
 
-    /// How one of several executors is chosen: `FIRST`, `ROUND`, `FAILOVER`, `SHARDING_BROADCAST` and so on.
+    /// Routing strategy: `FIRST`, `ROUND`, `FAILOVER`, `SHARDING_BROADCAST` and so on.
     pub fn route(mut self, route: impl Into<String>) -> Declaration {
         self.route = Some(route.into());
         self
     }
 
-    /// As the centre is told it, if it can be right.
+    /// The message for the centre; fails if the declaration is invalid.
     pub(crate) fn of_handler(&self, handler: &str) -> Result<DeclaredJob, Error> {
         self.check().map_err(|why| Error::Declaration { handler: handler.to_owned(), why })?;
         Ok(DeclaredJob {

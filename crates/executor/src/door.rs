@@ -1,7 +1,7 @@
-//! Where the centre knocks: the HTTP server.
+//! The HTTP server that the centre calls.
 //!
-//! Every refusal is an HTTP 200 with a code and a text, since that is what centres understand; only a body beyond all
-//! measure gets a 413. The words of the protocol become ours here and go no further.
+//! Every error is an HTTP 200 with a code and a text, because centres expect that; only a body that is far too
+//! large gets a 413. The types of XXL-JOB's protocol are converted here and not used anywhere else.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -33,10 +33,10 @@ use crate::scripts::{Language, Script, Shelf};
 
 pub(crate) struct Door {
     pub app: String,
-    /// Blank lets everybody in; the builder allows that on loopback only.
+    /// Blank disables the check; the builder allows that on loopback only.
     pub token: String,
     pub inbox: Inbox,
-    /// For scripts, if any are run here.
+    /// Cache of script files; `None` if scripts are disabled.
     pub shelf: Option<Arc<Shelf>>,
     pub journal: Journal,
     pub logs: RunLogs,
@@ -44,7 +44,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Answers until told to stop; then finishes what is being asked.
+    /// Serves requests until `stop` is cancelled, then completes the requests in progress.
     pub async fn serve(self: Arc<Self>, listener: TcpListener, stop: CancellationToken) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         loop {
@@ -53,7 +53,7 @@ impl Door {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => stream,
                     Err(error) => {
-                        // Mostly too many open files: others have to close theirs first.
+                        // Usually too many open files: other connections have to close first.
                         tracing::warn!(%error, "cannot take a connection; trying again");
                         self.clock.sleep(Duration::from_millis(100)).await;
                         continue;
@@ -70,7 +70,7 @@ impl Door {
     }
 
     async fn converse(self: Arc<Self>, stream: TcpStream, stop: CancellationToken) {
-        // Answers are small, and the centre waits for each.
+        // Responses are small, and the centre waits for each.
         let _ = stream.set_nodelay(true);
         let service = service_fn(move |request| {
             let door = Arc::clone(&self);
@@ -83,7 +83,7 @@ impl Door {
             .serve_connection(TokioIo::new(stream), service);
         tokio::pin!(connection);
         tokio::select! {
-            // A connection that breaks is the centre's to open again.
+            // If the connection breaks, the centre opens a new one.
             _ = connection.as_mut() => return,
             () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
         }
@@ -100,7 +100,7 @@ impl Door {
             Ok(body) => body,
             Err(response) => return *response,
         };
-        // The raw target: with a query or a slash at its end it is another one.
+        // The raw request target: with a query or a trailing slash it is a different path.
         let path = head.uri.path_and_query().map_or("", |path| path.as_str());
         let answer = match path {
             "/beat" => Ok(Answer::ok()),
@@ -114,14 +114,14 @@ impl Door {
         json(&answer.unwrap_or_else(|BadRequest(why)| Answer::fail(texts::request_error(why))))
     }
 
-    /// Whether to listen at all.
+    /// Checks method and token; returns the error response if the request is rejected.
     fn check(&self, method: &Method, headers: &HeaderMap) -> Option<Answer> {
         if method != Method::POST {
             return Some(Answer::fail(texts::NOT_POST));
         }
         if !self.token.trim().is_empty() {
             let mut tokens = headers.get_all(xxl::TOKEN_HEADER).iter();
-            // Of two tokens nobody knows which is meant.
+            // With two tokens it is unclear which one is meant.
             let (Some(token), None) = (tokens.next(), tokens.next()) else {
                 return Some(Answer::fail(texts::WRONG_TOKEN));
             };
@@ -136,7 +136,8 @@ impl Door {
         None
     }
 
-    /// Lets the centre say the rest: who is cut short while it sends does not come to read why it was refused.
+    /// Reads the rest of a rejected request: a client that is cut off while it is sending does not read the error
+    /// response.
     async fn hear_out(&self, body: Incoming) {
         let mut body = Limited::new(body, xxl::BODY_MAX);
         let heard = async { while let Some(Ok(_)) = body.frame().await {} };
@@ -176,7 +177,7 @@ impl Door {
         };
         let run = order(request, language, attempt)?;
         let (run_id, inbox) = (run.id, self.inbox.clone());
-        // A task of its own: if the centre hangs up, what was begun is still finished.
+        // A task of its own, so that it completes even if the centre closes the connection.
         let accepted = tokio::spawn(async move { inbox.accept(run).await });
         Ok(match accepted.await {
             Ok(Ok(Acceptance::Accepted | Acceptance::AlreadyOver)) => Answer::ok(),
@@ -188,7 +189,7 @@ impl Door {
         })
     }
 
-    /// The language of code that came along, if such code is run here.
+    /// The language of the script in the request, if this executor runs such scripts.
     fn runnable(&self, glue: GlueType) -> Option<Language> {
         let language = Language::of(glue)?;
         self.shelf.as_ref()?.takes(language).then_some(language)
@@ -199,7 +200,7 @@ impl Door {
         if self.inbox.kill(job_id, texts::KILLED) {
             return Ok(Answer::ok());
         }
-        // Lineages look for this text in different fields.
+        // XXL-JOB lineages look for this text in different fields.
         let nothing = texts::NOTHING_TO_KILL;
         Ok(Answer { msg: Some(nothing.to_owned()), ..Answer::with(nothing.into()) })
     }
@@ -227,7 +228,7 @@ impl Door {
                     log_content: texts::NO_LOG_FILE.to_owned(),
                     is_end: true,
                 },
-                // As of a file without lines: whoever asks again from there misses nothing.
+                // As for a file without lines: a client that continues from here misses nothing.
                 Standing::Open => {
                     LogPage { from_line_num: from, to_line_num: 0, log_content: String::new(), is_end: false }
                 }
@@ -243,22 +244,22 @@ impl Door {
     }
 }
 
-/// Shown for a run that is over and wrote nothing.
+/// Shown for a finished run without a log.
 const SILENT: &str = "nothing was logged\n";
-/// The end of the year 9999: later times have no date.
+/// End of the year 9999: later times have no date.
 const TIME_MAX: i64 = 253_402_300_799_999;
-/// Stock executors close a connection that was silent for so long.
+/// Idle timeout of a connection, as in stock executors.
 const IDLE_MAX: Duration = Duration::from_secs(90);
-/// For a body that was announced.
+/// Timeout for reading a request body.
 const BODY_WAIT: Duration = Duration::from_secs(30);
 
-/// How long one may take that is not wanted.
+/// Timeout for reading the rest of a rejected request.
 const REFUSED_WAIT: Duration = Duration::from_secs(2);
-/// A centre uses a few dozen.
+/// A centre uses a few dozen connections.
 const CONNECTIONS_MAX: usize = 1_024;
 const HEAD_MAX: usize = 64 * 1024;
 
-/// The request makes no sense.
+/// The request cannot be parsed or has invalid values.
 struct BadRequest(String);
 
 impl From<serde_json::Error> for BadRequest {
@@ -267,7 +268,7 @@ impl From<serde_json::Error> for BadRequest {
     }
 }
 
-/// The run as this crate knows it.
+/// Converts a request to this crate's type.
 fn order(
     request: TriggerRequest,
     language: Option<Language>,
@@ -314,7 +315,7 @@ fn attempt(headers: &HeaderMap) -> Option<u32> {
 fn json(answer: &Answer) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(answer.to_json()));
     let headers = response.headers_mut();
-    // Stock executors say `text/html`, which invites a browser to run what a request echoes. No centre looks.
+    // Stock executors send `text/html`, which lets a browser execute text echoed from a request. No centre checks it.
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(xxl::CONTENT_TYPE));
     headers.insert(NO_SNIFF, HeaderValue::from_static("nosniff"));
     response
@@ -322,7 +323,7 @@ fn json(answer: &Answer) -> Response<Full<Bytes>> {
 
 const NO_SNIFF: HeaderName = hyper::header::X_CONTENT_TYPE_OPTIONS;
 
-/// The rest of the body is not read, so the connection cannot go on.
+/// An empty response that closes the connection, because the rest of the body is not read.
 fn close(status: StatusCode) -> Box<Response<Full<Bytes>>> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
@@ -330,7 +331,7 @@ fn close(status: StatusCode) -> Box<Response<Full<Bytes>>> {
     Box::new(response)
 }
 
-/// Whether the door may stand open there.
+/// The weakness of the token, if listening on this address with it is not allowed.
 pub(crate) fn weakness(token: &str, address: SocketAddr) -> Option<&'static str> {
     let token = token.trim();
     if address.ip().to_canonical().is_loopback() {
@@ -344,7 +345,7 @@ pub(crate) fn weakness(token: &str, address: SocketAddr) -> Option<&'static str>
     }
 }
 
-/// The default of XXL-JOB, what its guides suggest, and what people type when they have to type something.
+/// The default of XXL-JOB, the values in its guides, and common placeholder passwords.
 const WELL_KNOWN: [&str; 12] = [
     "default_token",
     "defaulttoken",

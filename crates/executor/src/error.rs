@@ -1,93 +1,93 @@
-//! Why an executor does not start.
+//! Errors that prevent an executor from starting.
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why an executor does not start.
+/// Why an executor cannot start.
 ///
-/// Its `Debug` is its sentence too: that is what a `main` that returns it shows.
+/// `Debug` prints the same text as `Display`, because a `main` that returns the error prints its `Debug`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The application has no name.
+    /// The app name is blank.
     #[error("the application's name is blank; give the one its group has in the scheduling centre")]
     App,
-    /// A centre's address cannot be one.
+    /// The address of a centre is not a valid URL.
     #[error(
         "`{address}` is not the address of a scheduling centre; write it as `http://127.0.0.1:8080` \
          or, for XXL-JOB up to 3.4.0, `http://127.0.0.1:8080/xxl-job-admin`"
     )]
     Centre {
-        /// What was given.
+        /// The given address.
         address: String,
     },
-    /// Everybody could run jobs here.
+    /// The token is too weak: anyone who reaches the port could run jobs.
     #[error(
         "refusing to listen on {address} with {what}: anybody who reaches the port could run jobs; \
          set a token nobody knows, or listen on 127.0.0.1"
     )]
     WeakToken {
-        /// Where it was to listen.
+        /// The address to listen on.
         address: SocketAddr,
-        /// What is wrong with the token.
+        /// The weakness of the token.
         what: &'static str,
     },
-    /// A token's file cannot be read.
+    /// The token file cannot be read.
     #[error(
         "cannot read the token in `{}`: {why}; for Tickwright's centre, make it with: tickwright app token {app} --to {}",
         path.display(),
         path.display()
     )]
     TokenFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The application whose token it would be.
+        /// Name of the app.
         app: String,
-        /// Why not.
+        /// The cause.
         why: io::Error,
     },
-    /// A token that no header can carry.
+    /// The token contains a character that is not allowed in an HTTP header.
     #[error("the token holds a character that cannot stand in an HTTP header; use letters and digits")]
     TokenText,
-    /// Two handlers have one name.
+    /// Two handlers have the same name.
     #[error("two handlers are named `{name}`; a centre could not tell them apart, so rename one")]
     HandlerTwice {
-        /// The name.
+        /// The duplicate name.
         name: String,
     },
-    /// A job that is declared cannot be right.
+    /// A declared job is invalid.
     #[error("the job that is to call `{handler}` cannot be declared: {why}")]
     Declaration {
-        /// The handler.
+        /// Name of the handler.
         handler: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
-    /// The port cannot be had.
+    /// Listening on the address failed.
     #[error("cannot listen on `{address}`: {why}; choose another address, or port 0 for any that is free")]
     Listen {
-        /// Where it was to listen.
+        /// The address to listen on.
         address: String,
-        /// Why not.
+        /// The cause.
         why: io::Error,
     },
-    /// The journal or the logs cannot be kept there.
+    /// The directory of the journal and the logs cannot be used.
     #[error("cannot keep the journal in `{}`: {why}; use a directory that this user can write", path.display())]
     Directory {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         why: io::Error,
     },
-    /// Another process keeps its journal there.
+    /// Another process uses the directory.
     #[error(
         "another executor uses `{}`; give each its own with `Builder::directory`, or stop the other first",
         path.display()
     )]
     DirectoryTaken {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
     },
 }

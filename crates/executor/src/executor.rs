@@ -1,4 +1,4 @@
-//! Puts the parts together, starts them in order and stops them in order.
+//! Builds an executor, starts its parts in order and stops them in order.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -30,7 +30,7 @@ use crate::reporter::Reporter;
 use crate::run_log::RunLogs;
 use crate::scripts::{Scripts, Shelf};
 
-/// What an executor is to be. [`Executor::builder`] begins one.
+/// Configuration of an executor. Created by [`Executor::builder`].
 #[derive(Debug)]
 #[must_use = "an executor does nothing before it is started"]
 pub struct Builder {
@@ -74,81 +74,82 @@ impl Builder {
         }
     }
 
-    /// The address of a scheduling centre; several nodes in several calls, or with commas between. They are tried in
-    /// this order. XXL-JOB up to 3.4.0 has `/xxl-job-admin` in its address. Without any, the executor registers
-    /// nowhere and keeps its results.
+    /// Address of the scheduling centre, for example `http://127.0.0.1:8080`. Call it several times for several
+    /// nodes, or separate them with commas; they are tried in this order. XXL-JOB up to 3.4.0 has `/xxl-job-admin`
+    /// in its address. Without any address the executor does not register and keeps its results.
     pub fn centre(mut self, address: impl AsRef<str>) -> Builder {
         let addresses = address.as_ref().split(',').map(str::trim).filter(|address| !address.is_empty());
         self.centres.extend(addresses.map(str::to_owned));
         self
     }
 
-    /// The token this executor and the centre show each other. Blank by default, which is refused off loopback.
+    /// Access token used in both directions between executor and centre. Default: blank, which is allowed on
+    /// loopback only.
     pub fn token(mut self, token: impl AsRef<str>) -> Builder {
-        // A header cannot carry the spaces around it.
+        // An HTTP header cannot carry leading and trailing spaces.
         self.token = token.as_ref().trim().to_owned();
         self
     }
 
-    /// A file with that token, read when the executor starts: `tickwright app token APP --to FILE` writes one. A file
-    /// that every user of the machine can read is refused.
+    /// File with the token, read when the executor starts. `tickwright app token APP --to FILE` writes one. A file
+    /// that every user of the machine can read is rejected.
     pub fn token_file(mut self, path: impl Into<PathBuf>) -> Builder {
         self.token_file = Some(path.into());
         self
     }
 
-    /// Where to listen: `127.0.0.1:9999` by default. Port 0 takes any that is free.
+    /// Address to listen on. Default: `127.0.0.1:9999`. Port 0 picks any free port.
     pub fn listen(mut self, address: impl Into<String>) -> Builder {
         self.listen = address.into();
         self
     }
 
-    /// The address the centre should call, if it is not the one listened on: behind a proxy, or in a container.
+    /// URL at which the centre calls this executor, if it differs from the listen address: behind a proxy, or in a
+    /// container.
     pub fn address(mut self, url: impl Into<String>) -> Builder {
         self.address = Some(url.into());
         self
     }
 
-    /// Where the journal and the run logs are kept: `tickwright-executor` by default. It belongs to this executor
-    /// alone and must outlive a restart.
+    /// Directory of the journal and the run logs. Default: `tickwright-executor`. It must not be shared with
+    /// another executor and must survive a restart.
     pub fn directory(mut self, path: impl Into<PathBuf>) -> Builder {
         self.directory = path.into();
         self
     }
 
-    /// How long run logs are kept: 30 days by default; zero keeps them for ever.
+    /// Retention of run logs. Default: 30 days; zero keeps them forever.
     pub fn log_retention(mut self, age: Duration) -> Builder {
         self.log_retention = age;
         self
     }
 
-    /// How long [`Builder::run`] waits for runs to end after a signal, before it stops them: 30 s by default.
+    /// How long [`Builder::run`] waits for runs to finish after a signal, before it stops them. Default: 30 s.
     pub fn drain(mut self, grace: Duration) -> Builder {
         self.drain = grace;
         self
     }
 
-    /// How many finished runs are remembered, and for how long, so that none is run again: a million and seven days
-    /// by default.
+    /// How many finished runs are remembered, and for how long, to detect duplicates. Default: 1,000,000 runs, 7 days.
     pub fn memory(mut self, runs: usize, age: Duration) -> Builder {
         self.memory = Memory { runs, age };
         self
     }
 
-    /// How many runs may wait behind one another in one job: 1,000 by default.
+    /// Maximum number of waiting runs per job. Default: 1,000.
     pub fn queue(mut self, waiting: usize) -> Builder {
         self.limits.waiting = waiting;
         self
     }
 
-    /// How long a stopped run has to end before its job goes on without it: 5 s by default. Only handlers that block
-    /// without looking at [`Context::is_cancelled`](crate::Context::is_cancelled) take that long.
+    /// How long a stopped run may take to return before the next run of its job starts. Default: 5 s. Only blocking
+    /// handlers that do not check [`Context::is_cancelled`](crate::Context::is_cancelled) take that long.
     pub fn stop_grace(mut self, grace: Duration) -> Builder {
         self.limits.stop_grace = grace;
         self
     }
 
-    /// Adds a handler, besides those marked [`#[job]`](crate::job).
+    /// Adds a handler, in addition to those marked [`#[job]`](crate::job).
     pub fn job(mut self, job: Job) -> Builder {
         self.jobs.push(job);
         self
@@ -160,34 +161,35 @@ impl Builder {
         self
     }
 
-    /// Lets the centre send scripts to run, which is refused by default: whoever can edit a job can then do here what
-    /// this user can.
+    /// Lets the centre send scripts to run. Disabled by default, because every user who can edit a job can then run
+    /// any code as the user of this process.
     pub fn scripts(mut self, scripts: Scripts) -> Builder {
         self.scripts = Some(scripts);
         self
     }
 
-    /// Lets scripts and commands see a variable of this process's environment, besides `PATH`, `HOME`, `LANG`,
-    /// `LC_ALL` and `TZ`.
+    /// Passes an environment variable of this process to scripts and commands, in addition to `PATH`, `HOME`,
+    /// `LANG`, `LC_ALL` and `TZ`.
     pub fn pass_env(mut self, name: impl Into<String>) -> Builder {
         self.passed.push(name.into());
         self
     }
 
-    /// How many bytes a script or command may write into its run's log: 16 MiB by default. What follows is not kept,
-    /// and the log says so.
+    /// Maximum output of a script or command in its run's log, in bytes. Default: 16 MiB. The rest is dropped, and
+    /// the log states that.
     pub fn output_max(mut self, bytes: usize) -> Builder {
         self.output_max = bytes;
         self
     }
 
-    /// The clock to go by.
+    /// Clock to use. Default: the system clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Builder {
         self.clock = clock;
         self
     }
 
-    /// Starts: reads the journal, listens, registers, declares its jobs. Must be called on a tokio runtime with I/O and time.
+    /// Starts the executor: reads the journal, listens, registers, declares its jobs. Must be called on a tokio
+    /// runtime with I/O and time.
     pub async fn start(mut self) -> Result<Executor, Error> {
         if self.app.trim().is_empty() {
             return Err(Error::App);
@@ -207,7 +209,7 @@ impl Builder {
         let logs = RunLogs::new(self.directory.join("logs"), Arc::clone(&clock));
         let (reports, reported) = mpsc::unbounded_channel();
         let journal = Journal::open(&self.directory, self.memory, Arc::clone(&clock), reports)?;
-        // The journal's lock says that the directory is ours.
+        // The journal's lock ensures that no other process uses the directory.
         let explain = |why| Error::Directory { path: self.directory.clone(), why };
         let workspace = Workspace::open(&self.directory, &self.passed, self.output_max).map_err(explain)?;
         let shelf = self.scripts.map(|scripts| Shelf::open(&self.directory, scripts)).transpose();
@@ -255,7 +257,7 @@ impl Builder {
         Ok(Executor { address, local, leave, stop, registrar, tasks, inbox, journal, clock })
     }
 
-    /// Starts, and stops gently when the process is told to end (Ctrl-C, SIGTERM).
+    /// Starts the executor and stops it gracefully on Ctrl-C or SIGTERM.
     pub async fn run(self) -> Result<(), Error> {
         let drain = self.drain;
         self.start().await?.stop_when_told(drain).await;
@@ -263,13 +265,13 @@ impl Builder {
     }
 }
 
-/// An executor that is up. Dropping it stops everything at once; [`Executor::stop`] is gentler.
+/// A running executor. Dropping it stops everything immediately; [`Executor::stop`] stops it gracefully.
 pub struct Executor {
     address: String,
     local: SocketAddr,
-    /// Ends the registrations.
+    /// Ends the registration.
     leave: CancellationToken,
-    /// Ends everything.
+    /// Stops everything.
     stop: CancellationToken,
     registrar: Option<JoinHandle<()>>,
     tasks: Vec<JoinHandle<()>>,
@@ -278,44 +280,44 @@ pub struct Executor {
     clock: Arc<dyn Clock>,
 }
 
-/// What a stop had to leave.
+/// Runs and results left over after a stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stopped {
-    /// Runs that did not end in time. They were stopped and reported so.
+    /// Runs that did not finish in time. They were stopped and reported as such.
     pub killed: usize,
-    /// Results the centre could not be told of. They are on disk and sent after the next start.
+    /// Results that could not be reported. They are on disk and are sent after the next start.
     pub unreported: usize,
 }
 
 impl Executor {
-    /// Begins an executor of that application, with all functions marked [`#[job]`](crate::job).
+    /// Configures an executor of this app, with all functions marked [`#[job]`](crate::job).
     pub fn builder(app: impl Into<String>) -> Builder {
         Builder::new(app.into())
     }
 
-    /// The address the centre is told to call.
+    /// URL under which the executor is registered.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Where it listens.
+    /// Local address of the listening socket.
     pub fn local_address(&self) -> SocketAddr {
         self.local
     }
 
-    /// Waits until the process is told to end (Ctrl-C, SIGTERM), then stops.
+    /// Waits for Ctrl-C or SIGTERM, then stops as [`Executor::stop`] does.
     pub async fn stop_when_told(self, grace: Duration) -> Stopped {
         signalled().await;
         self.stop(grace).await
     }
 
-    /// Stops: takes no more runs, tells the centre so, lets runs end for `grace`, stops those that do not, reports,
-    /// and lets go of the port and the directory.
+    /// Stops gracefully: accepts no more runs, deregisters, waits up to `grace` for runs to finish, stops the
+    /// others, reports results, and releases the port and the directory.
     pub async fn stop(mut self, grace: Duration) -> Stopped {
         self.inbox.close();
         self.leave.cancel();
         if let Some(registrar) = self.registrar.take() {
-            // Its calls have time limits of their own.
+            // Its calls have timeouts of their own.
             let _ = registrar.await;
         }
         let mut stopped = Stopped::default();
@@ -324,7 +326,7 @@ impl Executor {
             () = self.inbox.idle() => {}
             () = self.clock.sleep(grace) => {
                 stopped.killed = self.inbox.kill_all(texts::SHUT_DOWN);
-                // Bounded, for a stopped run is given up after a while.
+                // Bounded, because a stopped run is abandoned after a while.
                 self.inbox.idle().await;
             }
         }
@@ -344,7 +346,7 @@ impl Executor {
     }
 }
 
-/// For the last results; the journal keeps what does not get through.
+/// Time for the last reports; the journal keeps the rest.
 const REPORTING: Duration = Duration::from_secs(10);
 
 impl Drop for Executor {
@@ -364,7 +366,7 @@ impl fmt::Debug for Executor {
     }
 }
 
-/// Reads a file that holds a secret; one that every user of this machine can read is refused.
+/// Reads a file with a secret; rejects one that every user of this machine can read.
 fn read_secret(path: &Path) -> io::Result<String> {
     #[cfg(unix)]
     {
@@ -385,7 +387,7 @@ fn by_name(jobs: Vec<Job>) -> Result<HashMap<String, Arc<Job>>, Error> {
     }
     let mut names: Vec<_> = named.keys().collect();
     names.sort();
-    // A handler in a library that nothing refers to is left out by the linker; here one can see it.
+    // The linker drops handlers of a library that nothing refers to; this line shows which handlers are present.
     tracing::info!(?names, "handlers");
     Ok(named)
 }
@@ -400,8 +402,8 @@ async fn listen(address: &str, token: &str) -> Result<(TcpListener, SocketAddr),
     }
 }
 
-/// The address under which the centre can reach what listens here. Listening on all addresses says nothing about
-/// which to use, but the machine knows from which it would call the centre.
+/// The address at which the centre can reach this listener. When it listens on all addresses, the local address of
+/// a connection to the centre is used.
 async fn reachable(local: SocketAddr, centre: &Centre) -> SocketAddr {
     if !local.ip().is_unspecified() {
         return local;
@@ -417,7 +419,7 @@ async fn reachable(local: SocketAddr, centre: &Centre) -> SocketAddr {
     SocketAddr::new(ip.unwrap_or(loopback), local.port())
 }
 
-/// Sends nothing: connecting a datagram socket only chooses a route.
+/// Local address used to reach `host`. Sends nothing: connecting a UDP socket only selects a route.
 async fn outgoing(host: &str) -> Option<IpAddr> {
     let to = tokio::net::lookup_host(host).await.ok()?.next()?;
     let from: SocketAddr = if to.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
@@ -426,7 +428,7 @@ async fn outgoing(host: &str) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// Deletes old logs, at once and every day.
+/// Deletes old logs, immediately and once a day.
 async fn sweep(logs: RunLogs, age: Duration, clock: Arc<dyn Clock>, stop: CancellationToken) {
     if age.is_zero() {
         return;

@@ -1,4 +1,4 @@
-//! Tells the centre which handlers are here, and which jobs are to call them.
+//! Declares this executor's handlers, and the jobs that call them, to the centre.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use protocol::declare::{Declaration, DeclaredJob, JOBS_MAX, Outcome, Settled};
 
 use crate::centre::{CallError, Centre, Heard};
 
-/// What is to be told, and how what comes of it is said here.
+/// The declaration, and whether the centre has received it.
 pub(crate) struct Herald {
     address: String,
     handlers: Vec<String>,
     jobs: Vec<DeclaredJob>,
-    /// The centre has heard it.
+    /// The centre has received the declaration.
     is_told: bool,
-    /// It was said here that the centre does not listen to this.
+    /// It was logged that the centre does not accept declarations.
     is_noted: bool,
 }
 
@@ -22,17 +22,18 @@ impl Herald {
         Herald { address: address.to_owned(), handlers, jobs, is_told: false, is_noted: false }
     }
 
-    /// The centre may not know it any more.
+    /// Sends the declaration again next time, because the centre may have lost it.
     pub fn forget(&mut self) {
         self.is_told = false;
     }
 
-    /// Tells all of it, unless the centre has heard it. One that does not listen is no error: XXL-JOB's do not.
+    /// Sends the declaration unless the centre has received it. A centre that does not support it, such as XXL-JOB,
+    /// is no error.
     pub async fn tell(&mut self, centre: &Centre) -> Result<(), CallError> {
         if self.is_told {
             return Ok(());
         }
-        // The handlers are told also where there are no jobs.
+        // Handlers are declared even if there are no jobs.
         let calls = self.jobs.len().div_ceil(JOBS_MAX).max(1);
         for call in 0..calls {
             let jobs = self.jobs.iter().skip(call * JOBS_MAX).take(JOBS_MAX).cloned().collect();
@@ -62,7 +63,7 @@ impl Herald {
     }
 }
 
-/// What came of the jobs, each kind in one line.
+/// Logs the results of the declared jobs, errors grouped by reason.
 fn say(settled: &[Settled]) {
     let mut refused: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for Settled { handler, outcome, overridden } in settled {

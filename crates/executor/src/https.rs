@@ -1,4 +1,4 @@
-//! Connections by `http` and `https`; with the latter, only to servers that prove who they are.
+//! HTTP client connections with `http` and `https`; server certificates are always verified.
 
 use std::sync::Arc;
 
@@ -9,13 +9,12 @@ use rustls::{ClientConfig, RootCertStore};
 
 pub(crate) type Connector = HttpsConnector<HttpConnector>;
 
-/// Whose word is taken for who a server is.
+/// Which certificate authorities are trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// That of this machine's certificate authorities, or of those in the file `SSL_CERT_FILE` names. They take
-    /// memory.
+    /// Those of this machine, or those in the file named by `SSL_CERT_FILE`. Loading them takes memory.
     System,
-    /// Nobody's: every `https` connection fails.
+    /// None: every `https` connection fails.
     Nobody,
 }
 
@@ -37,7 +36,7 @@ pub(crate) fn connector(trust: Trust) -> Connector {
         .with_no_client_auth();
     let mut http = HttpConnector::new();
     http.set_nodelay(true);
-    // Or it would refuse `https` before the encryption is wrapped around it.
+    // Otherwise it would reject `https` URLs before the TLS layer sees them.
     http.enforce_http(false);
     HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1().wrap_connector(http)
 }

@@ -1,7 +1,7 @@
-//! Takes runs and does them: one line per job, each run in its turn, each at most once.
+//! Accepts runs and executes them: one lane per job, runs in order, each at most once.
 //!
-//! A run is in one place at a time: being written down, waiting in its job's lane, or running. Its outcome goes to
-//! the journal, which hands it on to the reporter.
+//! A run is in one place at a time: being written to the journal, waiting in its job's lane, or running. Its
+//! outcome goes to the journal, which passes it to the reporter.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::pending;
@@ -23,7 +23,7 @@ use crate::run::{Outcome, Overlap, Report, Run};
 use crate::run_log::RunLogs;
 use crate::scripts::{Script, Shelf};
 
-/// The handle everyone holds.
+/// Shared handle; clones refer to the same inbox.
 #[derive(Clone)]
 pub(crate) struct Inbox {
     shared: Arc<Shared>,
@@ -31,7 +31,7 @@ pub(crate) struct Inbox {
 
 struct Shared {
     jobs: HashMap<String, Arc<Job>>,
-    /// For scripts, if any are run here.
+    /// Cache of script files; `None` if scripts are disabled.
     shelf: Option<Arc<Shelf>>,
     workspace: Arc<Workspace>,
     journal: Journal,
@@ -39,18 +39,19 @@ struct Shared {
     clock: Arc<dyn Clock>,
     limits: Limits,
     lanes: Mutex<Lanes>,
-    /// Told when a lane ends.
+    /// Notified when a lane ends.
     lane_ended: Notify,
 }
 
-/// How much may wait.
+/// Limits on waiting and unreported runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Runs waiting behind one another in one job's lane.
+    /// Maximum number of waiting runs in one job's lane.
     pub waiting: usize,
-    /// Runs the centre has not heard of; it may be away for days, and memory has an end.
+    /// Maximum number of runs that are not yet confirmed by the centre, which may be unavailable for days while
+    /// memory is limited.
     pub unreported: usize,
-    /// How long a stopped run has to end before its lane goes on without it.
+    /// How long a stopped run may take to return before its lane continues without it.
     pub stop_grace: Duration,
 }
 
@@ -60,16 +61,16 @@ impl Default for Limits {
     }
 }
 
-/// What came of a run that was offered.
+/// Result of offering a run to the inbox.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Acceptance {
-    /// It is on disk and will be run.
+    /// The run is on disk and will be executed.
     Accepted,
-    /// It is over; its outcome is on its way to the centre.
+    /// The run is finished; its outcome is being reported.
     AlreadyOver,
 }
 
-/// Why a run was not taken.
+/// Why a run was rejected.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("{}", texts::unknown_handler(.0))]
@@ -96,31 +97,31 @@ pub(crate) enum Refusal {
 
 #[derive(Default)]
 struct Lanes {
-    /// Only lanes with something in them.
+    /// Lanes with runs; empty ones are removed.
     by_job: HashMap<i64, Lane>,
     is_stopping: bool,
 }
 
-/// One job's runs.
+/// The runs of one job.
 #[derive(Default)]
 struct Lane {
-    /// Runs that are being written down and will wait or run next.
+    /// Runs that are being written to the journal and will wait or run next.
     arriving: usize,
     waiting: VecDeque<Order>,
     running: Option<Arc<Switch>>,
     has_worker: bool,
-    /// What does them. With another handler or another version of a script, the job is another one.
+    /// The handler of these runs. A job with another handler or another version of its script counts as changed.
     job: Option<Arc<Job>>,
 }
 
-/// A run and what does it.
+/// A run and its handler.
 struct Order {
     run: Run,
     job: Arc<Job>,
     is_script: bool,
 }
 
-/// Stops a run, once.
+/// Stops a run; the first reason is kept.
 #[derive(Debug, Default)]
 struct Switch {
     reason: OnceLock<String>,
@@ -142,7 +143,8 @@ impl Inbox {
         Inbox { shared: Arc::new(shared) }
     }
 
-    /// Takes a run, or says why not. Must not be dropped halfway: what is written down has to be run.
+    /// Accepts a run, or returns the reason for rejecting it. Must not be dropped halfway: a run that is in the
+    /// journal has to be executed.
     pub async fn accept(&self, mut run: Run) -> Result<Acceptance, Refusal> {
         let script = run.script.take();
         let is_script = script.is_some();
@@ -177,12 +179,12 @@ impl Inbox {
         shelved.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(Refusal::Script)
     }
 
-    /// Whether a job has anything here.
+    /// Whether a job has waiting or running runs.
     pub fn is_busy(&self, job_id: i64) -> bool {
         self.shared.lanes().by_job.contains_key(&job_id)
     }
 
-    /// Stops what runs and drops what waits of a job; whether there was anything.
+    /// Stops the current run of a job and drops its waiting runs; returns whether there were any.
     pub fn kill(&self, job_id: i64, reason: &str) -> bool {
         let mut lanes = self.shared.lanes();
         let Some(lane) = lanes.by_job.get_mut(&job_id) else { return false };
@@ -193,12 +195,12 @@ impl Inbox {
         had_any
     }
 
-    /// From now on, no run is taken.
+    /// Rejects all further runs.
     pub fn close(&self) {
         self.shared.lanes().is_stopping = true;
     }
 
-    /// Stops everything; returns how many runs there were.
+    /// Stops all runs and returns their number.
     pub fn kill_all(&self, reason: &str) -> usize {
         let mut lanes = self.shared.lanes();
         let running = lanes.by_job.values().filter(|lane| lane.running.is_some()).count();
@@ -209,7 +211,7 @@ impl Inbox {
         count
     }
 
-    /// Waits until nothing runs and nothing waits.
+    /// Waits until no run is waiting or running.
     pub async fn idle(&self) {
         loop {
             let lane_ended = self.shared.lane_ended.notified();
@@ -222,11 +224,11 @@ impl Inbox {
         }
     }
 
-    /// Lets every handler undo what its init did.
+    /// Calls `destroy` of every handler that was ever ready to run.
     pub async fn end_jobs(&self) {
         for job in self.shared.jobs.values() {
             let job = Arc::clone(job);
-            // In a task of its own, so that one that panics hinders no other.
+            // A task of its own, so that a panic does not affect the others.
             let ended = tokio::spawn(async move { job.end().await });
             tokio::select! {
                 _ = ended => {}
@@ -246,7 +248,7 @@ impl Inbox {
         if unreported >= self.shared.limits.unreported {
             return Err(Refusal::Unreported(unreported));
         }
-        // Lanes are never empty, so one that is there is busy.
+        // Lanes are never empty, so an existing one is busy.
         if let Some(lane) = lanes.by_job.get(&run.job_id).filter(|lane| !lane.is_changed_by(order)) {
             let waiting = lane.waiting.len() + lane.arriving;
             match run.overlap {
@@ -286,7 +288,7 @@ impl Inbox {
         Ok(Acceptance::Accepted)
     }
 
-    /// Does a lane's runs, one after the other, until none is left.
+    /// Executes a lane's runs one after the other until none is left.
     async fn work(self, job_id: i64) {
         while let Some((order, switch)) = self.next(job_id) {
             let (run_id, triggered_at) = (order.run.id, order.run.triggered_at);
@@ -304,7 +306,7 @@ impl Inbox {
             lane.running = Some(Arc::clone(&switch));
             return Some((order, switch));
         }
-        // Nothing is left that another one would have to stop.
+        // No run is left that a changed job would have to stop.
         lane.job = None;
         lane.has_worker = false;
         if lane.is_empty() {
@@ -341,7 +343,7 @@ impl Inbox {
             () = limit => Outcome::TimedOut,
         };
         if !task.is_finished() {
-            // Blocking handlers see that they should stop; async ones are dropped at their next await.
+            // Blocking handlers check the token; async handlers are dropped at their next `.await`.
             switch.cancellation.cancel();
             if job.ends_when_dropped() {
                 task.abort();
@@ -366,12 +368,12 @@ impl Inbox {
     }
 }
 
-/// A stop has to come to an end, whatever handlers do.
+/// Bounds the stop of the executor when a `destroy` hangs.
 const DESTROY_MAX: Duration = Duration::from_secs(10);
 
 impl Shared {
     fn lanes(&self) -> MutexGuard<'_, Lanes> {
-        // No foreign code runs under the lock, so whoever panicked left it whole.
+        // No user code runs under the lock, so the data is consistent even after a panic.
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -381,12 +383,12 @@ impl Lane {
         self.arriving == 0 && self.waiting.is_empty() && !self.has_worker
     }
 
-    /// Whether what is here is done by something else.
+    /// Whether the runs in this lane use a different handler.
     fn is_changed_by(&self, order: &Order) -> bool {
         self.job.as_ref().is_some_and(|job| !Arc::ptr_eq(job, &order.job))
     }
 
-    /// Why what is here has to make room for a run that was taken, if it has.
+    /// The reason to stop the runs in this lane in favour of an accepted run, if there is one.
     fn reason_to_stop(&self, order: &Order) -> Option<String> {
         if self.is_changed_by(order) {
             let reason = if order.is_script { texts::SOURCE_CHANGED } else { texts::HANDLER_CHANGED };
@@ -395,10 +397,10 @@ impl Lane {
         (order.run.overlap == Overlap::StopOld).then(|| texts::blocked(BlockStrategy::CoverEarly))
     }
 
-    /// Tells what runs to stop and gives back what waited.
+    /// Cancels the current run and returns the waiting ones.
     fn stop(&mut self, reason: &str) -> Vec<Order> {
         if let Some(switch) = &self.running {
-            // The first reason stands.
+            // The first reason is kept.
             let _ = switch.reason.set(reason.to_owned());
             switch.cancellation.cancel();
         }
@@ -411,7 +413,7 @@ fn heading(run: &Run) -> String {
     format!("run {id} of job {job_id}: handler {handler}, shard {shard}, parameter `{param}`")
 }
 
-/// The last line. A run that went well and said nothing gets no file for it.
+/// Writes the last line of the log. A successful run without log lines gets no file.
 fn log_ending(log: &crate::run_log::RunLog, outcome: &Outcome) {
     match outcome {
         Outcome::Succeeded(_) if !log.is_begun() => {}

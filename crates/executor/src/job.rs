@@ -1,4 +1,4 @@
-//! A handler: a named function, and how to call it.
+//! A handler: a named function, its hooks, and how to call it.
 
 use std::any::Any;
 use std::fmt::{self, Display};
@@ -14,9 +14,9 @@ use crate::declaration::Declaration;
 use crate::error::Error;
 use crate::run_log;
 
-/// A handler under the name a centre knows it by.
+/// A handler with its name in the centre.
 ///
-/// [`#[job]`](crate::job) makes these of functions; [`Builder::job`](crate::Builder::job) takes them one by one.
+/// [`#[job]`](crate::job) creates one from a function; [`Builder::job`](crate::Builder::job) adds one.
 ///
 /// ```
 /// use tickwright_executor::{Context, Job};
@@ -36,14 +36,14 @@ pub struct Job {
     work: Arc<Work>,
 }
 
-/// What a handler does, before, during and after.
+/// The functions of a handler: before, during and after its runs.
 struct Work {
     run: Call<Context>,
     init: Option<Call<()>>,
     destroy: Option<Call<()>>,
-    /// It watches its cancellation and has something to end before it ends; dropping it would be rude.
+    /// Whether the handler ends by itself when it is cancelled. It has cleanup to do, so it must not be dropped.
     stops_itself: bool,
-    /// Whether `init` has succeeded; held while it is tried.
+    /// Whether `init` has succeeded; locked while `init` runs.
     is_ready: Mutex<bool>,
 }
 
@@ -55,7 +55,7 @@ enum Call<A> {
 type Ending = Pin<Box<dyn Future<Output = Result<Option<String>, String>> + Send>>;
 
 impl Job {
-    /// A handler that is async. It is stopped, when it must be, at its next `.await`.
+    /// Creates an async handler. When its run is stopped, it is dropped at its next `.await`.
     pub fn new<F, R>(name: impl Into<String>, handler: F) -> Job
     where
         F: Fn(Context) -> R + Send + Sync + 'static,
@@ -64,15 +64,15 @@ impl Job {
         Job::of(name.into(), call_async(handler))
     }
 
-    /// A handler that blocks or computes; each run has a thread. Nothing can stop a thread, so a long one looks at
-    /// [`Context::is_cancelled`] now and then.
+    /// Creates a blocking or CPU-bound handler; each run has its own thread. A thread cannot be stopped from
+    /// outside, so a long handler should check [`Context::is_cancelled`] regularly.
     pub fn blocking<F, R>(name: impl Into<String>, handler: F) -> Job
     where
         F: Fn(Context) -> R + Send + Sync + 'static,
         R: IntoOutcome,
     {
         let run = move |context: Context| {
-            // It may have waited for a thread while it was killed.
+            // The run may have been killed while it waited for a thread.
             if context.is_cancelled() {
                 return Err("it was stopped before it began".to_owned());
             }
@@ -86,20 +86,20 @@ impl Job {
         Job { name, declaration: None, work: Arc::new(work) }
     }
 
-    /// Declares the job that is to call it, to be added by the centre.
+    /// Declares a job that calls this handler; the centre adds it.
     #[must_use]
     pub fn declare(mut self, declaration: Declaration) -> Job {
         self.declaration = Some(declaration);
         self
     }
 
-    /// Called once, before the first run. If it fails, so does the run, and the next run calls it again.
+    /// Sets a function called once, before the first run. If it fails, the run fails, and the next run calls it again.
     #[must_use]
     pub fn init<R: IntoOutcome>(self, init: impl Fn() -> R + Send + Sync + 'static) -> Job {
         self.with(|work| work.init = Some(Call::Blocking(Arc::new(move |()| init().into_result()))))
     }
 
-    /// As [`Job::init`], async.
+    /// Async version of [`Job::init`].
     #[must_use]
     pub fn init_async<R>(self, init: impl Fn() -> R + Send + Sync + 'static) -> Job
     where
@@ -108,13 +108,14 @@ impl Job {
         self.with(|work| work.init = Some(call_async(move |()| init())))
     }
 
-    /// Called once when the executor stops, if the handler was ever ready to run.
+    /// Sets a function called once when the executor stops, if the handler got as far as a first run (`init`
+    /// succeeded or is not set).
     #[must_use]
     pub fn destroy<R: IntoOutcome>(self, destroy: impl Fn() -> R + Send + Sync + 'static) -> Job {
         self.with(|work| work.destroy = Some(Call::Blocking(Arc::new(move |()| destroy().into_result()))))
     }
 
-    /// As [`Job::destroy`], async.
+    /// Async version of [`Job::destroy`].
     #[must_use]
     pub fn destroy_async<R>(self, destroy: impl Fn() -> R + Send + Sync + 'static) -> Job
     where
@@ -123,7 +124,7 @@ impl Job {
         self.with(|work| work.destroy = Some(call_async(move |()| destroy())))
     }
 
-    /// Told to stop, the handler ends by itself, soon.
+    /// Marks a handler that ends by itself, soon after it is cancelled.
     pub(crate) fn stopping_itself(self) -> Job {
         self.with(|work| work.stops_itself = true)
     }
@@ -133,17 +134,17 @@ impl Job {
         self
     }
 
-    /// The name a centre calls it by.
+    /// Name of the handler in the centre.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The job that it declares, as the centre is told it.
+    /// The job declared for this handler, as sent to the centre.
     pub(crate) fn declared(&self) -> Result<Option<DeclaredJob>, Error> {
         self.declaration.as_ref().map(|declaration| declaration.of_handler(&self.name)).transpose()
     }
 
-    /// Whether a run is stopped by dropping it at once.
+    /// Whether a run can be stopped by dropping its future.
     pub(crate) fn ends_when_dropped(&self) -> bool {
         matches!(self.work.run, Call::Async(_)) && !self.work.stops_itself
     }
@@ -158,7 +159,7 @@ impl Job {
         }))
     }
 
-    /// Calls `destroy`, if there is anything to undo.
+    /// Calls `destroy`, if the handler was ever ready to run.
     pub(crate) async fn end(&self) {
         let mut is_ready = self.work.is_ready.lock().await;
         if let (true, Some(destroy)) = (*is_ready, &self.work.destroy)
@@ -218,13 +219,13 @@ impl fmt::Debug for Job {
     }
 }
 
-/// What a handler may return: nothing, a message, or a `Result` of either whose error can be shown.
+/// Return types of a handler: nothing, a message, or a `Result` of either with an error that implements `Display`.
 #[diagnostic::on_unimplemented(
     message = "a handler cannot return `{Self}`",
     label = "return nothing, a text, or a `Result` of either whose error implements `Display`"
 )]
 pub trait IntoOutcome: Send + 'static {
-    /// The message, or the error as text, with its causes where its type shows them.
+    /// The message, or the error as text, with its causes if its type prints them.
     fn into_result(self) -> Result<Option<String>, String>;
 }
 
@@ -258,7 +259,7 @@ impl<T: IntoOutcome, E: Display + Send + 'static> IntoOutcome for Result<T, E> {
     }
 }
 
-/// What a task that did not return has to say.
+/// Error text for a task that panicked or was dropped.
 pub(crate) fn panicked(error: JoinError) -> String {
     match error.try_into_panic() {
         Ok(panic) => format!("the handler panicked: {}", panic_text(&*panic)),
@@ -271,10 +272,10 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
 }
 
-/// A function marked [`#[job]`](crate::job). The attribute writes these.
+/// A function marked [`#[job]`](crate::job). Created by the attribute.
 #[derive(Debug)]
 pub struct Marked {
-    /// Makes the job.
+    /// Creates the handler.
     pub job: fn() -> Job,
 }
 

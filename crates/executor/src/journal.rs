@@ -1,10 +1,11 @@
-//! What must outlive a crash: runs taken and outcomes not yet told, in one file that only grows.
+//! Append-only file of accepted runs and unconfirmed outcomes, which must survive a crash.
 //!
-//! A run is on disk before its centre hears "accepted", and an outcome before it is sent. So whatever happens to this
-//! process, no run is done twice and no outcome is forgotten: what was under way when the process died is found at
-//! the next start and reported as failed.
+//! A run is on disk before the centre receives "accepted", and an outcome is on disk before it is sent. So after a
+//! crash no run is executed twice and no outcome is lost: runs that were in progress are found at the next start
+//! and reported as failed.
 //!
-//! One thread writes. While it waits for the disk, the next lines gather, so a hundred runs cost one wait.
+//! One thread writes. While it waits for the disk, further lines gather and are written together (group commit), so
+//! a hundred runs cost one `fsync`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -22,7 +23,7 @@ use crate::ledger::{Ledger, Memory, Snapshot, Standing};
 use crate::record::Record;
 use crate::run::{Outcome, Report};
 
-/// The handle everyone holds.
+/// Shared handle; clones refer to the same journal.
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
     shared: Arc<Shared>,
@@ -33,13 +34,13 @@ pub(crate) struct Journal {
 struct Shared {
     clock: Arc<dyn Clock>,
     ledger: Mutex<Ledger>,
-    /// Told when the centre has heard of a run.
+    /// Notified when the centre confirms a run.
     acknowledged: Notify,
 }
 
 impl Journal {
-    /// Reads what an earlier process left, reports its unfinished runs as failed, and goes on from there. Outcomes go
-    /// to `reports` once they are on disk.
+    /// Reads the journal of an earlier process, reports its unfinished runs as failed, and continues it. Outcomes
+    /// go to `reports` once they are on disk.
     pub fn open(
         directory: &Path,
         memory: Memory,
@@ -56,10 +57,10 @@ impl Journal {
             let outcome = Outcome::Failed(INTERRUPTED.to_owned());
             ledger.note(Record::Finished(Report { run_id, triggered_at, outcome }));
         }
-        // Also drops a line the crash tore, and puts what we just decided on disk.
+        // Also drops a line that the crash left incomplete, and stores the outcomes decided above.
         let (file, length) = rewrite(&path, &ledger.snapshot()).map_err(explain)?;
         for report in ledger.unacknowledged() {
-            // The receiver is made just before and outlives this call.
+            // The receiver is created just before and outlives this call.
             let _ = reports.send(report);
         }
         let shared = Arc::new(Shared { clock, ledger: Mutex::new(ledger), acknowledged: Notify::new() });
@@ -84,8 +85,8 @@ impl Journal {
         self.shared.ledger().standing(run_id)
     }
 
-    /// Takes a run: from now on it is not new. It is on disk when what is returned says so; if it cannot be written,
-    /// it is new again.
+    /// Records a run as accepted, in memory immediately and on disk when the returned future completes. If writing
+    /// fails, the run counts as new again.
     pub fn accept(
         &self,
         run_id: i64,
@@ -108,14 +109,14 @@ impl Journal {
         }
     }
 
-    /// Notes an outcome; it goes to the reporter as soon as it is on disk.
+    /// Records an outcome; it goes to the reporter as soon as it is on disk.
     pub fn finish(&self, report: Report) {
         self.shared.ledger().note(Record::Finished(report.clone()));
-        // A closed journal belongs to a stopped executor; the next start reports the run as interrupted.
+        // The journal is closed only in a stopped executor; the next start reports the run as interrupted.
         let _ = self.entries.send(Entry::Finished(report));
     }
 
-    /// Notes that the centre has heard of these runs.
+    /// Records that the centre has confirmed these runs.
     pub fn acknowledge(&self, run_ids: impl IntoIterator<Item = i64>) {
         let at = self.shared.clock.now();
         for run_id in run_ids {
@@ -126,12 +127,12 @@ impl Journal {
         self.shared.acknowledged.notify_waiters();
     }
 
-    /// How many runs the centre still has to hear of.
+    /// Number of runs not yet confirmed by the centre.
     pub fn open_count(&self) -> usize {
         self.shared.ledger().open_count()
     }
 
-    /// Waits until the centre has heard of every run.
+    /// Waits until the centre has confirmed every run.
     pub async fn settled(&self) {
         loop {
             let acknowledged = self.shared.acknowledged.notified();
@@ -144,11 +145,11 @@ impl Journal {
         }
     }
 
-    /// Writes what is left and lets go of the directory.
+    /// Writes the remaining entries and releases the directory.
     pub async fn close(&self) {
         let (reply, closed) = oneshot::channel();
         if self.entries.send(Entry::Close(reply)).is_ok() {
-            // An error means that the thread is gone, and so is its hold.
+            // An error means that the thread has ended and has released the directory.
             let _ = closed.await;
         }
     }
@@ -156,12 +157,12 @@ impl Journal {
 
 impl Shared {
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        // No foreign code runs under the lock, so whoever panicked left it whole.
+        // No user code runs under the lock, so the data is consistent even after a panic.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Outcome of a run that a crash or a kill of the process cut short.
+/// Outcome of a run interrupted by a crash or kill of the process.
 const INTERRUPTED: &str =
     "the executor was restarted while this run was waiting or running; it was not run again";
 
@@ -176,11 +177,11 @@ enum Entry {
     Close(oneshot::Sender<()>),
 }
 
-/// The thread that writes.
+/// The writer thread.
 struct Writer {
     path: PathBuf,
     file: File,
-    /// How much of the file is known to be whole.
+    /// Length of the file that is known to be complete.
     length: u64,
     compact_at: u64,
     shared: Arc<Shared>,
@@ -192,7 +193,7 @@ impl Writer {
     fn run(mut self, entries: &mpsc::Receiver<Entry>) {
         let mut batch = Vec::new();
         loop {
-            // What the disk would not take is tried again, with or without news.
+            // Entries that the disk did not take are retried, with or without new ones.
             let next = if batch.is_empty() {
                 entries.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected)
             } else {
@@ -207,7 +208,7 @@ impl Writer {
             batch = self.commit(batch);
             if let Some(Entry::Close(_)) = batch.last() {
                 drop(self);
-                // Answered only now: whoever opens the directory next finds it free.
+                // Answered only now, so that the next process finds the directory unlocked.
                 if let Some(Entry::Close(reply)) = batch.pop() {
                     let _ = reply.send(());
                 }
@@ -216,7 +217,7 @@ impl Writer {
         }
     }
 
-    /// Writes entries and tells whoever waits. Gives back what has to be tried again; a `Close` comes last.
+    /// Writes entries and notifies the callers. Returns the entries to retry; a `Close` comes last.
     fn commit(&mut self, batch: Vec<Entry>) -> Vec<Entry> {
         let mut lines = String::new();
         for entry in &batch {
@@ -239,7 +240,7 @@ impl Writer {
                 (Entry::Accepted(_, reply), Err(error)) => {
                     drop(reply.send(Err(io::Error::new(error.kind(), error.to_string()))));
                 }
-                // A reporter that is gone leaves the report to the next start.
+                // If the reporter is gone, the report is sent after the next start.
                 (Entry::Finished(report), Ok(())) => drop(self.reports.send(report)),
                 (Entry::Done(_), Ok(())) => {}
                 (entry, Err(_)) => rest.push(entry),
@@ -255,7 +256,7 @@ impl Writer {
         }
         let written = self.file.write_all(lines.as_bytes()).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // Half a line must not stand before the next one.
+            // Removes an incomplete line, so that the next one starts at the beginning of a line.
             let _ = self.file.set_len(self.length);
             return Err(error);
         }
@@ -267,7 +268,7 @@ impl Writer {
     }
 
     fn compact(&mut self) {
-        // Whatever is noted after this has its line still to come.
+        // Records noted after this point are appended later.
         let snapshot = self.shared.ledger().snapshot();
         match rewrite(&self.path, &snapshot) {
             Ok((file, length)) => (self.file, self.length) = (file, length),
@@ -279,17 +280,17 @@ impl Writer {
     }
 }
 
-/// While the disk is full, results wait in memory.
+/// Retry interval while the disk is full; results wait in memory.
 const DISK_RETRY: Duration = Duration::from_millis(200);
-/// Per wait for the disk: enough that the wait is not the limit, little enough that nobody waits long.
+/// Entries per `fsync`: enough that the `fsync` is not the bottleneck, few enough that no caller waits long.
 const BATCH_MAX: usize = 10_000;
 
-/// Rewriting costs as much as it saves once the file has doubled; small files are left alone.
+/// Compacts when the file has doubled, which keeps the cost of rewriting proportional; small files are not compacted.
 fn compact_at(length: u64) -> u64 {
     (length * 2).max(16 * 1024 * 1024)
 }
 
-/// One process per directory: two would each run what the other has taken.
+/// Allows one process per directory: two would each execute the runs the other has accepted.
 fn lock(directory: &Path) -> Result<File, Error> {
     let path = directory.join("lock");
     let explain = |why| Error::Directory { path: path.clone(), why };
@@ -321,18 +322,18 @@ fn replay(path: &Path, ledger: &mut Ledger) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts a new journal in the place of the old one, whole or not at all.
+/// Replaces the journal atomically.
 fn rewrite(path: &Path, snapshot: &Snapshot) -> io::Result<(File, u64)> {
     let lines = snapshot.lines();
     let fresh = path.with_extension("new");
     let _ = fs::remove_file(&fresh);
     let mut options = OpenOptions::new();
-    // Appending: writing continues where the file ends, even after it was cut back.
+    // Append mode: writing continues at the end of the file, also after it was truncated.
     options.create_new(true).append(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // Results may be nobody else's business.
+        // Results may be confidential.
         options.mode(0o600);
     }
     let mut file = options.open(&fresh)?;
@@ -407,7 +408,7 @@ mod tests {
         assert!(matches!(second, Error::DirectoryTaken { .. }), "{second}");
         journal.close().await;
         open(directory.path());
-        // A closed journal takes nothing more.
+        // A closed journal accepts no runs.
         assert!(journal.accept(9, at(0)).await.is_err());
         assert_eq!(journal.standing(9), Standing::New);
     }
@@ -436,7 +437,7 @@ mod tests {
     #[tokio::test]
     #[cfg(target_os = "linux")]
     async fn a_disk_that_does_not_keep_what_is_written_refuses_runs_and_keeps_outcomes() {
-        // The one takes nothing, the other takes all and cannot promise to keep it.
+        // `/dev/full` rejects writes; `/dev/null` accepts them but cannot be synced.
         for disk in ["/dev/full", "/dev/null"] {
             let directory = tempfile::tempdir().unwrap();
             let (reports, mut reported) = unbounded_channel();
@@ -461,7 +462,7 @@ mod tests {
             assert!(written.await.unwrap().is_err(), "{disk}");
             assert_eq!(rest.len(), 1, "{disk}");
             assert!(reported.try_recv().is_err(), "{disk}");
-            // Somebody makes room.
+            // The disk has space again.
             writer.file = File::create(&writer.path).unwrap();
             assert!(writer.commit(rest).is_empty());
             assert_eq!(reported.recv().await.unwrap(), report);

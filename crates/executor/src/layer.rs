@@ -1,4 +1,4 @@
-//! Tracing events of a run land in its log.
+//! Tracing layer that copies events of a run to the run's log.
 
 use std::fmt::{self, Write};
 
@@ -9,16 +9,16 @@ use tracing_subscriber::layer::Context;
 
 use crate::run_log;
 
-/// Copies tracing events that a handler emits into the log of its run.
+/// Copies tracing events that a handler emits to the log of its run.
 ///
-/// Put it beside the usual layers: `tracing_subscriber::registry().with(fmt::layer()).with(RunLogLayer)`. Events of
-/// tasks and threads the handler starts by itself are not its own and stay out. Needs the feature `layer`, which is on by default.
+/// Add it to the other layers: `tracing_subscriber::registry().with(fmt::layer()).with(RunLogLayer)`. Events of
+/// tasks and threads that the handler starts are not copied. Needs the feature `layer`, which is on by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunLogLayer;
 
 impl<S: Subscriber> Layer<S> for RunLogLayer {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
-        // No run, no log: the event is somebody else's.
+        // The event does not belong to a run.
         let _ = run_log::CURRENT.try_with(|log| {
             let mut text = Text(event.metadata().level().to_string());
             event.record(&mut text);
@@ -72,7 +72,7 @@ mod tests {
     async fn so_do_those_of_one_that_blocks() {
         let subscriber = tracing_subscriber::registry().with(RunLogLayer);
         let dispatch = tracing::Dispatch::new(subscriber);
-        // A subscriber for one thread is all a test may set, and a handler that blocks has a thread of its own.
+        // A test can only set a subscriber per thread, and a blocking handler has its own thread.
         let count = move |_: crate::Context| {
             tracing::dispatcher::with_default(&dispatch, || tracing::info!("counted"));
         };

@@ -1,4 +1,4 @@
-//! Which runs this executor has ever taken, and how far each has come. What the journal says, in memory.
+//! In-memory copy of the journal: every run this executor has accepted, and its state.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -8,20 +8,20 @@ use timer::Timestamp;
 use crate::record::Record;
 use crate::run::Report;
 
-/// How far a run has come here.
+/// State of a run in this executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(crate) enum Standing {
-    /// Never heard of.
+    /// Not known.
     New,
     /// Waiting or running.
     Open,
-    /// Over, and the centre has not confirmed that it knows.
+    /// Finished, not yet confirmed by the centre.
     Unacknowledged,
-    /// Over, and the centre knows.
+    /// Finished and confirmed by the centre.
     Done,
 }
 
-/// How long runs that are over are remembered.
+/// How many finished runs are remembered, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
     pub runs: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Memory {
 }
 
 impl Default for Memory {
-    /// Ids cost about 40 bytes each. A centre that repeats itself does so within minutes, an operator within days.
+    /// An id costs about 40 bytes. A centre repeats a run within minutes, an operator within days.
     fn default() -> Self {
         Memory { runs: 1_000_000, age: Duration::from_secs(7 * 86_400) }
     }
@@ -38,10 +38,10 @@ impl Default for Memory {
 #[derive(Debug)]
 pub(crate) struct Ledger {
     memory: Memory,
-    /// Every run that is not done. Its size is what the centre still has to hear of.
+    /// Every run that is not done; its size is the number of runs not yet confirmed by the centre.
     open: HashMap<i64, Record>,
     done: HashSet<i64>,
-    /// The done ones, the first to be forgotten in front.
+    /// The done runs in the order in which they are forgotten.
     order: VecDeque<(i64, Timestamp)>,
 }
 
@@ -59,7 +59,7 @@ impl Ledger {
         }
     }
 
-    /// Takes note. A run only goes forward, so hearing of a step twice changes nothing.
+    /// Applies a record. States only move forward, so a repeated record changes nothing.
     pub fn note(&mut self, record: Record) {
         match record {
             Record::Accepted { run_id, .. } if self.standing(run_id) == Standing::New => {
@@ -79,17 +79,17 @@ impl Ledger {
         }
     }
 
-    /// As if it had never been taken: it could not be written down.
+    /// Removes a run that could not be written to the journal, as if it had never been accepted.
     pub fn forget(&mut self, run_id: i64) {
         self.open.remove(&run_id);
     }
 
-    /// How many runs the centre still has to hear of.
+    /// Number of runs not yet confirmed by the centre.
     pub fn open_count(&self) -> usize {
         self.open.len()
     }
 
-    /// Runs that were taken and have no outcome.
+    /// Accepted runs without an outcome.
     pub fn unfinished(&self) -> Vec<(i64, Timestamp)> {
         let unfinished = self.open.values().filter_map(|record| match record {
             Record::Accepted { run_id, triggered_at } => Some((*run_id, *triggered_at)),
@@ -100,7 +100,7 @@ impl Ledger {
         unfinished
     }
 
-    /// Outcomes the centre has not confirmed.
+    /// Outcomes not yet confirmed by the centre.
     pub fn unacknowledged(&self) -> Vec<Report> {
         let reports = self.open.values().filter_map(|record| match record {
             Record::Finished(report) => Some(report.clone()),
@@ -111,7 +111,7 @@ impl Ledger {
         reports
     }
 
-    /// What a new journal has to say. Quick, since everyone waits meanwhile.
+    /// Copy for a new journal. Fast, because all other callers wait for the lock meanwhile.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot { done: self.order.clone(), open: self.open.values().cloned().collect() }
     }
@@ -127,14 +127,14 @@ impl Ledger {
     }
 }
 
-/// A ledger at one moment.
+/// Contents of a ledger at one moment.
 pub(crate) struct Snapshot {
     done: VecDeque<(i64, Timestamp)>,
     open: Vec<Record>,
 }
 
 impl Snapshot {
-    /// The lines of a journal that says the same.
+    /// The lines of a journal with the same contents.
     pub fn lines(&self) -> String {
         let mut lines = String::new();
         for (run_id, at) in &self.done {

@@ -1,5 +1,5 @@
-//! Who does the work? Makes any Rust program an executor: for Tickwright's scheduling centre, and for XXL-JOB's of
-//! every version since 2.2.
+//! SDK that turns a Rust program into an executor for Tickwright's scheduling centre, or for any XXL-JOB admin
+//! since version 2.2.
 //!
 //! ```no_run
 //! use tickwright_executor::{Context, Error, Executor, job};
@@ -16,38 +16,41 @@
 //! }
 //! ```
 //!
-//! # What to use for what
+//! # Where to look
 //!
-//! | you want | write |
+//! | to | use |
 //! |---|---|
-//! | a function to be a handler | [`#[job("name")]`](job) |
-//! | a job that the centre adds by itself | [`#[job("name", cron = "…")]`](job), [`Job::declare`] |
-//! | a handler made at run time | [`Builder::job`], [`Job::new`] |
-//! | code that blocks or computes | a plain `fn`, [`Job::blocking`] |
-//! | the parameter | [`Context::param`], [`Context::param_as`] |
-//! | a part of the work per executor | [`Context::shard`] |
-//! | lines people read in the centre | [`Context::log`], [`log!`], [`RunLogLayer`] |
-//! | to stop when told to | [`Context::is_cancelled`], [`Context::cancellation`] |
-//! | to start and stop by hand | [`Builder::start`], [`Executor::stop`] |
-//! | scripts that are written in the centre | [`Builder::scripts`] |
-//! | to call URLs and start programs | [`handlers`] |
-//! | to test a handler | [`testing::run`] |
+//! | make a function a handler | [`#[job("name")]`](job) |
+//! | let the centre create the job automatically | [`#[job("name", cron = "…")]`](job), [`Job::declare`] |
+//! | create a handler at run time | [`Builder::job`], [`Job::new`] |
+//! | run blocking or CPU-bound code | a plain `fn`, [`Job::blocking`] |
+//! | read the parameter | [`Context::param`], [`Context::param_as`] |
+//! | split the work between executors | [`Context::shard`] |
+//! | write lines to the run's log, shown in the console | [`Context::log`], [`log!`], [`RunLogLayer`] |
+//! | stop when the run is cancelled | [`Context::is_cancelled`], [`Context::cancellation`] |
+//! | start and stop from your own code | [`Builder::start`], [`Executor::stop`] |
+//! | run scripts written in the centre | [`Builder::scripts`] |
+//! | call URLs and start programs | [`handlers`] |
+//! | test a handler | [`testing::run`] |
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! * **At most once.** A run is on disk before the centre hears that it was taken. The same run offered again, after
-//!   a restart too, is not run again: while it waits or runs, or when the centre has confirmed its result, it is
-//!   refused as a repetition; while its result is on its way, the answer is yes and the result comes.
-//!   [`Builder::memory`] says for how long. A centre whose numbers start again from 1 needs executors that start
-//!   afresh too: delete their directories.
-//! * **Never silent.** A result is on disk before it is sent and stays until the centre confirms it. Runs that a
-//!   crash cut short are reported as failed at the next start.
-//! * **One at a time.** Runs of one job wait for each other, up to [`Builder::queue`]; more are refused, and told so.
-//!   A repetition is recognised before the job's block strategy is looked at, so it can stop nothing.
-//! * **Stopped means stopped.** An async handler that is killed or takes too long is dropped at its next `.await`.
-//!   A blocking one is told; if it does not end within [`Builder::stop_grace`], its job goes on without it.
-//! * **Closed by default.** It listens on loopback; elsewhere only with a token that is not blank or well known. It
-//!   runs named handlers and, unless [`Builder::scripts`] says otherwise, no code from the network.
+//! * **At most once.** A run is stored on disk before the executor answers that it accepted it. If the same run is
+//!   sent again, also after a restart, it is not executed again. While it waits or runs, or once the centre has
+//!   confirmed its result, the request is rejected as a duplicate; while its result is being reported, it is
+//!   answered with success and the result follows. [`Builder::memory`] limits how long run ids are remembered. If
+//!   the run ids of a centre start again from 1 (a new database), delete the directories of its executors.
+//! * **No result is lost.** A result is stored on disk before it is sent and kept until the centre confirms it.
+//!   Runs that were interrupted by a crash are reported as failed at the next start.
+//! * **One at a time.** Runs of one job queue up, at most [`Builder::queue`] of them; further runs are rejected
+//!   with an error. Duplicates are detected before the job's block strategy is applied, so a duplicate never stops
+//!   a run.
+//! * **Stopping works.** An async handler that is killed or times out is dropped at its next `.await`. A blocking
+//!   handler is only notified; if it does not return within [`Builder::stop_grace`], the next run of its job starts
+//!   without waiting for it.
+//! * **Closed by default.** The executor listens on loopback; on other addresses only with a token that is neither
+//!   blank nor well known. It runs named handlers only, and no code from the network unless [`Builder::scripts`]
+//!   allows it.
 
 mod centre;
 mod context;
@@ -80,19 +83,19 @@ pub use executor::{Builder, Executor, Stopped};
 pub use job::{IntoOutcome, Job, Marked};
 #[cfg(feature = "layer")]
 pub use layer::RunLogLayer;
-/// Makes a function a handler, under the name a centre calls it by; no list of handlers is kept.
+/// Registers a function as a handler, under the name used in the centre. There is no list of handlers to maintain.
 ///
-/// The function takes a [`Context`] or nothing, may be async or not (then each run has a thread), and returns
-/// nothing, a text, or a `Result` of either whose error can be shown. If wanted:
+/// The function takes a [`Context`] or no argument. It may be async or not (then each run has its own thread). It
+/// returns nothing, a string, or a `Result` of either with an error that implements `Display`. Options:
 ///
-/// * `cron = "0 0/5 * * * ?"`, `fixed_rate = "5s"` or `fixed_delay = "5s"`: [declares](Declaration) a job that calls it;
-///   with `zone = "Asia/Shanghai"` for a cron expression, and `name = "for people"`, `param = "…"`, `timeout = "90s"`,
-///   `retries = 2`, `route = "ROUND"`;
-/// * `init = path`: a function called before the first run; if it fails, so does the run;
+/// * `cron = "0 0/5 * * * ?"`, `fixed_rate = "5s"` or `fixed_delay = "5s"`: [declares](Declaration) a job that
+///   calls the handler; with `zone = "Asia/Shanghai"` for a cron expression, and `name = "display name"`,
+///   `param = "…"`, `timeout = "90s"`, `retries = 2`, `route = "ROUND"`;
+/// * `init = path`: a function called before the first run; if it fails, the run fails;
 /// * `destroy = path`: a function called when the executor stops;
-/// * `crate = "path"`: where `tickwright_executor` is found, if it was renamed.
+/// * `crate = "path"`: the path of `tickwright_executor`, if the crate was renamed.
 ///
-/// Both functions are async if the handler is, take nothing, and return what a handler may.
+/// Both functions are async if the handler is, take no arguments, and return the same types as a handler.
 ///
 /// ```
 /// use tickwright_executor::{Context, ParamError, job};
@@ -112,7 +115,7 @@ pub use layer::RunLogLayer;
 /// }
 /// ```
 ///
-/// A job that declares itself is added to the centre when the program starts, where the centre allows it:
+/// A declared job is added to the centre when the program starts, if the centre allows it:
 ///
 /// ```
 /// use tickwright_executor::job;
@@ -123,7 +126,7 @@ pub use layer::RunLogLayer;
 /// }
 /// ```
 ///
-/// What cannot be right does not compile:
+/// Mistakes that can be detected at compile time do not compile:
 ///
 /// ```compile_fail
 /// #[tickwright_executor::job("")]
@@ -135,15 +138,15 @@ pub use layer::RunLogLayer;
 /// async fn at_25_o_clock() {}
 /// ```
 ///
-/// Functions in a library that nothing refers to are left out by the linker; `use jobs as _;` keeps them. The names
-/// of all handlers are logged at the start.
+/// The linker drops functions of a library that nothing refers to; `use jobs as _;` keeps them. The names of all
+/// handlers are logged at the start.
 pub use macros::job;
 pub use run::{Outcome, Shard};
 pub use scripts::{Language, Scripts, UnknownLanguage};
 pub use timer::{Clock, Timestamp};
 pub use tokio_util::sync::CancellationToken;
 
-/// What `#[job]` expands to needs these; nothing else should.
+/// Used by the expansion of `#[job]` only.
 #[doc(hidden)]
 pub mod __private {
     pub use inventory;

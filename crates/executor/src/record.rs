@@ -1,7 +1,7 @@
-//! The lines of the journal.
+//! Lines of the journal.
 //!
-//! A line is a checksum and a record in plain words, so that a line torn by a crash is known for what it is and a
-//! person can read the rest.
+//! A line is a checksum and a record as readable text, so that a line left incomplete by a crash is detected and
+//! people can read the rest.
 
 use std::fmt::Write;
 
@@ -9,22 +9,22 @@ use timer::Timestamp;
 
 use crate::run::{Outcome, Report};
 
-/// One thing that happened to a run.
+/// One event of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
-    /// It was taken, and will be run at most once from here on.
+    /// The run was accepted and from now on is executed at most once.
     Accepted { run_id: i64, triggered_at: Timestamp },
-    /// It ended; the centre has to be told.
+    /// The run finished; the outcome has to be reported.
     Finished(Report),
-    /// The centre knows. Only the id is kept, so that it is never run again.
+    /// The centre confirmed the outcome. Only the id is kept, so that the run is never executed again.
     Done { run_id: i64, at: Timestamp },
 }
 
 impl Record {
-    /// Adds the record's line.
+    /// Appends the line of this record.
     pub fn write(&self, lines: &mut String) {
         let start = lines.len();
-        // Room for the checksum, which is known only afterwards.
+        // Placeholder for the checksum, which is known only afterwards.
         lines.push_str("00000000 ");
         match self {
             Record::Accepted { run_id, triggered_at } => {
@@ -46,7 +46,7 @@ impl Record {
         lines.push('\n');
     }
 
-    /// Reads a line without its end; `None` if it is not whole.
+    /// Parses a line without its line end; `None` if it is incomplete.
     pub fn read(line: &str) -> Option<Record> {
         let (sum, rest) = line.split_at_checked(SUM_LENGTH)?;
         let rest = rest.strip_prefix(' ')?;
@@ -76,7 +76,7 @@ fn put(lines: &mut String, text: std::fmt::Arguments<'_>) {
     lines.write_fmt(text).expect("a string takes all text");
 }
 
-/// FNV-1a: it has to notice a torn line, not an enemy.
+/// FNV-1a: has to detect incomplete lines, not tampering.
 fn checksum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }

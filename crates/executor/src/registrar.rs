@@ -1,4 +1,4 @@
-//! Tells the centre that this executor is there, again and again; and what it declares, whenever it may not know.
+//! Keeps this executor registered with the centre, and declares its handlers and jobs when needed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) struct Registrar {
 }
 
 impl Registrar {
-    /// Registers at once and then every 30 s, until told to leave; then deregisters.
+    /// Registers immediately and then every 30 s until `leave` is cancelled; then deregisters.
     pub async fn run(mut self, leave: CancellationToken) {
         let mut failures = 0;
         let mut is_known = false;
@@ -51,25 +51,25 @@ impl Registrar {
         }
     }
 
-    /// Registers, and declares what the centre may not have heard; or what was not done, and why.
+    /// Registers, and sends the declaration if the centre may not have it. On failure returns the step and its error.
     async fn visit(&mut self, leave: &CancellationToken) -> Result<(), (&'static str, CallError)> {
         if let Err(error) = self.centre.register(&self.registry).await {
-            // It may be another when it answers again.
+            // It may be a different centre when it answers again.
             self.herald.forget();
             return Err(("not registered", error));
         }
         tokio::select! {
-            // Many jobs take many calls, and who leaves waits for none of them.
+            // Many jobs take many calls, and leaving does not wait for them.
             () = leave.cancelled() => Ok(()),
             told = self.herald.tell(&self.centre) => told.map_err(|error| ("handlers and jobs not declared", error)),
         }
     }
 }
 
-/// Centres forget an executor after three times this.
+/// Centres drop an executor after three periods without a registration.
 const PERIOD: Duration = Duration::from_secs(30);
 
-/// Soon at first: a centre that just restarts should not miss us for half a minute.
+/// Exponential backoff that starts short, so that a centre that restarts does not miss this executor for 30 s.
 fn after_failure(failures: u32) -> Duration {
     Duration::from_secs(1 << failures.saturating_sub(1).min(5)).min(PERIOD)
 }

@@ -1,7 +1,7 @@
-//! Tells the centre how runs ended, for as long as it takes.
+//! Reports outcomes to the centre and retries until it confirms them.
 //!
-//! Reports arrive from the journal, so each is on disk and stays there until the centre has confirmed it. A report is
-//! sent at once when the line is free, and together with others when it is not.
+//! Reports arrive from the journal, so each is on disk and stays there until the centre has confirmed it. A report
+//! is sent immediately if a connection is free, and in a batch with others if not.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -25,19 +25,19 @@ pub(crate) struct Reporter {
     clock: Arc<dyn Clock>,
     waiting: VecDeque<Report>,
     batch_max: usize,
-    /// Number of the current round. A round ends with its first failed batch; batches that were sent in an earlier round
-    /// and fail later are not counted again.
+    /// Number of the current round. A round ends with its first failed batch; batches that were sent in an earlier
+    /// round and fail later are not counted again.
     round: u64,
     /// Failed rounds in a row.
     failures: u32,
-    /// No batch is sent while this lasts.
+    /// No batch is sent during the pause.
     pause: Option<Pause>,
 }
 
 struct Pause {
     sleep: Sleep,
-    /// Whether the centre rejected the results themselves. Such a pause is not cut short by the success of others,
-    /// because the rejected batch would then be sent again at once.
+    /// Whether the centre rejected the results themselves. Such a pause is not shortened by the success of other
+    /// batches, because the rejected batch would then be sent again immediately.
     after_refusal: bool,
 }
 
@@ -55,7 +55,7 @@ impl Reporter {
         }
     }
 
-    /// Reports until told to stop; what is then left is sent after the next start.
+    /// Sends reports until `stop` is cancelled; the rest is sent after the next start.
     pub async fn run(mut self, mut reports: UnboundedReceiver<Report>, stop: CancellationToken) {
         let mut sending = FuturesUnordered::new();
         let mut arrived = Vec::new();
@@ -97,7 +97,8 @@ impl Reporter {
                 self.journal.acknowledge(batch.iter().map(|report| report.run_id));
             }
             Err(error) => {
-                // One report the centre cannot digest must not hold up all: it ends up alone, behind the others.
+                // A report that the centre rejects must not block the others: batches shrink until it is alone,
+                // behind the others.
                 if error.is_refusal() {
                     self.batch_max = (self.batch_max / 2).max(1);
                 }
@@ -135,13 +136,14 @@ fn pause_after(failures: u32, is_refusal: bool) -> Duration {
     Duration::from_secs(1 << failures.saturating_sub(1).min(5)).min(max)
 }
 
-/// A centre that commits each batch to disk answers in some 25 ms; eight at a time make 16,000 reports a second.
+/// A centre that commits each batch to disk answers in about 25 ms; eight in parallel make 16,000 reports per second.
 const SENDING_MAX: usize = 8;
 const ARRIVALS_MAX: usize = 4_096;
-/// Longest pause while the centre is away or cannot store results. Retries, child jobs and fixed delays wait for these
-/// results, and one batch every 2 s costs a recovering centre little.
+/// Longest pause while the centre is unavailable or cannot store results. Retries, child jobs and fixed delays wait
+/// for these results, and one batch every 2 s costs a recovering centre little.
 const OUTAGE_PAUSE_MAX: Duration = Duration::from_secs(2);
-/// Longest pause after the centre rejected results, for example because of a wrong token: what stock executors wait.
+/// Longest pause after the centre rejected results, for example because of a wrong token; the same as in stock
+/// executors.
 const REFUSAL_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
@@ -177,7 +179,7 @@ mod tests {
         bench.reporter.sent(0, vec![report()], Ok(()));
         assert_eq!(bench.pause(), None);
         assert_eq!(bench.reporter.sending_max(), SENDING_MAX);
-        // A straggler of the failed round does not bring the pause back.
+        // A late failure of the failed round does not restart the pause.
         bench.fail(0, 1, unavailable);
         assert_eq!(bench.pause(), None);
     }
@@ -217,7 +219,7 @@ mod tests {
             }
         }
 
-        /// How long nothing is sent from now on.
+        /// Time until the next batch may be sent.
         fn pause(&mut self) -> Option<Duration> {
             assert!(over(&mut self.reporter.pause).now_or_never().is_none());
             self.reporter.pause.as_ref().and_then(|_| self.clock.until_next_wake())

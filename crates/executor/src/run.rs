@@ -1,4 +1,4 @@
-//! A run as this crate knows it: what is to be done, and how it ended.
+//! A run inside the executor: the request and the outcome.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use timer::Timestamp;
 
 use crate::scripts::Script;
 
-/// One execution a centre asked for.
+/// A run requested by the centre.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub id: i64,
     pub job_id: i64,
-    /// The handler's name; of a script, its kind.
+    /// Name of the handler; for a script, its kind.
     pub handler: String,
-    /// The code that came along, if it is not a handler of ours.
+    /// The script sent with the request, if the run is not for a handler.
     pub script: Option<Script>,
     pub param: String,
     pub overlap: Overlap,
@@ -24,7 +24,7 @@ pub(crate) struct Run {
     pub attempt: Option<u32>,
 }
 
-/// What becomes of a run whose job is busy here.
+/// Overlap policy: how to treat a new run while its job is busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overlap {
     Wait,
@@ -32,7 +32,7 @@ pub(crate) enum Overlap {
     StopOld,
 }
 
-/// Which part of the work this run does, where a centre gives every executor of the group its own.
+/// The part of the work a run should do, when the centre sends the job to every executor of the app.
 ///
 /// ```
 /// use tickwright_executor::Shard;
@@ -44,17 +44,17 @@ pub(crate) enum Overlap {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// From 0.
+    /// Index of the shard, from 0.
     pub index: u32,
-    /// How many there are; at least 1.
+    /// Number of shards, at least 1.
     pub total: u32,
 }
 
 impl Shard {
-    /// All the work: one shard of one.
+    /// The only shard: all the work.
     pub const WHOLE: Shard = Shard { index: 0, total: 1 };
 
-    /// Whether the thing with this number belongs to this shard. Of all shards, exactly one owns it.
+    /// Whether the item with this number belongs to this shard. Each number belongs to exactly one shard.
     pub fn owns(self, number: u64) -> bool {
         number % u64::from(self.total.max(1)) == u64::from(self.index)
     }
@@ -66,18 +66,18 @@ impl fmt::Display for Shard {
     }
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Well, with or without something to say.
+    /// The run succeeded, with an optional message.
     Succeeded(Option<String>),
-    /// Not well: an error, a panic, or it was stopped.
+    /// The run failed: an error, a panic, or it was stopped.
     Failed(String),
-    /// It took longer than it may.
+    /// The run exceeded its timeout.
     TimedOut,
 }
 
-/// The outcome of a run, to be told to the centre.
+/// Outcome of a run, to be reported to the centre.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
     pub run_id: i64,

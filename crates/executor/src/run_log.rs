@@ -1,7 +1,7 @@
-//! What a run writes for people to read: one file per run, one directory per day.
+//! Logs of runs: one file per run, one directory per day.
 //!
-//! A file begins when the first line is written, so a run that says nothing costs nothing. Paths are made of numbers
-//! only, and links are not followed: whatever a request says, it reaches no other file.
+//! A file is created with the first line, so a run without log lines costs nothing. Paths consist of numbers only,
+//! and symbolic links are not followed, so no request can reach another file.
 
 use std::fmt::{self, Display};
 use std::fs::{self, File, OpenOptions};
@@ -14,7 +14,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use timer::{Clock, Timestamp};
 
-/// All logs of an executor.
+/// All run logs of an executor.
 #[derive(Clone, Debug)]
 pub(crate) struct RunLogs {
     base: PathBuf,
@@ -22,21 +22,21 @@ pub(crate) struct RunLogs {
     clock: Arc<dyn Clock>,
 }
 
-/// Some lines of a log.
+/// A page of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
-    /// The number of the last line, from 1: of the last one given or, if none is, of the last there is.
+    /// Number of the last returned line, from 1; if no line is returned, number of the last line of the file.
     pub to: i32,
     pub text: String,
 }
 
 impl RunLogs {
-    /// Days begin at midnight in this machine's time zone, as stock executors have it.
+    /// Opens the logs in `base`. Days begin at midnight in this machine's time zone, as in stock executors.
     pub fn new(base: PathBuf, clock: Arc<dyn Clock>) -> RunLogs {
         RunLogs { base, zone: TimeZone::try_system().unwrap_or(TimeZone::UTC), clock }
     }
 
-    /// The log of a run. `heading` becomes its first line, when there is a second.
+    /// The log of a run. `heading` is written as the first line, together with the first line of the run.
     pub fn of(&self, run_id: i64, triggered_at: Timestamp, heading: String) -> RunLog {
         let sink = match self.path(run_id, triggered_at) {
             Some(path) => Sink::Unopened { path, heading },
@@ -45,7 +45,7 @@ impl RunLogs {
         RunLog::new(sink, self.zone.clone(), Arc::clone(&self.clock))
     }
 
-    /// Lines from number `from` on; `None` if the run wrote none. Blocks.
+    /// Lines from number `from` on; `None` if the run has no log. Blocks.
     pub fn page(&self, run_id: i64, triggered_at: Timestamp, from: i32) -> io::Result<Option<Page>> {
         let Some(path) = self.path(run_id, triggered_at) else { return Ok(None) };
         match open(&path, OpenOptions::new().read(true)) {
@@ -55,7 +55,7 @@ impl RunLogs {
         }
     }
 
-    /// Deletes the directories of days more than `age` ago; leaves everything else in peace. Blocks.
+    /// Deletes the directories of days older than `age` and nothing else. Blocks.
     pub fn clean(&self, age: Duration) -> io::Result<()> {
         let Some(today) = self.day(self.clock.now()) else { return Ok(()) };
         let entries = match fs::read_dir(&self.base) {
@@ -78,7 +78,7 @@ impl RunLogs {
         Ok(())
     }
 
-    /// Where a run's log is. A run without a sensible id or time has none.
+    /// Path of a run's log; `None` if the id or the time is invalid.
     fn path(&self, run_id: i64, triggered_at: Timestamp) -> Option<PathBuf> {
         if run_id < 0 || triggered_at.as_millis() < 0 {
             return None;
@@ -93,7 +93,7 @@ impl RunLogs {
     }
 }
 
-/// Opens a file that is no link, in a directory that is none.
+/// Opens a file; fails if the file or its directory is a symbolic link.
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     if let Some(day) = path.parent()
         && fs::symlink_metadata(day)?.file_type().is_symlink()
@@ -103,7 +103,7 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // Owners only: parameters and results may be nobody else's business.
+        // Readable by the owner only: parameters and results may be confidential.
         options.custom_flags(libc::O_NOFOLLOW).mode(0o600);
     }
     options.open(path)
@@ -115,7 +115,7 @@ fn read_page(mut lines: impl BufRead, from: i32) -> io::Result<Page> {
     while page.text.len() < PAGE_MAX {
         line.clear();
         lines.read_until(b'\n', &mut line)?;
-        // The end, or a line that is still being written.
+        // End of the file, or a line that is still being written.
         if !line.ends_with(b"\n") {
             break;
         }
@@ -127,10 +127,10 @@ fn read_page(mut lines: impl BufRead, from: i32) -> io::Result<Page> {
     Ok(page)
 }
 
-/// Bytes per page, more or less. A centre asks again from where a page ends; it takes no megabytes in one answer.
+/// Approximate size of a page in bytes. A centre continues where a page ends and does not accept megabytes at once.
 const PAGE_MAX: usize = 128 * 1024;
 
-/// The log of one run. Clones write to the same.
+/// The log of one run. Clones write to the same log.
 #[derive(Clone)]
 pub(crate) struct RunLog {
     shared: Arc<Shared>,
@@ -154,7 +154,7 @@ impl RunLog {
         RunLog { shared: Arc::new(Shared { sink: Mutex::new(sink), zone, clock }) }
     }
 
-    /// One that keeps its lines in memory, for tests.
+    /// A log that keeps its lines in memory, for tests.
     pub fn in_memory(clock: Arc<dyn Clock>) -> RunLog {
         RunLog::new(Sink::Lines(Vec::new()), TimeZone::UTC, clock)
     }
@@ -167,12 +167,12 @@ impl RunLog {
         }
     }
 
-    /// Whether a file was begun.
+    /// Whether the file has been created.
     pub fn is_begun(&self) -> bool {
         matches!(*self.sink(), Sink::Open { .. })
     }
 
-    /// Adds a line. A log that cannot be written fails no run: the trouble is noted once, elsewhere.
+    /// Adds a line. If the log cannot be written, the run continues and one warning is logged.
     pub fn line(&self, text: impl Display) {
         let mut sink = self.sink();
         if let Sink::Lines(lines) = &mut *sink {
@@ -208,7 +208,7 @@ impl RunLog {
         Ok(Sink::Open { file, room: FILE_MAX })
     }
 
-    /// With the time in front, cut to a length that fits a page.
+    /// Adds the time and truncates the line so that it fits a page.
     fn stamped(&self, text: &dyn Display) -> String {
         let at = jiff::Timestamp::from_millisecond(self.shared.clock.now().as_millis()).unwrap_or_default();
         let mut line = at.to_zoned(self.shared.zone.clone()).strftime("%F %T%.3f ").to_string();
@@ -238,12 +238,12 @@ impl fmt::Debug for RunLog {
     }
 }
 
-/// A run that logs in a loop must not fill the disk.
+/// Keeps a run that logs in a loop from filling the disk.
 const FILE_MAX: usize = 64 * 1024 * 1024;
 const LINE_MAX: usize = 32 * 1024;
 
 tokio::task_local! {
-    /// The log of the run this task works for.
+    /// The log of the run that this task executes.
     pub(crate) static CURRENT: RunLog;
 }
 
@@ -267,7 +267,7 @@ mod tests {
         check(&logs, 3, 3, &["two"]);
         check(&logs, 4, 3, &[]);
         check(&logs, i32::MAX, 3, &[]);
-        // Half a line is not there yet.
+        // An incomplete line is not returned.
         let path = directory.path().join("2026-11-15/7.log");
         OpenOptions::new().append(true).open(path).unwrap().write_all(b"half").unwrap();
         check(&logs, 3, 3, &["two"]);
@@ -278,7 +278,7 @@ mod tests {
 
     fn check(logs: &RunLogs, from: i32, to: i32, lines: &[&str]) {
         let page = logs.page(7, NOON, from).unwrap().unwrap();
-        // After the date and the time.
+        // The part after date and time.
         let texts: Vec<_> = page.text.lines().map(|line| line.splitn(3, ' ').nth(2).unwrap()).collect();
         assert_eq!((page.to, texts.as_slice()), (to, lines), "from {from}");
     }

@@ -1,4 +1,4 @@
-//! Calls a handler the way an executor would, without one.
+//! Calls a handler as an executor does, without starting one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::process::{OUTPUT_MAX, Workspace, create_private};
 use crate::run::{Outcome, Overlap, Run, Shard};
 use crate::run_log::RunLog;
 
-/// What a run is called with. A text alone is the parameter.
+/// Arguments of a test run. A string converts to arguments with that parameter.
 #[derive(Clone, Debug)]
 pub struct Args {
     run: Run,
@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Run 1 of job 1, the first attempt, with that parameter.
+    /// Run 1 of job 1, first attempt, with this parameter.
     pub fn new(param: impl Into<String>) -> Args {
         let run = Run {
             id: 1,
@@ -40,42 +40,42 @@ impl Args {
         Args { run, cancellation: CancellationToken::new(), clock: Arc::new(SystemClock::new()) }
     }
 
-    /// The run's number.
+    /// Sets the id of the run.
     #[must_use]
     pub fn run_id(mut self, id: i64) -> Args {
         self.run.id = id;
         self
     }
 
-    /// Which part of the work to do.
+    /// Sets the shard.
     #[must_use]
     pub fn shard(mut self, index: u32, total: u32) -> Args {
         self.run.shard = Shard { index, total };
         self
     }
 
-    /// Which attempt it is.
+    /// Sets the number of the attempt.
     #[must_use]
     pub fn attempt(mut self, number: u32) -> Args {
         self.run.attempt = Some(number);
         self
     }
 
-    /// How long it may take.
+    /// Sets the timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Args {
         self.run.timeout = Some(timeout);
         self
     }
 
-    /// What tells it to stop.
+    /// Sets the token that cancels the run.
     #[must_use]
     pub fn cancellation(mut self, token: CancellationToken) -> Args {
         self.cancellation = token;
         self
     }
 
-    /// The clock to go by.
+    /// Sets the clock. Default: the system clock.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Args {
         self.clock = clock;
@@ -89,17 +89,17 @@ impl<T: Into<String>> From<T> for Args {
     }
 }
 
-/// How a run ended, and what it wrote.
+/// Outcome and log of a test run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// How it ended.
+    /// Outcome of the run.
     pub outcome: Outcome,
-    /// The lines of its log.
+    /// Lines of the run's log.
     pub log: Vec<String>,
 }
 
 impl Ended {
-    /// What it said, if it succeeded and said anything.
+    /// The message, if the run succeeded with one.
     pub fn message(&self) -> Option<&str> {
         match &self.outcome {
             Outcome::Succeeded(message) => message.as_deref(),
@@ -107,7 +107,7 @@ impl Ended {
         }
     }
 
-    /// Why it failed, if it did.
+    /// The error, if the run failed.
     pub fn error(&self) -> Option<&str> {
         match &self.outcome {
             Outcome::Failed(error) => Some(error),
@@ -116,8 +116,8 @@ impl Ended {
     }
 }
 
-/// Runs an async handler. Cancelling does not drop it, so that a test sees what it does by itself; a panic is a
-/// failure.
+/// Runs an async handler. Cancelling does not drop it, so that a test sees how the handler itself reacts; a panic
+/// counts as a failure.
 ///
 /// ```
 /// use tickwright_executor::{Context, job, testing};
@@ -165,7 +165,7 @@ async fn call(job: Job, Args { run, cancellation, clock }: Args) -> Ended {
     Ended { outcome, log: log.lines() }
 }
 
-/// Where processes of a run live; removed when dropped.
+/// Folder for processes of a run; removed when dropped.
 struct Temporary(PathBuf);
 
 impl Temporary {

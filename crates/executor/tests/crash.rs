@@ -1,8 +1,8 @@
-//! An executor is killed again and again, at any moment. Every run it accepted is reported, and none is run twice.
+//! Kills an executor repeatedly, at random moments. Every run it accepted is reported, and none is executed twice.
 //!
-//! Killing alone would seldom tell whether something was on disk before others heard of it: the disk is quicker than
-//! the way to the centre. So in some lives the disk fills up first. From then on all that is told and not written
-//! is sure to be forgotten, and the next life contradicts it.
+//! Killing alone would rarely show whether something was on disk before it was sent, because the disk is faster
+//! than the network. So in some rounds the disk is full first. Anything sent from then on without being written is
+//! certainly lost, and the next process contradicts it.
 #![cfg(unix)]
 
 mod kit;
@@ -22,14 +22,14 @@ use tickwright_executor::{Context, Executor, Job};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Kills per history.
+/// Kills per test history.
 const ROUNDS: usize = 6;
 const RUNS_PER_ROUND: i64 = 24;
-/// Bytes that a full disk may still have had at the start: about what the runs of a round take in the journal.
+/// Upper bound of the space left on the full disk: about the journal size of one round's runs.
 const ROOM_MAX: u64 = 3_000;
-/// Of the journal's line that says that run 1 was taken.
+/// Length of the journal line that records the acceptance of run 1.
 const ACCEPTED_LENGTH: u64 = "01234567 accepted 1 1794769410531\n".len() as u64;
-/// Many times what a result takes to the centre.
+/// Many times the latency of a report.
 const HEARSAY: Duration = Duration::from_millis(300);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -48,7 +48,7 @@ async fn every_accepted_run_is_reported_and_none_is_run_twice() {
 async fn what_is_not_on_disk_nobody_hears_of() {
     let centre = Centre::start(Lineage::L33).await;
     let directory = tempfile::tempdir().expect("a directory");
-    // Room for taking a run, not for its result.
+    // Space for accepting a run, but not for its result.
     let (child, to) = start(&centre, directory.path(), 0, Some(ACCEPTED_LENGTH + 10)).await;
     assert_eq!(ask(to, 1).await, Some(1));
     until(|| (times(directory.path(), "end", 1) == 1).then_some(())).await;
@@ -62,7 +62,7 @@ async fn what_is_not_on_disk_nobody_hears_of() {
     assert!(code == 500 && message.starts_with("the executor was restarted"), "{message}");
     assert_eq!(ask(to, 2).await, Some(2), "it was not taken before");
     assert_eq!(centre.result(2).await, (200, "did 2".to_owned()));
-    // The answer is that it is over, or that it is known.
+    // The response is either "finished" or "duplicate".
     ask(to, 1).await;
     drop(child);
     assert_eq!([1, 2].map(|run_id| times(directory.path(), "start", run_id)), [1, 1]);
@@ -73,7 +73,7 @@ async fn a_result_is_told_again_in_the_same_words_until_it_is_confirmed() {
     let centre = Centre::start(Lineage::L33).await;
     let directory = tempfile::tempdir().expect("a directory");
     for life in 0..3 {
-        // Killed just when the centre has taken it, before it says so.
+        // Killed after the centre has stored the result and before it responds.
         centre.plan([Fault::Hang]);
         let (child, to) = start(&centre, directory.path(), life, None).await;
         ask(to, 1).await;
@@ -90,7 +90,7 @@ async fn a_result_is_told_again_in_the_same_words_until_it_is_confirmed() {
     assert_eq!(times(directory.path(), "start", 1), 1);
 }
 
-/// One history of kills.
+/// Plays one history of kills.
 async fn play(seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let centre = Centre::start(Lineage::L33).await;
@@ -98,7 +98,7 @@ async fn play(seed: u64) {
     let mut sent: Vec<i64> = Vec::new();
     let mut accepted: BTreeSet<i64> = BTreeSet::new();
     for round in 0..ROUNDS {
-        // A result may not be taken, or be taken without the executor hearing of it.
+        // A result may be rejected, or be stored without the executor receiving the response.
         let faults =
             [None, Some(Fault::LoseAnswer), Some(Fault::Hang), Some(Fault::Refuse), Some(Fault::Status500)];
         centre.plan(faults[random.usize(0..faults.len())]);
@@ -106,21 +106,21 @@ async fn play(seed: u64) {
         let (child, to) = start(&centre, directory.path(), round, room).await;
         let fresh: Vec<i64> = (0..RUNS_PER_ROUND).map(|n| round as i64 * RUNS_PER_ROUND + n + 1).collect();
         let mut requests = fresh.clone();
-        // What was sent before is sent again, whatever became of it.
+        // Earlier requests are repeated, in any state of their runs.
         requests.extend((0..RUNS_PER_ROUND / 2).filter_map(|_| random.choice(&sent).copied()));
         random.shuffle(&mut requests);
         sent.extend(fresh);
         let asking: Vec<_> = requests.into_iter().map(|run_id| tokio::spawn(ask(to, run_id))).collect();
-        // While requests are read, while the disk is written, while handlers work, while results are sent.
+        // Hits reading of requests, writing to disk, handlers, and reporting.
         let longest = [2_000, 10_000, 100_000, 100_000][random.usize(0..4)];
         let killed_at = tokio::time::sleep(Duration::from_micros(random.u64(0..longest)));
-        // Or just as some result has come, while the executor waits to hear that it was taken.
+        // Or exactly when a result has arrived, while the executor waits for the response.
         let known = centre.results().len() + random.usize(1..12);
         let is_aimed = random.bool();
         tokio::select! {
             () = killed_at, if !is_aimed => {}
             () = centre.until("some results", |centre| centre.results().len() >= known), if is_aimed => {}
-            // Fewer may come than were hoped for.
+            // Fewer results may arrive than expected.
             () = tokio::time::sleep(Duration::from_millis(200)) => {}
         }
         drop(child);
@@ -130,7 +130,7 @@ async fn play(seed: u64) {
     }
     centre.plan([]);
     let (child, _) = start(&centre, directory.path(), ROUNDS, None).await;
-    // Also what the centre has taken, and its executor never knew that it had.
+    // Includes runs with a result that the centre has stored without the executor receiving the response.
     let told = centre.results().into_iter().map(|item| item.log_id);
     let owed: BTreeSet<i64> = accepted.iter().copied().chain(told).collect();
     centre.until("all results are confirmed", |centre| owed.is_subset(&centre.confirmed())).await;
@@ -159,7 +159,7 @@ async fn play(seed: u64) {
             None => assert!(!accepted.contains(&run_id), "run {run_id} was forgotten"),
         }
     }
-    // A process reports a run once, unless the answer is lost.
+    // A process reports a run once, unless a response is lost.
     let mut seen = BTreeSet::new();
     for (process, run_id) in centre.senders() {
         let is_first = seen.insert((process.clone(), run_id));
@@ -169,9 +169,9 @@ async fn play(seed: u64) {
     assert!(!accepted.is_empty());
 }
 
-/// Asks for a run; gives its id if it was accepted.
+/// Sends a trigger request; returns the run's id if it was accepted.
 async fn ask(to: SocketAddr, run_id: i64) -> Option<i64> {
-    // Some jobs have many runs waiting when the end comes.
+    // Some jobs have many waiting runs when the process is killed.
     let request = kit::with(trigger(run_id, "work", &(run_id % 20).to_string()), "jobId", run_id % 7 + 1);
     let body = request.to_string();
     let request = format!(
@@ -186,12 +186,12 @@ async fn ask(to: SocketAddr, run_id: i64) -> Option<i64> {
     answer.contains(r#"{"code":200,"#).then_some(run_id)
 }
 
-/// Starts this very program as an executor, under a name of its own. Its journal may grow by so much.
+/// Starts this test binary as an executor, with its own app name. `room` limits the growth of its journal.
 async fn start(centre: &Centre, directory: &Path, number: usize, room: Option<u64>) -> (Process, SocketAddr) {
     let address = directory.join("address");
     let _ = fs::remove_file(&address);
     let mut command = Command::new("sh");
-    // Writing beyond the limit is then an error, as on a full disk, and not the end of the process.
+    // Makes a write beyond the limit fail as on a full disk, instead of ending the process.
     command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]);
     if let Some(room) = room {
         command.env("TEST_ROOM", room.to_string());
@@ -210,13 +210,13 @@ async fn start(centre: &Centre, directory: &Path, number: usize, room: Option<u6
     (child, address)
 }
 
-/// How often the handler has noted this about a run.
+/// How often the handler recorded this event of a run.
 fn times(directory: &Path, what: &str, run_id: i64) -> usize {
     let work = fs::read_to_string(directory.join("work")).unwrap_or_default();
     work.lines().filter(|line| *line == format!("{what} {run_id}")).count()
 }
 
-/// Looks at files until something is there.
+/// Polls until a value is available.
 async fn until<T>(seen: impl Fn() -> Option<T>) -> T {
     let looking = async {
         loop {
@@ -229,7 +229,7 @@ async fn until<T>(seen: impl Fn() -> Option<T>) -> T {
     tokio::time::timeout(Duration::from_secs(120), looking).await.expect("it comes")
 }
 
-/// Killed when dropped, by a failing test too.
+/// Killed when dropped, also when a test fails.
 struct Process(Child);
 
 impl Drop for Process {
@@ -239,7 +239,7 @@ impl Drop for Process {
     }
 }
 
-/// What the test above starts and kills. By itself, it has nothing to do.
+/// The executor that the tests above start and kill. Does nothing when run as a test.
 #[test]
 fn the_executor_that_is_killed() {
     let variables = ["TEST_CENTRE", "TEST_DIRECTORY", "TEST_APP"].map(std::env::var);
@@ -271,7 +271,7 @@ fn the_executor_that_is_killed() {
     });
 }
 
-/// Lets this process's files grow no longer than its journal, by far its longest, is now and so much.
+/// Limits the size of this process's files to the current length of the journal (by far the longest) plus `room`.
 fn fill_disk(journal: &Path, room: u64) {
     let length = fs::metadata(journal).expect("a journal").len();
     let limit = Rlimit { current: Some(length + room), maximum: None };

@@ -1,4 +1,4 @@
-//! Jobs that declare themselves, to centres that listen and to those that do not.
+//! Declared jobs, with centres that support declarations and centres that do not.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod kit;
@@ -27,14 +27,14 @@ fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::new(Timestamp::from_millis(1_794_744_000_000)))
 }
 
-/// Lets the registrar come to its next wait, of that length,
+/// Waits until the registrar sleeps for this long.
 async fn rests(clock: &ManualClock, wait: Duration) {
     while clock.until_next_wake() != Some(wait) {
         tokio::task::yield_now().await;
     }
 }
 
-/// and that pass.
+/// Waits until the registrar sleeps for this long, then advances the clock past it.
 async fn pass(clock: &ManualClock, wait: Duration) {
     rests(clock, wait).await;
     clock.advance(wait);
@@ -42,7 +42,7 @@ async fn pass(clock: &ManualClock, wait: Duration) {
 
 async fn start(centre: &Centre, clock: &Arc<ManualClock>) -> (Executor, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
-    // Nobody else shall sleep.
+    // Nothing else may sleep on this clock.
     let builder = builder(centre, directory.path()).log_retention(Duration::ZERO);
     let executor = builder.clock(Arc::clone(clock) as Arc<_>).job(built()).start().await.unwrap();
     (executor, directory)
@@ -79,7 +79,7 @@ async fn a_centre_is_told_once_and_again_when_it_may_have_forgotten() {
             { "handler": "built", "schedule": { "kind": "fixed_rate", "every_ms": 5_000 } },
         ])
     );
-    // It was not heard, so it is said again soon.
+    // The declaration was not received, so it is sent again soon.
     pass(&clock, Duration::from_secs(1)).await;
     centre.until("it is told again", |centre| centre.declared().len() == 2).await;
     for registered in 3..=4 {

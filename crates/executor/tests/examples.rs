@@ -1,4 +1,4 @@
-//! Every example does what it says, for a centre that knows nothing but XXL-JOB's protocol.
+//! Every example works with a centre that only knows XXL-JOB's protocol.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod kit;
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use kit::{Centre, TOKEN, call, trigger};
 use protocol::xxl::Lineage;
 
-/// An example, a handler of it, what that is given, and what comes of it.
+/// Name of the example, handler, parameter, and expected result.
 const EXAMPLES: [(&str, &str, &str, &str); 7] = [
     ("cancellation", "poll", "", "scheduling center kill job. [job running, killed]"),
     ("declared", "sync-orders", "", "synced"),
@@ -42,7 +42,7 @@ async fn every_example_runs_what_it_is_sent() {
         let answer = call(to, "/run", &trigger(100, handler, param).to_string()).await;
         assert_eq!(answer["code"], 200, "{name}: {answer}");
         if name == "cancellation" {
-            // It would go on for ever.
+            // It would run forever.
             let request = r#"{"logDateTim":1794769410531,"logId":100,"fromLineNum":1}"#;
             while !call(to, "/log", request).await.to_string().contains("still nothing") {}
             call(to, "/kill", r#"{"jobId":1}"#).await;
@@ -63,7 +63,7 @@ fn no_example_is_forgotten() {
     assert_eq!(written, EXAMPLES.map(|(name, ..)| name));
 }
 
-/// Writes the token as `tickwright app token --to` does: for its owner only.
+/// Writes the token as `tickwright app token --to` does: readable by its owner only.
 fn write_secret(path: &Path) {
     std::fs::write(path, TOKEN).unwrap();
     #[cfg(unix)]
@@ -73,12 +73,12 @@ fn write_secret(path: &Path) {
     }
 }
 
-/// Where the examples are, beside the tests.
+/// Directory of the compiled examples, next to the tests.
 fn built() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().with_file_name("examples")
 }
 
-/// All tests together build the examples; alone, this one has to.
+/// `cargo test` builds the examples for all tests together; when this test runs alone, it has to build them.
 fn build() {
     if EXAMPLES.iter().all(|(name, ..)| built().join(name).exists()) {
         return;
@@ -89,7 +89,7 @@ fn build() {
     assert!(build.status().unwrap().success());
 }
 
-/// Killed when dropped, by a failing test too.
+/// Killed when dropped, also when a test fails.
 struct Process(Child);
 
 impl Drop for Process {

@@ -1,4 +1,4 @@
-//! The handlers that come along, called by a centre, with a server to call and programs to start.
+//! The ready-made handlers, called by a centre, with a server to call and programs to start.
 
 #![cfg(unix)]
 
@@ -142,7 +142,7 @@ impl Fixture {
     }
 }
 
-/// Answers with what it was asked; some paths are special.
+/// Echoes the request; some paths are special.
 struct Server {
     address: SocketAddr,
     heard: Arc<AtomicUsize>,
@@ -170,7 +170,7 @@ impl Server {
 
 async fn answer(mut stream: TcpStream, away: String) {
     let mut request = Vec::new();
-    // Requests here are small: head and body come in one or two pieces.
+    // Requests here are small: head and body arrive in one or two reads.
     let mut buffer = [0; 8_192];
     loop {
         let length = stream.read(&mut buffer).await.unwrap_or(0);
@@ -192,7 +192,7 @@ async fn answer(mut stream: TcpStream, away: String) {
         "/silent" => return tokio::time::sleep(Duration::from_secs(60)).await,
         "/endless" => {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n").await;
-            // Until the other side has had enough.
+            // Until the client closes the connection.
             while stream.write_all(&[b'x'; 1_024]).await.is_ok() {}
             return;
         }

@@ -1,4 +1,4 @@
-//! A centre behind `https`: spoken to if it can prove who it is, and not otherwise.
+//! A centre with `https` is called only if its certificate is trusted.
 
 mod kit;
 
@@ -35,7 +35,7 @@ async fn a_centre_must_prove_who_it_is() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let centre = format!("https://localhost:{}", listener.local_addr().unwrap().port());
 
-    // Nobody vouches for it: the token is not shown to it.
+    // The certificate is not trusted, so the token is not sent.
     let _stranger = start(&centre, &directory.path().join("a"), None);
     let (stream, _) = tokio::time::timeout(SOON, listener.accept()).await.unwrap().unwrap();
     assert!(acceptor.accept(stream).await.is_err());
@@ -45,7 +45,7 @@ async fn a_centre_must_prove_who_it_is() {
     let greeted = async {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            // What the other one left in the queue does not count.
+            // Ignores connections that the other executor left in the queue.
             let Ok(mut stream) = acceptor.accept(stream).await else { continue };
             let mut request = vec![0; 4_096];
             let length = stream.read(&mut request).await.unwrap();
@@ -59,7 +59,7 @@ async fn a_centre_must_prove_who_it_is() {
     assert!(request.starts_with("POST /api/registry HTTP/1.1\r\n") && request.contains(TOKEN), "{request}");
 }
 
-/// Starts this very program as an executor, for what is trusted is said by the environment.
+/// Starts this test binary as an executor, because the trusted certificates come from the environment.
 fn start(centre: &str, directory: &std::path::Path, trusted: Option<&std::path::Path>) -> Process {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.args(["--exact", "the_executor_that_calls"]).stdout(Stdio::null());
@@ -70,7 +70,7 @@ fn start(centre: &str, directory: &std::path::Path, trusted: Option<&std::path::
     Process(command.spawn().expect("this program runs"))
 }
 
-/// Killed when dropped, by a failing test too.
+/// Killed when dropped, also when a test fails.
 struct Process(Child);
 
 impl Drop for Process {
@@ -80,7 +80,7 @@ impl Drop for Process {
     }
 }
 
-/// What the test above starts. By itself, it has nothing to do.
+/// The executor that the test above starts. Does nothing when run as a test.
 #[test]
 fn the_executor_that_calls() {
     let [Ok(centre), Ok(directory)] = ["TEST_CENTRE", "TEST_DIRECTORY"].map(std::env::var) else { return };

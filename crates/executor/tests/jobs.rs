@@ -1,4 +1,4 @@
-//! Functions marked `#[job]` are found, and mistakes are explained.
+//! Functions marked `#[job]` are found, and mistakes are reported with an explanation.
 
 mod kit;
 
@@ -9,7 +9,7 @@ use kit::{Centre, builder, call, trigger};
 use protocol::xxl::Lineage;
 use tickwright_executor::{Context, job, testing};
 
-// As a crate that knows this one under another name would.
+// As in a crate that renamed this one.
 use tickwright_executor as executor;
 
 static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);

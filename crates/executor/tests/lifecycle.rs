@@ -1,4 +1,4 @@
-//! From the first registration to the last report, with centres of every lineage, good ones and bad.
+//! From the first registration to the last report, with centres of every lineage, working and broken.
 
 mod kit;
 
@@ -30,7 +30,7 @@ async fn centres_of_every_lineage_are_served() {
             assert_eq!(answer["code"], 200);
             assert_eq!(centre.result(run_id).await, (200, "hi".to_owned()), "{lineage:?}");
         }
-        // The wrong shape was tried once, and the lesson kept.
+        // The wrong shape was tried once, and the right one remembered.
         assert_eq!(centre.refused(), usize::from(lineage == Lineage::Next));
         assert_eq!(executor.stop(SOON).await, Stopped::default());
         assert_eq!(centre.removed(), [format!("http://{to}/")]);
@@ -66,7 +66,7 @@ async fn it_registers_every_thirty_seconds() {
     let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_794_744_000_000)));
     let executor = builder(&centre, directory.path())
         .clock(Arc::clone(&clock) as Arc<_>)
-        // Nobody else shall sleep.
+        // Nothing else may sleep on this clock.
         .log_retention(Duration::ZERO)
         .start()
         .await
@@ -163,7 +163,7 @@ async fn runs_of_a_job_wait_for_each_other_up_to_a_limit() {
     let full = run(104).await;
     assert_eq!(full["code"], 500);
     assert!(full["msg"].as_str().unwrap().starts_with("job 1 has 3 runs waiting"), "{full}");
-    // Another job has its own line.
+    // Another job has its own lane.
     assert_eq!(run(200).await["code"], 200);
     gate.add_permits(5);
     executor.stop(SOON).await;
@@ -190,7 +190,7 @@ async fn cover_early_stops_the_old_and_runs_the_new() {
     let to = executor.local_address();
     call(to, "/run", &trigger(100, "slow", "").to_string()).await;
     call(to, "/run", &trigger(101, "slow", "").to_string()).await;
-    // A repetition stops nothing, whatever its strategy.
+    // A duplicate never stops a run, with any block strategy.
     let cover = |request| with(request, "executorBlockStrategy", "COVER_EARLY");
     assert_eq!(call(to, "/run", &cover(trigger(100, "slow", "")).to_string()).await["code"], 500);
     assert!(centre.results().is_empty());
@@ -293,9 +293,9 @@ async fn what_a_stop_could_not_report_is_reported_after_the_start() {
         .unwrap();
     let to = executor.local_address();
     assert_eq!(call(to, "/run", &trigger(7, "echo", "hi").to_string()).await["code"], 200);
-    // It is over and the centre does not know: the answer is yes, and it is not run again.
+    // The run is finished but not confirmed: the answer is success, and it is not executed again.
     let again = async {
-        // Until the run is over it is a repetition.
+        // Rejected as a duplicate until the run is finished.
         while call(to, "/run", &trigger(7, "echo", "other").to_string()).await["code"] != 200 {}
     };
     tokio::time::timeout(SOON, again).await.unwrap();
@@ -412,7 +412,7 @@ async fn what_cannot_work_does_not_start() {
     let strict = base().token_file(&missing).job(echo()).start().await.unwrap();
     assert_eq!(call(strict.local_address(), "/beat", "").await["code"], json!(200), "without its line's end");
     strict.stop(SOON).await;
-    // Without a token, on loopback, everybody is welcome.
+    // Without a token, on loopback, any client is accepted.
     let open = base().job(echo()).start().await.unwrap();
     assert_eq!(call(open.local_address(), "/beat", "").await["code"], json!(200));
     open.stop(SOON).await;

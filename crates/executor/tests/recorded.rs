@@ -1,6 +1,7 @@
-//! What an admin once said to a Java executor is said to ours, and ours answers and reports as that one did.
+//! Replays recorded requests of an admin to a Java executor; our executor answers and reports as the Java one did.
 //!
-//! `recorded.jsonl` of the crate `protocol` holds the exchanges; the handlers here do what those of that program did.
+//! `recorded.jsonl` of the crate `protocol` contains the exchanges; the handlers here do the same as those of the
+//! Java program.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod kit;
@@ -40,7 +41,7 @@ async fn the_recorded_requests_get_the_recorded_answers_and_results() {
                 stage.repeat(exchange).await;
             }
             _ if exchange.path.ends_with("/callback") => {
-                // The run that is stopped was heard of before the answer to the one that stops it.
+                // The result of the stopped run was reported before the response to the run that stops it.
                 match exchange.body().to_string().contains("Cover Early") {
                     true => later = Some(exchange),
                     false => stage.expect_result(exchange).await,
@@ -64,10 +65,10 @@ struct Stage {
 }
 
 impl Stage {
-    /// Sends a request again and compares the answers.
+    /// Repeats a request and compares the responses.
     async fn repeat(&self, exchange: &Exchange) {
         let expected = exchange.answer();
-        // The recording leaves out headers; which token was sent can be told from the answer.
+        // The recording has no headers; the token that was sent follows from the response.
         let token = if expected["msg"] == "The access token is wrong." { "other" } else { TOKEN };
         let Exchange { method, path, body, .. } = exchange;
         if path == "/log" && expected["content"]["logContent"] != "" && expected["content"]["isEnd"] == false
@@ -80,28 +81,28 @@ impl Stage {
         let about = format!("{path} {body:?}: {said}");
         assert_eq!((status, &said["code"]), (exchange.status, &expected["code"]), "{about}");
         match path.as_str() {
-            // Ours is also an executor for newer admins, which call so.
+            // Ours also supports newer admins, which use this path.
             "/trigger" => {}
             "/log" => compare_pages(&expected["content"], &said["content"]),
-            // Where nothing is wrong, newer executors say so in a word, and ours does.
+            // On success, newer executors and ours send a message.
             _ if expected["msg"].is_null() => assert_eq!(said["msg"], "Success", "{about}"),
             _ => assert_eq!(said["msg"], expected["msg"], "{about}"),
         }
         if exchange.body()["executorBlockStrategy"] == "COVER_EARLY" {
-            // What comes next finds this run at work.
+            // The next request has to find this run executing.
             let run = exchange.body();
             let log = json!({"logId": run["logId"], "logDateTim": run["logDateTime"], "fromLineNum": 1});
             self.until_lines(&log.to_string()).await;
         }
     }
 
-    /// The admin came when there was something to read; so does this one.
+    /// Waits for log lines, because the recorded admin asked when there were some.
     async fn until_lines(&self, log: &str) {
         let written = async { while call(self.to, "/log", log).await["content"]["logContent"] == "" {} };
         tokio::time::timeout(Duration::from_secs(120), written).await.expect("it begins");
     }
 
-    /// The admin did not take some results at first; so does this one.
+    /// Injects the faults of the recorded admin, which rejected some results at first.
     fn break_what_broke(&self, exchange: &Exchange, coming: &[Exchange]) {
         let run_id = &exchange.body()["logId"];
         let mut results = coming.iter().filter(|exchange| exchange.path.ends_with("/callback"));
@@ -111,7 +112,7 @@ impl Stage {
         }
     }
 
-    /// The result of a run is the recorded one.
+    /// Compares the result of a run with the recorded one.
     async fn expect_result(&self, recorded: &Exchange) {
         for item in recorded.body().as_array().unwrap() {
             let message = item["handleMsg"].as_str().unwrap_or_default().to_owned();
@@ -121,7 +122,7 @@ impl Stage {
     }
 }
 
-/// What a page says, each executor says in words of its own; where it begins and whether more may come is the same.
+/// Compares start and end flag of log pages; the text differs between executors.
 fn compare_pages(expected: &Value, page: &Value) {
     assert_eq!(
         (&page["fromLineNum"], &page["isEnd"]),
@@ -157,7 +158,7 @@ impl Exchange {
     }
 }
 
-/// What was said to and by the Java executor, in order.
+/// The exchanges of the Java executor, in order.
 fn recorded() -> Vec<Exchange> {
     let lines = include_str!("../../protocol/tests/recorded.jsonl").lines();
     let exchanges = lines.map(|line| serde_json::from_str::<Exchange>(line).unwrap());

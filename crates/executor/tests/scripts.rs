@@ -1,4 +1,4 @@
-//! Scripts from a centre, run for real.
+//! Scripts sent by a centre, executed for real.
 
 #![cfg(unix)]
 
@@ -81,7 +81,7 @@ async fn the_exit_code_decides() {
         it.accepted(&script(run_id, "GLUE_SHELL", source, "")).await;
         assert_eq!(it.centre.result(run_id).await, expected, "{source}");
     }
-    // More than the system lets a process have.
+    // Longer than the system allows for an argument.
     it.accepted(&script(500, "GLUE_SHELL", "exit 0", &"x".repeat(4_000_000))).await;
     assert_eq!(it.centre.result(500).await, (500, "script exit value(-1) is failed".to_owned()));
     assert!(it.log(500).await.contains("`bash` cannot be started: "));
@@ -135,7 +135,7 @@ async fn what_is_printed_is_seen_while_it_runs_and_ends_at_a_limit() {
     call(it.to, "/kill", r#"{"jobId":1}"#).await;
     it.centre.result(100).await;
 
-    // A gigabyte goes by; the script does not notice.
+    // The script can write a gigabyte without blocking.
     it.accepted(&script(200, "GLUE_SHELL", "head -c 1000000000 /dev/zero | tr '\\0' x; echo; exit 0", ""))
         .await;
     assert_eq!(it.centre.result(200).await, (200, String::new()));
@@ -148,7 +148,7 @@ async fn what_is_printed_is_seen_while_it_runs_and_ends_at_a_limit() {
 async fn a_kill_ends_the_whole_tree() {
     let it = Fixture::start(|builder| builder).await;
     let pids = it.directory.path().join("pids");
-    // A child, a grandchild that ignores being asked, and one that left the group.
+    // A child, a grandchild that ignores `SIGTERM`, and a process that left the group.
     let source = "sleep 1000 & echo $! >> $1\n\
                   (trap '' TERM; bash -c 'echo $$ >> $0; trap \"\" TERM; sleep 1000; sleep 1000' $1) &\n\
                   setsid bash -c 'echo $$ >> $0; exec sleep 1000' $1 &\n\
@@ -226,21 +226,21 @@ async fn an_edited_script_takes_the_place_of_the_old_one() {
     };
     it.accepted(&version(100, "sleep 1000", 1)).await;
     it.accepted(&version(101, "sleep 1000", 1)).await;
-    // The same version waits its turn, and may be discarded.
+    // A run of the same version waits its turn, or is discarded.
     let later = with(version(102, "sleep 1000", 1), "executorBlockStrategy", "DISCARD_LATER");
     assert_eq!(call(it.to, "/run", &later.to_string()).await["msg"], "block strategy effect：Discard Later");
-    // Another version replaces it, even if it would rather not disturb.
+    // A run of another version replaces it, even with the strategy "discard later".
     it.accepted(&with(version(103, "sleep 1000", 2), "executorBlockStrategy", "DISCARD_LATER")).await;
     let reason = "change job source or glue type, and terminate the old job thread.";
     assert_eq!(it.centre.result(100).await, (500, format!("{reason} [job running, killed]")));
     let waited = format!("{reason} [job not executed, in the job queue, killed.]");
     assert_eq!(it.centre.result(101).await, (500, waited));
-    // So does a handler, in its own words.
+    // So does a run of a handler, with its own text.
     it.accepted(&trigger(104, "quiet", "")).await;
     let reason = "change jobhandler or glue type, and terminate the old job thread.";
     assert_eq!(it.centre.result(103).await, (500, format!("{reason} [job running, killed]")));
     assert_eq!(it.centre.result(104).await.0, 200);
-    // With nothing left to stop, a new version just runs.
+    // With no run left to stop, a new version simply runs.
     it.accepted(&version(105, "exit 0", 3)).await;
     assert_eq!(it.centre.result(105).await.0, 200);
     assert_eq!(it.centre.results().len(), 5);
@@ -276,7 +276,7 @@ async fn no_script_runs_where_none_is_wanted_or_for_whom_it_is_not() {
             }
         }
     }
-    // Where scripts are run, only those who know the token send them.
+    // With scripts enabled, only requests with the right token are accepted.
     let to = shell_only.local_address();
     let token = format!("XXL-JOB-ACCESS-TOKEN: {TOKEN}\r\n");
     let request = script(900, "GLUE_SHELL", &source, "").to_string();
@@ -325,7 +325,7 @@ impl Fixture {
         answer["data"]["logContent"].as_str().expect("a log").to_owned()
     }
 
-    /// Waits until nothing of finished runs is left on disk. A script goes a moment after its run was reported.
+    /// Waits until no files of finished runs are left. A script is removed shortly after its run was reported.
     async fn tidied(&self) {
         let is_empty = |name: &&str| {
             fs::read_dir(self.directory.path().join(name)).is_ok_and(|mut entries| entries.next().is_none())
@@ -348,7 +348,7 @@ fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Process numbers from a file, once there are so many.
+/// Reads process ids from a file, once it contains `count` of them.
 async fn numbers(file: &Path, count: usize) -> Vec<u32> {
     let read = async {
         loop {
@@ -372,7 +372,7 @@ async fn content(file: &Path) {
     timeout(SOON, there).await.expect("the file appears");
 }
 
-/// Waits until a process is no more, or only a name its parent has not struck off.
+/// Waits until a process is gone or a zombie.
 async fn gone(pid: u32) {
     let ended = async {
         loop {

@@ -1,4 +1,4 @@
-//! Every call a centre can make, over TCP, and the answer it gets.
+//! Every request a centre can send over TCP, and the response.
 
 mod kit;
 
@@ -132,7 +132,7 @@ async fn triggers_are_taken_or_refused_in_the_stock_words() {
         (ok(100), Some("repeat trigger job, logId:100")),
     ];
     for (number, (request, refusal)) in rows.into_iter().enumerate() {
-        // The last row repeats a run that is over and acknowledged.
+        // The last row repeats a finished and confirmed run.
         if number == 10 {
             centre.result(100).await;
             tokio::time::timeout(Duration::from_secs(120), async {
@@ -220,11 +220,11 @@ async fn logs_come_by_the_page_and_nothing_else_does() {
     assert_eq!((&page["toLineNum"], page["logContent"].as_str().unwrap().lines().count()), (&json!(4), 2));
     let page = &call(to, "/log", &ask(400.into(), 5.into())).await["data"];
     assert_eq!((&page["toLineNum"], &page["logContent"]), (&json!(4), &json!("")));
-    // It ran and had nothing to say: the centre can tell that from a run that never came.
+    // It ran and logged nothing: the centre can distinguish that from an unknown run.
     let page = &call(to, "/log", &ask(401.into(), 1.into())).await["data"];
     assert_eq!((&page["toLineNum"], &page["isEnd"]), (&json!(1), &json!(false)));
     assert_eq!(page["logContent"], "nothing was logged\n");
-    // It is at work and has said nothing so far: whoever asks again gets all of it.
+    // It is running and has logged nothing yet: a client that continues from here gets all lines.
     assert_eq!(call(to, "/run", &trigger(500, "sleep", "").to_string()).await["code"], 200);
     let page = &call(to, "/log", &ask(500.into(), 1.into())).await["data"];
     assert_eq!(page, &json!({"fromLineNum": 1, "toLineNum": 0, "logContent": "", "isEnd": false}));
@@ -233,7 +233,7 @@ async fn logs_come_by_the_page_and_nothing_else_does() {
         page,
         &json!({"fromLineNum": 1, "toLineNum": 0, "logContent": "readLog fail, logFile not exists", "isEnd": true})
     );
-    // The newest lineage spells the time out.
+    // The newest lineage spells the field `logDateTime`.
     let newest = json!({"logDateTime": 1_794_769_410_531_i64, "logId": 400, "fromLineNum": 1}).to_string();
     assert_eq!(call(to, "/log", &newest).await["data"]["toLineNum"], 4);
 

@@ -1,4 +1,4 @@
-//! Starts a program on a list, with arguments and without a shell.
+//! Starts a program of an allowlist, with arguments and without a shell.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,12 @@ use crate::context::Context;
 use crate::job::Job;
 use crate::process;
 
-/// The handler `command`, also named `commandJobHandler`: starts a program that is on its list.
+/// The handler `command`, also named `commandJobHandler`: starts a program of its allowlist.
 ///
-/// The parameter is a JSON array, `["rsync", "-a", "from dir", "to"]`, or words with blanks between. The first is the
-/// program: its path as it stands on the list, or the last part of it. No shell is involved, so `;`, `|` and `$`
-/// are ordinary characters. The process lives as a [script](crate::Scripts) does; exit code 0 is success.
+/// The parameter is a JSON array, for example `["rsync", "-a", "from dir", "to"]`, or words separated by spaces.
+/// The first is the program: its path as in the allowlist, or the file name of that path. No shell is involved, so
+/// `;`, `|` and `$` are ordinary characters. Working folder and environment are those of a
+/// [script](crate::Scripts); exit code 0 is success.
 ///
 /// ```no_run
 /// use tickwright_executor::handlers::Commands;
@@ -29,7 +30,7 @@ pub struct Commands {
     programs: Vec<PathBuf>,
 }
 
-/// A program that cannot be allowed.
+/// The program cannot be allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` cannot be a program to allow: {why}", path.display())]
 pub struct ProgramError {
@@ -38,12 +39,12 @@ pub struct ProgramError {
 }
 
 impl Commands {
-    /// None yet.
+    /// An empty allowlist.
     pub fn new() -> Commands {
         Commands::default()
     }
 
-    /// Adds a program, by its full path: what a name means must not depend on where it is looked for.
+    /// Adds a program by its absolute path, so that it does not depend on `PATH`.
     pub fn allow(mut self, program: impl Into<PathBuf>) -> Result<Commands, ProgramError> {
         let path = program.into();
         if !path.is_absolute() {
@@ -56,7 +57,7 @@ impl Commands {
         Ok(self)
     }
 
-    /// The handlers.
+    /// The handlers, one per name.
     pub fn jobs(self) -> [Job; 2] {
         let commands = Arc::new(self);
         ["command", "commandJobHandler"].map(|name| {
@@ -96,7 +97,7 @@ impl Commands {
 
 const USAGE: &str = "the parameter names no program; write `[\"program\", \"argument\", …]`";
 
-/// Program and arguments.
+/// Splits the parameter into program and arguments.
 fn words(param: &str) -> Result<Vec<String>, String> {
     let param = param.trim();
     if param.starts_with('[') {

@@ -1,7 +1,7 @@
-//! Handlers for what needs no program: calling a URL and starting a command.
+//! Ready-made handlers: call a URL, start a program.
 //!
-//! Neither does anything by default: each has a list of what it may call or start, and the list is empty. They go by
-//! short names and by those that XXL-JOB's sample executors gave them, so that jobs made for those find them.
+//! Neither allows anything by default: each has an allowlist, which is empty at first. Each has a short name and
+//! the name that XXL-JOB's sample executors use, so that existing jobs work.
 //!
 //! ```no_run
 //! use tickwright_executor::Executor;

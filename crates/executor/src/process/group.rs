@@ -1,7 +1,7 @@
-//! A process and what it starts, as one thing that can be ended.
+//! A process and its descendants as a process group that can be killed.
 //!
-//! A number is killed only while it is certainly ours: the first process is not reaped before its group has ended, so
-//! the system gives the number to nobody else.
+//! A process id is signalled only while it certainly belongs to the group: the first process is not reaped before
+//! its group has ended, so the system does not reuse the id.
 
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::workspace::Folder;
 
-/// Ended when dropped.
+/// A process group; killed when dropped.
 pub(crate) struct Group {
     id: Pid,
     state: Arc<Mutex<State>>,
@@ -23,44 +23,45 @@ pub(crate) struct Group {
 
 #[derive(Default)]
 struct State {
-    /// The number is no longer ours.
+    /// The process was reaped, and its id may be reused.
     is_over: bool,
-    /// It did not end by itself.
+    /// The group was stopped from outside.
     was_stopped: bool,
 }
 
 impl Group {
-    /// Starts the command in a group of its own. The folder goes when the group does.
+    /// Starts the command in a new process group. The folder is removed when the group has ended.
     pub fn spawn(command: &mut Command, folder: Folder) -> io::Result<Group> {
         let child = command.process_group(0).spawn()?;
         let id = Pid::from_child(&child);
         let state = Arc::new(Mutex::new(State::default()));
         let (tell, end) = oneshot::channel();
         let group = Group { id, state: Arc::clone(&state), end };
-        // A thread for each: it sleeps all the time, and the runtime's own may all be taken by handlers that block.
+        // One thread per group: it sleeps nearly all the time, and blocking handlers may occupy all threads of the
+        // runtime.
         let waiting = move || {
             let status = wait(child, id, &state, &folder);
             drop(folder);
-            // Nobody listens any more if the run was dropped.
+            // The receiver is gone if the run was dropped.
             let _ = tell.send(status);
         };
         thread::Builder::new().name("run".to_owned()).spawn(waiting)?;
         Ok(group)
     }
 
-    /// Waits until the first process has ended and what it left in the group is gone.
+    /// Waits until the first process has ended and the rest of the group is gone; returns the exit code.
     pub async fn ended(&mut self) -> io::Result<i32> {
         let status = (&mut self.end).await.map_err(io::Error::other)??;
         let by_signal = || status.signal().map_or(-1, |signal| 128 + signal);
         Ok(status.code().unwrap_or_else(by_signal))
     }
 
-    /// Sends all of them a signal that should end them.
+    /// Sends a terminating signal to the whole group.
     pub fn stop(&self, signal: Signal) {
         let mut state = lock(&self.state);
         if !state.is_over {
             state.was_stopped = true;
-            // It fails if nobody is left, which is what is wanted.
+            // Fails if no process is left, which is fine.
             let _ = kill_process_group(self.id, signal);
         }
     }
@@ -72,9 +73,9 @@ impl Drop for Group {
     }
 }
 
-/// Blocks until the first process has ended; ends the others.
+/// Blocks until the first process has ended, then kills the rest of the group.
 fn wait(mut child: Child, id: Pid, state: &Mutex<State>, folder: &Folder) -> io::Result<ExitStatus> {
-    // Looks, and leaves it there to be reaped.
+    // Waits without reaping.
     let looked = loop {
         match waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
             Err(rustix::io::Errno::INTR) => {}
@@ -91,7 +92,7 @@ fn wait(mut child: Child, id: Pid, state: &Mutex<State>, folder: &Folder) -> io:
         (status, state.was_stopped)
     };
     if was_stopped {
-        // Stopped means stopped, for those too that made themselves a group of their own.
+        // Also kills processes that moved to another group.
         folder.end_processes();
     }
     status

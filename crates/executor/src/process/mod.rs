@@ -1,7 +1,7 @@
-//! A process that does a run: in a group, an environment and a folder of its own, its output in the run's log.
+//! Runs a program for a run: in its own process group, environment and folder, with its output in the run's log.
 //!
-//! When the run is over, so is the process with all that stayed in its group, and the folder is gone. What is run,
-//! and whether it may be, others decide.
+//! When the run is over, the process group is killed and the folder removed. The callers decide which programs are
+//! allowed.
 
 #[cfg(unix)]
 mod group;
@@ -17,8 +17,8 @@ use crate::context::Context;
 pub(crate) use output::Lines;
 pub(crate) use workspace::{OUTPUT_MAX, Workspace, create_private};
 
-/// Runs a program to its end and gives its exit code: for one that a signal ended 128 and the signal's number, as
-/// shells have it. Told to stop, it first asks the group and then ends it.
+/// Runs a program to its end and returns its exit code; for a program ended by a signal 128 plus the signal number,
+/// as in shells. On cancellation it sends `SIGTERM` to the group first and kills it later.
 #[cfg(unix)]
 pub(crate) async fn run(ctx: &Context, program: &Path, arguments: Vec<OsString>) -> io::Result<i32> {
     use std::process::{Command, Stdio};
@@ -28,14 +28,14 @@ pub(crate) async fn run(ctx: &Context, program: &Path, arguments: Vec<OsString>)
 
     let workspace = ctx.workspace();
     let folder = workspace.folder(ctx.run_id())?;
-    // One pipe for both, so that lines appear in the order they were written.
+    // One pipe for stdout and stderr, so that lines appear in the order in which they were written.
     let (output, input) = io::pipe()?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder.path());
     command.env_clear().envs(workspace.environment()).envs(description(ctx)).envs(folder.mark());
     command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
     let mut group = group::Group::spawn(&mut command, folder)?;
-    // It holds the writing end; the reading end would never see the end of the output.
+    // The command holds the write end of the pipe; while it lives, the read end never reports the end of the output.
     drop(command);
 
     let output = Receiver::from_owned_fd(output.into())?;
@@ -59,7 +59,8 @@ pub(crate) async fn run(ctx: &Context, program: &Path, arguments: Vec<OsString>)
         tokio::pin!(ending, copying);
         tokio::select! {
             code = &mut ending => {
-                // What is in the pipe comes at once. Something that left the group may hold it open for ever.
+                // The content of the pipe arrives immediately. A process that left the group may keep the pipe open
+                // forever.
                 tokio::select! {
                     () = &mut copying => {}
                     () = clock.sleep(LAST_WORDS) => {}
@@ -73,19 +74,20 @@ pub(crate) async fn run(ctx: &Context, program: &Path, arguments: Vec<OsString>)
     code
 }
 
-/// There is no safe way to end a tree of processes here.
+/// Not supported: there is no safe way to kill a process tree on this system.
 #[cfg(not(unix))]
 pub(crate) async fn run(_: &Context, _: &Path, _: Vec<OsString>) -> io::Result<i32> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "processes of runs need a Unix system"))
 }
 
-/// To tidy up, after being asked to end. Shorter than the grace a stopped run has, so that the group is gone by then.
+/// Time to clean up after `SIGTERM`. Shorter than the grace period of a stopped run, so that the group is gone by
+/// then.
 #[cfg(unix)]
 const TERM_GRACE: std::time::Duration = std::time::Duration::from_secs(2);
 #[cfg(unix)]
 const LAST_WORDS: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// The run, for programs that would rather not count their arguments.
+/// Describes the run in environment variables, as an alternative to the arguments.
 #[cfg(unix)]
 fn description(ctx: &Context) -> Vec<(&'static str, String)> {
     let mut variables = vec![

@@ -1,10 +1,10 @@
-//! What comes out of a process or over the network becomes lines in a run's log.
+//! Writes the output of a process or an HTTP response to a run's log, line by line.
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::context::Context;
 
-/// Cuts bytes into lines as they come, up to a limit. What is not UTF-8 is replaced.
+/// Splits bytes into lines as they arrive, up to a limit. Invalid UTF-8 is replaced.
 pub(crate) struct Lines<'a> {
     ctx: &'a Context,
     begun: Vec<u8>,
@@ -13,12 +13,12 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Lines of at most `max` bytes together, for the log of `ctx`.
+    /// Lines for the log of `ctx`, at most `max` bytes in total.
     pub fn new(ctx: &'a Context, max: usize) -> Lines<'a> {
         Lines { ctx, begun: Vec::new(), room: max, max }
     }
 
-    /// Takes everything there is. What is over the limit is read too, or its writer would stand still.
+    /// Reads to the end. Bytes over the limit are read too, because the writer would block otherwise.
     pub async fn copy(&mut self, mut from: impl AsyncRead + Unpin) {
         let mut chunk = vec![0; CHUNK];
         loop {
@@ -31,7 +31,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Takes some bytes; whether there is room for more.
+    /// Adds bytes; returns whether there is room for more.
     pub fn push(&mut self, bytes: &[u8]) -> bool {
         if self.room == 0 {
             return false;
@@ -56,7 +56,7 @@ impl<'a> Lines<'a> {
         self.room > 0
     }
 
-    /// Writes a last line that was not ended.
+    /// Writes the last line if it has no line end.
     pub fn finish(mut self) {
         self.write();
     }
@@ -72,10 +72,10 @@ impl<'a> Lines<'a> {
 }
 
 const CHUNK: usize = 16 * 1024;
-/// Longer lines are cut, for a log keeps no longer ones.
+/// Longer lines are split, because a log truncates them.
 const LINE_MAX: usize = 16 * 1024;
 
-/// How much of a line can be shown: a character that is cut by the limit waits for its rest.
+/// Length of the part that can be written: a character cut by the limit waits for its remaining bytes.
 fn whole(line: &[u8]) -> usize {
     if line.len() < LINE_MAX || line.ends_with(b"\n") {
         return line.len();

@@ -1,7 +1,7 @@
-//! Where the processes of an executor's runs live: a fresh folder for each, and an environment without secrets.
+//! Working folders and environment of the processes of runs: a new folder per run, and no secrets in the environment.
 //!
-//! A folder that is still there at the start belonged to a run that a crash cut short. Its processes may live on, and
-//! are ended before a new run can begin.
+//! A folder that exists at the start belongs to a run interrupted by a crash. Its processes may still be alive and
+//! are killed before a new run can begin.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// The place for all runs of one executor.
+/// Working folders of all runs of one executor.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     base: PathBuf,
@@ -19,18 +19,18 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// A place in `directory`, which nobody else may use. Blocks.
+    /// Opens the workspace in `directory`, which must not be shared. Blocks.
     pub fn open(directory: &Path, passed: &[String], output_max: usize) -> io::Result<Workspace> {
         let names = PASSED.iter().copied().chain(passed.iter().map(String::as_str));
         let environment = names.filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect();
-        // Processes know their folder by its full name.
+        // Processes are marked with the absolute path of their folder.
         let workspace =
             Workspace { base: fs::canonicalize(directory)?.join("work"), environment, output_max };
         workspace.clear()?;
         Ok(workspace)
     }
 
-    /// A fresh folder for a run.
+    /// Creates the folder of a run.
     pub fn folder(&self, run_id: i64) -> io::Result<Folder> {
         let path = self.base.join(run_id.to_string());
         create_private(&self.base, true)?;
@@ -38,12 +38,12 @@ impl Workspace {
         Ok(Folder { path })
     }
 
-    /// What every process sees.
+    /// Environment of every process.
     pub fn environment(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 
-    /// How many bytes of a process's output are kept.
+    /// Maximum output of a process that is kept, in bytes.
     pub fn output_max(&self) -> usize {
         self.output_max
     }
@@ -63,12 +63,12 @@ impl Workspace {
     }
 }
 
-/// To find programs and to write text as people here read it. Nothing else is anybody's business.
+/// Enough to find programs and to format text for the locale. Everything else may be secret.
 const PASSED: [&str; 5] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ"];
-/// Bytes of output per run, unless told otherwise: more than anybody reads, and far from filling a disk.
+/// Default limit of output per run, in bytes: more than a person reads, and far from filling a disk.
 pub(crate) const OUTPUT_MAX: usize = 16 * 1024 * 1024;
 
-/// One run's folder; removed when dropped.
+/// The folder of one run; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -79,14 +79,14 @@ impl Folder {
         &self.path
     }
 
-    /// What processes of this run carry in their environment.
+    /// Environment variables that mark the processes of this run.
     pub fn mark(&self) -> [(&'static str, &OsStr); 2] {
         [(MARK, self.path.as_os_str()), ("TMPDIR", self.path.as_os_str())]
     }
 
-    /// Ends every process that carries the mark of this folder, whatever group it is in.
+    /// Kills every process that carries the mark of this folder, in any group.
     pub fn end_processes(&self) {
-        // One that is just being forked is found in the next round.
+        // A process that is being forked at this moment is found in the next round.
         for _ in 0..ROUNDS_MAX {
             if !end_marked(&self.path) {
                 return;
@@ -104,7 +104,7 @@ impl Drop for Folder {
             match fs::remove_dir_all(&self.path) {
                 Ok(()) => return,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-                // A process that is just ending may still write there.
+                // A process that is about to end may still write to the folder.
                 Err(_) if round < ROUNDS_MAX => thread::sleep(PAUSE),
                 Err(error) => {
                     tracing::warn!(folder = %self.path.display(), %error, "a run's folder cannot be removed");
@@ -118,7 +118,7 @@ impl Drop for Folder {
 const ROUNDS_MAX: usize = 20;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Whether there was any to end.
+/// Kills all processes with the mark; returns whether there were any.
 #[cfg(target_os = "linux")]
 fn end_marked(folder: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt;
@@ -129,7 +129,7 @@ fn end_marked(folder: &Path) -> bool {
     for process in processes.flatten() {
         let number = process.file_name().to_str().and_then(|name| name.parse().ok());
         let Some(id) = number.and_then(rustix::process::Pid::from_raw) else { continue };
-        // Other people's processes are closed to us; they are not ours either.
+        // The environment of other users' processes is not readable; they are not ours.
         let Ok(environment) = fs::read(process.path().join("environ")) else { continue };
         if environment.split(|byte| *byte == 0).any(|variable| variable == mark) {
             found = true;
@@ -139,13 +139,13 @@ fn end_marked(folder: &Path) -> bool {
     found
 }
 
-/// Elsewhere nobody says which process carries the mark.
+/// Other systems do not offer the environment of a process.
 #[cfg(not(target_os = "linux"))]
 fn end_marked(_: &Path) -> bool {
     false
 }
 
-/// For its owner only. With `or_there` it may exist already.
+/// Creates a directory that only its owner can access. With `or_there` it may exist already.
 pub(crate) fn create_private(path: &Path, or_there: bool) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]

@@ -1,7 +1,7 @@
-//! Runs whose code comes from the centre: shell, Python, PHP, Node.js and PowerShell scripts.
+//! Scripts sent by the centre: shell, Python, PHP, Node.js and PowerShell.
 //!
-//! Off unless an executor asks for it with [`Builder::scripts`](crate::Builder::scripts): whoever can edit a job
-//! then runs code here, as this user.
+//! Disabled unless the executor enables them with [`Builder::scripts`](crate::Builder::scripts), because every user
+//! who can edit a job then runs code here, as the user of this process.
 
 mod shelf;
 
@@ -12,14 +12,14 @@ use protocol::xxl::GlueType;
 
 pub(crate) use shelf::Shelf;
 
-/// Which scripts an executor runs.
+/// The script languages an executor accepts.
 ///
-/// A script is called as XXL-JOB calls it: `bash file parameter shard-index shard-total`. It succeeds by exiting
-/// with 0. It runs in a process group of its own, in a fresh folder that is removed afterwards, and sees of the
-/// environment `PATH`, `HOME`, `LANG`, `LC_ALL`, `TZ`, what [`Builder::pass_env`](crate::Builder::pass_env) names,
-/// `TMPDIR` (the folder) and `TICKWRIGHT_` with `PARAM`, `SHARD_INDEX`, `SHARD_TOTAL`, `RUN_ID`, `JOB_ID`, `ATTEMPT`
-/// (if known), `TRIGGERED_AT` (milliseconds) and `WORK_FOLDER`. What it prints becomes the run's log. Stopped, it is
-/// asked to end (`SIGTERM`), and ended two seconds later, with everything it started.
+/// A script is called as XXL-JOB calls it: `bash file parameter shard-index shard-total`. Exit code 0 is success.
+/// It runs in its own process group, in a new folder that is removed afterwards. Its environment contains `PATH`,
+/// `HOME`, `LANG`, `LC_ALL`, `TZ`, the variables named with [`Builder::pass_env`](crate::Builder::pass_env),
+/// `TMPDIR` (the folder) and `TICKWRIGHT_` with `PARAM`, `SHARD_INDEX`, `SHARD_TOTAL`, `RUN_ID`, `JOB_ID`,
+/// `ATTEMPT` (if known), `TRIGGERED_AT` (milliseconds) and `WORK_FOLDER`. Its output becomes the run's log. When
+/// the run is stopped, the process group receives `SIGTERM` and is killed two seconds later, with all it started.
 ///
 /// ```no_run
 /// use tickwright_executor::{Error, Executor, Language, Scripts};
@@ -35,23 +35,23 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// In every language.
+    /// Scripts in every language.
     pub fn all() -> Scripts {
         Scripts::of(Language::ALL)
     }
 
-    /// In these languages only.
+    /// Scripts in these languages only.
     pub fn of(languages: impl IntoIterator<Item = Language>) -> Scripts {
         Scripts { languages: languages.into_iter().collect() }
     }
 
-    /// Whether scripts in that language are run.
+    /// Whether scripts in this language are accepted.
     pub fn includes(&self, language: Language) -> bool {
         self.languages.contains(&language)
     }
 }
 
-/// A language a script can be in.
+/// A script language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Language {
     /// Run by `bash`.
@@ -69,7 +69,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// All of them.
+    /// All languages.
     pub const ALL: [Language; 6] = [
         Language::Shell,
         Language::Python,
@@ -79,7 +79,7 @@ impl Language {
         Language::PowerShell,
     ];
 
-    /// Its name in lower case, as [`Language::from_str`] reads it.
+    /// Name in lower case, as parsed by [`Language::from_str`].
     pub fn name(self) -> &'static str {
         self.row().0
     }
@@ -104,7 +104,7 @@ impl Language {
         }
     }
 
-    /// The language of that word on the wire; none for what is no script.
+    /// The language of XXL-JOB's glue type; `None` if it is not a script.
     pub(crate) fn of(glue: GlueType) -> Option<Language> {
         Some(match glue {
             GlueType::Bean | GlueType::Groovy => return None,
@@ -133,17 +133,17 @@ impl FromStr for Language {
     }
 }
 
-/// There are no scripts in that language.
+/// The name is not a script language.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there are no scripts in `{0}`; write shell, python, python2, php, node or powershell")]
 pub struct UnknownLanguage(String);
 
-/// A script as it was sent.
+/// A script sent by the centre.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Script {
     pub language: Language,
     pub source: String,
-    /// When it was last edited, as the centre counts.
+    /// Time of the last edit, in the centre's own unit.
     pub version: i64,
 }
 

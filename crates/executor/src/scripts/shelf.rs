@@ -1,7 +1,7 @@
-//! The files of scripts. One is there while a run of it waits or goes on, and no longer.
+//! Cache of script files. A file exists while a run of it waits or runs.
 //!
-//! A file is whole before anybody knows of it and is never written again: an edited script is another file, so a run
-//! that has begun ends with the text it began with.
+//! A file is complete before it is used and is never changed: an edited script is a new file, so a run that has
+//! begun finishes with the text it started with.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -30,11 +30,11 @@ pub(crate) struct Shelf {
 #[derive(Debug, Default)]
 struct Books {
     by_job: HashMap<i64, Book>,
-    /// Names the folders; no two files share one.
+    /// Number of the next folder, so that every file has its own.
     serial: u64,
 }
 
-/// A job's script, if any run of it is left.
+/// The script of a job, while a run of it exists.
 #[derive(Debug)]
 struct Book {
     language: Language,
@@ -44,7 +44,7 @@ struct Book {
 }
 
 impl Shelf {
-    /// In `directory`, which nobody else may use. Removes what a crash left. Blocks.
+    /// Opens the cache in `directory`, which must not be shared. Removes files left by a crash. Blocks.
     pub fn open(directory: &Path, scripts: Scripts) -> io::Result<Shelf> {
         let base = fs::canonicalize(directory)?.join("scripts");
         if base.exists() {
@@ -58,7 +58,7 @@ impl Shelf {
         self.scripts.includes(language)
     }
 
-    /// Makes a handler of a script. It is the same one as long as a run uses it and the script is not changed. Blocks.
+    /// Creates a handler for a script. Returns the same one while a run uses it and the script is unchanged. Blocks.
     pub fn shelve(&self, job_id: i64, script: &Script) -> io::Result<Arc<Job>> {
         let Script { language, version, source } = script;
         let digest = self.hasher.hash_one(source);
@@ -73,7 +73,7 @@ impl Shelf {
         let folder = self.base.join(books.serial.to_string());
         let file = ScriptFile::write(folder, &format!("{job_id}_{version}{}", language.suffix()), source)?;
         let job = Arc::new(handler(*language, file));
-        // Jobs come and go; only those with runs are remembered.
+        // Entries of jobs without runs are removed, so that the map does not grow.
         books.by_job.retain(|_, book| book.job.strong_count() > 0);
         let book = Book { language: *language, version: *version, digest, job: Arc::downgrade(&job) };
         books.by_job.insert(job_id, book);
@@ -81,7 +81,7 @@ impl Shelf {
     }
 }
 
-/// A script in a folder of its own; both go when it is dropped.
+/// A script in its own folder; both are removed on drop.
 struct ScriptFile {
     folder: PathBuf,
     path: PathBuf,
@@ -96,7 +96,7 @@ impl ScriptFile {
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o700);
-        // Editors in a browser may leave the line ends of another system, which a shell takes for text.
+        // Editors in a browser may send CRLF line ends, which a shell takes as part of the text.
         options.open(&file.path)?.write_all(source.replace("\r\n", "\n").as_bytes())?;
         Ok(file)
     }
@@ -136,7 +136,7 @@ fn handler(language: Language, file: ScriptFile) -> Job {
     Job::new(format!("{language} script"), run).stopping_itself()
 }
 
-/// What stock executors report for a script that could not be started.
+/// Exit code that stock executors report for a script that could not be started.
 const NOT_STARTED: i32 = -1;
 
 #[cfg(test)]
@@ -159,7 +159,7 @@ mod tests {
         for other in [script(11, "a"), script(10, "b"), Script { language: Language::Php, ..script(10, "a") }]
         {
             assert!(!Arc::ptr_eq(&first, &shelf.shelve(1, &other).unwrap()));
-            // Nobody runs the other one.
+            // The other script is not in use.
             assert_eq!(files(), 1);
         }
         let second = shelf.shelve(2, &script(10, "a")).unwrap();

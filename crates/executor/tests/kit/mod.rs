@@ -1,4 +1,4 @@
-//! A scheduling centre to test against, as each lineage of XXL-JOB behaves, and a client that sends what it is told.
+//! A fake scheduling centre for tests, which behaves like each lineage of XXL-JOB, and a simple HTTP client.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
@@ -25,7 +25,7 @@ use tokio::sync::Notify;
 
 pub const TOKEN: &str = "p2Vq0mXo5tYb";
 
-/// Plays a centre of one lineage.
+/// A fake centre of one lineage.
 #[derive(Clone)]
 pub struct Centre {
     pub address: SocketAddr,
@@ -43,36 +43,36 @@ struct State {
     registered: Vec<String>,
     removed: Vec<String>,
     results: Vec<CallbackItem>,
-    /// Which application sent which result.
+    /// App and run id of every received result.
     senders: Vec<(String, i64)>,
-    /// Runs whose result was taken, and whose executor was told so.
+    /// Runs with a result that was stored and confirmed to the executor.
     confirmed: BTreeSet<i64>,
-    /// Applications that were not told that their results were taken.
+    /// Apps that did not receive the confirmation of their results.
     kept_waiting: Vec<String>,
     refused: usize,
     faults: Vec<Fault>,
-    /// What executors declared, in order.
+    /// Received declarations, in order.
     declared: Vec<Value>,
-    /// Answers to declarations to come, the last first. Without any it knows no such call, as XXL-JOB's.
+    /// Responses to future declarations, the last first. If empty, the call does not exist, as in XXL-JOB.
     settled: Vec<Value>,
-    /// Registrations are answered by HTTP 500.
+    /// Registrations get an HTTP 500.
     is_ill: bool,
-    /// Any token will do.
+    /// Any token is accepted.
     is_open: bool,
 }
 
-/// What to do instead of answering the next callback.
+/// Fault injected instead of the next response to a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Code 500, not taken.
+    /// Code 500, not stored.
     Refuse,
-    /// Code 503, not taken: its database is away.
+    /// Code 503, not stored: the database is unavailable.
     SendAgain,
-    /// HTTP 500, not taken.
+    /// HTTP 500, not stored.
     Status500,
-    /// Taken, and the answer is lost.
+    /// Stored, and the response is lost.
     LoseAnswer,
-    /// Taken, and never answered.
+    /// Stored, and never answered.
     Hang,
 }
 
@@ -97,7 +97,7 @@ impl Centre {
         }
     }
 
-    /// As the lineage had it.
+    /// The address in the form of the lineage.
     pub fn url(&self) -> String {
         match self.shared.lineage {
             Lineage::Next => format!("http://{}", self.address),
@@ -164,7 +164,7 @@ impl Centre {
         self.ok()
     }
 
-    /// Strict as the real ones: the wrong shape is refused, before any effect.
+    /// As strict as the real admins: the wrong shape is rejected before any effect.
     fn take(&self, body: &[u8], app: Option<&str>) -> Value {
         let is_array = body.first() == Some(&b'[');
         let mut state = self.state();
@@ -226,22 +226,22 @@ impl Centre {
         self.state().faults.pop()
     }
 
-    /// Faults to come, the last first, instead of those planned before.
+    /// Sets the coming faults, the last first; replaces earlier ones.
     pub fn plan(&self, faults: impl IntoIterator<Item = Fault>) {
         self.state().faults = faults.into_iter().collect();
     }
 
-    /// Answers to declarations to come, the last first.
+    /// Sets the responses to coming declarations, the last first.
     pub fn plan_settled(&self, settled: impl IntoIterator<Item = Value>) {
         self.state().settled = settled.into_iter().collect();
     }
 
-    /// From now on it does not, or does again, take registrations.
+    /// Makes registrations fail, or succeed again.
     pub fn fall_ill(&self, is_ill: bool) {
         self.state().is_ill = is_ill;
     }
 
-    /// From now on any token will do.
+    /// Accepts any token from now on.
     pub fn open(&self) {
         self.state().is_open = true;
     }
@@ -254,17 +254,17 @@ impl Centre {
         self.state().results.clone()
     }
 
-    /// Which application sent which result, in order.
+    /// App and run id of every received result, in order.
     pub fn senders(&self) -> Vec<(String, i64)> {
         self.state().senders.clone()
     }
 
-    /// Runs whose executor knows that their result was taken.
+    /// Runs with a result that was stored and confirmed to the executor.
     pub fn confirmed(&self) -> BTreeSet<i64> {
         self.state().confirmed.clone()
     }
 
-    /// Whether an answer to this application was lost.
+    /// Whether a response to this app was lost.
     pub fn kept_waiting(&self, app: &str) -> bool {
         self.state().kept_waiting.iter().any(|kept| kept == app)
     }
@@ -277,12 +277,12 @@ impl Centre {
         self.state().removed.clone()
     }
 
-    /// Callbacks of the wrong shape.
+    /// Number of callbacks with the wrong shape.
     pub fn refused(&self) -> usize {
         self.state().refused
     }
 
-    /// Waits until something holds; gives up after half a minute.
+    /// Waits until a condition holds; fails after half a minute.
     pub async fn until(&self, what: &str, holds: impl Fn(&Centre) -> bool) {
         let waiting = async {
             loop {
@@ -299,7 +299,7 @@ impl Centre {
         assert!(waited.is_ok(), "waited in vain: {what}; results: {:?}", self.results());
     }
 
-    /// The result of a run, once it is there.
+    /// Waits for the result of a run and returns it.
     pub async fn result(&self, run_id: i64) -> (i64, String) {
         self.until(&format!("the result of run {run_id}"), |centre| {
             centre.results().iter().any(|item| item.log_id == run_id)
@@ -321,12 +321,12 @@ fn status(status: StatusCode) -> Response<Full<Bytes>> {
     response
 }
 
-/// An executor of `app` for that centre, on a free port.
+/// An executor of app `app` for this centre, on a free port.
 pub fn builder(centre: &Centre, directory: &Path) -> Builder {
     Executor::builder("app").centre(centre.url()).token(TOKEN).listen("127.0.0.1:0").directory(directory)
 }
 
-/// Sends a call with the right token and reads the answer.
+/// Sends a request with the right token and returns the response.
 pub async fn call(to: SocketAddr, path: &str, body: &str) -> Value {
     let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nXXL-JOB-ACCESS-TOKEN: {TOKEN}\r\n");
     let (status, body) = send(to, &head, Some(body)).await;
@@ -334,14 +334,14 @@ pub async fn call(to: SocketAddr, path: &str, body: &str) -> Value {
     serde_json::from_str(&body).expect("an answer")
 }
 
-/// Sends a head as it is and a body, if any, with its length.
+/// Sends the head unchanged, and a body with its length, if there is one.
 pub async fn send(to: SocketAddr, head: &str, body: Option<&str>) -> (u16, String) {
     let mut stream = TcpStream::connect(to).await.expect("it listens");
     let request = match body {
         Some(body) => format!("{head}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len()),
         None => format!("{head}Connection: close\r\n\r\n"),
     };
-    // A server that has read enough may close before everything is sent.
+    // A server may close the connection before the whole request is sent.
     let _ = stream.write_all(request.as_bytes()).await;
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;
@@ -351,7 +351,7 @@ pub async fn send(to: SocketAddr, head: &str, body: Option<&str>) -> (u16, Strin
     (status, body.to_owned())
 }
 
-/// A trigger request for handler and run; the job's number is the run's hundreds.
+/// A trigger request; the job id is the run id divided by 100.
 pub fn trigger(run_id: i64, handler: &str, param: &str) -> Value {
     json!({
         "jobId": run_id / 100, "executorHandler": handler, "executorParams": param,
@@ -361,7 +361,7 @@ pub fn trigger(run_id: i64, handler: &str, param: &str) -> Value {
     })
 }
 
-/// With one field changed.
+/// Returns the request with one field changed.
 pub fn with(mut request: Value, field: &str, value: impl Into<Value>) -> Value {
     request[field] = value.into();
     request

@@ -1,23 +1,23 @@
-//! Which URLs may be called.
+//! Allowlist of URLs.
 //!
-//! URLs are compared in parts, after they were read as a browser would: no text that merely looks like a permitted
-//! one gets through.
+//! URLs are compared part by part after they were parsed as a browser does, so no text that only looks like an
+//! allowed URL passes.
 
 use std::fmt;
 use std::str::FromStr;
 
 use url::{Host, Url};
 
-/// Permits some URLs.
+/// An entry of the allowlist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Allowed {
-    /// Those that begin so.
+    /// URLs that begin with this one.
     Prefix(Url),
-    /// Those on a host, with its port if one is given; `http` or `https`.
+    /// URLs on this host, on any port unless one is given; `http` or `https`.
     Host(Host<String>, Option<u16>),
 }
 
-/// What is to be allowed cannot be read.
+/// The entry cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` cannot be a URL to allow; write `https://example.com/path/` or `example.com`")]
 pub struct UrlError(String);
@@ -49,12 +49,12 @@ impl Allowed {
     }
 }
 
-/// Whether it is what it seems: a name before the host is for deceiving people.
+/// Whether the scheme is allowed and there is no user name, which is used to disguise the real host.
 fn is_plain(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none()
 }
 
-/// By whole segments. Hidden separators are refused: servers disagree on what they mean.
+/// Compares whole segments. Encoded separators are rejected, because servers interpret them differently.
 fn begins_with(path: &str, prefix: &str) -> bool {
     let prefix = prefix.trim_end_matches('/');
     if prefix.is_empty() {
@@ -83,7 +83,7 @@ impl FromStr for Allowed {
         }
         let url = Url::parse(&format!("http://{text}/")).map_err(|_| wrong())?;
         let host = url.host().ok_or_else(wrong)?.to_owned();
-        // Port 80 is left out by the parser, though it was asked for.
+        // The parser omits port 80 even if it is given.
         let port = url.port().or_else(|| text.ends_with(":80").then_some(80));
         Ok(Allowed::Host(host, port))
     }
@@ -155,7 +155,7 @@ mod tests {
         for wrong in
             ["", "/api", "ftp://x", "https://", "https://u@x/", "https://x/?q", "x/y", "u@x", "a b", "*"]
         {
-            // A star would be a host's name; it permits no URL.
+            // `*` is parsed as a host name and allows no URL.
             assert!(wrong == "*" || wrong.parse::<Allowed>().is_err(), "{wrong}");
         }
     }

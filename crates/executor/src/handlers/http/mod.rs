@@ -1,4 +1,4 @@
-//! Calls a URL on a list.
+//! Calls a URL of an allowlist.
 
 mod allowed;
 mod parameter;
@@ -23,24 +23,24 @@ use crate::https::{self, Connector, Trust};
 use crate::job::Job;
 use crate::process::Lines;
 
-/// The handler `http`, also named `httpJobHandler`: calls a URL that is on its list.
+/// The handler `http`, also named `httpJobHandler`: calls a URL of its allowlist.
 ///
 /// The parameter is JSON:
 ///
 /// | field | is | default |
 /// |---|---|---|
-/// | `url` | where to call | |
+/// | `url` | the URL to call | |
 /// | `method` | `GET`, `POST` … | `POST` |
-/// | `headers`, `cookies` | objects of texts | |
-/// | `body` or `data` | a text, sent as it is, or any other JSON | |
-/// | `contentType` | of the body | `application/json`, with `form` that of a form |
-/// | `form` | an object of texts, sent as a form | |
+/// | `headers`, `cookies` | objects with string values | |
+/// | `body` or `data` | a string, sent unchanged, or any other JSON | |
+/// | `contentType` | content type of the body | `application/json`; with `form` that of a form |
+/// | `form` | an object with string values, sent as a form | |
 /// | `auth` | the `Authorization` header, `{"user": …, "password": …}` or `{"bearer": …}` | |
-/// | `timeout` | milliseconds for the whole call | 3000 |
+/// | `timeout` | timeout of the whole call in milliseconds | 3000 |
 /// | `status` | the status that means success, or an array of them | any 2xx |
 ///
-/// The lines `url:`, `method:` and `data:` of old are read too. The answer's body, up to 1 MiB, becomes the run's log.
-/// Redirects are followed as long as they stay on the list. Certificates are verified.
+/// XXL-JOB's older format with lines `url:`, `method:` and `data:` is accepted too. The response body, up to 1 MiB,
+/// is written to the run's log. Redirects are followed if they stay within the allowlist. Certificates are verified.
 ///
 /// ```
 /// use tickwright_executor::handlers::Http;
@@ -56,26 +56,26 @@ pub struct Http {
 }
 
 impl Http {
-    /// No URL yet.
+    /// An empty allowlist.
     pub fn new() -> Http {
         Http::default()
     }
 
-    /// Adds the URLs that begin with this one, or, given a host (`example.com`, `example.com:8443`), those on it.
-    /// Paths are compared by whole segments: `/api` allows `/api/users` and not `/apis`.
+    /// Adds the URLs that begin with this one or, given a host (`example.com`, `example.com:8443`), all URLs on it.
+    /// Paths are compared by whole segments: `/api` allows `/api/users` but not `/apis`.
     pub fn allow(mut self, url: &str) -> Result<Http, UrlError> {
         self.allowed.push(url.parse()?);
         Ok(self)
     }
 
-    /// The handlers.
+    /// The handlers, one per name.
     pub fn jobs(self) -> [Job; 2] {
         let trust =
             if self.allowed.iter().any(Allowed::includes_https) { Trust::System } else { Trust::Nobody };
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_MAX)
             .pool_timer(hyper_util::rt::TokioTimer::new())
-            // A call that was perhaps heard is the centre's to repeat, not ours.
+            // A call that may have been received must only be retried by the centre.
             .retry_canceled_requests(false)
             .build(https::connector(trust));
         let caller = Arc::new(Caller { allowed: self.allowed, client });
@@ -112,7 +112,7 @@ impl Caller {
             let response = self.client.request(request(&parameter)?).await;
             let response = response.map_err(|error| with_causes(&error))?;
             match redirection(&response, &parameter.url) {
-                // A redirect that was asked for is an answer.
+                // A redirect status that the job expects is the final response.
                 Some(next) if !parameter.expects(response.status()) => {
                     redirect(&mut parameter, response.status(), next?)
                 }
@@ -140,7 +140,7 @@ fn request(parameter: &Parameter) -> Result<Request<Full<Bytes>>, String> {
     request.body(Full::from(parameter.body.clone())).map_err(|error| error.to_string())
 }
 
-/// Where the answer says to go instead, if it does.
+/// The target of a redirect, if the response is one.
 fn redirection(response: &Response<Incoming>, from: &Url) -> Option<Result<Url, String>> {
     if !response.status().is_redirection() {
         return None;
@@ -190,7 +190,7 @@ async fn conclude(
 }
 
 const IDLE_MAX: Duration = Duration::from_secs(4);
-/// What browsers of old allowed; more is a circle.
+/// Limit of older browsers; more is a redirect loop.
 const REDIRECTS_MAX: usize = 5;
-/// Bytes of an answer that are read and kept.
+/// Maximum size of a response that is read and kept, in bytes.
 const RESPONSE_MAX: usize = 1024 * 1024;

@@ -1,4 +1,4 @@
-//! What to call, as it is written in a job.
+//! Parses the job parameter of the HTTP handler.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::{Url, form_urlencoded};
 
-/// A call, ready to be made.
+/// A validated HTTP call.
 #[derive(Debug)]
 pub(crate) struct Parameter {
     pub url: Url,
@@ -26,7 +26,7 @@ pub(crate) struct Parameter {
 }
 
 impl Parameter {
-    /// Reads JSON, or the lines of old.
+    /// Parses JSON, or the older format with lines.
     pub fn read(param: &str) -> Result<Parameter, String> {
         let param = param.trim();
         let written = if param.starts_with('{') {
@@ -37,12 +37,12 @@ impl Parameter {
         written.understand()
     }
 
-    /// Whether that status is success.
+    /// Whether this status means success.
     pub fn expects(&self, status: StatusCode) -> bool {
         if self.status.is_empty() { status.is_success() } else { self.status.contains(&status.as_u16()) }
     }
 
-    /// The statuses that are success, for people.
+    /// The expected statuses as text, for messages.
     pub fn expected(&self) -> String {
         if self.status.is_empty() {
             return "2xx".to_owned();
@@ -51,7 +51,7 @@ impl Parameter {
     }
 }
 
-/// As it was written.
+/// The parameter as written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct Written {
@@ -144,7 +144,7 @@ impl Written {
 }
 
 const USAGE: &str = r#"write `{"url": "https://example.com/", "method": "GET"}`"#;
-/// What XXL-JOB's own handler waits.
+/// The same as in XXL-JOB's own handler.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Auth {
@@ -161,7 +161,7 @@ impl Auth {
 
 fn put(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), String> {
     let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is no header"))?;
-    // They say where the call goes and where it ends, which is not the job's to choose.
+    // They determine the target and the framing of the request, which a job must not choose.
     if [HOST, CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION].contains(&known) {
         return Err(format!("the header `{name}` cannot be set"));
     }
