@@ -1,7 +1,7 @@
-//! Builds the web console, if npm is there, and writes down its files so that the server can carry them inside.
+//! Builds the web console, if npm is installed, and generates a list of its files to embed in the server.
 //!
-//! `TICKWRIGHT_SKIP_CONSOLE=1` leaves it out. Without it, or without npm, the server shows a page that says how to build
-//! it: whoever works on something else needs no Node.js.
+//! `TICKWRIGHT_SKIP_CONSOLE=1` skips it. Without the console, or without npm, the server shows a page with build
+//! instructions, so that Node.js is not needed to work on other parts.
 
 use std::collections::hash_map::DefaultHasher;
 use std::env;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-/// What the bundle is made from, in `console/`.
+/// Sources of the bundle, in `console/`.
 const SOURCES: [&str; 8] = [
     "index.html",
     "package-lock.json",
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed={SKIP}");
     println!("cargo::rerun-if-changed=build.rs");
     if console.is_dir() {
-        // Cargo looks at these every time, and a folder that is missing would count as changed every time.
+        // Cargo checks these every time, and a missing folder would count as changed every time.
         fs::create_dir_all(&bundle)?;
         for source in SOURCES.iter().map(|source| console.join(source)).chain([bundle.clone()]) {
             println!("cargo::rerun-if-changed={}", source.display());
@@ -53,8 +53,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Makes the bundle if it is absent or older than its sources. What goes wrong is told, and ends nothing: the server
-/// works without its console.
+/// Builds the bundle if it is missing or older than its sources. An error is only a warning: the server works
+/// without its console.
 fn build(console: &Path, bundle: &Path) -> io::Result<()> {
     let mut newest = SystemTime::UNIX_EPOCH;
     for source in SOURCES {
@@ -99,7 +99,7 @@ fn newest_in(path: &Path) -> io::Result<SystemTime> {
     Ok(newest)
 }
 
-/// The bundle's files as Rust: a table whose rows name the files to include.
+/// Returns the bundle's files as Rust code: a table with the files to include.
 fn list(bundle: &Path) -> Result<String, Box<dyn Error>> {
     let mut paths = Vec::new();
     files_in(bundle, &mut paths)?;

@@ -1,7 +1,7 @@
-//! How many runs the centre can send on one core, next to a common client and to the bare socket, in one run.
+//! Benchmark: how many runs the server can send on one core, compared with a common client and a bare socket.
 //!
-//! The client has one thread, so what that thread spends is what the client costs. The executors are bare sockets on a
-//! thread of their own that answer at once; both share the machine.
+//! The client has one thread, so the CPU time of that thread is the cost of the client. The executors are bare
+//! sockets on threads of their own that answer at once; both share the machine.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use tokio::task::{JoinSet, LocalSet};
 
 const RUNS: usize = 100_000;
 const REPEATS: usize = 3;
-/// At the same time, to each executor.
+/// Concurrent calls to each executor.
 const IN_FLIGHT: usize = 64;
 const HERD: usize = 10_000;
 const EXECUTORS: usize = 4;
@@ -33,7 +33,7 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     LocalSet::new().block_on(&runtime, async {
         let to = executors[0];
-        // In turns, so that a machine that changes its pace changes it for all.
+        // Alternating, so that a change in the machine's speed affects all.
         let mut figures = [Vec::new(), Vec::new(), Vec::new()];
         for _ in 0..REPEATS {
             figures[0].push(measure(ours(to)).await);
@@ -74,7 +74,7 @@ async fn measure(callers: Callers) -> Measured {
     }
 }
 
-/// What this thread has used of a processor so far.
+/// CPU time of this thread so far.
 fn thread_cpu() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or_default();
@@ -155,7 +155,7 @@ fn bare(to: SocketAddr) -> Callers {
     })
 }
 
-/// All at once, as if every job were due at the same second.
+/// All at once, as if every job were due in the same second.
 async fn herd(executors: &[SocketAddr]) {
     let outbound = outbound();
     let callees: Vec<Callee> = executors.iter().map(|at| callee(*at)).collect();
@@ -190,7 +190,7 @@ fn request(number: usize) -> TriggerRequest {
     }
 }
 
-/// An executor that answers at once, on a thread it shares with nobody's client.
+/// An executor that answers at once, on a thread of its own.
 fn executor() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let at = listener.local_addr().expect("it listens");
@@ -207,7 +207,7 @@ fn executor() -> SocketAddr {
     at
 }
 
-/// A request ends with its body, and that with the last of the twelve fields.
+/// A request ends with its body, which ends with the last of the twelve fields.
 async fn answer(mut stream: TcpStream) {
     stream.set_nodelay(true).expect("a socket");
     let body = Answer::ok().to_json();

@@ -1,10 +1,10 @@
-//! Apps: the rules about them that all doors share.
+//! Rules about apps that all APIs share.
 
 use crate::centre::Inside;
 use crate::fault::Fault;
 use crate::outbound::Address;
 
-/// Refuses a name that is not safe in a URL, a file name and a configuration.
+/// Rejects a name that is not safe in a URL, a file name and a configuration.
 pub fn check_name(name: &str) -> Result<(), Fault> {
     let is_letter = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
     let length = name.chars().count();
@@ -15,7 +15,7 @@ pub fn check_name(name: &str) -> Result<(), Fault> {
     Err(Fault::field("app", why))
 }
 
-/// Refuses addresses that may not be called.
+/// Rejects addresses that must not be called.
 pub async fn check_addresses(inside: &Inside, addresses: &[String]) -> Result<(), Fault> {
     let wrong = |why: String| Fault::field("addressing.addresses", why);
     if addresses.len() > ADDRESSES_MAX {
@@ -31,9 +31,9 @@ pub async fn check_addresses(inside: &Inside, addresses: &[String]) -> Result<()
     Ok(())
 }
 
-/// XXL-JOB's bounds.
+/// XXL-JOB's limits.
 const NAME_MIN: usize = 4;
 const NAME_MAX: usize = 64;
 
-/// As many as can be shards of one fire.
+/// Same as the maximum number of shards of one fire.
 const ADDRESSES_MAX: usize = 1_000;

@@ -1,7 +1,8 @@
-//! Who did what, and who was refused, on a record that is only added to.
+//! Append-only audit log of actions and rejected requests.
 //!
-//! What somebody does who was recognised is always on it. Of refused strangers and of results for foreign runs a bounded
-//! number is, because a flood of them would fill the database. The next entry says how many were left out.
+//! Actions of authenticated callers are always recorded. For rejected strangers and for results of foreign runs
+//! the number is bounded, because a flood of them would fill the database. The next entry contains the number of
+//! omitted ones.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -10,36 +11,36 @@ use std::time::Duration;
 use store::{AuditEntry, Database};
 use timer::Clock;
 
-/// The record.
+/// The audit log.
 pub struct Audit {
     clock: Arc<dyn Clock>,
     database: Arc<dyn Database>,
     strangers: Mutex<Budget>,
-    /// A budget of its own, so that strangers cannot use up the room for what the holder of a token does.
+    /// Separate budget, so that strangers cannot use up the entries for callers with a token.
     foreign_results: Mutex<Budget>,
 }
 
-/// How many more entries of a kind may be recorded.
+/// Limits the number of entries of one kind.
 #[derive(Default)]
 struct Budget {
-    /// Entries made ahead of their time, if one came each [`EVERY`].
+    /// Time of the next entry, if they came at one per [`EVERY`].
     next: Duration,
-    /// Left out since the last that was not.
+    /// Entries omitted since the last recorded one.
     left_out: u64,
 }
 
 impl Audit {
-    /// The record of a database.
+    /// Audit log in a database.
     pub fn new(clock: Arc<dyn Clock>, database: Arc<dyn Database>) -> Audit {
         Audit { clock, database, strangers: Mutex::default(), foreign_results: Mutex::default() }
     }
 
-    /// Puts on record what somebody did who was recognised, or was refused.
+    /// Records an action of an authenticated caller, successful or rejected.
     pub async fn record(&self, entry: AuditEntry) {
         self.record_all(&[entry]).await;
     }
 
-    /// The same for all that one request did.
+    /// Records all actions of one request.
     pub async fn record_all(&self, entries: &[AuditEntry]) {
         let Some(first) = entries.first() else { return };
         if let Err(error) = self.database.append_audit(entries).await {
@@ -48,12 +49,12 @@ impl Audit {
         }
     }
 
-    /// Records that a stranger was refused, within the budget for strangers.
+    /// Records a rejected request of a stranger, within the budget for strangers.
     pub async fn refused(&self, entry: AuditEntry) {
         self.record_within(&self.strangers, entry).await;
     }
 
-    /// Records results that an executor reported for runs of a foreign app, within a budget of their own.
+    /// Records results that an executor reported for runs of a foreign app, within their own budget.
     pub async fn foreign_results(&self, entry: AuditEntry) {
         self.record_within(&self.foreign_results, entry).await;
     }
@@ -69,9 +70,9 @@ impl Audit {
 }
 
 impl Budget {
-    /// Whether there is room for one more, and how many there was none for since the last.
+    /// Whether one more entry fits; if so, returns the number omitted since the last one.
     fn admit(&mut self, now: Duration) -> Option<u64> {
-        // As if there had been a quiet time before the clock began.
+        // Starts with a full budget, as if there had been a quiet time before.
         let now = now + EVERY * BURST;
         let next = self.next.max(now.saturating_sub(EVERY * BURST));
         if next > now {
@@ -83,7 +84,7 @@ impl Budget {
     }
 }
 
-/// What came of something that somebody asked for, through which door and from where.
+/// Builds an audit entry: API, caller, address, action and result.
 pub fn entry(
     plane: &str,
     who: &str,
@@ -101,10 +102,10 @@ pub fn entry(
     }
 }
 
-/// One entry of a budget is recorded in this time.
+/// Interval at which a budget admits one entry.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Entries recorded at once after a quiet time: enough to see what a caller tries.
+/// Entries admitted at once after a quiet time: enough to see an attacker's attempts.
 const BURST: u32 = 60;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The centre: what it is made of, how it starts and how it stops.
+//! The server process of one node: its parts, how it starts and how it stops.
 
 use std::future::Future;
 use std::io;
@@ -32,7 +32,7 @@ use crate::runs::{self, Ended, FlightKeeper, Flights, Following, LogFollower, Lo
 use crate::settings::{DeclaredJobs, Settings};
 use crate::{doors, http};
 
-/// A scheduling centre that listens and is ready to run.
+/// A node of the scheduling centre that listens and is ready to run.
 pub struct Centre {
     inside: Arc<Inside>,
     ended: mpsc::Receiver<RunId>,
@@ -44,7 +44,7 @@ pub struct Centre {
     first_admin: Option<FirstAdmin>,
 }
 
-/// What all doors see.
+/// State shared by all APIs.
 pub struct Inside {
     pub(crate) database: Arc<dyn Database>,
     pub(crate) engine: Engine,
@@ -56,54 +56,54 @@ pub struct Inside {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) people: People,
     pub(crate) audit: Audit,
-    /// Of jobs that name none, and of what people read.
+    /// Time zone of jobs without one, and of times shown to users.
     pub(crate) zone: Zone,
-    /// Whether jobs may be scripts.
+    /// Whether script jobs are allowed.
     pub(crate) scripts: bool,
     /// The shortest interval at which jobs may fire.
     pub(crate) min_interval: Duration,
-    /// Whose programs may declare jobs.
+    /// Which programs may declare jobs.
     pub(crate) declared_jobs: DeclaredJobs,
-    /// How often the programs of each app may manage jobs.
+    /// Rate limit of job management calls, per app.
     pub(crate) job_calls: Rates,
-    /// How often each user may call our own API.
+    /// Rate limit of `/v1` calls, per user.
     pub(crate) callers: Rates,
-    /// Places for large bodies.
+    /// Limits concurrent large request bodies.
     pub(crate) places: Arc<Places>,
-    /// What is new, for those who look on,
+    /// Change notifications for clients of event streams.
     pub(crate) hints: Arc<Hints>,
-    /// and their streams,
+    /// Open event streams.
     pub(crate) streams: doors::Streams,
-    /// which end with this.
+    /// Ends the event streams when the node stops.
     pub(crate) closing: CancellationToken,
     pub(crate) lateness: Arc<Lateness>,
     pub(crate) flights: Arc<Flights>,
     pub(crate) following: Arc<Following>,
     ended: Ended,
     pub(crate) origin: Origin,
-    /// What was set, as it is shown.
+    /// Settings, as shown to users.
     pub(crate) settings: Vec<SettingView>,
 }
 
-/// What this node is.
+/// Identity of this node.
 pub struct Origin {
     pub(crate) node: String,
     pub(crate) database: protocol::v1::Database,
     pub(crate) started_at: Timestamp,
 }
 
-/// What a new database was given, to be shown once.
+/// App created in a new database, shown to the user once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirstStart {
-    /// The sample app,
+    /// Id of the sample app.
     pub id: AppId,
-    /// its name,
+    /// Name of the sample app.
     pub app: String,
-    /// and its token.
+    /// Access token of the sample app.
     pub token: String,
 }
 
-/// Listens, if need be when the process that listened before has gone.
+/// Listens; retries for a moment while the process that is being replaced still holds the port.
 async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let started = Instant::now();
     loop {
@@ -116,18 +116,18 @@ async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
-/// How long a port may still be taken at the start: a process that is being replaced needs a moment to go.
+/// How long the port may still be in use at the start: a process that is being replaced needs a moment to exit.
 const PORT_WAIT: Duration = Duration::from_secs(1);
 const PORT_LOOK: Duration = Duration::from_millis(50);
 
-/// Opens the database, if need be when its server is there: after a power cut it comes up later than we do. One line a
-/// second says what is waited for.
+/// Opens the database. Waits for a server that does not answer yet: after a power cut it may start later than this
+/// node. Logs the reason for waiting once a second.
 async fn open_database(
     settings: &Settings,
     options: store::Options,
 ) -> Result<Arc<dyn Database>, StoreError> {
     let started = Instant::now();
-    // A file is there or is not.
+    // A file exists or not; there is nothing to wait for.
     let is_server = !settings.database.starts_with("sqlite:");
     let mut why = None;
     let mut second = tokio::time::interval(Duration::from_secs(1));
@@ -163,33 +163,33 @@ async fn open_database(
     }
 }
 
-/// Between two attempts to reach a database at the start.
+/// Pause between two attempts to reach the database at the start.
 const DATABASE_LOOK: Duration = Duration::from_millis(250);
 
-/// Why a centre did not start.
+/// Why the node did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Nobody can listen there.
+    /// The address cannot be listened on.
     #[error("cannot listen on {address}: {error}; choose another with --listen")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// The database does not answer or cannot be used.
     #[error(transparent)]
     Database(#[from] StoreError),
-    /// There is no certificate to encrypt with.
+    /// The TLS certificate cannot be loaded.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// Executors cannot be called this way.
+    /// The options of calls to executors are invalid.
     #[error(transparent)]
     Outbound(#[from] outbound::OptionsError),
 }
 
 impl Centre {
-    /// Opens the database, prepares it where it is new, and listens.
+    /// Opens the database, initializes it if it is new, and listens.
     pub async fn open(settings: Settings) -> Result<Centre, StartError> {
         let tls = settings.identity.clone().map(Tls::load).transpose()?.map(Arc::new);
         let listener = listen(settings.listen)
@@ -217,43 +217,43 @@ impl Centre {
         Ok(Centre { inside, ended, listener, tls, proxies, hosts, first_start, first_admin })
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// What a new database was given.
+    /// Returns the app created in a new database.
     pub fn first_start(&self) -> Option<&FirstStart> {
         self.first_start.as_ref()
     }
 
-    /// Who may sign in to a new database.
+    /// Returns the first administrator of a new database.
     pub fn first_admin(&self) -> Option<&FirstAdmin> {
         self.first_admin.as_ref()
     }
 
-    /// The engine: to add, start, stop, edit and trigger jobs.
+    /// Returns the engine: to add, start, stop, edit and trigger jobs.
     pub fn engine(&self) -> Engine {
         self.inside.engine.clone()
     }
 
-    /// What the executors of an app show us, and we them.
+    /// Returns the access token of an app, used in both directions.
     pub fn token_of(&self, app: &str) -> Option<Secret> {
         self.inside.tokens.outgoing(self.inside.directory.app_named(app)?)
     }
 
-    /// Who is there.
+    /// Returns the registry of executors.
     pub fn directory(&self) -> Arc<Directory> {
         self.inside.directory.clone()
     }
 
-    /// What is remembered.
+    /// Returns the database.
     pub fn database(&self) -> Arc<dyn Database> {
         self.inside.database.clone()
     }
 
-    /// Schedules and serves until `stop`. Then it claims no more, hands back what it has, lets what is being sent finish,
-    /// takes the results that still come in, and returns within about 5 s.
+    /// Schedules and serves until `stop`. Then it stops claiming, gives back claimed runs, lets dispatches in
+    /// progress finish, accepts results that still come in, and returns within about 5 s.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Centre { inside, ended, listener, tls, proxies, hosts, .. } = self;
         let quiet = CancellationToken::new();
@@ -278,7 +278,7 @@ impl Centre {
         let _ = engine_done.await;
         inside.closing.cancel();
         quiet.cancel();
-        // A request that waits for a database that does not answer is not waited for.
+        // A request that waits for an unresponsive database does not delay the stop.
         let _ = tokio::time::timeout_at(deadline, serving).await;
         for side_loop in [keeping, keeping_logs, following_logs, keeping_flights, counting, following] {
             side_loop.abort();
@@ -287,14 +287,14 @@ impl Centre {
     }
 }
 
-/// How long a centre takes to stop at most. Supervisors are promised 5 s for the whole process.
+/// Maximum time to stop. Supervisors are promised 5 s for the whole process.
 const STOP_MAX: Duration = Duration::from_millis(4_600);
 
-/// Of these, how long its engine lets finish what it is sending: somewhat longer than executors usually may take to
-/// answer. Its good-bye takes up to 0.8 s more, and what is left is for requests and traces.
+/// Part of it that the engine gives dispatches in progress: somewhat longer than the usual timeout of an executor's
+/// answer. The engine needs up to 0.8 s more to sign off; the rest is for requests and traces.
 const DRAIN: Duration = Duration::from_millis(3_200);
 
-/// Runs the engine on a thread of its own, so that no flood of requests makes a run late.
+/// Runs the engine on a separate thread, so that a flood of requests does not make runs late.
 fn schedule_apart(engine: Engine) -> (oneshot::Sender<()>, oneshot::Receiver<()>) {
     let (stop, stopped) = oneshot::channel();
     let (done, finished) = oneshot::channel();
@@ -454,7 +454,7 @@ impl Inside {
     }
 }
 
-/// What remembers, by what names it.
+/// Returns the kind of database by the scheme of its URL.
 fn kind_of(database: &str) -> protocol::v1::Database {
     match database.split(':').next() {
         Some("mysql" | "mariadb") => protocol::v1::Database::Mysql,
@@ -463,7 +463,7 @@ fn kind_of(database: &str) -> protocol::v1::Database {
     }
 }
 
-/// What the engine does is counted, those who look on are told, and the logs of runs that are over are kept.
+/// Observes the engine: counts metrics, notifies subscribers, and passes finished runs on to have their logs stored.
 struct Watching {
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
@@ -502,7 +502,7 @@ impl Observer for Watching {
     }
 }
 
-/// Gives a new database an app that executors can register for, so that the first one needs nothing but its settings.
+/// Creates an app in a new database, so that the first executor can register with settings only.
 async fn prepare(database: &dyn Database, settings: &Settings) -> Result<Option<FirstStart>, StoreError> {
     if !database.apps().await?.is_empty() {
         return Ok(None);
@@ -510,7 +510,7 @@ async fn prepare(database: &dyn Database, settings: &Settings) -> Result<Option<
     let spec = AppSpec { name: SAMPLE_APP.into(), title: "Sample".into(), addresses: Addresses::Registered };
     let app = match database.create_app(&spec).await {
         Ok(app) => app,
-        // Another node starts at the same time, and was first.
+        // Another node starts at the same time and was first.
         Err(StoreError::Conflict(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -525,7 +525,7 @@ async fn prepare(database: &dyn Database, settings: &Settings) -> Result<Option<
     Ok(Some(FirstStart { id: app, app: spec.name, token }))
 }
 
-/// A job to be seen running within a minute of the first start.
+/// A job that a new user can see running within a minute of the first start.
 fn sample_job(first: &FirstStart) -> JobSpec {
     let each_ten_seconds = Schedule::fixed_rate(Timestamp::default(), Duration::from_secs(10));
     let schedule = each_ten_seconds.expect("ten seconds are a period");
@@ -537,14 +537,14 @@ fn sample_job(first: &FirstStart) -> JobSpec {
     }
 }
 
-/// Calls by which the programs of one app manage jobs, each second: XXL-JOB's number.
+/// Job management calls per second and app: same as XXL-JOB.
 const JOB_CALLS: u32 = 100;
 
-/// Calls of our own API, each second, for each user: a page of the console makes a dozen.
+/// `/v1` calls per second and user: a page of the console makes a dozen.
 const CALLS_EACH: u32 = 100;
 
-/// The app of a new database.
+/// Name of the app in a new database.
 pub const SAMPLE_APP: &str = "tickwright-sample";
 
-/// The handler of its sample job.
+/// Handler of its sample job.
 pub const SAMPLE_HANDLER: &str = "hello";

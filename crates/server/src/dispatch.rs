@@ -1,4 +1,4 @@
-//! Sends runs to executors over HTTP, asks about them, and ends them.
+//! Dispatches runs to executors over HTTP, probes them and cancels them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,21 +16,21 @@ use crate::metrics::Metrics;
 use crate::outbound::{CallError, Calls, Sent};
 use crate::runs::{Flights, Following};
 
-/// The executors, as the engine sees them.
+/// The engine's access to executors.
 pub struct HttpDispatch {
-    /// Tells the time.
+    /// Clock.
     pub clock: Arc<dyn Clock>,
-    /// Who is there.
+    /// Registry of executors.
     pub directory: Arc<Directory>,
-    /// Told who cannot be reached.
+    /// Records executors that cannot be reached.
     pub keeper: Arc<Keeper>,
-    /// Reaches them.
+    /// Client for executors.
     pub calls: Arc<dyn Calls>,
-    /// Counts.
+    /// Counters of dispatches.
     pub(crate) metrics: Arc<Metrics>,
-    /// Remembers how they went.
+    /// Recorder of run traces.
     pub(crate) flights: Arc<Flights>,
-    /// Reads their logs.
+    /// Followed runs, for reading their logs.
     pub(crate) following: Arc<Following>,
     /// Whether scripts are sent.
     pub scripts: bool,
@@ -55,7 +55,7 @@ impl Dispatch for HttpDispatch {
         };
         match &run.address {
             Some(address) => self.ask(run, &to, address).await,
-            // It was to be chosen when it was sent, and nobody noted whom: all that it can have been are asked.
+            // The executor was chosen at dispatch and not recorded: all executors that it can have been are probed.
             None => {
                 let addresses = job.map(|job| self.directory.addresses_since(job.spec.app, run.scheduled_at));
                 let addresses = addresses.unwrap_or_default();
@@ -100,7 +100,7 @@ impl Dispatch for HttpDispatch {
 }
 
 impl HttpDispatch {
-    /// A dispatch that shares no figures with anything else.
+    /// Creates a dispatch with metrics and traces of its own, shared with nothing else.
     pub fn alone(
         node: &str,
         clock: Arc<dyn Clock>,
@@ -113,7 +113,7 @@ impl HttpDispatch {
         HttpDispatch { clock, directory, keeper, calls, metrics, flights, following, scripts: false }
     }
 
-    /// Sends it to the executor that was chosen. While certainly nobody has it, it may go to another.
+    /// Sends a run to the chosen executor, or to another one while it certainly has not arrived anywhere.
     async fn send_somewhere(&self, order: &Order, within: Duration) -> Receipt {
         if order.job.spec.script.is_some() && !self.scripts {
             return refused(SCRIPTS_OFF.into());
@@ -167,11 +167,11 @@ impl HttpDispatch {
         let reasons: Vec<String> =
             failures.iter().map(|(address, reason)| format!("{address}: {reason}")).collect();
         let reason = reasons.join("; ");
-        // One that was not asked may be there.
+        // An executor that was not called may be available.
         if is_deferred { Receipt::Deferred { reason } } else { refused(reason) }
     }
 
-    /// For routes that choose when the run is sent, and for runs that had nobody to go to when they were claimed.
+    /// Chooses the executor for routes that choose at dispatch, and for runs claimed without an executor.
     async fn choose(&self, route: Route, order: &Order, to: &Destination) -> Option<String> {
         match route {
             Route::Failover | Route::Busyover => {
@@ -179,7 +179,7 @@ impl HttpDispatch {
                 if let Some(found) = self.first_that_answers(route, order, to, trusted).await {
                     return Some(found);
                 }
-                // One that could not be reached before may be back.
+                // An executor that could not be reached before may be back.
                 let mut others = self.directory.addresses(order.job.spec.app);
                 others.retain(|address| !trusted.contains(address));
                 self.first_that_answers(route, order, to, &others).await
@@ -188,7 +188,7 @@ impl HttpDispatch {
         }
     }
 
-    /// The first of a list that answers well. All are asked at once, so a dead one costs no time.
+    /// Returns the first of a list with a positive answer. All are called at once, so a dead one costs no time.
     async fn first_that_answers(
         &self,
         route: Route,
@@ -204,7 +204,7 @@ impl HttpDispatch {
             };
             match answer {
                 Ok(()) => Some(address.clone()),
-                // It was reached, and will not have the run.
+                // It was reached, but rejects the run.
                 Err(CallError::Refused { .. }) => None,
                 Err(error) => {
                     self.keeper.suspect(address, error.trouble());
@@ -228,7 +228,7 @@ impl HttpDispatch {
         self.directory.choose(route, &order.job, &Candidates::new(left.collect()), order.run.scheduled_at)
     }
 
-    /// What one executor knows of a run: its log tells whether it began, its idleness whether it goes on.
+    /// Asks one executor about a run: its log shows whether it started, the idle beat whether it is still running.
     async fn ask(&self, run: &Run, to: &Destination, address: &str) -> Probe {
         let Some(callee) = to.callee(address) else { return Probe::Silent };
         let triggered_at = run.scheduled_at.as_millis();
@@ -242,20 +242,20 @@ impl HttpDispatch {
             (true, Ok(())) => Probe::Finished,
             (true, Err(_)) => Probe::Started,
             (false, Ok(())) => Probe::Denied,
-            // It waits there behind another, or only another is there.
+            // It is queued there behind another run, or only another run is there.
             (false, Err(CallError::Refused { .. })) if run.state == RunState::Running => Probe::Started,
             (false, Err(_)) => Probe::Silent,
         }
     }
 }
 
-/// What the answers of several executors say of a run that none of them has.
+/// Combines the answers of several executors about a run that none of them has.
 fn sum_up(answers: Vec<Probe>) -> Probe {
     let all_deny = !answers.is_empty() && answers.iter().all(|answer| *answer == Probe::Denied);
     if all_deny { Probe::Denied } else { Probe::Silent }
 }
 
-/// A shard stays with its executor, and a run that a person started with the one it was started on.
+/// A shard stays with its executor, and a manually triggered run with the executor it was triggered on.
 fn may_go_elsewhere(order: &Order, route: Route) -> bool {
     let by_hand = matches!(order.run.origin, Origin::Manual { .. });
     route != Route::Broadcast && order.run.shard.total <= 1 && !by_hand
@@ -276,7 +276,7 @@ fn nobody(to: &Destination, route: Route) -> String {
     }
 }
 
-/// A run in the words of the protocol.
+/// Converts a run to XXL-JOB's protocol.
 fn request(order: &Order) -> TriggerRequest {
     let (run, spec) = (&order.run, &order.job.spec);
     let glue = spec.script.as_ref().map_or(GlueType::Bean, |script| glue_of(script.language));
@@ -309,14 +309,14 @@ fn glue_of(language: Language) -> GlueType {
     }
 }
 
-/// Why no script is sent.
+/// Error message for script jobs while scripts are disabled.
 pub const SCRIPTS_OFF: &str = "scripts (GLUE) are switched off; start the centre with --allow-scripts";
 
-/// Executors that a run is tried at, while none was reached.
+/// Executors that a run is sent to in turn, while none was reached.
 const TRIES: usize = 3;
 
-/// Whether there is a log is the question, not what it says.
+/// Only whether there is a log matters, not its content.
 const PAST_THE_END: u32 = 1_000_000_000;
 
-/// Executors asked at once about a run.
+/// Executors called concurrently about a run.
 const ASK_MAX: usize = 64;

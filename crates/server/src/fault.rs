@@ -1,7 +1,7 @@
-//! Why something was not done, before a door has put it into its own words.
+//! Errors of the rules that all APIs share.
 //!
-//! The rules that all doors share give these. Our own API makes them problems with a code, XXL-JOB's doors one line of
-//! text that names the field as XXL-JOB does.
+//! `/v1` converts them to problems with a code, the compat APIs to one line of text with XXL-JOB's name of the
+//! field.
 
 use std::time::Duration;
 
@@ -10,32 +10,32 @@ use protocol::v1::ProblemCode;
 
 use crate::refusal::Refusal;
 
-/// Why something was not done. What somebody may not see reads the same as what is not there.
+/// Why a request failed. An object that the caller may not see gives the same error as a missing one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Fault {
-    /// What kind of reason it is.
+    /// Kind of error.
     pub code: ProblemCode,
-    /// The field that was wrong, by its name in our own API.
+    /// Invalid field, by its name in `/v1`.
     pub field: Option<&'static str>,
-    /// What was wrong, and what to do.
+    /// Error message, with the remedy.
     pub why: String,
-    /// How long to wait before it is worth another try, where that is the remedy.
+    /// Delay before a retry, if a retry helps.
     pub wait: Option<Duration>,
 }
 
 impl Fault {
-    /// A fault of that kind.
+    /// A fault with that code.
     pub fn new(code: ProblemCode, why: impl Into<String>) -> Fault {
         Fault { code, field: None, why: why.into(), wait: None }
     }
 
-    /// A field that holds what it may not.
+    /// A field with an invalid value.
     pub fn field(field: &'static str, why: impl Into<String>) -> Fault {
         Fault { field: Some(field), ..Fault::new(ProblemCode::InvalidFields, why) }
     }
 
-    /// It is not there, or not for the caller.
+    /// The object does not exist, or the caller may not see it.
     pub fn not_found(why: impl Into<String>) -> Fault {
         Fault::new(ProblemCode::NotFound, why)
     }
@@ -53,7 +53,7 @@ impl From<StoreError> for Fault {
             StoreError::NoSuchJob(_) => ProblemCode::NotFound,
             StoreError::Invalid(_) => ProblemCode::InvalidFields,
         };
-        // The refusal logs what people have to look at, and says no more than callers may know.
+        // `Refusal` logs the details for operators; its text has only details that callers may know.
         Fault::new(code, Refusal::from(error).0)
     }
 }
@@ -68,7 +68,7 @@ impl From<Fault> for Refusal {
     }
 }
 
-/// Our names of fields, and XXL-JOB's.
+/// Field names in `/v1`, and XXL-JOB's names for them.
 const XXL_FIELDS: [(&str, &str); 11] = [
     ("address", "addressList"),
     ("addressing.addresses", "addressList"),

@@ -1,12 +1,11 @@
-//! That something is new, for those who look on. What it is, they read themselves.
+//! Change notifications: hints that something has changed. Subscribers read the new data themselves.
 //!
-//! A hint is a number that grows, so nothing is ever queued: whoever looks late sees that it has grown, once, however
-//! often it did.
+//! A hint is a counter, so nothing is queued: a slow subscriber sees once that it has grown, however often it did.
 
 use protocol::v1::Event;
 use tokio::sync::watch;
 
-/// Hints of one node.
+/// Change notifications of one node.
 pub struct Hints {
     kinds: [(Event, watch::Sender<u64>); KINDS],
 }
@@ -18,28 +17,28 @@ impl Default for Hints {
 }
 
 impl Hints {
-    /// Nothing has happened yet.
+    /// Creates the counters, all at zero.
     pub fn new() -> Hints {
         let kind = |event| (event, watch::Sender::new(0));
         Hints { kinds: [kind(Event::Runs), kind(Event::Jobs), kind(Event::Executors), kind(Event::Alerts)] }
     }
 
-    /// Runs began or ended.
+    /// Notifies that runs have started or finished.
     pub fn runs(&self) {
         self.raise(0);
     }
 
-    /// Jobs were changed.
+    /// Notifies that jobs were changed.
     pub fn jobs(&self) {
         self.raise(1);
     }
 
-    /// Executors came or went, or apps were changed.
+    /// Notifies that executors were registered or removed, or apps were changed.
     pub fn executors(&self) {
         self.raise(2);
     }
 
-    /// An alert arose, or somebody was told of one.
+    /// Notifies that an alert was raised, or a notification of one was sent.
     pub fn alerts(&self) {
         self.raise(3);
     }
@@ -48,7 +47,7 @@ impl Hints {
         self.kinds[kind].1.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Looks on, from now.
+    /// Subscribes to changes from now on.
     pub fn watch(&self) -> [(Event, watch::Receiver<u64>); KINDS] {
         self.kinds.each_ref().map(|(event, kind)| (event.clone(), kind.subscribe()))
     }

@@ -1,30 +1,31 @@
-//! How late this node's runs left, minute by minute, for the last day. Kept in memory: it is for looking at.
+//! Dispatch delay of this node's runs per minute, for the last day. Held in memory, for display only.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
 use timer::Timestamp;
 
-/// Counts of runs by how late they left.
+/// Counts of runs by dispatch delay.
 pub struct Lateness {
     minutes: Vec<Minute>,
 }
 
 struct Minute {
-    /// Which one, since 1970.
+    /// Number of the minute since 1970.
     number: AtomicI64,
-    /// Runs that were no later than each of [`EDGES_MS`], and later than all.
+    /// Runs not later than each of [`EDGES_MS`]; the last counts those later than all.
     counts: [AtomicU32; EDGES_MS.len() + 1],
 }
 
 impl Lateness {
-    /// Nothing has left yet.
+    /// Creates empty counts.
     pub fn new() -> Lateness {
         let empty = || Minute { number: AtomicI64::new(i64::MIN), counts: Default::default() };
         Lateness { minutes: (0..MINUTES).map(|_| empty()).collect() }
     }
 
-    /// A run leaves. Called for every run, so it waits for nobody: of two that begin a minute at once, one may go uncounted.
+    /// Records the dispatch of a run. Called for every run, so it takes no lock: if two runs begin a minute at once,
+    /// one may not be counted.
     pub fn note(&self, now: Timestamp, late: Duration) {
         let number = minute_of(now);
         let minute = &self.minutes[usize::try_from(number.rem_euclid(MINUTES as i64)).unwrap_or(0)];
@@ -36,7 +37,7 @@ impl Lateness {
         minute.counts[bin].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What half of the runs of some time, and 99 of 100, were not later than, in milliseconds. None where none left.
+    /// Returns the 50th and 99th percentile of the delay in a time range, in milliseconds. `None` without runs.
     pub fn between(&self, from: Timestamp, until: Timestamp) -> (Option<f64>, Option<f64>) {
         let last = minute_of(Timestamp::from_millis(until.as_millis() - 1));
         let wanted = minute_of(from)..=last.max(minute_of(from));
@@ -54,7 +55,7 @@ fn minute_of(at: Timestamp) -> i64 {
     at.as_millis().div_euclid(60_000)
 }
 
-/// The first edge that so many of 100 are not beyond.
+/// Returns the first edge that covers this percentage of runs.
 fn quantile(sums: &[u64], percent: u64) -> Option<f64> {
     let all: u64 = sums.iter().sum();
     let wanted = (all * percent).div_ceil(100);
@@ -66,13 +67,13 @@ fn quantile(sums: &[u64], percent: u64) -> Option<f64> {
     Some(EDGES_MS.get(bin).map_or(BEYOND_MS, |edge| f64::from(*edge)))
 }
 
-/// A day.
+/// One day.
 const MINUTES: usize = 24 * 60;
 
-/// Milliseconds are our promise, seconds are trouble.
+/// We guarantee milliseconds; seconds are trouble.
 const EDGES_MS: [u32; 12] = [1, 2, 5, 10, 20, 50, 100, 250, 500, 1_000, 5_000, 60_000];
 
-/// Later than all edges: hours may be meant, an hour is shown.
+/// Shown for runs later than all edges, even if it was hours.
 const BEYOND_MS: f64 = 3_600_000.0;
 
 #[cfg(test)]
@@ -92,7 +93,7 @@ mod tests {
         assert_eq!(lateness.between(at(10), at(12)), (Some(1.0), Some(50.0)));
         assert_eq!(lateness.between(at(11), at(11)), (Some(BEYOND_MS), Some(BEYOND_MS)));
         assert_eq!(lateness.between(at(12), at(20)), (None, None));
-        // A day later the same place is another minute.
+        // A day later the same slot is another minute.
         lateness.note(at(10 + 24 * 60), Duration::from_millis(2));
         assert_eq!(lateness.between(at(10), at(11)), (None, None));
     }

@@ -1,8 +1,8 @@
 //! The scheduling centre, as a library that is easy to start in a test.
 //!
-//! [`Centre`] wires the parts: the engine that schedules, the store that remembers, [`executors`] who are there,
-//! [`outbound`] that reaches them, and the doors through which executors, tools and people come in. A door parses, calls
-//! and renders; rules about jobs live in the engine.
+//! [`Centre`] wires the parts: the engine that schedules, the store, the registry of [`executors`], the client
+//! [`outbound`] that calls them, and the APIs for executors, tools and users. An API parses, calls and renders;
+//! rules about jobs are in the engine.
 
 pub mod alerts;
 mod apps;

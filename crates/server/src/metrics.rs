@@ -1,4 +1,4 @@
-//! What the centre counts, for Prometheus.
+//! Metrics of a node, for Prometheus.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-/// Counters and gauges of one centre.
+/// Counters, gauges and histograms of one node.
 pub struct Metrics {
     registry: Registry,
     lateness: Histogram,
@@ -31,14 +31,14 @@ pub struct Metrics {
     executors: Family<As, Gauge>,
 }
 
-/// One label is enough for each: what became of it.
+/// One label is enough for each family: the outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct As {
     outcome: &'static str,
 }
 
 impl Metrics {
-    /// All at nothing, and all to be seen.
+    /// Creates all metrics at zero, and visible from the start.
     pub fn new() -> Self {
         let metrics = Metrics {
             registry: Registry::with_prefix("tickwright"),
@@ -64,7 +64,7 @@ impl Metrics {
             (&metrics.over, &["succeeded", "failed", "timed_out", "lost", "cancelled", "not_run"]),
             (&metrics.run_logs, &["kept", "too_many", "unreachable", "not_written"]),
         ];
-        // What is not there yet cannot be asked for its growth.
+        // A series must exist before its rate can be queried.
         for (family, outcomes) in families {
             outcomes.iter().for_each(|outcome| drop(family.get_or_create(&As { outcome })));
         }
@@ -125,7 +125,7 @@ impl Metrics {
         self
     }
 
-    /// An executor answered, or did not.
+    /// Counts an executor's answer to a dispatch, or a missing one.
     pub fn sent(&self, receipt: &Receipt) {
         let outcome = match receipt {
             Receipt::Accepted { .. } => "accepted",
@@ -136,7 +136,7 @@ impl Metrics {
         self.sent.get_or_create(&As { outcome }).inc();
     }
 
-    /// An executor reported.
+    /// Counts an executor's report.
     pub fn reported(&self, outcome: &Outcome) {
         let outcome = match outcome {
             Outcome::Succeeded(_) => "succeeded",
@@ -146,12 +146,12 @@ impl Metrics {
         self.reported.get_or_create(&As { outcome }).inc();
     }
 
-    /// Logs of runs that are over were kept, or not.
+    /// Counts logs of finished runs by whether they were stored.
     pub fn log_kept(&self, outcome: &'static str, logs: usize) {
         self.run_logs.get_or_create(&As { outcome }).inc_by(logs as u64);
     }
 
-    /// As Prometheus reads it.
+    /// Renders the metrics in Prometheus's text format.
     pub fn render(&self, status: &Status, (reachable, suspect): (usize, usize)) -> String {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.ready.set(i64::from(status.may_claim));
@@ -201,5 +201,5 @@ impl Default for Metrics {
     }
 }
 
-/// Where times are told apart: milliseconds are our promise, seconds are trouble.
+/// Histogram buckets: we guarantee milliseconds; seconds are trouble.
 const SECONDS: [f64; 12] = [0.001, 0.002, 0.005, 0.010, 0.020, 0.050, 0.100, 0.250, 0.500, 1.0, 5.0, 60.0];

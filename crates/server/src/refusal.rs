@@ -1,15 +1,15 @@
-//! Why something was not done, in words for whoever asked.
+//! Error message for a rejected request.
 
 use engine::StoreError;
 use protocol::xxl::NotANumber;
 
-/// Why something was not done. What somebody may not see reads the same as what is not there.
+/// Why a request was rejected. Objects that the caller may not see give the same message as missing ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refusal(pub String);
 
 impl Refusal {
-    /// A refusal with these words.
+    /// Creates a refusal with this message.
     pub fn new(why: impl Into<String>) -> Refusal {
         Refusal(why.into())
     }

@@ -1,5 +1,4 @@
-//! What may be set about a centre, as it is meant. What was written (flags, environment, file) becomes this in the command
-//! line; past here nothing is "maybe valid".
+//! Settings of a node, parsed and valid. The command line creates them from flags, environment and file.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,64 +13,66 @@ use crate::executors::Key;
 use crate::http::Identity;
 use crate::outbound::{Cidr, Secret, Trust};
 
-/// What may be set about a centre.
+/// Settings of a node.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where it listens.
+    /// Address to listen on.
     pub listen: SocketAddr,
-    /// With which certificate it encrypts; without one it does not.
+    /// TLS certificate of the server; without one it serves plain HTTP.
     pub identity: Option<Identity>,
-    /// Proxies in front of it, which say who really asks. If there are some, others may not come without encryption.
+    /// Trusted reverse proxies, which forward the client's address. If there are any, other clients must use TLS,
+    /// except on loopback.
     pub proxies: Vec<Cidr>,
-    /// The names by which it is reached, beside IP addresses and `localhost`. Where there are none, any name counts,
-    /// unless it listens on loopback only.
+    /// Host names under which the server is reached, besides IP addresses and `localhost`. If empty, any name is
+    /// accepted, unless the server listens on loopback only.
     pub hostnames: Vec<String>,
-    /// Where it remembers; may hold a password, so it is never shown.
+    /// Database URL; may contain a password, so it is never shown.
     pub database: String,
-    /// This node's name, different from every other node's on the same database.
+    /// Name of this node, unique among all nodes on the same database.
     pub node: String,
-    /// The zone of jobs that name none, and of XXL-JOB's wall-clock columns.
+    /// Time zone of jobs without one, and of XXL-JOB's wall-clock columns.
     pub zone: Zone,
-    /// Connections to the database, at most.
+    /// Maximum number of database connections.
     pub connections: u32,
-    /// Whether Java admins of XXL-JOB work with the same database.
+    /// Whether Java admins of XXL-JOB use the same database.
     pub java_admins: JavaAdmins,
-    /// Seals what must be kept secret and shown again. All nodes of a database need the same.
+    /// Encrypts secrets that must be readable later. All nodes on one database need the same key.
     pub key: Key,
-    /// One token for all executors, as old setups have it.
+    /// One access token for all executors, as in old setups.
     pub token: Option<Secret>,
-    /// Executors without a token are let in where neither their app nor the centre has one.
+    /// Whether executors without a token are accepted if neither their app nor the server has one.
     pub allow_no_token: bool,
-    /// Executors may be called only in these networks; everywhere a guard allows, if there are none.
+    /// Networks in which executors may be called; if empty, everywhere the guard allows.
     pub executor_networks: Vec<Cidr>,
-    /// Jobs may be scripts (GLUE), written here and run by executors.
+    /// Whether jobs may be scripts (GLUE), edited here and run by executors.
     pub scripts: bool,
-    /// Whose programs may declare jobs of their own.
+    /// Which programs may declare their own jobs.
     pub declared_jobs: DeclaredJobs,
-    /// How long an executor may take to answer.
+    /// Timeout of an executor's answer.
     pub call_timeout: Duration,
-    /// Whose certificates are believed when an executor listens with https.
+    /// Certificates that are trusted when an executor uses https.
     pub trust: Trust,
-    /// By which people are told of failures.
+    /// Channels that send notifications of failures.
     pub channels: Vec<Arc<dyn Channel>>,
-    /// They are told of runs that begin more than this after their instants.
+    /// A run that starts later than this after its scheduled time raises an alert.
     pub late_after: Duration,
-    /// A new database gets a job that greets, for an executor with the handler [`SAMPLE_HANDLER`](crate::SAMPLE_HANDLER).
+    /// Whether a new database gets a sample job, for an executor with the handler
+    /// [`SAMPLE_HANDLER`](crate::SAMPLE_HANDLER).
     pub sample_job: bool,
     /// How long runs and their logs are kept.
     pub keep_runs: Duration,
-    /// How many are kept, about; as many as there are, if nothing is said.
+    /// Approximate maximum number of runs kept; unlimited if `None`.
     pub keep_runs_max: Option<u64>,
     /// The shortest interval at which jobs may fire.
     pub min_interval: Duration,
-    /// How many open runs an app may have.
+    /// Maximum number of open runs of an app.
     pub max_open_runs: u64,
     /// How long the start waits for a database server that does not answer.
     pub database_wait: Duration,
 }
 
 impl Settings {
-    /// What is set, by the names of the options, without secrets.
+    /// Returns the settings by option name, without secrets.
     pub(crate) fn shown(&self) -> Vec<SettingView> {
         let shown = |option: &str, value: String| SettingView {
             option: option.into(),
@@ -82,7 +83,7 @@ impl Settings {
             |option: &str, is_set: bool| SettingView { option: option.into(), value: None, hidden: is_set };
         let certificate = self.identity.as_ref().map(|identity| &identity.certificate);
         let kinds: Vec<&str> = self.channels.iter().map(|channel| channel.kind()).collect();
-        // What a program is told is called by its form where it is set.
+        // The option calls the generic webhook by its format, `json`.
         let written = |kind: &'static str| if kind == "webhook" { "json" } else { kind };
         let rooms = kinds.iter().copied().filter(|kind| *kind != MAIL).map(written);
         let declared = match self.declared_jobs {
@@ -123,14 +124,14 @@ impl Settings {
     }
 }
 
-/// The kind of the channel that has an option of its own.
+/// The kind of channel that has an option of its own.
 const MAIL: &str = "mail";
 
 fn list(networks: &[Cidr]) -> String {
     networks.iter().map(Cidr::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// A length of time, as options are written.
+/// Formats a duration as options are written, for example `90m`.
 fn length(length: Duration) -> String {
     let millis = length.as_millis();
     let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
@@ -138,15 +139,15 @@ fn length(length: Duration) -> String {
     whole.map_or_else(|| "0s".into(), |(word, unit)| format!("{}{word}", millis / unit))
 }
 
-/// Whose programs may declare jobs of their own.
+/// Which programs may declare their own jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeclaredJobs {
-    /// Nobody's.
+    /// No program.
     None,
-    /// Those that show a token of their app's own: it proves whose they are. The one for all apps does not.
+    /// Programs that send a token of their own app, which proves the app. The token for all apps does not.
     #[default]
     OwnToken,
-    /// Those of everybody who is let in.
+    /// Every program that is admitted.
     All,
 }
 

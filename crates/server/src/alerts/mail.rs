@@ -1,4 +1,4 @@
-//! By mail, over SMTP.
+//! Email notifications, over SMTP.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ pub struct Mail {
     connections: Semaphore,
 }
 
-/// Why mail cannot be sent this way.
+/// Invalid mail configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum MailError {
-    /// The address of the server is none.
+    /// The URL of the mail server is invalid.
     #[error(
         "the mail server's address cannot be used ({0}); write smtps://user:password@host:465 or smtp://host:587?tls=required"
     )]
     Server(lettre::transport::smtp::Error),
-    /// The sender is no mail address.
+    /// The sender is not a valid email address.
     #[error(
         "`{0}` is not a mail address to send alerts from; write one such as `Tickwright <jobs@example.com>`"
     )]
@@ -92,11 +92,11 @@ fn no_answer() -> String {
     format!("the mail server did not answer within {SEND_MAX:?}")
 }
 
-/// Timeout for opening the connection. The SMTP library applies none to what follows.
+/// Timeout for opening the connection. The SMTP library has no timeout for later steps.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
-/// Timeout for a whole mail, waiting for a free connection included. Shorter than the 25 s the engine waits for an alert,
-/// so that the reason is recorded and no task outlives the attempt.
+/// Timeout for a whole mail, including the wait for a free connection. Shorter than the 25 s that the engine waits
+/// for an alert, so that the reason is recorded and no task outlives the attempt.
 const SEND_MAX: Duration = Duration::from_secs(20);
 
 /// Maximum number of connections at once: mail servers commonly accept 10 to 20 from one client.

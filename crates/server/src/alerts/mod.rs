@@ -1,7 +1,7 @@
-//! Alerts: tells people of what went wrong, by mail and by webhook.
+//! Sends notifications of alerts, by mail and webhook.
 //!
-//! The engine hands over each alert at least once and again until it is delivered, after a crash too. What one channel has
-//! taken is not sent to it again because another has not. Who was told, or could not be, is written down with the alert.
+//! The engine passes each alert at least once, and again until it is delivered, also after a crash. A retry skips
+//! channels that have already accepted the notification. The result per recipient is stored with the alert.
 
 mod mail;
 mod notice;
@@ -24,10 +24,10 @@ pub use mail::{Mail, MailError};
 pub use notice::Notice;
 pub use webhook::{Webhook, WebhookError};
 
-/// All channels by which people are told.
+/// All configured notification channels.
 pub struct Alerts {
     shared: Arc<Shared>,
-    /// Where telling is done: not on the thread that fires.
+    /// Runtime for sending notifications, so that it does not delay fires.
     runtime: Handle,
 }
 
@@ -36,11 +36,11 @@ struct Shared {
     database: Arc<dyn Database>,
     channels: Vec<Arc<dyn Channel>>,
     hints: Arc<Hints>,
-    /// Who needs not be told again while others still have to be: by the alert's number and the channel's position.
+    /// Recipients that a retry of an alert skips, by alert id and position of the channel.
     settled: Mutex<HashMap<i64, Vec<Settled>>>,
 }
 
-/// Somebody who was told, or never can be.
+/// A recipient that was notified, or that can never be notified.
 #[derive(Clone)]
 struct Settled {
     channel: usize,
@@ -49,16 +49,16 @@ struct Settled {
     trouble: Option<String>,
 }
 
-/// A way to tell people.
+/// A notification channel.
 #[async_trait]
 pub trait Channel: Send + Sync {
-    /// What it is, in one word: `mail`, `webhook`, `dingtalk`, `wecom`, `feishu` or `slack`.
+    /// Kind of channel: `mail`, `webhook`, `dingtalk`, `wecom`, `feishu` or `slack`.
     fn kind(&self) -> &'static str;
 
-    /// Whom it tells of this, without secrets. Nobody, if it does not concern anybody here.
+    /// Recipients of this notification, without secrets; empty if it has none on this channel.
     fn addressees(&self, notice: &Notice) -> Vec<String>;
 
-    /// Tells one of them. Bounded in time.
+    /// Notifies one recipient, within a bounded time.
     async fn deliver(&self, notice: &Notice, to: &str) -> Result<(), Undelivered>;
 
     /// Checks that the channel can deliver, without delivering anything. `None` for channels that have no such check.
@@ -67,18 +67,18 @@ pub trait Channel: Send + Sync {
     }
 }
 
-/// Why somebody was not told.
+/// Why a recipient was not notified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undelivered {
-    /// It may work later.
+    /// Temporary error: retry later.
     Now(String),
-    /// It never will.
+    /// Permanent error: do not retry.
     Ever(String),
 }
 
 impl Alerts {
-    /// Alerts go to all of these. To none: then the log and the list of alerts are where they are seen. To be called where
-    /// tasks can be spawned.
+    /// Sends alerts to all of these channels. Without any, alerts appear only in the log and in the list of
+    /// alerts. Must be called inside a Tokio runtime.
     pub fn new(
         clock: Arc<dyn Clock>,
         database: Arc<dyn Database>,
@@ -138,7 +138,7 @@ impl Shared {
         let deliveries: Vec<Delivery> = told.into_iter().map(delivery).collect();
         let noted = self.database.note_told(alert.id, alert.tries, &deliveries).await;
         self.hints.alerts();
-        // Whoever was told is remembered here until that is written down.
+        // Notified recipients stay in memory until the database has stored them.
         noted.map_err(|error| format!("could not write down who was told: {error}"))?;
         if !failures.is_empty() {
             return Err(failures.join("; "));
@@ -147,7 +147,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The engine takes an alert that was told out of the outbox; whoever looks on is to see it without.
+    /// Waits until the engine has removed a delivered alert from the outbox, then hints clients to reload.
     async fn hint_when_settled(&self, alert: i64) {
         for _ in 0..LOOKS {
             self.clock.sleep(LOOK).await;
@@ -157,7 +157,7 @@ impl Shared {
         }
     }
 
-    /// Tells somebody, unless that is settled; with why it is to be tried again, if it is.
+    /// Notifies one recipient, unless that is settled. Returns the reason for a retry, if one is needed.
     async fn tell_one(
         &self,
         known: &[Settled],
@@ -184,7 +184,7 @@ impl Shared {
 
     fn settle(&self, alert: i64, settled: Vec<Settled>) {
         let mut all = self.settled();
-        // Alerts that another node has delivered in the end are not forgotten here one by one.
+        // Entries for alerts that another node has delivered are not removed one by one.
         if all.len() >= SETTLED_MAX {
             all.clear();
         }
@@ -214,14 +214,14 @@ impl Shared {
     }
 }
 
-/// Alerts of which some were told and others not yet. Forgetting them means that somebody may be told twice.
+/// Partly delivered alerts held in memory. Clearing them means that a recipient may be notified twice.
 const SETTLED_MAX: usize = 10_000;
 
-/// Letters that are kept of why somebody was not told.
+/// Characters stored of a delivery error.
 const TROUBLE_MAX: usize = 500;
 
-/// How often it is looked whether an alert that was told is out of the outbox: that is one commit away,
+/// How often a delivered alert is looked up in the outbox; it leaves with the next commit.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// and how many times. One that is still there then is to be told again, and looked for again after that.
+/// Number of lookups. If the alert is still there then, it will be sent again, and looked up again after that.
 const LOOKS: usize = 10;

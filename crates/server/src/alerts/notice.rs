@@ -1,39 +1,39 @@
-//! What people are told: an alert with the names that make it readable.
+//! A notification: an alert with the names that make it readable.
 
 use engine::{Alert, Job};
 use serde::Serialize;
 use store::{App, RunRow};
 
-/// An alert, ready to be read by people and programs.
+/// An alert, ready to be sent to people and programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub struct Notice {
-    /// What happened: `failed`, `timed_out`, `lost`, `late` or `not_run`.
+    /// Kind of alert: `failed`, `timed_out`, `lost`, `late` or `not_run`.
     pub kind: &'static str,
-    /// The job's number.
+    /// Id of the job.
     pub job: i64,
-    /// Its name; empty if it was deleted meanwhile.
+    /// Name of the job; empty once the job is deleted.
     pub job_name: String,
-    /// The app whose executors run it.
+    /// Name of the job's app.
     pub app: String,
-    /// The run's number, if there was a run.
+    /// Id of the run, if there was one.
     pub run: Option<i64>,
-    /// When it was due, in milliseconds since 1970.
+    /// Scheduled time, in milliseconds since 1970.
     pub scheduled_at_ms: Option<i64>,
-    /// Where it ran, if it was sent.
+    /// Address of the executor, if the run was sent.
     pub executor: Option<String>,
-    /// What went wrong.
+    /// Error message.
     pub message: String,
-    /// How many like it there were since the last alert, of which nobody was told.
+    /// Number of similar alerts since the last notification that were not notified.
     #[serde(skip_serializing_if = "is_zero")]
     pub earlier: u64,
-    /// Who is told by mail.
+    /// Email recipients.
     #[serde(skip)]
     pub mail_to: Vec<String>,
 }
 
 impl Notice {
-    /// Puts together what is known.
+    /// Builds a notification from the alert and its rows.
     pub fn new(
         alert: &Alert,
         earlier: u64,
@@ -76,7 +76,7 @@ impl Notice {
         format!("Tickwright: {name} (job {}) {happened}", self.job)
     }
 
-    /// Plain text: the title, then what is known.
+    /// Plain text: the title, then the details.
     pub fn text(&self) -> String {
         let mut lines = vec![self.title(), self.message.clone()];
         if self.earlier > 0 {

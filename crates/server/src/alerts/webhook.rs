@@ -1,4 +1,4 @@
-//! By webhook: to chat rooms, or as JSON to any program.
+//! Webhook notifications: to chat services, or as JSON to any program.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use serde_json::{Value, json};
 
 use super::{Channel, Notice, Undelivered};
 
-/// A URL that is told of alerts.
+/// A URL that receives notifications.
 pub struct Webhook {
     kind: Kind,
     url: Uri,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
-/// Who listens there.
+/// Receiving service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Json,
@@ -41,7 +41,7 @@ const KINDS: [(&str, Kind); 5] = [
     ("slack", Kind::Slack),
 ];
 
-/// Why a webhook cannot be used. The URL is not repeated: it is mostly a secret.
+/// Invalid webhook configuration. The URL is not repeated: it usually contains a secret.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "{0}; write a kind and a URL, such as slack=https://…; kinds are json, dingtalk, wecom, feishu and slack"
@@ -51,7 +51,7 @@ pub struct WebhookError(&'static str);
 impl FromStr for Webhook {
     type Err = WebhookError;
 
-    /// `kind=url`.
+    /// Parses `kind=url`, for example `slack=https://…`.
     fn from_str(written: &str) -> Result<Webhook, WebhookError> {
         let (kind, url) = written.split_once('=').ok_or(WebhookError("a webhook has no kind"))?;
         let kind = KINDS.iter().find(|(word, _)| *word == kind.trim()).map(|(_, kind)| *kind);
@@ -95,7 +95,7 @@ impl Channel for Webhook {
         }
     }
 
-    /// The host alone: the rest of the URL is mostly a secret.
+    /// Only the host: the rest of the URL usually contains a secret.
     fn addressees(&self, _: &Notice) -> Vec<String> {
         vec![self.url.host().unwrap_or_default().to_owned()]
     }
@@ -107,7 +107,7 @@ impl Channel for Webhook {
     }
 }
 
-/// A notice in the words of who listens.
+/// Request body in the format of the receiving service.
 fn body(kind: Kind, notice: &Notice) -> Value {
     match kind {
         Kind::Json => serde_json::to_value(notice).unwrap_or_default(),
@@ -117,7 +117,7 @@ fn body(kind: Kind, notice: &Notice) -> Value {
     }
 }
 
-/// Chat rooms refuse with a 200 and a code in the body.
+/// Error in a response body: chat services reject with status 200 and a code in the body.
 fn refusal(answer: &[u8]) -> Option<String> {
     let answer: Value = serde_json::from_slice(answer).ok()?;
     let code = ["errcode", "code", "StatusCode"].iter().find_map(|field| answer.get(field)?.as_i64())?;
@@ -125,10 +125,10 @@ fn refusal(answer: &[u8]) -> Option<String> {
     (code != 0 && code != 200).then(|| format!("it answered {code}: {}", said.unwrap_or_default()))
 }
 
-/// How long it may take.
+/// Timeout for a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The longest answer that is read.
+/// Maximum response size in bytes.
 const ANSWER_MAX: usize = 64 * 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Looks whether a centre with these settings would be well: its database, its clock, its settings, its executors.
+//! Checks whether a node with these settings would work: its database, clock, settings and executors.
 
 mod weak;
 
@@ -15,25 +15,25 @@ use crate::http::Tls;
 use crate::runs;
 use crate::settings::Settings;
 
-/// Something that was looked at.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How it is.
+    /// Severity.
     pub health: Health,
-    /// What was seen.
+    /// Description of the result.
     pub what: String,
-    /// What to do about it.
+    /// Suggested remedy.
     pub advice: Option<String>,
 }
 
-/// How something is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
     /// As it should be.
     Good,
-    /// It works, and could be safer.
+    /// Works, but could be safer.
     Weak,
-    /// It does not work.
+    /// Does not work.
     Bad,
 }
 
@@ -46,13 +46,13 @@ impl Finding {
         Finding { health: Health::Weak, what: what.into(), advice: Some(advice.into()) }
     }
 
-    /// Something that does not work.
+    /// A finding of something that does not work.
     pub fn bad(what: impl Into<String>, advice: impl Into<String>) -> Finding {
         Finding { health: Health::Bad, what: what.into(), advice: Some(advice.into()) }
     }
 }
 
-/// Looks at everything, and changes nothing: what a start would add is told.
+/// Runs all checks without changing anything; lists the tables that a start would add.
 pub async fn examine(settings: &Settings) -> Vec<Finding> {
     let mut findings = weak::settings(settings);
     if let Some(identity) = settings.identity.clone() {
@@ -69,7 +69,8 @@ pub async fn examine(settings: &Settings) -> Vec<Finding> {
     let options = store::Options {
         zone: settings.zone.clone(),
         connections: settings.connections,
-        // Of a file: whoever has it alone keeps it, and what an earlier process left is not ours to tidy up.
+        // For a file: does not take exclusive access from a running node, and does not clean up after an earlier
+        // process.
         shared: true,
         ..store::Options::default()
     };
@@ -104,14 +105,14 @@ async fn channels(settings: &Settings, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What there is to look into.
+/// Result of opening the database.
 enum Look {
     Ready(std::sync::Arc<dyn Database>),
-    /// What a start would add first.
+    /// Migrations that a start would apply first.
     Pending(Vec<String>),
 }
 
-/// Opens a database only where that changes nothing.
+/// Opens a database only if that changes nothing.
 async fn look(url: &str, options: store::Options) -> Result<Look, StoreError> {
     let pending = store::pending(url, options.clone()).await?;
     if !pending.is_empty() {
@@ -120,7 +121,7 @@ async fn look(url: &str, options: store::Options) -> Result<Look, StoreError> {
     Ok(Look::Ready(store::open(url, options).await?))
 }
 
-/// The SQLite file that is not there yet.
+/// Path of an SQLite file that does not exist yet.
 fn missing_file(url: &str) -> Option<&str> {
     let path = url.strip_prefix("sqlite:")?.split('?').next()?;
     (path != ":memory:" && !Path::new(path).exists()).then_some(path)
@@ -133,7 +134,7 @@ fn not_opened(error: &StoreError) -> Finding {
             "a centre is running on this database, so its tables and executors are not looked at from here",
             "ask it: /readyz says whether it works, /metrics counts its executors",
         ),
-        // A server says the same of a user that may not come in and of tables that are broken.
+        // A database server returns the same error for a user without access and for broken tables.
         StoreError::Schema(_) => Finding::bad(
             what,
             "correct user, password and name in --database-url; if they are right, restore the tables or name an empty database",
@@ -190,7 +191,7 @@ fn clock(about: &About) -> Finding {
     }
 }
 
-/// Jobs that would not run.
+/// Finds jobs that would not run because scripts are disabled.
 async fn scripts(
     inside: &Inside,
     settings: &Settings,
@@ -260,11 +261,11 @@ async fn executors(inside: &Inside, findings: &mut Vec<Finding>) -> Result<(), S
     Ok(())
 }
 
-/// How long a database may take to be opened.
+/// Timeout for opening the database.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Executors asked, at most,
+/// Maximum number of executors to call.
 const CALLS_MAX: usize = 500;
 
-/// and at the same time.
+/// Number of concurrent calls.
 const AT_ONCE: usize = 16;

@@ -1,9 +1,9 @@
-//! Settings that work and could be safer.
+//! Settings that work but could be safer.
 
 use super::Finding;
 use crate::settings::Settings;
 
-/// What is weak about these settings; that nothing is, otherwise.
+/// Weaknesses of these settings, or one finding that there are none.
 pub fn settings(settings: &Settings) -> Vec<Finding> {
     let open = !settings.listen.ip().is_loopback();
     let token = settings.token.as_ref().map(|token| token.value());
@@ -52,5 +52,5 @@ pub fn settings(settings: &Settings) -> Vec<Finding> {
     if found.is_empty() { vec![Finding::good("the settings have no known weakness")] } else { found }
 }
 
-/// The shortest token that nobody guesses.
+/// Shortest token that cannot be guessed.
 const TOKEN_MIN: usize = 32;

@@ -1,4 +1,4 @@
-//! Browsers: where their requests come from, and what our answers allow them.
+//! Browser security: origin checks for requests, protective headers for responses.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
@@ -6,42 +6,43 @@ use axum::response::Response;
 
 use crate::http;
 
-/// Whether a browser sent it for a page of another site. Scripts say nothing about that.
+/// Whether a browser sent the request for a page of another site. Scripts do not send these headers.
 pub fn is_cross_site(head: &Parts) -> bool {
     let text = |name: &str| head.headers.get(name).map(|value| value.to_str().unwrap_or("unreadable"));
     let fetched = text("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none"));
     let foreign = text("origin").is_some_and(|origin| {
         let Some((scheme, site)) = origin.split_once("://") else { return true };
-        // Anybody on the network can have written a page that came without encryption. The other way round a proxy in front
-        // of the centre may have encrypted it.
+        // A page loaded without encryption can have been changed by anyone on the network. The opposite case is
+        // fine: a proxy in front of the node may have added the encryption.
         let is_weaker = http::caller(head).secure && scheme != "https";
         is_weaker || !matches!(scheme, "http" | "https") || Some(site) != text("host")
     });
     fetched || foreign
 }
 
-/// Whether a page in a browser sent it, of whatever site.
+/// Whether a page in a browser sent the request, of any site.
 pub fn is_from_page(head: &Parts) -> bool {
     head.headers.contains_key(header::ORIGIN) || head.headers.contains_key("sec-fetch-site")
 }
 
-/// Whether a browser says that it sent it for a page of ours. One that says nothing is not believed.
+/// Whether a browser declares that a page of ours sent the request. Without such a header the answer is no.
 pub fn is_own_page(head: &Parts) -> bool {
     let says = ["sec-fetch-site", "origin"].iter().any(|name| head.headers.contains_key(*name));
     says && !is_cross_site(head) && head.headers.get("sec-fetch-site").is_none_or(|site| site != "none")
 }
 
-/// Whether a browser sent it, by what all of them call themselves since the nineties. No page can make one leave that out.
+/// Whether a browser sent the request: all of them start their `User-Agent` with `Mozilla/`, and no page can
+/// remove that.
 pub fn is_browser(head: &Parts) -> bool {
     agent(head).starts_with("Mozilla/")
 }
 
-/// What the client calls itself.
+/// `User-Agent` of the client.
 pub fn agent(head: &Parts) -> &str {
     head.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default()
 }
 
-/// Tells browsers that an answer brings no script but our own, belongs into no frame, and tells nobody where it was.
+/// Adds headers that allow only our own scripts, forbid framing and send no referrer.
 pub fn protect(mut response: Response) -> Response {
     for (name, value) in PROTECTION {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

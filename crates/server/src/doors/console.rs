@@ -1,8 +1,8 @@
-//! The web console: files that were built into the program (`build.rs`), and one page for every address of it.
+//! Web console: files embedded at build time (`build.rs`), and one HTML page for all its URLs.
 //!
-//! The console finds its way by the address itself, so each of its addresses is answered with the same page. Files whose
-//! names hold a hash of their content never change and may be kept for ever; the page is asked for again each time, and
-//! mostly answered with "as you have it".
+//! The console routes by URL in the browser, so each of its URLs returns the same page. Files with a content hash
+//! in their name never change and are cached forever; the page is revalidated each time, and usually answered with
+//! 304.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ struct File {
     etag: &'static str,
 }
 
-/// All of them; none if the console was not built.
+/// All files; empty if the console was not built.
 const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/console_files.rs"));
 
-/// The console's addresses. They keep clear of XXL-JOB's (`/login`, `/jobinfo/…`, `/user/…`).
+/// URLs of the console. They do not collide with those of XXL-JOB (`/login`, `/jobinfo/…`, `/user/…`).
 const PAGES: [&str; 13] = [
     "/",
     "/sign-in",
@@ -43,7 +43,7 @@ const PAGES: [&str; 13] = [
     "/about",
 ];
 
-/// Its paths.
+/// Routes of the console.
 pub fn door() -> Router<Arc<Inside>> {
     let page = page();
     let router = PAGES.iter().fold(Router::new(), |router, path| {
@@ -59,7 +59,7 @@ fn page() -> &'static File {
     FILES.iter().find(|file| file.path == "/index.html").unwrap_or(&NOTICE)
 }
 
-/// There is nothing at an address. People are told so by the console, which knows the way back.
+/// 404 for an unknown URL. Browsers get the console's page, which shows the error and a way back.
 fn lost(method: &Method, headers: &HeaderMap) -> Response {
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match method == Method::GET && accepted.contains("text/html") {
@@ -68,7 +68,7 @@ fn lost(method: &Method, headers: &HeaderMap) -> Response {
     }
 }
 
-/// What is shown instead of a console that was not built.
+/// Page shown if the console was not built.
 const NOTICE: File = File {
     path: "/index.html",
     plain: b"<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Tickwright</title>\
@@ -104,7 +104,7 @@ fn whole(file: &'static File, headers: &HeaderMap) -> Response {
     }
 }
 
-/// Whether a client takes an encoding; one it names with a weight of nothing it does not.
+/// Whether a client accepts an encoding; one with a weight of zero is not accepted.
 fn takes(headers: &HeaderMap, encoding: &str) -> bool {
     let accepted =
         headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();

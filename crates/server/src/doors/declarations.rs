@@ -1,7 +1,7 @@
-//! `/api/declare`: an executor of ours says which handlers it has, and which jobs are to call them.
+//! `/api/declare`: an executor of our SDK registers its handlers and declares the jobs that call them.
 //!
-//! Whose jobs these are is the token's to say, and only its own app's can be declared. What a program says counts
-//! where nobody has changed the job since; saying it again changes nothing, and is not put on record.
+//! The token decides the app, and only jobs of that app can be declared. A declaration does not override settings
+//! that were changed by a user; repeating it changes nothing, and is not recorded.
 
 use std::net::IpAddr;
 
@@ -21,18 +21,18 @@ use crate::http::Holder;
 use crate::jobs::Jobs;
 use crate::settings::DeclaredJobs;
 
-/// Whoever declares.
+/// Caller of a declaration.
 pub struct Declarer<'a> {
-    /// What its token opens.
+    /// Scope of its token.
     pub scope: Scope,
-    /// The name of its app.
+    /// Name of its app.
     pub app: &'a str,
-    /// From where.
+    /// IP address of the caller.
     pub ip: IpAddr,
 }
 
 impl Inside {
-    /// Answers the call, when its turn has come.
+    /// Handles the request, once the rate limit allows it.
     pub(super) async fn answer_declaration(&self, who: Declarer<'_>, body: &[u8]) -> Answer {
         let holder = Holder::executor(who.scope, who.ip);
         match self.job_calls.turn(holder, self.clock.monotonic()) {
@@ -50,7 +50,7 @@ impl Inside {
         }
         match self.take_declaration(who, said).await {
             Ok(settled) => Answer::with(serde_json::to_value(settled).expect("texts are writable")),
-            // What the database said is logged already.
+            // The database error is already logged.
             Err(_) => Answer::later("not stored, the database does not answer; send it again"),
         }
     }
@@ -80,7 +80,7 @@ impl Inside {
         Ok(settled)
     }
 
-    /// The app that the caller may declare jobs of.
+    /// App in which the caller may declare jobs.
     fn admit_declarations(&self, who: &Declarer<'_>) -> Result<AppId, Fault> {
         let refused = |why: String| Fault::new(ProblemCode::NotAllowed, why);
         match (self.declared_jobs, who.scope) {
@@ -123,8 +123,7 @@ impl Inside {
         Jobs { inside: self, who: &principal }.declare(&declaration, who.app).await
     }
 
-    /// What was done is always on record, and of what was refused a bounded number: a program that cannot start tries
-    /// for ever.
+    /// Records every change, but only a bounded number of rejections: a program that cannot start retries forever.
     async fn put_on_record(&self, who: &Declarer<'_>, job: &DeclaredJob, declared: &Result<Declared, Fault>) {
         let name = self.principal(who.scope).name;
         let entry = |result: &str| audit::entry("executor", &name, who.ip, "job.declare", result);
@@ -145,7 +144,7 @@ impl Inside {
         }
     }
 
-    /// What a program can say of a job, in the words of our API.
+    /// The part of a job that a program can declare, as API types.
     fn written(&self, spec: &JobSpec) -> Value {
         json!({
             "name": spec.name,

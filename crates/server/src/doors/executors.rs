@@ -1,8 +1,8 @@
-//! The executors' door: `/api/registry`, `/api/registryRemove` and `/api/callback` of XXL-JOB, for every lineage at once.
-//! Calls that declare or manage jobs come in here too, and are passed on.
+//! Executor API: XXL-JOB's `/api/registry`, `/api/registryRemove` and `/api/callback`, for all protocol versions.
+//! Requests that declare or manage jobs also arrive here, and are passed on.
 //!
-//! Clients are of many makes, so almost nothing is asked of the form of a call: any content type, any case of headers, any
-//! of the shapes of a body. Every refusal is an HTTP 200 with a code and a text, since that is what they understand.
+//! There are many different clients, so requests are parsed leniently: any content type, any case of headers, any
+//! of the known body formats. Every rejection is an HTTP 200 with a code and a text, because clients expect that.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::http::{self, Holder, PLACE_WAIT, Room};
 use crate::outbound::{Address, TriggerPath};
 use crate::people::Principal;
 
-/// Its paths.
+/// Routes of this API.
 pub fn door() -> Router<Arc<Inside>> {
     Router::new()
         .route("/api", any(nothing_named))
@@ -48,7 +48,7 @@ async fn call(
     request: Request<Body>,
 ) -> Response {
     let (head, body) = request.into_parts();
-    // Executors are no browsers. A page may have made one call a centre that asks no token of it.
+    // Executors are not browsers. A page could make a browser send requests to a node that requires no token.
     if browser::is_from_page(&head) {
         let (from, why) = (http::caller(&head).ip, "executors are served here, not pages in browsers");
         inside.audit.refused(audit::entry("executor", "", from, format!("/api/{name}"), why)).await;
@@ -66,7 +66,7 @@ async fn call(
     let is_too_large = body.size_hint().lower() > xxl::BODY_MAX as u64;
     let body = match http::body(body, xxl::BODY_MAX, room).await {
         Ok(body) => body,
-        // Such a caller is refused whatever it sends, so the rest is not read.
+        // This caller is rejected in any case, so the rest of the body is not read.
         Err(StatusCode::PAYLOAD_TOO_LARGE) if scope.is_none() && !is_too_large => {
             inside.note_wrong_token(&name, said_app, &head).await;
             return json(&Answer::fail(texts::WRONG_TOKEN));
@@ -120,7 +120,8 @@ impl Inside {
         self.audit.refused(audit::entry("executor", who, from, action, texts::WRONG_TOKEN)).await;
     }
 
-    /// The scope of the caller's token; `None` if it is wrong, or there are two. `app` is the one that the caller names.
+    /// Scope of the caller's token; `None` if the token is wrong, or there are two. `app` is the app that the
+    /// caller names.
     fn admit(&self, headers: &HeaderMap, app: Option<&str>) -> Option<Scope> {
         let mut tokens = headers.get_all(xxl::TOKEN_HEADER).iter();
         let token = match (tokens.next(), tokens.next()) {
@@ -131,12 +132,12 @@ impl Inside {
         match app.map(|name| self.directory.app_named(name)) {
             None => self.tokens.admit(token, None),
             Some(Some(app)) => self.tokens.admit(token, Some(app)),
-            // An app that does not exist yet has no token of its own, so another app's does not count.
+            // An app that does not exist yet has no token of its own, so another app's token is not valid for it.
             Some(None) => self.tokens.admit(token, None).filter(|scope| !matches!(scope, Scope::App(_))),
         }
     }
 
-    /// Who a caller with this scope is to the rules about jobs.
+    /// Principal for a caller with this scope, as the job rules need it.
     pub(super) fn principal(&self, scope: Scope) -> Principal {
         let apps = match scope {
             Scope::Every => None,
@@ -159,7 +160,7 @@ impl Inside {
             RegisterError::TooMany(_) => Answer::fail(error.to_string()),
             RegisterError::Store(error) => not_stored(error),
         })?;
-        // Executors that say whose they are know the newest lineage's path for runs.
+        // Executors that name their app support the path of the newest protocol version.
         if said_app.is_some() {
             self.outbound.learn(&address, TriggerPath::Trigger);
         }
@@ -188,8 +189,9 @@ impl Inside {
         Ok(Registration { app: app.into(), address: registry.registry_value.trim().into() })
     }
 
-    /// Takes results. They are durable when this is acknowledged. What can never be stored (a run nobody knows, a second
-    /// result) is acknowledged too, since many clients would otherwise report a failure in its place.
+    /// Stores results; they are durable before the response is sent. Results that can never be stored (unknown
+    /// run, second result) are acknowledged too, because many clients would otherwise report a failure in their
+    /// place.
     async fn take_reports(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Answer> {
         let scope = self.admit(&head.headers, said_app).ok_or_else(wrong_token)?;
         let mut items = xxl::each_callback(body).map_err(|error| Answer::fail(texts::invoke_error(error)))?;
@@ -221,15 +223,15 @@ impl Inside {
             tracing::warn!(unread, "failed to read more results of the same call");
         }
         match is_anonymous(scope) && foreign.first.is_some() {
-            // Such a caller keeps its results until it shows the token of their app.
+            // The caller keeps its results until it sends the token of their app.
             true => Err(wrong_token()),
             false => Ok(()),
         }
     }
 
-    /// Records that a call brought results of runs that are not the caller's: one entry, however many there were.
+    /// Records that a request had results for runs of other apps: one audit entry, however many there were.
     async fn record_foreign(&self, scope: Scope, head: &Parts, foreign: &Foreign) {
-        // What is refused for want of a token is on record as that.
+        // Requests rejected for a missing token are already recorded as such.
         let Some(first) = foreign.first.filter(|_| !is_anonymous(scope)) else { return };
         let result = match foreign.count {
             1 => "not stored: the run belongs to another app".to_owned(),
@@ -252,7 +254,7 @@ impl Inside {
             let ids: Vec<RunId> = reports.iter().map(|item| RunId(item.log_id)).collect();
             let owners: HashMap<RunId, AppId> =
                 self.database.apps_of_runs(&ids).await.map_err(not_stored)?.into_iter().collect();
-            // Without a token the app of the run decides, whichever app the caller names.
+            // Without a token the app of the run decides, not the app that the caller names.
             let scope = if is_anonymous(scope) { Scope::Anonymous(None) } else { scope };
             reports.retain(|item| {
                 let covers = owners.get(&RunId(item.log_id)).map(|app| self.tokens.covers(scope, *app));
@@ -279,7 +281,7 @@ fn is_anonymous(scope: Scope) -> bool {
     matches!(scope, Scope::Anonymous(_))
 }
 
-/// Results of one call for runs of other apps than the caller's.
+/// Results for runs of other apps in one request.
 #[derive(Default)]
 struct Foreign {
     first: Option<RunId>,
@@ -293,11 +295,11 @@ impl Foreign {
     }
 }
 
-/// Results of one call. Executors that could not report for long bring many, but what is meant has more to say of each
-/// than fits into a body of this many.
+/// Results per request. An executor that was offline for long sends many; a body with more than this cannot be
+/// legitimate, because the body limit leaves too few bytes for each.
 const REPORTS_MAX: usize = 100_000;
 
-/// Results written at a time: as many as one transaction takes, and little to hold.
+/// Results written at a time: as many as one transaction takes, to limit memory.
 const REPORTS_AT_ONCE: usize = 1_000;
 
 fn outcome_of(item: CallbackItem) -> (RunId, Outcome) {
@@ -307,13 +309,13 @@ fn outcome_of(item: CallbackItem) -> (RunId, Outcome) {
         Ok(xxl::CODE_TIMEOUT) => Outcome::TimedOut(message),
         Ok(xxl::CODE_FAIL) => Outcome::Failed(message),
         Ok(code) if code > 0 => Outcome::FailedWith(code, message),
-        // XXL-JOB's column cannot hold it, or takes it for a run that goes on.
+        // XXL-JOB's column cannot hold the code, or would treat it as unfinished.
         _ => Outcome::Failed(format!("code {}: {message}", item.handle_code)),
     };
     (RunId(item.log_id), outcome)
 }
 
-/// The result of a run that was reported in a form that cannot be read. The run is over all the same.
+/// Result for a run with an unreadable report. The run is finished all the same.
 fn unreadable(item: MalformedItem) -> Option<CallbackItem> {
     Some(CallbackItem {
         log_id: item.log_id?,
@@ -323,7 +325,7 @@ fn unreadable(item: MalformedItem) -> Option<CallbackItem> {
     })
 }
 
-/// The digest of the token that a caller showed: it knows that one, and expects to be shown it.
+/// Digest of the token that the caller sent: it knows this token, and expects it in requests from the node.
 fn token_known(headers: &HeaderMap) -> Option<String> {
     header(headers, xxl::TOKEN_HEADER).map(fingerprint)
 }

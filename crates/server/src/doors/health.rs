@@ -1,9 +1,9 @@
-//! Is it alive, may it work, and how is it doing? Doors without secrets behind them, for load balancers, supervisors and
-//! Prometheus.
+//! Health checks and metrics for load balancers, supervisors and Prometheus, without credentials.
 //!
-//! `/healthz` answers as long as the process does. `/readyz` answers 200 while the node may claim work and the disk of its database has room, else 503, and says
-//! in both cases what it knows: its lease, its clock, what it has in hand. `/metrics` counts. `/actuator/health` is where
-//! XXL-JOB's users look. How a centre is doing is not everybody's business: from other machines `/metrics` wants an API key.
+//! `/healthz` answers as long as the process runs. `/readyz` answers 200 while the node may claim runs and the
+//! disk of its database has free space, otherwise 503; both responses include its lease, its clock and its open
+//! work. `/metrics` serves Prometheus metrics; requests from other machines need an API key. `/actuator/health` is
+//! the path that XXL-JOB users expect.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use engine::Status;
 use crate::centre::Inside;
 use crate::http;
 
-/// Its paths.
+/// Routes of this API.
 pub fn door() -> Router<Arc<Inside>> {
     Router::new()
         .route("/healthz", get(alive))
@@ -53,20 +53,20 @@ async fn metrics(State(inside): State<Arc<Inside>>, request: Request<Body>) -> R
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
-/// Whether the caller has an API key, whatever it opens.
+/// Whether the caller sent a valid API key, with any rights.
 async fn has_key(inside: &Inside, head: &Parts) -> bool {
     let said = head.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let Some(secret) = said.and_then(|value| value.strip_prefix("Bearer ")) else { return false };
-    // A database that is away is no reason to show them to strangers.
+    // An unavailable database must not make metrics public.
     inside.people.key(secret.trim()).await.is_ok_and(|key| key.is_some())
 }
 
-/// Whether the node may claim work, and can write down what it claims.
+/// Whether the node may claim runs and can store them.
 fn is_ready(status: &Status) -> bool {
     status.may_claim && !status.disk_full
 }
 
-/// What is known about the node. All of it is numbers and words of ours, so nothing needs escaping.
+/// Status of the node as JSON. All values are numbers and our own words, so nothing needs escaping.
 fn readiness(status: &Status) -> String {
     let reason = match status {
         Status { disk_full: true, .. } => "the disk of the database is full: make room",

@@ -1,6 +1,6 @@
-//! `/api/addJob` and its five companions: the newest lineage's calls for programs that manage jobs.
+//! `/api/addJob` and five related calls of the newest protocol version, for programs that manage jobs.
 //!
-//! A token manages the jobs of its own app only; the one for all apps, all jobs.
+//! A token of an app manages the jobs of that app only; the token for all apps manages all jobs.
 
 use std::net::IpAddr;
 
@@ -24,11 +24,11 @@ pub fn is_job_call(name: &str) -> bool {
 
 const CALLS: [&str; 6] = ["addJob", "updateJob", "removeJob", "startJob", "stopJob", "triggerJob"];
 
-/// Those that give a job another definition, or its first or last one: the audit keeps how it was and how it is.
+/// Calls that create, change or delete a definition: the audit log stores it before and after.
 const DEFINING: [&str; 3] = ["addJob", "updateJob", "removeJob"];
 
 impl Inside {
-    /// Answers one of these calls, when its turn has come, and puts on record what was done.
+    /// Handles one of these calls, once the rate limit allows it, and records it in the audit log.
     pub(super) async fn answer_job_call(
         &self,
         name: &str,
@@ -57,9 +57,9 @@ impl Inside {
             false => None,
         };
         let named = match (name, fields.number("id")) {
-            // A new job gets its id from the database, whatever the call says.
+            // A new job gets its id from the database; an id in the request is ignored.
             ("addJob", _) | (_, Ok(None)) => String::new(),
-            // In the one spelling by which the audit is searched.
+            // Normalised, as in the audit log's other entries.
             (_, Ok(Some(id))) => id.to_string(),
             (_, Err(_)) => fields.trimmed("id").to_owned(),
         };
@@ -100,5 +100,5 @@ async fn manage(jobs: &Jobs<'_>, name: &str, fields: &Fields) -> Result<Answer, 
     Ok(Answer::ok())
 }
 
-/// XXL-JOB's code for a caller that asks too often.
+/// XXL-JOB's code for a rate-limited caller.
 const TOO_MANY: i32 = 502;

@@ -1,4 +1,4 @@
-//! The doors: each a set of paths for one kind of caller.
+//! HTTP APIs: one set of routes for each kind of client.
 
 mod browser;
 mod console;
@@ -17,7 +17,7 @@ use crate::centre::Inside;
 pub use v1::{Described as RouteLine, Streams, described as routes};
 pub use web::{Described as WebRouteLine, described as web_routes};
 
-/// All doors of a centre.
+/// All routes of a node.
 pub fn all(inside: Arc<Inside>) -> Router {
     Router::new()
         .merge(health::door())

@@ -1,7 +1,7 @@
-//! Who is there: the apps, and the executors that have registered for them.
+//! Registry of apps and their registered executors, in memory.
 //!
-//! Kept in memory, so that routing never waits. The database is read beside it ([`keeper`](super::keeper)) and only ever adds
-//! to what is known or takes away what it says has left: an error never empties a list.
+//! Held in memory so that routing never waits. [`keeper`](super::keeper) reads the database in the background; a
+//! read adds executors or removes those that have left, and a failed read never empties a list.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -17,7 +17,7 @@ use super::route::{Candidates, Choices, Route};
 use super::tokens::{Tokens, fingerprint};
 use crate::outbound::{Address, Callee, Secret};
 
-/// Apps and their executors, as this node knows them.
+/// Apps and their executors, as known to this node.
 #[derive(Default)]
 pub struct Directory {
     shelf: RwLock<Shelf>,
@@ -29,88 +29,88 @@ pub struct Directory {
 struct Shelf {
     apps: BTreeMap<AppId, Entry>,
     ids: HashMap<String, AppId>,
-    /// Registrations by app name and address; of apps that do not exist too, since they may be created later.
+    /// Registrations by app name and address, also of apps that do not exist yet, since they may be created later.
     registered: BTreeMap<(String, String), Seen>,
-    /// The handlers that some of them say they have.
+    /// Handlers that executors have reported.
     handlers: BTreeMap<Registration, Vec<String>>,
-    /// Addresses that could not be reached, since when, and why.
+    /// Addresses that could not be reached, with the time of the first failure and the error.
     suspects: BTreeMap<String, (Timestamp, ExecutorTrouble)>,
-    /// Those that are not there any more, by app name and address, and when they were last heard of.
+    /// Executors that have left, by app name and address, with the time they were last seen.
     gone: BTreeMap<(String, String), Timestamp>,
 }
 
-/// What is known of a registration.
+/// Last registration of an executor.
 struct Seen {
     at: Timestamp,
-    /// The digest of the token it came with.
+    /// Digest of the token it registered with.
     token: Option<String>,
 }
 
 struct Entry {
     app: App,
     token: Option<Secret>,
-    /// Its digest.
+    /// Digest of `token`.
     digest: Option<String>,
-    /// The tokens of executors that know another than the app's newest, by address.
+    /// Tokens of executors that registered with another token than the app's newest, by address.
     own_tokens: Arc<HashMap<String, Secret>>,
     candidates: Arc<Candidates>,
 }
 
-/// What a registration tells.
+/// How a registration changes the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// The executor was not there before.
+    /// The executor was not registered before.
     New,
-    /// It was there, and now knows another token.
+    /// The executor was registered, and now uses another token.
     OtherToken,
-    /// It is still there, and was silent for longer than executors usually are.
+    /// The executor is still registered, but its heartbeat came later than usual.
     Late,
-    /// It is still there.
+    /// The executor is still registered.
     Again,
 }
 
-/// An app, as a run is sent to it.
+/// An app as the destination of a run.
 #[derive(Clone)]
 pub struct Destination {
-    /// Its name, by which executors know it.
+    /// Name of the app, as its executors know it.
     pub name: String,
-    /// The app's newest token: what those of its executors are shown of which nothing else is known.
+    /// The app's newest token, sent to executors for which no other token is known.
     token: Option<Secret>,
     own_tokens: Arc<HashMap<String, Secret>>,
-    /// Its executors that can be reached.
+    /// Executors of the app that can be reached.
     pub candidates: Arc<Candidates>,
 }
 
 impl Destination {
-    /// How one of its executors is called: with the token it registered with. `None` if that is no address.
+    /// Returns one of its executors, with the token it registered with; `None` if the address is invalid.
     pub fn callee(&self, address: &str) -> Option<Callee> {
         let token = self.own_tokens.get(address).or(self.token.as_ref()).cloned();
         Some(Callee { address: Address::parse(address).ok()?, app: self.name.clone(), token })
     }
 }
 
-/// An executor, as people see it.
+/// An executor, as shown to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// Where it listens.
+    /// Address of the executor.
     pub address: String,
-    /// When it last registered; `None` for one that people entered by hand.
+    /// Time of its last registration; `None` for a manually entered address.
     pub seen_at: Option<Timestamp>,
-    /// Since when it cannot be reached, if so.
+    /// Time since which it cannot be reached, if so.
     pub suspect_since: Option<Timestamp>,
-    /// Why not.
+    /// Why it cannot be reached.
     pub trouble: Option<ExecutorTrouble>,
-    /// The handlers that it says it has.
+    /// Handlers that it has reported.
     pub handlers: Vec<String>,
 }
 
 impl Directory {
-    /// An empty one, whose executors are shown these tokens.
+    /// Creates an empty directory that sends these tokens to executors.
     pub fn new(tokens: Arc<Tokens>) -> Directory {
         Directory { tokens, ..Directory::default() }
     }
 
-    /// Takes in what the database says about apps.
+    /// Replaces the apps with those in the database.
     pub fn learn_apps(&self, apps: Vec<App>) {
         let mut shelf = self.write();
         shelf.ids = apps.iter().map(|app| (app.spec.name.clone(), app.id)).collect();
@@ -124,8 +124,8 @@ impl Directory {
         shelf.sort_out_all(&self.tokens);
     }
 
-    /// Takes in what the database says about registrations. What registered here since `as_of` is kept, whether or not
-    /// the database had it yet.
+    /// Merges the registrations in the database. Executors that registered here since `as_of` are kept, whether or
+    /// not the database had them yet.
     pub fn learn_registrations(&self, found: Vec<Registered>, as_of: Timestamp) {
         let mut shelf = self.write();
         let row = |found: Registered| {
@@ -135,7 +135,7 @@ impl Directory {
         let mut registered: BTreeMap<_, _> = found.into_iter().map(row).collect();
         for (key, seen) in std::mem::take(&mut shelf.registered) {
             match registered.get_mut(&key) {
-                // What came here since it was read counts for more.
+                // A registration received here after the read is newer.
                 Some(row) if seen.at > row.at => {
                     row.at = seen.at;
                     row.token = seen.token.or(row.token.take());
@@ -152,12 +152,12 @@ impl Directory {
         shelf.sort_out_all(&self.tokens);
     }
 
-    /// Takes in what the database says about handlers.
+    /// Replaces the handlers with those in the database.
     pub fn learn_handlers(&self, found: BTreeMap<Registration, Vec<String>>) {
         self.write().handlers = found;
     }
 
-    /// An executor has registered, with the token of this digest if it showed one.
+    /// Records a registration, with the digest of its token if it sent one.
     pub fn arrived(&self, app: &str, address: &str, token: Option<&str>, now: Timestamp) -> Arrival {
         let mut shelf = self.write();
         let key = (app.to_owned(), address.to_owned());
@@ -188,12 +188,12 @@ impl Directory {
         arrival
     }
 
-    /// Whether somebody was last heard of before that.
+    /// Returns whether any executor was last seen before `limit`.
     pub fn has_silent(&self, limit: Timestamp) -> bool {
         self.read().registered.values().any(|seen| seen.at < limit)
     }
 
-    /// An executor has taken itself out.
+    /// Removes an executor that has unregistered.
     pub fn left(&self, app: &str, address: &str, now: Timestamp) {
         let mut shelf = self.write();
         let key = (app.to_owned(), address.to_owned());
@@ -203,14 +203,14 @@ impl Directory {
         }
     }
 
-    /// An executor that has just arrived could not be written down: it never was there.
+    /// Removes an executor because its new registration could not be stored, as if it had never registered.
     pub fn never_arrived(&self, app: &str, address: &str) {
         let mut shelf = self.write();
         shelf.registered.remove(&(app.to_owned(), address.to_owned()));
         shelf.sort_out(app, &self.tokens);
     }
 
-    /// Takes out who has not registered since `limit`, and forgets who is long gone.
+    /// Removes executors that have not registered since `limit`, and forgets those that left long ago.
     pub fn expire(&self, now: Timestamp, limit: Timestamp) {
         let mut shelf = self.write();
         let silent: Vec<_> = shelf.registered.extract_if(.., |_, seen| seen.at < limit).collect();
@@ -222,11 +222,11 @@ impl Directory {
         shelf.forget_oldest_gone();
     }
 
-    /// An executor could not be reached: it is passed over while there are others. True if nobody knew yet.
+    /// Marks an executor as unreachable: runs skip it while there are others. Returns true if it is newly marked.
     pub fn suspect(&self, address: &str, trouble: ExecutorTrouble, now: Timestamp) -> bool {
         let mut shelf = self.write();
         if let Some((_, known)) = shelf.suspects.get_mut(address) {
-            // That it was not called for what had happened before says nothing new.
+            // A call that was suspended because of earlier failures adds no information.
             if trouble.code != TroubleCode::Suspended {
                 *known = trouble;
             }
@@ -237,7 +237,7 @@ impl Directory {
         true
     }
 
-    /// It answered again.
+    /// Clears the mark: the executor answered again.
     pub fn trust(&self, address: &str) {
         let mut shelf = self.write();
         if shelf.suspects.remove(address).is_some() {
@@ -245,7 +245,7 @@ impl Directory {
         }
     }
 
-    /// Whom to ask whether they are back: each with its app.
+    /// Returns the unreachable addresses to probe, each with its app.
     pub fn suspects(&self) -> Vec<(String, Destination)> {
         let shelf = self.read();
         let owner = |address: &String| shelf.apps.values().find(|entry| shelf.lists(entry).contains(address));
@@ -253,23 +253,23 @@ impl Directory {
         suspects.filter_map(|address| Some((address.clone(), owner(address)?.destination()))).collect()
     }
 
-    /// Where runs of an app go.
+    /// Returns the destination for runs of an app.
     pub fn destination(&self, app: AppId) -> Option<Destination> {
         self.read().apps.get(&app).map(Entry::destination)
     }
 
-    /// An app by the name its executors use.
+    /// Returns the id of an app by its name.
     pub fn app_named(&self, name: &str) -> Option<AppId> {
         self.read().ids.get(name).copied()
     }
 
-    /// All apps with their names, by number.
+    /// Returns ids and names of all apps, ordered by id.
     pub fn names(&self) -> Vec<(AppId, String)> {
         let shelf = self.read();
         shelf.apps.values().map(|entry| (entry.app.id, entry.app.spec.name.clone())).collect()
     }
 
-    /// The executors of an app, as people see them.
+    /// Returns the executors of an app, as shown to users.
     pub fn sightings(&self, app: AppId) -> Vec<Sighting> {
         let shelf = self.read();
         let Some(entry) = shelf.apps.get(&app) else { return Vec::new() };
@@ -286,13 +286,13 @@ impl Directory {
         shelf.lists(entry).into_iter().map(sighting).collect()
     }
 
-    /// All addresses of an app, reachable or not.
+    /// Returns all addresses of an app, reachable or not.
     pub fn addresses(&self, app: AppId) -> Vec<String> {
         let shelf = self.read();
         shelf.apps.get(&app).map(|entry| shelf.lists(entry)).unwrap_or_default()
     }
 
-    /// All addresses that an app has had since then, reachable or not, and gone or not.
+    /// Returns all addresses that an app has had since then, reachable or not, including executors that have left.
     pub fn addresses_since(&self, app: AppId, since: Timestamp) -> Vec<String> {
         let gone = self.gone(app).into_iter().filter(|(_, seen_at)| *seen_at >= since);
         let mut addresses = self.addresses(app);
@@ -300,7 +300,7 @@ impl Directory {
         addresses
     }
 
-    /// Where executors of an app were that are not there any more, and when they were last heard of.
+    /// Returns the addresses of an app's executors that have left, with the time they were last seen.
     pub fn gone(&self, app: AppId) -> Vec<(String, Timestamp)> {
         let shelf = self.read();
         let Some(entry) = shelf.apps.get(&app) else { return Vec::new() };
@@ -308,14 +308,14 @@ impl Directory {
         gone.map(|((_, address), seen_at)| (address.clone(), *seen_at)).collect()
     }
 
-    /// The registered executors of each app that finds its executors that way, as they stand in its list.
+    /// Returns the registered addresses of each app that uses automatic registration.
     pub fn lists(&self) -> Vec<(AppId, Vec<String>)> {
         let shelf = self.read();
         let found = shelf.apps.values().filter(|entry| entry.app.spec.addresses == Addresses::Registered);
         found.map(|entry| (entry.app.id, shelf.lists(entry))).collect()
     }
 
-    /// How many executors can be reached, and how many cannot.
+    /// Returns how many executors can be reached, and how many cannot.
     pub fn count(&self) -> (usize, usize) {
         let shelf = self.read();
         let all: usize = shelf.apps.values().map(|entry| shelf.lists(entry).len()).sum();
@@ -347,21 +347,21 @@ impl Entry {
 }
 
 impl Shelf {
-    /// Keeps the last [`GONE_MAX`], however many a large outage has added at once.
+    /// Keeps the newest [`GONE_MAX`], however many a large outage has added at once.
     fn forget_oldest_gone(&mut self) {
         let excess = self.gone.len().saturating_sub(GONE_MAX);
         if excess > 0 {
             let mut seen: Vec<Timestamp> = self.gone.values().copied().collect();
             let (_, first_kept, _) = seen.select_nth_unstable(excess);
             self.gone.retain(|_, seen_at| *seen_at >= *first_kept);
-            // Those of the same moment as the first that is kept may still be too many.
+            // Several with the same time as the oldest kept one may still be too many.
             while self.gone.len() > GONE_MAX {
                 self.gone.pop_first();
             }
         }
     }
 
-    /// All addresses of an app, reachable or not: registered ones sorted, others as they were written.
+    /// All addresses of an app, reachable or not: registered ones sorted, manual ones in their given order.
     fn lists(&self, entry: &Entry) -> Vec<String> {
         match &entry.app.spec.addresses {
             Addresses::Manual(addresses) => addresses.clone(),
@@ -391,7 +391,7 @@ impl Shelf {
         }
     }
 
-    /// Works out anew where runs of an app can go, past suspects unless all are, and which tokens they are shown.
+    /// Recomputes the candidates of an app (without unreachable executors, unless all are) and their tokens.
     fn sort_out_one(&mut self, id: AppId, tokens: &Tokens) {
         let Some(entry) = self.apps.get(&id) else { return };
         let all = self.lists(entry);
@@ -418,7 +418,7 @@ impl Router for Directory {
     fn targets(&self, job: &Job, scheduled_at: Timestamp) -> Vec<Target> {
         let candidates = self.read().apps.get(&job.spec.app).map(|entry| entry.candidates.clone());
         let Some(candidates) = candidates.filter(|candidates| !candidates.addresses().is_empty()) else {
-            // Somebody may be there by the time it is sent.
+            // An executor may have registered by the time of dispatch.
             return vec![Target::AtSend];
         };
         let at = |position: usize| Target::Address(candidates.addresses()[position].clone());
@@ -442,7 +442,7 @@ impl Router for Directory {
 }
 
 impl Directory {
-    /// Chooses among the executors of an app as the route says, without asking them.
+    /// Chooses one of an app's executors by the route, without calling them.
     pub fn choose(&self, route: Route, job: &Job, among: &Candidates, now: Timestamp) -> Option<String> {
         if among.addresses().is_empty() {
             return None;
@@ -452,17 +452,17 @@ impl Directory {
     }
 }
 
-/// So long people are shown who is gone,
+/// How long executors that have left are shown to users.
 const GONE_SHOWN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Executors beat each 30 s. A later beat is written before it is acknowledged: were it lost with its node, the next one
-/// could come too late.
+/// Executors send a heartbeat each 30 s. A later one is stored before it is acknowledged: if it were lost with its
+/// node, the next one could come too late.
 const BEATS_WITHIN: Duration = Duration::from_secs(45);
 
-/// and so many at most: where executors come and go with every release, the last of them are enough.
+/// How many executors that have left are kept: where executors change with every release, the newest are enough.
 const GONE_MAX: usize = 1_000;
 
-/// The most shards of one fire: the most addresses that an app can have.
+/// Maximum number of shards of one fire: the maximum number of addresses of an app.
 const SHARDS_MAX: usize = 1_000;
 
 #[cfg(test)]
@@ -476,7 +476,7 @@ mod tests {
         Timestamp::from_millis(second * 1_000)
     }
 
-    /// One app `shop` that finds its executors by registration, and one with an address by hand.
+    /// One app `shop` that uses automatic registration, and one with manual addresses.
     fn directory() -> Directory {
         let app = |id, name: &str, addresses| App {
             id: AppId(id),

@@ -1,7 +1,7 @@
-//! Keeps the directory and the database in line, and asks suspects whether they are back.
+//! Synchronizes the directory with the database, and probes unreachable executors.
 //!
-//! A new executor is written before its registration is acknowledged; a beat of a known one is written within a second,
-//! many in one statement. Other nodes' registrations are found by polling one counter.
+//! A new executor is stored before its registration is acknowledged; a heartbeat of a known one is stored within a
+//! second, many in one statement. Registrations at other nodes are found by polling one counter.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -21,7 +21,7 @@ use super::tokens::{Key, Tokens, fingerprint};
 use crate::hints::Hints;
 use crate::outbound::{Address, Calls};
 
-/// Writes down who registers, and reads who did elsewhere.
+/// Stores registrations, and reads those of other nodes.
 pub struct Keeper {
     clock: Arc<dyn Clock>,
     registry: Arc<dyn Registry>,
@@ -30,10 +30,10 @@ pub struct Keeper {
     key: Key,
     calls: Arc<dyn Calls>,
     hints: Arc<Hints>,
-    /// Beats still to be written.
+    /// Heartbeats still to be stored.
     beats: Mutex<BTreeMap<Registration, Option<String>>>,
     silence: Mutex<Silence>,
-    /// The database's time as last read, and when that was by the monotonic clock.
+    /// The database's time when last read, and the monotonic time of that read.
     database_time: Mutex<Option<(Timestamp, Duration)>>,
     ask_now: Notify,
 }
@@ -41,10 +41,10 @@ pub struct Keeper {
 /// Why an executor was not registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
-    /// The database did not take it.
+    /// The database did not store it.
     #[error(transparent)]
     Store(StoreError),
-    /// Its app has as many addresses as an app may have.
+    /// Its app already has the maximum number of addresses.
     #[error(
         "the app `{0}` has {ADDRESSES_MAX} executors registered already, the most an app can have; this one is not added"
     )]
@@ -52,7 +52,7 @@ pub enum RegisterError {
 }
 
 impl Keeper {
-    /// A keeper of this directory.
+    /// Creates a keeper of this directory.
     pub fn new(
         clock: Arc<dyn Clock>,
         registry: Arc<dyn Registry>,
@@ -77,8 +77,8 @@ impl Keeper {
         }
     }
 
-    /// Registers an executor, which knows the token of this digest. When this returns, runs can go to it, on this node at
-    /// once and on the others within a second.
+    /// Registers an executor that uses the token with this digest. When this returns, runs can be sent to it, from
+    /// this node at once and from the others within a second.
     pub async fn register(
         &self,
         registration: Registration,
@@ -117,7 +117,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Takes an executor out. When this returns, no run goes to it any more.
+    /// Unregisters an executor. When this returns, no run is sent to it any more.
     pub async fn unregister(&self, registration: &Registration) -> Result<(), StoreError> {
         let Registration { app, address } = registration;
         self.directory.left(app, address, self.now());
@@ -128,7 +128,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Notes which handlers an executor says it has.
+    /// Stores the handlers that an executor has reported.
     pub async fn note_handlers(
         &self,
         executor: Registration,
@@ -144,7 +144,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Gives an app one more token; returns its number. Executors are shown it from now on; older ones go on counting.
+    /// Adds a token to an app; returns its id. Executors are sent it from now on; older tokens stay valid.
     pub async fn add_token(&self, app: AppId, token: &str) -> Result<i64, StoreError> {
         let (digest, sealed) = (fingerprint(token), self.key.seal(token));
         let new = NewToken { app: Some(app), digest, sealed, expires_at: None };
@@ -153,7 +153,7 @@ impl Keeper {
         Ok(id)
     }
 
-    /// An executor could not be reached.
+    /// Marks an executor as unreachable.
     pub fn suspect(&self, address: &str, trouble: ExecutorTrouble) {
         let reason = trouble.detail.clone();
         if self.directory.suspect(address, trouble, self.now()) {
@@ -167,7 +167,7 @@ impl Keeper {
         }
     }
 
-    /// Reads everything; what a node does before it serves anybody.
+    /// Reads everything. A node does this before it serves requests.
     pub async fn load(&self) -> Result<(), StoreError> {
         if self.database_time().is_none() {
             self.revision().await?;
@@ -176,13 +176,13 @@ impl Keeper {
         self.read_registrations().await
     }
 
-    /// Keeps at it for ever.
+    /// Runs all loops, forever.
     pub async fn run(&self) {
         tokio::join!(self.poll_loop(), self.beat_loop(), self.publish_loop(), self.ask_loop());
     }
 
-    /// Looks whether anything changed elsewhere. Beats alone do not count as a change, so everything is read from time
-    /// to time as well, and always before an executor is given up: it may beat at another node.
+    /// Polls for changes made by other nodes. Heartbeats alone do not count as a change, so everything is also read
+    /// from time to time, and always before an executor expires: it may send heartbeats to another node.
     async fn poll_loop(&self) {
         let mut known = None;
         let mut last_read = self.clock.monotonic();
@@ -208,7 +208,7 @@ impl Keeper {
         }
     }
 
-    /// The counter of changes. Whether it can be read at all says whether executors could be heard.
+    /// Reads the counter of changes. If that fails, heartbeats cannot be read either.
     async fn revision(&self) -> Result<i64, StoreError> {
         let asked_at = self.now();
         match self.registry.registry_state().await {
@@ -259,7 +259,7 @@ impl Keeper {
                 Ok(noted) => self.turn_away(written, noted),
                 Err(error) => {
                     tracing::warn!(%error, executors = beats.len(), "could not write that executors are alive; trying again in {BEAT_EVERY:?}");
-                    // What came meanwhile is newer.
+                    // Heartbeats received meanwhile are newer.
                     let newer = std::mem::take(&mut *self.beats());
                     *self.beats() = beats.into_iter().chain(newer).collect();
                 }
@@ -267,7 +267,7 @@ impl Keeper {
         }
     }
 
-    /// Drops executors that the database has no room for: they were known here, and deleted there meanwhile.
+    /// Removes executors that the database rejects: they were deleted there meanwhile, and their app is full.
     fn turn_away(&self, beats: Vec<Beat>, noted: Vec<Noted>) {
         let too_many = beats.into_iter().zip(noted).filter(|(_, noted)| *noted == Noted::TooMany);
         for (Beat { registration: Registration { app, address }, .. }, _) in too_many {
@@ -280,7 +280,7 @@ impl Keeper {
         }
     }
 
-    /// Writes the lists where a Java admin, or a person, looks for them; and forgets who is long gone.
+    /// Writes the address lists to XXL-JOB's table, for Java admins and users, and deletes expired registrations.
     async fn publish_loop(&self) {
         loop {
             self.clock.sleep(PUBLISH_EVERY).await;
@@ -330,7 +330,7 @@ impl Keeper {
         self.silence.lock().expect("no holder of this lock panics")
     }
 
-    /// Executors that were last heard of before this are gone.
+    /// Executors last seen before this time have expired.
     fn silent_before(&self) -> Timestamp {
         let now = self.now();
         self.silence().limit(now)
@@ -340,7 +340,7 @@ impl Keeper {
         self.database_time.lock().expect("no holder of this lock panics")
     }
 
-    /// The database's time, by which all nodes note when executors were seen; the wall clock's before it was first read.
+    /// The database's time, by which all nodes record when executors were seen; before its first read, the wall clock.
     pub fn now(&self) -> Timestamp {
         match *self.database_time() {
             Some((time, read_at)) => time + self.clock.monotonic().saturating_sub(read_at),
@@ -349,30 +349,30 @@ impl Keeper {
     }
 }
 
-/// How often a node looks for what other nodes were told. With the time to read it, every node knows an executor within a
-/// second after it has registered anywhere.
+/// How often a node polls for changes made by other nodes. Including the time to read them, every node knows an
+/// executor within a second after it has registered anywhere.
 pub const POLL: Duration = Duration::from_millis(500);
 
-/// How often everything is read even if nothing has changed: beats at other nodes keep executors alive here.
+/// How often everything is read even if nothing has changed: heartbeats at other nodes keep executors alive here.
 const READ_ALL: Duration = Duration::from_secs(15);
 
-/// A registration so recent may be in no answer of the database yet.
+/// A registration this recent may not be in the database's answer yet.
 const OVERTAKEN: Duration = Duration::from_secs(5);
 
-/// Beats are written so often: an executor beats each 30 s and is gone after 90.
+/// How often heartbeats are stored: an executor sends one each 30 s and expires after 90.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
 
-/// Names of one executor, beyond which nobody reads on.
+/// Maximum number of handler names of one executor; more are of no use to a reader.
 const HANDLERS_MAX: usize = 1_000;
 
-/// As often as XXL-JOB does.
+/// Same as XXL-JOB.
 const PUBLISH_EVERY: Duration = Duration::from_secs(30);
 
-/// Registrations forgotten at a time.
+/// Registrations deleted at a time.
 const FORGET_MAX: usize = 1_000;
 
-/// How often a suspect is asked whether it is back.
+/// How often an unreachable executor is probed.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
-/// Suspects asked at a time.
+/// Unreachable executors probed at a time.
 const ASK_MAX: usize = 256;

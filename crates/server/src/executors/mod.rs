@@ -1,4 +1,4 @@
-//! Executors: who is there, who may speak for them, and which one runs it.
+//! Executors: registration, access tokens and routing.
 
 mod directory;
 mod keeper;

@@ -1,7 +1,7 @@
-//! Which executor runs it: the ten routes of XXL-JOB, with its exact choices.
+//! Routing: the ten route strategies of XXL-JOB, with exactly its choices.
 //!
-//! A choice is made from the list of addresses as it is at the claim, in its order, and from what this node remembers
-//! of earlier choices for the same job. That memory is bounded and, as XXL-JOB's, starts anew once a day.
+//! A choice depends on the address list at the time of the claim, in its order, and on this node's earlier choices
+//! for the same job. That history is bounded and, as in XXL-JOB, reset once a day.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
@@ -15,28 +15,28 @@ use timer::Timestamp;
 pub enum Route {
     /// The first of the list.
     First,
-    /// The last.
+    /// The last of the list.
     Last,
-    /// One after the other.
+    /// Round robin.
     Round,
-    /// Any.
+    /// A random one.
     Random,
-    /// Always the same for a job, as far as the list allows.
+    /// Consistent hash of the job: always the same executor, as far as the list allows.
     ConsistentHash,
     /// The one chosen least often for the job.
     LeastFrequentlyUsed,
-    /// The one not chosen for longest.
+    /// The one not chosen for the job for the longest time.
     LeastRecentlyUsed,
     /// The first that answers.
     Failover,
     /// The first that is not busy with the job.
     Busyover,
-    /// All of them, each with its share.
+    /// All of them, one shard each.
     Broadcast,
 }
 
 impl Route {
-    /// Every route with the word that stands for it in a job's definition.
+    /// All routes with their names in a job definition.
     pub const ALL: [(&str, Route); 10] = [
         ("FIRST", Route::First),
         ("LAST", Route::Last),
@@ -50,18 +50,18 @@ impl Route {
         ("SHARDING_BROADCAST", Route::Broadcast),
     ];
 
-    /// The route of a word, if it is one.
+    /// Returns the route with this name, if there is one.
     pub fn read(word: &str) -> Option<Route> {
         Route::ALL.iter().find(|(known, _)| *known == word).map(|(_, route)| *route)
     }
 
-    /// Whether the executors themselves are asked first, when the run is sent.
+    /// Returns whether executors are called before one is chosen, at dispatch.
     pub fn asks_first(self) -> bool {
         matches!(self, Route::Failover | Route::Busyover)
     }
 }
 
-/// What this node remembers of its choices.
+/// Earlier choices of this node.
 #[derive(Debug, Default)]
 pub struct Choices {
     since: Timestamp,
@@ -71,8 +71,8 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// The position in `addresses` that the route chooses for a job. The list is not empty, and the route is one that
-    /// chooses without asking.
+    /// Returns the position in the candidates that the route chooses for a job. The list must not be empty, and the
+    /// route must be one that chooses without calling executors.
     pub fn choose(&mut self, route: Route, job: JobId, among: &Candidates, now: Timestamp) -> usize {
         let addresses = among.addresses();
         if now.duration_since(self.since) > MEMORY {
@@ -90,7 +90,7 @@ impl Choices {
         }
     }
 
-    /// The first turn is anybody's, so that the first executor of a list does not get the first run of every job.
+    /// The first turn is random, so that the first executor of a list does not get the first run of every job.
     fn next_in_turn(&mut self, job: JobId, length: usize) -> usize {
         let turn = match self.rounds.get(&job) {
             Some(turn) if *turn <= COUNT_MAX => turn + 1,
@@ -130,26 +130,26 @@ impl Choices {
     }
 }
 
-/// The executors that a run can go to, in their order.
+/// The executors that a run can be sent to, in order.
 #[derive(Debug, Default)]
 pub struct Candidates {
     addresses: Vec<String>,
-    /// Only the jobs that are routed by hash need it, and making it costs 100 hashes for each address.
+    /// Built on first use, because only jobs routed by hash need it and it costs 100 hashes for each address.
     ring: OnceLock<Vec<(u32, usize)>>,
 }
 
 impl Candidates {
-    /// These.
+    /// Creates candidates from these addresses.
     pub fn new(addresses: Vec<String>) -> Self {
         Candidates { addresses, ring: OnceLock::new() }
     }
 
-    /// Their addresses.
+    /// Returns the addresses in order.
     pub fn addresses(&self) -> &[String] {
         &self.addresses
     }
 
-    /// The position of the one that a job belongs to: of the next point on the ring after the job's own hash.
+    /// Returns the position of the executor with the next point on the ring after the job's hash.
     fn by_hash(&self, job: JobId) -> usize {
         let ring = self.ring.get_or_init(|| ring(&self.addresses));
         let next = ring.partition_point(|(point, _)| *point < hash(&job.to_string()));
@@ -157,7 +157,7 @@ impl Candidates {
     }
 }
 
-/// 100 points for each address. Of two addresses on one point the later one has it.
+/// Returns 100 points for each address. If two addresses have the same point, the later one gets it.
 fn ring(addresses: &[String]) -> Vec<(u32, usize)> {
     let points = addresses.iter().enumerate().flat_map(|(position, address)| {
         (0..POINTS).map(move |point| (hash(&format!("SHARD-{address}-NODE-{point}")), position))
@@ -165,7 +165,7 @@ fn ring(addresses: &[String]) -> Vec<(u32, usize)> {
     points.collect::<BTreeMap<_, _>>().into_iter().collect()
 }
 
-/// The first four bytes of the MD5, as a number that begins with its lowest byte.
+/// The first four bytes of the MD5, as a little-endian number.
 fn hash(key: &str) -> u32 {
     let digest = md5::compute(key.as_bytes());
     u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]])
@@ -174,7 +174,7 @@ fn hash(key: &str) -> u32 {
 /// Points of one address on the ring.
 const POINTS: usize = 100;
 
-/// Where XXL-JOB's counters begin anew.
+/// XXL-JOB resets its counters above this.
 const COUNT_MAX: u64 = 1_000_000;
 
 /// How long choices are remembered.
@@ -184,7 +184,7 @@ const MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
 mod tests {
     use super::*;
 
-    /// Those of `letters`.
+    /// Candidates named by `letters`.
     fn executors(letters: &str) -> Candidates {
         let address = |letter: u8| format!("http://10.0.0.{}:9999/", letter - b'A' + 1);
         Candidates::new(letters.bytes().map(address).collect())

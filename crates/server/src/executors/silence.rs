@@ -1,23 +1,23 @@
-//! How long ago an executor may last have been heard of.
+//! Decides when executors that stopped sending heartbeats expire.
 //!
-//! While the database does not answer, beats that came to other nodes cannot be read, nor can ours be written. That time
-//! counts for nobody's silence, or an outage of the database would end executors that are well.
+//! While the database does not answer, heartbeats sent to other nodes cannot be read and ours cannot be stored. That
+//! time does not count, or a database outage would expire healthy executors.
 
 use std::time::Duration;
 
 use timer::Timestamp;
 
-/// An executor that has not registered for so long is gone: three beats, as XXL-JOB counts.
+/// An executor that has not registered for this long has expired: three heartbeats, as in XXL-JOB.
 pub const SILENT_MAX: Duration = Duration::from_secs(90);
 
-/// Since when nobody could be heard, if so, and until when that is allowed for.
+/// Time of the current database outage, if any, and the grace period after the last one.
 #[derive(Debug, Default)]
 pub struct Silence {
     deaf_since: Option<Timestamp>,
     spared: Option<Spared>,
 }
 
-/// Everybody has until then to be heard again who was there when the outage began.
+/// Grace period after an outage: executors known when it began have until then to send a heartbeat.
 #[derive(Debug)]
 struct Spared {
     until: Timestamp,
@@ -25,20 +25,20 @@ struct Spared {
 }
 
 impl Silence {
-    /// The database has not answered a question that was asked then.
+    /// Records that the database did not answer a query made at `asked_at`.
     pub fn is_deaf(&mut self, asked_at: Timestamp) {
         let since = self.limit(asked_at) + SILENT_MAX;
         self.deaf_since.get_or_insert(since);
     }
 
-    /// It has.
+    /// Records that the database answered.
     pub fn hears(&mut self, now: Timestamp) {
         if let Some(since) = self.deaf_since.take() {
             self.spared = Some(Spared { until: now + SILENT_MAX, since });
         }
     }
 
-    /// Who was last heard of before this is gone.
+    /// Returns the expiry limit: executors last seen before it have expired.
     pub fn limit(&self, now: Timestamp) -> Timestamp {
         let heard_until = match (self.deaf_since, &self.spared) {
             (Some(since), _) => since,

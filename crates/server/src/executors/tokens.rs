@@ -1,8 +1,8 @@
-//! Tokens: what executors show us, and what we show them.
+//! Access tokens: those that executors send, and those that are sent to them.
 //!
-//! XXL-JOB uses one token both ways, so it is kept twice: as a digest, by which a caller is recognised, and sealed with
-//! the centre's key, to be shown to executors. A token opens the app it belongs to and no other; the global one, of
-//! old setups, opens all.
+//! XXL-JOB uses one token in both directions, so it is stored twice: as a digest, to recognize a caller, and
+//! encrypted with the cluster's key, to be sent to executors. A token gives access to its own app only; the global
+//! token, of old setups, to all.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -18,23 +18,23 @@ use timer::Timestamp;
 
 use crate::outbound::Secret;
 
-/// The apps whose jobs, runs and registrations a caller may access, and how the caller proved it.
+/// The apps that a caller may access, with their jobs, runs and registrations, and how the caller proved it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Every app: the caller showed the token for all apps.
+    /// Every app: the caller sent the token for all apps.
     Every,
-    /// One app: the caller showed a token of its own.
+    /// One app: the caller sent a token of that app.
     App(AppId),
-    /// The caller showed no valid token. Without an app, it may access every app that needs none; with one, that app only.
+    /// The caller sent no valid token. Without an app it may access every app that needs none, else only that app.
     Anonymous(Option<AppId>),
 }
 
-/// The tokens that open this centre.
+/// Access tokens that are accepted from callers and sent to executors.
 #[derive(Default)]
 pub struct Tokens {
-    /// From the configuration: opens all, and is shown to executors of apps that have none of their own.
+    /// From the configuration: valid for all apps, and sent to executors of apps without a token of their own.
     global: Option<Secret>,
-    /// Callers without a token are admitted to apps that have none, unless there is a token for all apps.
+    /// Whether callers without a token may access apps that have none, unless there is a token for all apps.
     open: bool,
     rows: RwLock<Rows>,
 }
@@ -43,22 +43,22 @@ pub struct Tokens {
 struct Rows {
     incoming: HashMap<String, Scope>,
     outgoing: HashMap<AppId, Secret>,
-    /// The apps that have a token, whether or not this node can decrypt it.
+    /// Apps that have a token, whether or not this node can decrypt it.
     protected: HashSet<AppId>,
-    /// Every token that counts and can be read, by its digest.
+    /// Every valid token that could be decrypted, by its digest.
     by_digest: HashMap<String, Secret>,
 }
 
 impl Tokens {
-    /// `global` from the configuration; `open` lets callers without a token in where there is none to ask for.
+    /// `global` is from the configuration; `open` admits callers without a token to apps that have none.
     pub fn new(global: Option<Secret>, open: bool) -> Self {
         Tokens { global, open, rows: RwLock::default() }
     }
 
-    /// Takes in what the database holds.
+    /// Replaces the tokens with those in the database.
     pub fn learn(&self, apps: &[App], tokens: &[Token], key: &Key, now: Timestamp) {
         let mut rows = Rows::default();
-        // The group's own column, in databases that have one: the least trusted, so the first to be overruled.
+        // The app's own column, in databases that have one: least trusted, so it comes first and is overridden.
         for app in apps {
             if let Some(token) = app.access_token.as_deref().filter(|token| !is_well_known(token)) {
                 rows.protected.insert(app.id);
@@ -67,7 +67,7 @@ impl Tokens {
                 rows.by_digest.insert(fingerprint(token), Secret::new(token));
             }
         }
-        // Oldest first, so that the newest is the one shown.
+        // Oldest first, so that the newest is the one sent.
         for row in tokens.iter().filter(|row| row.expires_at.is_none_or(|at| at > now)) {
             let scope = row.app.map_or(Scope::Every, Scope::App);
             rows.incoming.insert(row.digest.clone(), scope);
@@ -89,7 +89,7 @@ impl Tokens {
         *self.rows.write().expect("no holder of this lock panics") = rows;
     }
 
-    /// The scope of a caller that shows this token; `None` if it is refused. `app` is the one that the caller names.
+    /// Returns the scope of a caller with this token; `None` if it is rejected. `app` is the app in the request.
     pub fn admit(&self, token: Option<&str>, app: Option<AppId>) -> Option<Scope> {
         let token = token.unwrap_or_default();
         let digest = fingerprint(token);
@@ -107,12 +107,12 @@ impl Tokens {
         }
     }
 
-    /// Whether callers may access an app without a token.
+    /// Returns whether callers may access an app without a token.
     pub fn needs_none(&self, app: AppId) -> bool {
         self.open && self.global.is_none() && !self.rows().protected.contains(&app)
     }
 
-    /// Whether a scope covers an app.
+    /// Returns whether a scope covers an app.
     pub fn covers(&self, scope: Scope, app: AppId) -> bool {
         match scope {
             Scope::Every => true,
@@ -121,13 +121,13 @@ impl Tokens {
         }
     }
 
-    /// What the executors of an app are shown.
+    /// Returns the token sent to the executors of an app.
     pub fn outgoing(&self, app: AppId) -> Option<Secret> {
         self.rows().outgoing.get(&app).cloned().or_else(|| self.global.clone())
     }
 
-    /// What an executor of an app is shown that registered with the token of this digest: that one while it counts, else
-    /// what the others are shown.
+    /// Returns the token sent to an executor that registered with the token of this digest: that one while it is
+    /// valid, else the same as for the other executors.
     pub fn outgoing_to(&self, app: AppId, digest: &str) -> Option<Secret> {
         let rows = self.rows();
         let is_covered =
@@ -143,72 +143,72 @@ impl Tokens {
     }
 }
 
-/// Tokens and passwords that everybody knows.
+/// Returns whether a token or password is a well-known default.
 pub fn is_well_known(token: &str) -> bool {
     ["", "default_token", "xxl-job", "xxl_job", "123456", "admin", "password", "token"]
         .contains(&token.trim().to_ascii_lowercase().as_str())
 }
 
-/// By which a token is recognised, without being kept: its SHA-256. Looking it up in a table tells an attacker's clock
-/// nothing about the tokens in it.
+/// SHA-256 of a token, which identifies it without storing it. Looking it up in a table reveals nothing about the
+/// stored tokens through timing.
 pub fn fingerprint(token: &str) -> String {
     hex(digest(&SHA256, token.as_bytes()).as_ref())
 }
 
-/// A new token: 256 random bits.
+/// Generates a token of 256 random bits.
 pub fn generate() -> String {
     hex(&random::<32>())
 }
 
-/// Bytes in hexadecimal.
+/// Encodes bytes as hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads what [`hex`] wrote.
+/// Decodes the output of [`hex`].
 pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     if digits.len().is_multiple_of(2) { digits.chunks(2).map(byte).collect() } else { None }
 }
 
-/// Random bytes for secrets.
+/// Returns random bytes for secrets.
 pub fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).expect("the operating system gives random bytes");
     bytes
 }
 
-/// The centre's key: what is sealed with it only a centre with the same key can read.
+/// Encryption key of the cluster: values sealed with it can only be read by nodes with the same key.
 #[derive(Clone)]
 pub struct Key([u8; Key::LENGTH]);
 
 impl Key {
-    /// Its length in bytes.
+    /// Length in bytes.
     pub const LENGTH: usize = 32;
 
-    /// A new one.
+    /// Generates a key.
     pub fn generate() -> Key {
         Key(random())
     }
 
-    /// Reads what [`written`](Key::written) wrote.
+    /// Parses the output of [`written`](Key::written).
     pub fn read(text: &str) -> Option<Key> {
         Some(Key(unhex(text.trim())?.try_into().ok()?))
     }
 
-    /// For its file.
+    /// Returns the text for the key file.
     pub fn written(&self) -> String {
         hex(&self.0)
     }
 
-    /// A key for another purpose, from which this one cannot be computed.
+    /// Derives a key for another purpose, from which this one cannot be computed.
     pub(crate) fn derive(&self, purpose: &str) -> [u8; Key::LENGTH] {
         let tag = hmac::sign(&hmac::Key::new(HMAC_SHA256, &self.0), purpose.as_bytes());
         tag.as_ref().try_into().expect("HMAC-SHA256 has the length of a key")
     }
 
-    /// Seals a secret.
+    /// Encrypts a secret.
     pub fn seal(&self, secret: &str) -> String {
         let nonce = random::<NONCE_LEN>();
         let mut bytes = secret.as_bytes().to_vec();
@@ -218,7 +218,7 @@ impl Key {
         hex(&[&nonce[..], &bytes].concat())
     }
 
-    /// The secret, if it was sealed with this key.
+    /// Decrypts a secret; `None` if it was sealed with another key.
     pub fn open(&self, sealed: &str) -> Option<Secret> {
         let bytes = unhex(sealed)?;
         let (nonce, rest) = bytes.split_at_checked(NONCE_LEN)?;

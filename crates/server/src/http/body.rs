@@ -1,4 +1,4 @@
-//! Bodies of requests: no longer, no slower and no deeper than what they are for.
+//! Request bodies, with limits on size, speed and nesting depth.
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::StatusCode;
@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::places::{Holder, Place, Places};
 
-/// A body that was read, and the place that it takes, if it is large.
+/// A received body, and the place that it holds if it is large.
 pub struct Received {
     bytes: Bytes,
     _place: Option<Place>,
@@ -24,27 +24,27 @@ impl Deref for Received {
     }
 }
 
-/// The room that a caller's body may take.
+/// Size limit for a caller's body.
 #[derive(Clone, Copy)]
 pub enum Room<'a> {
-    /// At most [`SMALL_MAX`]: the caller was not recognised.
+    /// At most [`SMALL_MAX`]: the caller is not authenticated.
     Small,
-    /// More, in a place of this holder.
+    /// Larger bodies allowed, in a place of this holder.
     Large(&'a Arc<Places>, Holder),
 }
 
-/// The whole body, if it is no longer than `max` and keeps coming: [`START`] for the first bytes, then [`RATE_MIN`] on
-/// average. A body over [`SMALL_MAX`] waits for a place; where there is none, the answer is 429.
+/// Reads the whole body, if it is no longer than `max` and arrives fast enough: [`START`] for the first bytes,
+/// then [`RATE_MIN`] on average. A body over [`SMALL_MAX`] waits for a place; if none gets free, the error is 429.
 pub async fn body(mut body: Body, max: usize, room: Room<'_>) -> Result<Received, StatusCode> {
     let max = if matches!(room, Room::Small) { max.min(SMALL_MAX) } else { max };
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    // What says itself that it is too long is not waited for.
+    // A body that declares a length over the limit is rejected without reading it.
     if declared > max {
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
     }
     let mut place = if declared > SMALL_MAX { take(room).await? } else { None };
     let mut started = Instant::now();
-    // Once, where it is known: a body that grows piece by piece is copied again and again.
+    // Allocated once if the length is known; a growing buffer would be copied again and again.
     let mut received = Vec::with_capacity(declared);
     loop {
         let allowed = START + Duration::from_millis(received.len() as u64 * 1_000 / RATE_MIN);
@@ -77,7 +77,7 @@ async fn take(room: Room<'_>) -> Result<Option<Place>, StatusCode> {
     }
 }
 
-/// Whether JSON is nested deeper than anything that is meant. Read before it is parsed, so that no parser follows.
+/// Whether JSON is nested too deeply. Checked before parsing, to protect the recursive parser.
 pub fn is_too_deep(json: &[u8]) -> bool {
     let (mut depth, mut in_text, mut escaped) = (0, false, false);
     for byte in json {
@@ -98,19 +98,19 @@ pub fn is_too_deep(json: &[u8]) -> bool {
     false
 }
 
-/// A longer body takes a place: results of thousands of runs are shorter.
+/// A longer body needs a place. Results of thousands of runs are shorter.
 pub const SMALL_MAX: usize = 64 * 1024;
 
-/// How long the first bytes of a body may take to come.
+/// Timeout for the first bytes of a body.
 const START: Duration = Duration::from_secs(5);
 
-/// Bytes a second, after that: a telephone line does better.
+/// Minimum average speed after that, in bytes per second; a telephone line is faster.
 const RATE_MIN: u64 = 1_024;
 
-/// The longest that a body may take at all.
+/// Maximum duration of reading a body.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Nothing that is meant has more than four.
+/// Valid bodies have at most four levels.
 const DEPTH_MAX: i32 = 32;
 
 #[cfg(test)]

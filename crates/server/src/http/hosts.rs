@@ -1,33 +1,34 @@
-//! Names by which a centre is reached.
+//! Host names that a node accepts.
 //!
-//! A page of another site can have its own name resolve to the address of a centre (DNS rebinding). Its browser then takes
-//! the centre for that site and lets the page read every answer. Such requests carry the other site's name in `Host`.
+//! The owner of another site can make its name resolve to the address of a node (DNS rebinding). A browser then
+//! treats the node as that site and lets its page read every response. Such requests carry the other site's name
+//! in `Host`.
 
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, Uri, header};
 
-/// The names that requests may carry in `Host`. IP addresses and `localhost` always may: no site owns them.
+/// Accepted names in `Host`. IP addresses and `localhost` are always accepted: no site owns them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hosts {
     /// Any name.
     Any,
-    /// Only these, in lower case.
+    /// Only these names, in lower case.
     Only(Vec<String>),
 }
 
-/// Why a request is not served.
+/// Why a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WrongHost {
-    /// It has two hosts, or one that cannot be read.
+    /// It has two hosts, or one that cannot be parsed.
     Malformed,
-    /// It is meant for this one.
+    /// It is for this other host.
     Other(String),
 }
 
 impl Hosts {
-    /// The names that are set. Where none are, a centre that listens on loopback only is reached by no name, and one that
-    /// other machines reach by any.
+    /// The configured names. Without any, a node that listens only on loopback accepts no names, and one that
+    /// listens on other addresses accepts all.
     pub fn new(names: &[String], listens_on: IpAddr) -> Hosts {
         match names.is_empty() && !listens_on.is_loopback() {
             true => Hosts::Any,
@@ -35,7 +36,7 @@ impl Hosts {
         }
     }
 
-    /// Refuses a request that is meant for another host.
+    /// Rejects a request for another host.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), WrongHost> {
         let mut hosts = headers.get_all(header::HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
@@ -43,7 +44,7 @@ impl Hosts {
             (Some(host), None) => Some(host.to_str().map_err(|_| WrongHost::Malformed)?),
             (Some(_), Some(_)) => return Err(WrongHost::Malformed),
         };
-        // A request line may name the host, too.
+        // The request line may name the host, too.
         let named = uri.authority().map(|authority| authority.as_str());
         for host in host.into_iter().chain(named) {
             let name = plain(without_port(host));

@@ -1,7 +1,7 @@
-//! The listener: takes connections, bounds what each may cost, and hands requests to the doors.
+//! HTTP listener: accepts connections, limits the resources that each may use, and routes requests.
 //!
-//! Clients of XXL-JOB write paths in many ways, so a path is put in order first: slashes that are doubled become one, and
-//! the old context path goes.
+//! Clients of XXL-JOB write paths in different ways, so paths are normalised first: doubled slashes become one,
+//! and the old context path is removed.
 
 mod body;
 mod hosts;
@@ -43,20 +43,20 @@ use pace::{Asked, Paced, Progress};
 pub use places::{Holder, PLACE_WAIT, Places};
 pub use tls::{Identity, IdentityError, Tls};
 
-/// What listens.
+/// Configuration of the listener.
 #[derive(Clone)]
 pub struct Front {
-    /// Where requests go.
+    /// Routes of all APIs.
     pub doors: Router,
-    /// What encrypts them, if anything does.
+    /// TLS configuration; `None` serves plain HTTP.
     pub tls: Option<Arc<Tls>>,
-    /// Who may ask for others.
+    /// Trusted reverse proxies.
     pub proxies: Arc<Proxies>,
-    /// The names by which it is reached.
+    /// Accepted host names.
     pub hosts: Arc<Hosts>,
 }
 
-/// Serves until told to stop; then finishes what is being asked, for at most [`DRAIN_MAX`].
+/// Serves until stopped; then finishes open requests within [`DRAIN_MAX`].
 pub async fn serve(listener: TcpListener, front: Front, stop: CancellationToken) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
@@ -84,10 +84,10 @@ pub async fn serve(listener: TcpListener, front: Front, stop: CancellationToken)
 
 impl Front {
     async fn welcome(self, stream: TcpStream, peer: SocketAddr, stop: CancellationToken) {
-        // Answers are small, and somebody waits for each.
+        // Responses are small, and a client waits for each.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
-            // In a box: a connection that waits for a request has no room for its answer yet.
+            // Boxed, so that an idle connection does not reserve memory for the future of a response.
             let service = move |request| Box::pin(self.clone().answer(request, peer, false));
             return converse(stream, service, stop).await;
         };
@@ -99,7 +99,7 @@ impl Front {
             }
             _ => return,
         }
-        // Who cannot agree on a key with us is told so by the protocol.
+        // If the handshake fails, TLS itself sends the alert to the client.
         let accepted = tokio::time::timeout(HANDSHAKE_MAX, tls.acceptor().accept(stream)).await;
         let Ok(Ok(stream)) = accepted else { return };
         let service = move |request| Box::pin(self.clone().answer(request, peer, true));
@@ -118,7 +118,7 @@ impl Front {
                 (StatusCode::FORBIDDEN, "come through the proxy in front of this centre\n").into_response()
             );
         };
-        // A proxy chooses by its own configuration which names it serves; where names are set here, they count for it, too.
+        // A proxy's own configuration decides which host names it serves; names configured here apply to it too.
         let is_proxied =
             self.proxies.has(peer.ip()) && matches!(&*self.hosts, Hosts::Only(names) if names.is_empty());
         if !is_proxied && let Err(wrong) = self.hosts.check(&head.uri, &head.headers) {
@@ -135,7 +135,7 @@ impl Front {
     }
 }
 
-/// The answer to a request for another host.
+/// Response to a request for another host.
 fn misdirected(wrong: &WrongHost) -> Response {
     match wrong {
         WrongHost::Malformed => (StatusCode::BAD_REQUEST, "send one readable header Host\n").into_response(),
@@ -150,11 +150,11 @@ fn misdirected(wrong: &WrongHost) -> Response {
     }
 }
 
-/// Letters of a name that are repeated in an answer.
+/// Characters of a host name that are repeated in a response.
 const NAME_SHOWN: usize = 100;
 
-/// Adds the headers that protect browsers from what an answer contains, where it does not have its own, and forbids caches
-/// to store it unless it says otherwise.
+/// Adds headers that protect browsers, unless the response sets them itself, and forbids caching unless the
+/// response allows it.
 fn protected(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in PROTECTION {
@@ -171,15 +171,15 @@ const PROTECTION: [(HeaderName, &str); 5] = [
     (CACHE_CONTROL, "no-store"),
 ];
 
-/// Whether the first byte begins an encrypted connection. It stays to be read.
+/// Whether the first byte starts a TLS handshake. The byte stays in the buffer.
 async fn speaks_tls(stream: &TcpStream) -> io::Result<bool> {
     let mut first = [0];
     stream.peek(&mut first).await?;
     Ok(first[0] == TLS_HANDSHAKE)
 }
 
-/// Where somebody is sent who speaks plainly to an encrypted port. What was posted has been seen by whoever listens, and
-/// is refused.
+/// Redirects a plain HTTP request on a TLS port. A POST is rejected, because its content was already sent
+/// unencrypted.
 fn elsewhere(hosts: &Hosts, request: &Request<Asked>) -> Response {
     if let Err(wrong) = hosts.check(request.uri(), request.headers()) {
         return misdirected(&wrong);
@@ -195,7 +195,7 @@ fn elsewhere(hosts: &Hosts, request: &Request<Asked>) -> Response {
     response
 }
 
-/// Answers the requests of one connection.
+/// Serves the requests of one connection.
 async fn converse<S, F>(stream: S, answer: impl Fn(Request<Asked>) -> F, stop: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -219,14 +219,14 @@ where
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     tokio::select! {
-        // A connection that breaks is the client's to open again.
+        // If the connection breaks, the client has to reconnect.
         _ = connection.as_mut() => return,
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }
 
-/// The same place without doubled slashes and without XXL-JOB's old context path.
+/// Normalised URI: without doubled slashes and without XXL-JOB's old context path.
 fn in_order(uri: &Uri) -> Uri {
     let path = uri.path();
     let is_in_order = !path.contains("//") && !path.starts_with(CONTEXT_PATH);
@@ -253,31 +253,32 @@ fn in_order(uri: &Uri) -> Uri {
     Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
 }
 
-/// Where XXL-JOB's admin lived up to 3.4.0.
+/// Context path of XXL-JOB's admin up to 3.4.0.
 const CONTEXT_PATH: &str = "/xxl-job-admin";
 
-/// Connections at the same time; more wait to be accepted. Executors in the thousands keep one each.
+/// Maximum number of connections; further ones wait to be accepted. Thousands of executors keep one each.
 const CONNECTIONS_MAX: usize = 16_384;
 
-/// How long a client may take to ask, and a connection be idle. Executors beat each 30 s on the same one.
+/// Timeout for a request head and for idle connections. Executors send a heartbeat every 30 s on the same
+/// connection.
 const IDLE_MAX: Duration = Duration::from_secs(75);
 
-/// How long it may take to agree on encryption.
+/// Timeout for the TLS handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 
-/// The first byte of an encrypted connection.
+/// First byte of a TLS connection.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// Browsers that came encrypted come so for a year.
+/// HSTS header: browsers use only TLS for one year.
 const ONLY_TLS: &str = "max-age=31536000";
 
-/// The longest head of a request.
+/// Maximum size of a request head in bytes.
 const HEAD_MAX: usize = 16 * 1024;
 
-/// How long requests may take when the centre stops.
+/// How long open requests may take when the node stops.
 const DRAIN_MAX: Duration = Duration::from_secs(3);
 
-/// Mostly too many open files: others have to close theirs first.
+/// Delay after a failed accept. The usual reason is too many open files, so others must close first.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

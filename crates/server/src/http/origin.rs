@@ -1,4 +1,4 @@
-//! Where a request comes from: whose address it is, and whether nobody could read it on the way.
+//! Origin of a request: client address, and whether the connection is encrypted.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -7,21 +7,22 @@ use axum::http::request::Parts;
 
 use crate::outbound::Cidr;
 
-/// Where a request comes from.
+/// Origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Its address.
+    /// IP address of the client.
     pub ip: IpAddr,
-    /// Whether it came encrypted.
+    /// Whether the client's connection is encrypted; behind a proxy, as `X-Forwarded-Proto` reports.
     pub secure: bool,
 }
 
-/// Proxies in front of us, which tell who really asks. Of others that is not believed.
+/// Trusted reverse proxies, which forward the client's address. `X-Forwarded-*` headers of other peers are
+/// ignored.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies(pub Vec<Cidr>);
 
 impl Proxies {
-    /// Who asks, given who is connected. None for somebody who should have come through a proxy.
+    /// Origin of a request from a peer; `None` for a client that must use the proxy but did not.
     pub fn caller(&self, peer: IpAddr, encrypted: bool, headers: &HeaderMap) -> Option<Caller> {
         let direct = Caller { ip: peer, secure: encrypted };
         if self.0.is_empty() {
@@ -34,7 +35,7 @@ impl Proxies {
         Some(Caller { ip: self.client(peer, headers), secure: encrypted || secure })
     }
 
-    /// The last address in the list that is not a proxy's: what stands before it anybody can have written.
+    /// Last address in the list that is not a proxy; a client can forge all entries before it.
     fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let lists = headers.get_all("x-forwarded-for").iter().filter_map(|list| list.to_str().ok());
         let hops: Vec<&str> = lists.flat_map(|list| list.split(',')).map(str::trim).collect();
@@ -49,7 +50,7 @@ impl Proxies {
         client
     }
 
-    /// Whether an address is a proxy's.
+    /// Whether an address belongs to a proxy.
     pub fn has(&self, ip: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(ip))
     }
@@ -59,7 +60,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
-/// Where a request comes from.
+/// Origin of a request, as set by the listener.
 pub fn caller(head: &Parts) -> Caller {
     let nobody = Caller { ip: IpAddr::V4(Ipv4Addr::UNSPECIFIED), secure: false };
     head.extensions.get().copied().unwrap_or(nobody)

@@ -1,5 +1,5 @@
-//! A connection on which a request must be asked for swiftly once it has begun, and whose answer arrives also when not
-//! all of the request was wanted. Between requests it may rest.
+//! A connection with a timeout for request heads, which also delivers an error response if the request was not
+//! read completely. It may be idle between requests.
 
 use std::io;
 use std::pin::Pin;
@@ -13,27 +13,27 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How far the request on a connection has come, known to all who have to do with it.
+/// State of the request on a connection, shared by its reader, body and handler.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Arc<AtomicU8>);
 
-/// Nothing is asked.
+/// No request.
 const REST: u8 = 0;
 /// A head is being read.
 const HEAD: u8 = 1;
-/// The request is being answered, and not all of its body was read.
+/// The request is being handled, and its body was not read completely.
 const BODY: u8 = 2;
-/// The request is being answered, and all of it was read.
+/// The request is being handled, and all of it was read.
 const READ: u8 = 3;
 
 impl Progress {
-    /// A request begins to be answered.
+    /// Marks the start of handling a request.
     pub fn asked(&self, request: hyper::Request<Incoming>) -> hyper::Request<Asked> {
         self.set(if request.body().is_end_stream() { READ } else { BODY });
         request.map(|body| Asked { body, progress: self.clone() })
     }
 
-    /// The request was answered. What is left of a body that nobody wanted is still to come.
+    /// Marks the end of handling a request. If its body was not read completely, the rest may still arrive.
     pub fn answered(&self) {
         if self.get() == READ {
             self.set(REST);
@@ -49,7 +49,7 @@ impl Progress {
     }
 }
 
-/// The body of a request, which notes when all of it was read.
+/// Body of a request; updates the progress when all of it was read.
 pub struct Asked {
     body: Incoming,
     progress: Progress,
@@ -79,25 +79,25 @@ impl HttpBody for Asked {
     }
 }
 
-/// A connection whose heads of requests come within [`HEAD_WAIT`] of their first byte. Where it ends before all that was
-/// sent is read, it first hears the other side out for at most [`LINGER`]: a connection that is closed with something
-/// unread is reset, and takes the answer along that says what was wrong.
+/// A connection on which each request head must arrive within [`HEAD_WAIT`] of its first byte. If it is closed
+/// before all input was read, it first discards input for at most [`LINGER`]: closing a TCP connection with unread
+/// input resets it, and the client would lose the error response.
 pub struct Paced<S> {
     stream: S,
     progress: Progress,
-    /// When the head that has begun must be there; when the connection ends, until when it goes on hearing.
+    /// Deadline for the head that has begun; while closing, the deadline for discarding input.
     by: Option<Pin<Box<Sleep>>>,
-    /// We have said all that we will.
+    /// Whether our side is shut down.
     said: bool,
 }
 
 impl<S> Paced<S> {
-    /// Paces a connection.
+    /// Wraps a connection.
     pub fn new(stream: S, progress: Progress) -> Self {
         Paced { stream, progress, by: None, said: false }
     }
 
-    /// Whether the time is over.
+    /// Whether the deadline has passed.
     fn is_over(&mut self, context: &mut Context<'_>) -> bool {
         self.by.as_mut().is_some_and(|by| by.as_mut().poll(context).is_ready())
     }
@@ -167,8 +167,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     }
 }
 
-/// How long a head may take from its first byte on. Clients write it at once.
+/// Timeout for a head after its first byte. Clients send it at once.
 const HEAD_WAIT: Duration = Duration::from_secs(5);
 
-/// How long somebody may go on sending what nobody wants, to read then why.
+/// How long input is discarded after a rejected request, so that the client can read the response.
 const LINGER: Duration = Duration::from_secs(2);

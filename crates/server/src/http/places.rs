@@ -1,7 +1,7 @@
-//! Places for large bodies: how many may be held in memory at a time.
+//! Limits how many large request bodies are held in memory at a time.
 //!
-//! Each kind of caller has a share of its own, and each caller a part of that share, so that no caller keeps others from
-//! theirs by sending slowly. A caller that was not recognised gets no place: its bodies have to be small.
+//! Each kind of caller has its own share, and each caller a part of that share, so that slow uploads of one caller
+//! cannot block others. Unauthenticated callers get no place: their bodies must be small.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::executors::Scope;
 
-/// Who holds a large body.
+/// Caller that holds a large body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
     /// A program with a token of this app.
@@ -31,7 +31,7 @@ pub enum Holder {
 }
 
 impl Holder {
-    /// The holder for a caller of the executor API.
+    /// Holder for a caller of the executor API.
     pub fn executor(scope: Scope, from: IpAddr) -> Holder {
         match scope {
             Scope::App(app) => Holder::App(app),
@@ -40,12 +40,12 @@ impl Holder {
         }
     }
 
-    /// The holder for a user.
+    /// Holder for a user.
     pub fn user(user: &User) -> Holder {
         if user.access.admin { Holder::Admin(user.id) } else { Holder::User(user.id) }
     }
 
-    /// The index of the kind of caller, and how many places one caller of this kind may have.
+    /// Index of the kind of caller, and the number of places that one caller of this kind may have.
     fn share(self) -> (usize, usize) {
         match self {
             Holder::App(_) | Holder::EveryApp(_) => (0, 2),
@@ -56,18 +56,18 @@ impl Holder {
     }
 }
 
-/// Places of each kind of caller: executors with a token, executors without, users, administrators. A place may hold a body
-/// of 5 MiB and what is parsed from it, and all of them have to fit into memory.
+/// Places per kind of caller: executors with a token, executors without, users, administrators. A place may hold a
+/// body of 5 MiB and its parsed form, and all of them must fit into memory.
 const SHARES: [usize; 4] = [3, 2, 2, 1];
 
-/// The places of a node.
+/// Places of a node.
 pub struct Places {
     kinds: [Arc<Semaphore>; 4],
-    /// The callers that hold places or wait for one.
+    /// Callers that hold or wait for a place.
     each: Mutex<HashMap<Holder, Arc<Semaphore>>>,
 }
 
-/// A place, until it is dropped.
+/// A place; freed when dropped.
 pub struct Place {
     places: Arc<Places>,
     holder: Holder,
@@ -81,12 +81,12 @@ impl Default for Places {
 }
 
 impl Places {
-    /// A place, once one is free; `None` if that takes longer than [`PLACE_WAIT`].
+    /// Waits for a free place; `None` if that takes longer than [`PLACE_WAIT`].
     pub async fn take(self: &Arc<Self>, holder: Holder) -> Option<Place> {
         let by = Instant::now() + PLACE_WAIT;
         let (kind, most) = holder.share();
         let own = self.each().entry(holder).or_insert_with(|| Arc::new(Semaphore::new(most))).clone();
-        // From here on it is forgotten when it is not used any more.
+        // From here on, dropping `place` removes the entry when it is no longer used.
         let mut place = Place { places: self.clone(), holder, permits: None };
         let own = timeout_at(by, own.acquire_owned()).await.ok()?.ok()?;
         let shared = timeout_at(by, self.kinds[kind].clone().acquire_owned()).await.ok()?.ok()?;
@@ -103,7 +103,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut each = self.places.each();
         drop(self.permits.take());
-        // A caller that waits or holds another place has a clone too.
+        // A caller that waits for or holds another place has a clone too.
         if each.get(&self.holder).is_some_and(|own| Arc::strong_count(own) == 1) {
             each.remove(&self.holder);
         }

@@ -1,4 +1,4 @@
-//! Encryption on our own listener: a certificate and its key from files, read again when they change.
+//! TLS on the listener: certificate and key from files, reloaded when they change.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
@@ -11,16 +11,16 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Where a certificate is.
+/// Files of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The certificate and those between it and an authority, in PEM.
+    /// Certificate and intermediate certificates, in PEM.
     pub certificate: PathBuf,
-    /// Its private key, in PEM.
+    /// Private key of the certificate, in PEM.
     pub key: PathBuf,
 }
 
-/// A certificate cannot be used.
+/// A certificate that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{} cannot be used as {role}: {why}", path.display())]
 pub struct IdentityError {
@@ -29,7 +29,7 @@ pub struct IdentityError {
     why: String,
 }
 
-/// What encrypts connections.
+/// TLS configuration of the listener.
 pub struct Tls {
     identity: Identity,
     current: RwLock<Loaded>,
@@ -40,7 +40,7 @@ struct Loaded {
     written: Written,
 }
 
-/// When the files were last written: a certificate that was renewed is newer.
+/// Modification times of the two files, to detect a renewed certificate.
 type Written = [Option<SystemTime>; 2];
 
 impl Tls {
@@ -50,12 +50,12 @@ impl Tls {
         Ok(Tls { identity, current })
     }
 
-    /// What takes the next connection.
+    /// Acceptor for the next connection.
     pub fn acceptor(&self) -> TlsAcceptor {
         self.current.read().expect("no holder of this lock panics").acceptor.clone()
     }
 
-    /// Reads the files again whenever they have changed, for ever. Connections that are open keep what they have.
+    /// Reloads the files whenever they change, forever. Open connections keep the old certificate.
     pub async fn follow(&self) {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -63,7 +63,7 @@ impl Tls {
         }
     }
 
-    /// Files of a few kilobytes, so this blocks nobody for long.
+    /// Reloads the files if they have changed. They have a few kilobytes, so blocking the thread is fine.
     fn refresh(&self) {
         let known = self.current.read().expect("no holder of this lock panics").written;
         if self.identity.written() == known {
@@ -88,7 +88,7 @@ impl Identity {
     }
 
     fn load(&self) -> Result<Loaded, IdentityError> {
-        // Before reading: what is written meanwhile is then read again.
+        // Before reading, so that a change during reading causes another reload.
         let written = self.written();
         let fail = |path: &Path, role, why: String| IdentityError { path: path.into(), role, why };
         let certificate_fails = |why| fail(&self.certificate, "a certificate", why);
@@ -117,7 +117,8 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error: io::Error| error.to_string())
 }
 
-/// Refuses a private key that every user of this machine can read. A group may: Debian's `ssl-cert` is for that.
+/// Rejects a private key that every user of this machine can read. Group access is allowed, as Debian's `ssl-cert`
+/// needs it.
 fn refuse_world_readable(path: &Path) -> Result<(), String> {
     #[cfg(unix)]
     {
@@ -130,5 +131,5 @@ fn refuse_world_readable(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// How often it is looked whether the files have changed.
+/// How often the files are checked for changes.
 const LOOK: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The jobs that follow another: they exist, the caller may run them, and none leads back.
+//! Child jobs: each must exist, the caller must be allowed to run it, and there must be no cycle.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::Jobs;
 use crate::fault::Fault;
 use crate::refusal::Refusal;
 
-/// Reads ids with commas between them. One comma at the end is forgiven.
+/// Parses comma-separated ids. A trailing comma is accepted.
 pub fn read(list: &str) -> Result<Vec<JobId>, Refusal> {
     let list = list.trim();
     let list = list.strip_suffix(',').unwrap_or(list);
@@ -31,7 +31,7 @@ pub fn read(list: &str) -> Result<Vec<JobId>, Refusal> {
 }
 
 impl Jobs<'_> {
-    /// The children of a job, without those that the caller may not see.
+    /// Children of a job that the caller may view.
     pub async fn seen_children(&self, job: &[JobId]) -> Result<Vec<JobId>, Fault> {
         if self.who.apps().is_none() {
             return Ok(job.to_vec());
@@ -42,7 +42,8 @@ impl Jobs<'_> {
         Ok(job.iter().copied().filter(is_seen).collect())
     }
 
-    /// The children that a job gets by an edit: those the caller names, and those the caller does not see, which stay.
+    /// Children of a job after an edit: those that the caller names, plus those that the caller may not view,
+    /// which stay.
     pub async fn edited_children(&self, job: &Job, named: Vec<JobId>) -> Result<Vec<JobId>, Fault> {
         let seen = self.seen_children(&job.spec.children).await?;
         let stays = |id: &JobId| !seen.contains(id) && !named.contains(id);
@@ -50,7 +51,7 @@ impl Jobs<'_> {
         Ok(named.into_iter().chain(hidden).collect())
     }
 
-    /// Refuses new children that are not there for the caller, and circles.
+    /// Rejects new children that the caller may not run or that do not exist, and cycles.
     pub(super) async fn check_children(&self, children: &[JobId], parent: Option<&Job>) -> Result<(), Fault> {
         if children.len() > CHILDREN_MAX {
             return Err(wrong(format!("names {} jobs; {CHILDREN_MAX} are the most", children.len())));
@@ -71,12 +72,12 @@ impl Jobs<'_> {
         }
         match parent {
             Some(parent) => self.check_no_circle(next, parent.id).await,
-            // Nothing leads to a job that is not there yet.
+            // No job can lead to a job that does not exist yet.
             None => Ok(()),
         }
     }
 
-    /// Refuses a circle: jobs that would start each other for ever.
+    /// Rejects a cycle: jobs that would trigger each other forever.
     async fn check_no_circle(&self, mut next: Vec<JobId>, parent: JobId) -> Result<(), Fault> {
         let mut seen = BTreeSet::new();
         while let Some(id) = next.pop() {
@@ -101,10 +102,10 @@ fn wrong(why: String) -> Fault {
     Fault::field("children", why)
 }
 
-/// More than the column for them has room for, mostly.
+/// Usually more than their column can hold.
 const CHILDREN_MAX: usize = 100;
 
-/// Each is read once, while somebody waits.
+/// Each job is read once, while the client waits.
 const FOLLOWED_MAX: usize = 500;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Jobs that programs declare.
+//! Jobs declared by programs.
 
 use engine::{Declaration, Declared};
 use protocol::v1::ProblemCode;
@@ -8,7 +8,7 @@ use super::{Jobs, check_param};
 use crate::fault::Fault;
 
 impl Jobs<'_> {
-    /// Makes a job be what a program of that app says of it, except for what somebody has changed since.
+    /// Applies a program's declaration to a job, except for settings that were changed by a user since.
     pub async fn declare(&self, declaration: &Declaration, app: &str) -> Result<Declared, Fault> {
         if !self.who.may(Rights::EDIT, declaration.app) {
             return Err(Fault::new(ProblemCode::NotAllowed, "this token may not change jobs of that app"));

@@ -1,5 +1,5 @@
-//! XXL-JOB's form becomes a definition, and a definition XXL-JOB's words. The checks come in XXL-JOB's order, so that
-//! the first complaint is the one its users know.
+//! Converts XXL-JOB's form to a definition and back. Checks run in XXL-JOB's order, so that users see the same
+//! first error.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use protocol::xxl::{BlockStrategy, GlueType, JobForm};
 use crate::executors::Route;
 use crate::refusal::Refusal;
 
-/// The definition of a new job. What the form cannot say is as XXL-JOB does it.
+/// Definition of a new job. Settings that the form does not have get XXL-JOB's behaviour.
 pub fn new_spec(form: &JobForm, app: AppId, zone: &Zone, now: Timestamp) -> Result<JobSpec, Refusal> {
     check_people(form)?;
     let schedule = schedule(form, None, zone, now)?;
@@ -26,8 +26,8 @@ pub fn new_spec(form: &JobForm, app: AppId, zone: &Zone, now: Timestamp) -> Resu
     Ok(spec)
 }
 
-/// The definition of a job after an edit. What the form cannot say stays; so does the script, which is changed apart.
-/// Without a job the form is checked all the same.
+/// Definition of a job after an edit. Settings that the form does not have stay unchanged, as does the script,
+/// which is edited separately. Without a job the form is only checked.
 pub fn edited_spec(
     form: &JobForm,
     before: Option<&JobSpec>,
@@ -53,7 +53,7 @@ fn check_people(form: &JobForm) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// All but schedule and script.
+/// Sets everything except schedule and script.
 fn fill(spec: &mut JobSpec, form: &JobForm) -> Result<(), Refusal> {
     if Route::read(&form.route).is_none() {
         let known = Route::ALL.map(|(word, _)| word).join(", ");
@@ -84,7 +84,8 @@ fn unknown(field: &str, word: &str, known: &str) -> Refusal {
     Refusal(format!("{field}: `{word}` is not known; write one of {known}"))
 }
 
-/// The form knows two policies. The one that only we know stands for "do nothing" there, and stays.
+/// The form has two misfire policies. Our third one is shown there as "do nothing", and stays if that is sent
+/// back.
 fn misfire(form: &JobForm, before: Misfire) -> Result<Misfire, Refusal> {
     match form.misfire.as_deref() {
         None => Ok(before),
@@ -95,7 +96,7 @@ fn misfire(form: &JobForm, before: Misfire) -> Result<Misfire, Refusal> {
     }
 }
 
-/// XXL-JOB's word for a policy.
+/// XXL-JOB's name of a misfire policy.
 pub fn misfire_word(misfire: Misfire) -> &'static str {
     match misfire {
         Misfire::FireOnce => "FIRE_ONCE_NOW",
@@ -103,7 +104,7 @@ pub fn misfire_word(misfire: Misfire) -> &'static str {
     }
 }
 
-/// The form counts seconds; a timeout that reads the same there stays to the millisecond.
+/// The form has whole seconds; a timeout that rounds to the same number keeps its milliseconds.
 fn timeout(seconds: u32, before: Option<Duration>) -> Option<Duration> {
     match before {
         Some(before) if before.as_millis().div_ceil(1_000) == u128::from(seconds) => Some(before),
@@ -113,8 +114,8 @@ fn timeout(seconds: u32, before: Option<Duration>) -> Option<Duration> {
 
 // ── Schedules ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// What the form says of when, in the light of what was said before: a schedule that reads the same in XXL-JOB's words
-/// stays, with the zone and all that those words leave out.
+/// Schedule in the form. If it equals the old schedule in XXL-JOB's notation, the old one is kept, with its time
+/// zone and other settings that the notation does not have.
 fn schedule(
     form: &JobForm,
     before: Option<&Schedule>,
@@ -153,7 +154,7 @@ fn schedule(
     }
 }
 
-/// A schedule in XXL-JOB's words. What they cannot say is `NONE` to it.
+/// A schedule in XXL-JOB's notation; `NONE` if it cannot be expressed.
 pub fn written_schedule(schedule: &Schedule) -> (&'static str, String) {
     match schedule {
         Schedule::Cron { cron, .. } if cron.dialect() == Dialect::Quartz => ("CRON", cron.to_string()),
@@ -164,12 +165,12 @@ pub fn written_schedule(schedule: &Schedule) -> (&'static str, String) {
     }
 }
 
-/// The next instants of a schedule in XXL-JOB's words.
+/// Next fires of a schedule in XXL-JOB's notation.
 pub fn preview(form: &JobForm, zone: &Zone, now: Timestamp) -> Result<Vec<Timestamp>, Refusal> {
     Ok(schedule(form, None, zone, now)?.iter_from(now).take(PREVIEW).collect())
 }
 
-/// As many as XXL-JOB shows.
+/// Same number as XXL-JOB shows.
 const PREVIEW: usize = 5;
 
 // ── Scripts ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -192,7 +193,7 @@ fn script(form: &JobForm, now: Timestamp) -> Result<Option<Script>, Refusal> {
     Ok(Some(Script { language, source: source(language, &form.glue_source), edited_at: now }))
 }
 
-/// Scripts come out of browsers, whose line ends no shell understands.
+/// Removes carriage returns from shell scripts: browsers send CRLF line ends, which shells do not accept.
 pub fn source(language: Language, written: &str) -> String {
     if language == Language::Shell { written.replace('\r', "") } else { written.to_owned() }
 }

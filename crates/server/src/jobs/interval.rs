@@ -1,4 +1,4 @@
-//! The shortest interval at which jobs may fire.
+//! Minimum interval at which jobs may fire.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use cron::{Schedule, Timestamp};
 
 use crate::fault::Fault;
 
-/// Refuses a schedule that fires more often than `min`.
+/// Rejects a schedule that fires more often than `min`.
 pub fn check(schedule: &Schedule, min: Duration, now: Timestamp) -> Result<(), Fault> {
     match shortest(schedule, now) {
         Some(interval) if interval < min => Err(Fault::field(
@@ -19,7 +19,7 @@ pub fn check(schedule: &Schedule, min: Duration, now: Timestamp) -> Result<(), F
     }
 }
 
-/// The shortest time between two fires. Of a cron expression, between the next few.
+/// Shortest time between two fires; for a cron expression, between the next [`LOOKED_AT`].
 fn shortest(schedule: &Schedule, now: Timestamp) -> Option<Duration> {
     match schedule {
         Schedule::FixedRate { period, .. } => Some(*period),
@@ -38,7 +38,7 @@ fn shortest(schedule: &Schedule, now: Timestamp) -> Option<Duration> {
     }
 }
 
-/// Fires of a cron expression that are compared: all of a minute.
+/// Fires of a cron expression that are compared: at least all of one minute.
 const LOOKED_AT: usize = 60;
 
 #[cfg(test)]

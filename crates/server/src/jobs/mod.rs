@@ -1,8 +1,8 @@
-//! Jobs, and what may be done with them: the rules that all doors share.
+//! Job rules that all APIs share.
 //!
-//! Whatever a job is managed by (our own API, XXL-JOB's web API, the newest lineage's `/api/addJob` and so on) comes
-//! through here, so what is allowed is decided once. A job that somebody may not see is answered like one that does not
-//! exist.
+//! Every API that manages jobs (`/v1`, XXL-JOB's web API, `/api/addJob` of the newest protocol version and so on)
+//! uses this module, so permissions are checked in one place. A job that the caller may not see gives the same
+//! error as one that does not exist.
 
 mod children;
 mod declared;
@@ -24,16 +24,16 @@ use crate::people::Principal;
 pub use form::{misfire_word, preview, source};
 pub use rate::Rates;
 
-/// The jobs that somebody may manage.
+/// Job operations with the rights of one caller.
 pub struct Jobs<'a> {
-    /// Where they are.
+    /// Shared state of the node.
     pub inside: &'a Inside,
-    /// Who manages them.
+    /// Caller and its rights.
     pub who: &'a Principal,
 }
 
 impl Jobs<'_> {
-    /// Adds a job to an app that the caller may edit, with all that belongs to it, and starts it if asked to.
+    /// Adds a job to an app that the caller may edit, with its belongings, and starts it if requested.
     pub async fn create(&self, spec: JobSpec, belongings: Belongings<'_>) -> Result<JobId, Fault> {
         self.check_new(&spec, &belongings).await?;
         let Belongings { enabled, tags, remark } = belongings;
@@ -45,7 +45,7 @@ impl Jobs<'_> {
         Ok(job)
     }
 
-    /// Whether the caller, who may edit jobs of the app, may add this one.
+    /// Checks whether the caller, who may edit jobs of the app, may add this one.
     pub async fn check_new(&self, spec: &JobSpec, belongings: &Belongings<'_>) -> Result<(), Fault> {
         check_param(&spec.param)?;
         if spec.script.is_some() {
@@ -58,7 +58,8 @@ impl Jobs<'_> {
         self.check_children(&spec.children, None).await
     }
 
-    /// Gives a job that the caller may edit another definition, if nobody else has meanwhile. Its script stays.
+    /// Replaces the definition of a job that the caller may edit, unless it was changed in the meantime. Its
+    /// script stays.
     pub async fn edit(&self, job: &Job, spec: JobSpec) -> Result<(), Fault> {
         self.check_edit(job, &spec, None).await?;
         self.inside.engine.edit(job.id, spec, Some(job.revision)).await?;
@@ -66,7 +67,8 @@ impl Jobs<'_> {
         Ok(())
     }
 
-    /// The same, with all that belongs to the job, its script too, in one go: see [`check_edit`](Jobs::check_edit) first.
+    /// Like `edit`, but also replaces script and belongings, in one transaction. Call
+    /// [`check_edit`](Jobs::check_edit) first.
     pub async fn put(&self, job: &Job, spec: JobSpec, belongings: Belongings<'_>) -> Result<(), Fault> {
         let Belongings { enabled, tags, remark } = belongings;
         let script = spec.script.clone().filter(|script| is_new_script(job, script));
@@ -76,7 +78,7 @@ impl Jobs<'_> {
         Ok(())
     }
 
-    /// Says what is new about a script that was just saved. Without that it is saved all the same.
+    /// Stores the remark on a script that was just saved. If that fails, the script stays saved.
     async fn remark(&self, job: JobId, script: Option<Script>, remark: &str) {
         let Some(script) = script.filter(|_| !remark.is_empty()) else { return };
         if let Err(error) = self.inside.database.remark_script(job, &script.source, remark).await {
@@ -84,7 +86,7 @@ impl Jobs<'_> {
         }
     }
 
-    /// Whether the caller, who may edit the job, may give it that definition, and start or stop it with that.
+    /// Checks whether the caller, who may edit the job, may give it that definition, and start or stop it.
     pub async fn check_edit(&self, job: &Job, spec: &JobSpec, enabled: Option<bool>) -> Result<(), Fault> {
         if spec.param != job.spec.param {
             check_param(&spec.param)?;
@@ -110,9 +112,9 @@ impl Jobs<'_> {
         }
     }
 
-    /// An edit that starts or stops a job needs the right to operate, whatever it is called: enabling or disabling it,
-    /// giving it a schedule without a future fire or its first one with some, and moving it while it is enabled, which stops it in one app
-    /// and starts it in the other.
+    /// An edit that starts or stops a job needs the right to operate it. That is: enabling or disabling the job,
+    /// changing whether its schedule has a future fire, and moving it while it is enabled, which stops it in one
+    /// app and starts it in the other.
     fn check_operates(&self, job: &Job, spec: &JobSpec, enabled: bool) -> Result<(), Fault> {
         let now = self.inside.engine.now();
         let state = |enabled: bool, spec: &JobSpec| (enabled, enabled && fires(spec, now));
@@ -125,7 +127,7 @@ impl Jobs<'_> {
         if stops || starts { Err(may_not_operate()) } else { Ok(()) }
     }
 
-    /// Deletes a job that the caller may edit. One that is gone meanwhile is as good as deleted.
+    /// Deletes a job that the caller may edit. A job that was deleted in the meantime is no error.
     pub async fn delete(&self, job: &Job) -> Result<(), Fault> {
         if job.enabled && !self.who.may(Rights::OPERATE, job.spec.app) {
             return Err(may_not_operate());
@@ -139,7 +141,7 @@ impl Jobs<'_> {
         }
     }
 
-    /// Its schedule fires from now on.
+    /// Starts the schedule of a job.
     pub async fn start(&self, job: &Job) -> Result<(), Fault> {
         self.check_may_start(&job.spec.schedule, job.spec.app, self.inside.engine.now())?;
         self.inside.engine.start(job.id).await?;
@@ -147,7 +149,7 @@ impl Jobs<'_> {
         Ok(())
     }
 
-    /// Its schedule fires no more.
+    /// Stops the schedule of a job.
     pub async fn stop(&self, job: &Job) -> Result<(), Fault> {
         if !self.who.may(Rights::OPERATE, job.spec.app) {
             return Err(may_not_operate());
@@ -157,8 +159,8 @@ impl Jobs<'_> {
         Ok(())
     }
 
-    /// Runs it now; on one of the executors named, if some are. They must be the app's own. The same key for the same
-    /// job gives the same run again.
+    /// Triggers a job now, on one of the named executors (broadcast: on each) if there are any; they must belong to
+    /// the app. The same key for the same job returns the same run.
     pub async fn trigger(
         &self,
         job: &Job,
@@ -186,7 +188,7 @@ impl Jobs<'_> {
         first.ok_or_else(|| Fault::new(ProblemCode::AppOffline, "no executor was named"))
     }
 
-    /// Gives a job another script, and keeps the old one as a version.
+    /// Replaces the script of a job, and keeps the old one as a version.
     pub async fn save_script(
         &self,
         job: &Job,
@@ -204,7 +206,8 @@ impl Jobs<'_> {
         Ok(())
     }
 
-    /// Scripts are commands on all executors of an app: a right of its own, where they are wanted at all.
+    /// Scripts run commands on all executors of an app, so they need their own right, and can be disabled for the
+    /// whole node.
     fn check_may_script(&self, app: AppId) -> Result<(), Fault> {
         match self.inside.scripts {
             false => Err(Fault::field("script", SCRIPTS_OFF)),
@@ -213,7 +216,7 @@ impl Jobs<'_> {
         }
     }
 
-    /// A job that the caller may do that with.
+    /// Finds a job in which the caller has these rights.
     pub async fn find(&self, id: JobId, rights: Rights) -> Result<Job, Fault> {
         let job = self.inside.database.job(id).await?;
         let job = job.filter(|job| self.who.may(rights, job.spec.app));
@@ -237,8 +240,8 @@ impl Jobs<'_> {
         }
     }
 
-    /// The executors that are named, as they registered. All of them are the app's, or the list is refused: the app's
-    /// token goes to whoever is called.
+    /// Registered addresses of the named executors. Rejects the list unless all belong to the app, because the
+    /// app's token is sent to them.
     pub fn live_addresses<'n>(
         &self,
         app: AppId,
@@ -257,7 +260,7 @@ impl Jobs<'_> {
     }
 }
 
-/// Refuses a parameter that is too long for one of the databases.
+/// Rejects a parameter that is too long for one of the databases.
 fn check_param(param: &str) -> Result<(), Fault> {
     let length = param.chars().count();
     match length <= PARAM_MAX {
@@ -266,17 +269,18 @@ fn check_param(param: &str) -> Result<(), Fault> {
     }
 }
 
-/// Characters of a parameter: MySQL's column holds 65 535 bytes, and a character takes up to four.
+/// Maximum length of a parameter in characters: MySQL's column holds 65 535 bytes, and a character takes up to
+/// four.
 const PARAM_MAX: usize = 16_000;
 
-/// What belongs to a job beside its definition.
+/// Attributes of a job beside its definition.
 #[derive(Default)]
 pub struct Belongings<'a> {
-    /// Whether its schedule fires from now on; as before, or stopped, where nothing is said.
+    /// Whether its schedule fires. If `None`, an existing job stays as it is and a new one is stopped.
     pub enabled: Option<bool>,
-    /// The words by which people find it.
+    /// Tags by which users find it.
     pub tags: Vec<String>,
-    /// What is said about its script, if that is new.
+    /// Remark on the script, if the script is new.
     pub remark: &'a str,
 }
 
@@ -293,7 +297,7 @@ fn fires(spec: &JobSpec, now: Timestamp) -> bool {
     }
 }
 
-/// Whether a schedule has another instant. A delay after the end of a run always has.
+/// Whether a schedule has another fire. A fixed delay after the end of a run always has.
 fn fires_again(schedule: &Schedule, now: Timestamp) -> bool {
     matches!(schedule, Schedule::FixedDelay { .. } | Schedule::Never) || schedule.next_after(now).is_some()
 }

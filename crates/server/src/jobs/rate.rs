@@ -1,23 +1,24 @@
-//! How often something may be asked for.
+//! Rate limit per caller.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Lets so many pass each second, and a second's worth at once; who comes too soon waits its turn, but not long.
+/// Allows a number of requests per second, with bursts of one second's worth. Requests above it wait, but not
+/// long.
 struct Rate {
     every: Duration,
-    /// When the next is to pass, if all came evenly.
+    /// When the next request is due, at an even rate.
     next: Mutex<Duration>,
 }
 
 impl Rate {
-    /// So many each second.
+    /// Limit of `count` requests per second.
     fn per_second(count: u32) -> Rate {
         Rate { every: Duration::from_secs(1) / count.max(1), next: Mutex::new(Duration::ZERO) }
     }
 
-    /// How long a caller has to wait for its turn; none if that would be too long. `now` never goes back.
+    /// How long a caller has to wait; `None` if that would be too long. `now` never goes back.
     fn turn(&self, now: Duration) -> Option<Duration> {
         let mut next = self.next.lock().expect("no holder of this lock panics");
         let at = (*next).max(now.saturating_sub(BURST));
@@ -30,33 +31,33 @@ impl Rate {
     }
 }
 
-/// The same for each of many callers apart. Its size is fixed: callers share lanes, found by a secret hash.
+/// A rate limit for each of many callers. Its size is fixed: callers share lanes, found by a secret hash.
 pub struct Rates {
     hasher: RandomState,
     lanes: Vec<Rate>,
 }
 
 impl Rates {
-    /// So many each second, for each.
+    /// Limit of `count` requests per second for each caller.
     pub fn per_second(count: u32) -> Rates {
         let lanes = (0..LANES).map(|_| Rate::per_second(count)).collect();
         Rates { hasher: RandomState::new(), lanes }
     }
 
-    /// How long that caller has to wait for its turn; none if that would be too long.
+    /// How long that caller has to wait; `None` if that would be too long.
     pub fn turn(&self, caller: impl Hash, now: Duration) -> Option<Duration> {
         let lane = self.hasher.hash_one(caller) % LANES;
         self.lanes[usize::try_from(lane).unwrap_or(0)].turn(now)
     }
 }
 
-/// Two callers share a lane only by chance.
+/// Large enough that two callers share a lane only by chance.
 const LANES: u64 = 1_024;
 
-/// What was not used a second ago may be used now.
+/// Unused requests of the last second may be made up for.
 const BURST: Duration = Duration::from_secs(1);
 
-/// As long as XXL-JOB lets callers wait.
+/// Maximum wait, the same as in XXL-JOB.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -79,7 +80,7 @@ mod tests {
         let now = Duration::from_secs(1_000);
         let refused = |caller: &str| (0..100).filter(|_| rates.turn(caller, now).is_none()).count();
         assert!(refused("ann") > 70);
-        // Of a hundred others, hardly any has the same lane by chance.
+        // Of a hundred other callers, hardly any shares the lane by chance.
         let served = (0..100).filter(|other| rates.turn(format!("other {other}"), now).is_some()).count();
         assert!(served > 90, "{served}");
     }

@@ -1,4 +1,4 @@
-//! The same in XXL-JOB's words: its form is checked and becomes a definition for the engine.
+//! Job operations for the compat APIs: XXL-JOB's form is checked and converted to a definition.
 
 use engine::{AppId, JobId, JobSpec};
 use protocol::v1::ProblemCode;
@@ -9,7 +9,7 @@ use super::{Belongings, Jobs, children, form, no_scripts};
 use crate::refusal::Refusal;
 
 impl Jobs<'_> {
-    /// Adds a job, and starts it if the form says so.
+    /// Adds a job, and starts it if the form requests it.
     pub async fn add_form(&self, form: &JobForm) -> Result<JobId, Refusal> {
         let none = || Refusal::new("jobGroup: choose a group of executors that exists");
         let app = self.group(form).await?.ok_or_else(none)?;
@@ -19,7 +19,7 @@ impl Jobs<'_> {
         Ok(self.create(JobSpec { children, ..spec }, belongings).await?)
     }
 
-    /// Changes a job. What XXL-JOB's form cannot say stays as it is.
+    /// Changes a job. Settings that XXL-JOB's form does not have stay unchanged.
     pub async fn update_form(&self, id: JobId, form: &JobForm) -> Result<(), Refusal> {
         let found = self.find(id, Rights::EDIT).await;
         let before = found.as_ref().ok().map(|job| &job.spec);
@@ -37,8 +37,9 @@ impl Jobs<'_> {
         Ok(self.edit(&found?, spec).await?)
     }
 
-    /// Deletes a job. As in XXL-JOB, deleting a job that does not exist succeeds, but only for callers who may edit every
-    /// app. To others a missing job and a job of a foreign app look the same, so both are refused.
+    /// Deletes a job. As in XXL-JOB, deleting a job that does not exist succeeds, but only for callers who may
+    /// edit every app. For others a missing job and a job of a foreign app must look the same, so both are
+    /// rejected.
     pub async fn remove(&self, id: JobId) -> Result<(), Refusal> {
         match self.find(id, Rights::EDIT).await {
             Ok(job) => Ok(self.delete(&job).await?),
@@ -57,18 +58,20 @@ impl Jobs<'_> {
         Ok(self.stop(&self.find(id, Rights::OPERATE).await?).await?)
     }
 
-    /// Runs a job now, with that parameter, on one of the executors that a list names, if it names some.
+    /// Triggers a job now, with that parameter, on one of the executors in the list (broadcast: on each), if it names
+    /// any.
     pub async fn trigger_by_id(&self, id: JobId, param: &str, addresses: &str) -> Result<(), Refusal> {
         let job = self.find(id, Rights::OPERATE).await?;
         let named = addresses.split(',').filter(|address| !address.trim().is_empty());
         let named = self.live_addresses(job.spec.app, named)?;
-        // Two requests that say the same are two runs to XXL-JOB. Room is left for a key of each of the executors.
+        // In XXL-JOB, two equal requests are two runs, so the key is random. It leaves room to add an offset per
+        // executor.
         let key = fastrand::i64(1..i64::MAX - i64::from(u16::MAX));
         self.trigger(&job, key, Some(param.to_owned()), named).await?;
         Ok(())
     }
 
-    /// Gives a job that is a script another source.
+    /// Replaces the source of a script job.
     pub async fn save_source(&self, id: JobId, source: &str, remark: &str) -> Result<(), Refusal> {
         let job = self.find(id, Rights::VIEW).await?;
         if !self.who.may(Rights::SCRIPT, job.spec.app) {
@@ -84,7 +87,7 @@ impl Jobs<'_> {
         Ok(self.save_script(&job, language, source, remark).await?)
     }
 
-    /// The group that the form names, if the caller may edit there.
+    /// Group in the form, if the caller may edit jobs there.
     async fn group(&self, form: &JobForm) -> Result<Option<AppId>, Refusal> {
         let Some(app) = form.group.map(AppId).filter(|app| self.who.may(Rights::EDIT, *app)) else {
             return Ok(None);
@@ -93,6 +96,6 @@ impl Jobs<'_> {
     }
 }
 
-/// XXL-JOB's bounds for what is said about a change of a script.
+/// XXL-JOB's limits for the remark on a script change.
 const REMARK_MIN: usize = 4;
 const REMARK_MAX: usize = 100;

@@ -1,14 +1,14 @@
-//! Where an executor listens, as it registered or as somebody typed it.
+//! Address of an executor, as registered by the executor or entered by a user.
 //!
-//! The grammar is narrow on purpose: whatever two programs could read in two ways (`127.1`, `..;`, `user@host`) is
-//! refused here, so that what the guard checks is what the socket connects to.
+//! The grammar is strict on purpose: a form that two programs could parse differently (`127.1`, `..;`, `user@host`)
+//! is rejected here, so the guard checks the same address that the socket connects to.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// `http(s)://host[:port][/prefix]`: parsed once, cheap to clone, compared as text.
+/// An executor's address, `http(s)://host[:port][/prefix]`. Parsed once, cheap to clone, compared as text.
 ///
 /// ```
 /// use tickwright_server::outbound::Address;
@@ -22,16 +22,16 @@ use std::sync::Arc;
 pub struct Address(Arc<Parts>);
 
 struct Parts {
-    /// As registered, without the slashes at its end.
+    /// The registered text without trailing slashes.
     text: String,
     is_tls: bool,
     host: Host,
     port: u16,
-    /// Where in `text` the authority ends and the prefix begins.
+    /// Index in `text` where the authority ends and the prefix begins.
     prefix_at: usize,
 }
 
-/// What comes before the port.
+/// Host part of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Host {
     Ip(IpAddr),
@@ -39,7 +39,7 @@ pub(super) enum Host {
 }
 
 impl Address {
-    /// Reads an address. Slashes at its end are dropped, a prefix is kept, a missing port is the scheme's.
+    /// Parses an address. Drops trailing slashes, keeps a prefix; the default port is 80, or 443 for `https`.
     pub fn parse(written: &str) -> Result<Address, AddressError> {
         let refused = |why| AddressError { address: shown(written), why };
         if written.len() > LENGTH_MAX {
@@ -65,12 +65,12 @@ impl Address {
         Ok(Address(Arc::new(Parts { text: text.to_owned(), is_tls, host, port, prefix_at })))
     }
 
-    /// As registered, without the slashes at its end.
+    /// Returns the registered text without trailing slashes.
     pub fn as_str(&self) -> &str {
         &self.0.text
     }
 
-    /// Whether calls are encrypted.
+    /// Returns whether calls use TLS.
     pub fn is_tls(&self) -> bool {
         self.0.is_tls
     }
@@ -89,7 +89,7 @@ impl Address {
         &self.0.text[start..self.0.prefix_at]
     }
 
-    /// What every path begins with; empty for most.
+    /// Path prefix of every request; usually empty.
     pub(super) fn prefix(&self) -> &str {
         &self.0.text[self.0.prefix_at..]
     }
@@ -123,7 +123,7 @@ fn parse_host(host: &str) -> Result<Host, &'static str> {
     if host.len() > NAME_MAX || !host.split('.').all(is_label) {
         return Err("its host is neither a name nor an IP address");
     }
-    // Whatever ends in a number is an IPv4 address to somebody: to us only if it is written in full.
+    // Some parsers read any host that ends in a number as an IPv4 address; here it must be one, written in full.
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|byte| byte.is_ascii_digit())
         || last.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("0x"));
@@ -148,11 +148,11 @@ fn check_prefix(prefix: &str) -> Result<(), &'static str> {
     is_prefix.then_some(()).ok_or("its path may hold letters, digits and `-._~` between single slashes")
 }
 
-/// The registry's column holds 255 characters; people who type a list may need a little more.
+/// The registry's column holds 255 characters; lists entered by users may need a little more.
 const LENGTH_MAX: usize = 512;
-/// As DNS has it.
+/// Limit of DNS.
 const NAME_MAX: usize = 253;
-/// As DNS has it.
+/// Limit of DNS.
 const LABEL_MAX: usize = 63;
 
 impl PartialEq for Address {
@@ -181,13 +181,13 @@ impl fmt::Debug for Address {
     }
 }
 
-/// A text that is no executor's address.
+/// A text that is not a valid executor address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{address}` is no executor's address: {why}; write it like `http://10.0.0.5:9999`")]
 pub struct AddressError {
-    /// What was written, shortened, without what stands before an `@`: that may be a password.
+    /// The rejected text, shortened, without the part before an `@`, which may be a password.
     pub address: String,
-    /// What is wrong with it.
+    /// Reason for the rejection.
     pub why: &'static str,
 }
 
@@ -199,7 +199,7 @@ fn shown(written: &str) -> String {
     whole.chars().take(SHOWN_MAX).flat_map(char::escape_default).collect()
 }
 
-/// Enough to recognise an address by.
+/// Enough to recognize an address.
 const SHOWN_MAX: usize = 100;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Stops calling who does not answer, and asks now and then whether that has changed.
+//! Circuit breaker: stops calls to an address that does not answer, and probes it at intervals.
 //!
-//! A few failures in a row open the breaker; while it is open nobody is sent there. After a pause one call goes
-//! through as a probe, and the others wait for its verdict: its answer closes the breaker, its failure makes the pause
-//! longer. An answer to any other call closes it too, and so does a registration.
+//! A few failures in a row open the breaker; while it is open no call is sent. After a pause one call goes through
+//! as a probe and the others wait for its result: an answer closes the breaker, a failure makes the pause longer. An
+//! answer to any other call also closes it, and so does a registration.
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,14 +12,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-/// What a breaker is about to do with the next call.
+/// How a breaker treats the next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerState {
-    /// It lets all through.
+    /// All calls pass.
     Closed,
-    /// It lets none through.
+    /// No call passes.
     Open,
-    /// It lets one through, or is waiting for the answer to that one.
+    /// One call passes as a probe, or the answer to the probe is pending.
     Probing,
 }
 
@@ -27,17 +27,17 @@ pub enum BreakerState {
 #[derive(Debug, Default)]
 pub struct Circuit {
     breaker: Mutex<Breaker>,
-    /// Wakes calls that wait for the verdict of a probe.
+    /// Wakes calls that wait for the result of a probe.
     judged: Notify,
 }
 
-/// The breaker lets no call through.
+/// Error: the breaker lets no call through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shut;
 
 impl Circuit {
-    /// Makes a call if the breaker lets it through by then, and tells the breaker what came of it. A call that meets a
-    /// probe waits for its verdict. `is_silent` says of an error whether it speaks against the address.
+    /// Makes a call if the breaker admits it before `by`, and records the result in the breaker. A call that meets a
+    /// probe waits for its result. `is_silent` returns whether an error counts as a failure of the address.
     pub async fn call<T, E>(
         &self,
         by: Instant,
@@ -57,7 +57,7 @@ impl Circuit {
 
     async fn pass(&self, by: Instant) -> Result<Passage, Shut> {
         loop {
-            // Before the look: a verdict in between must not be missed.
+            // Subscribe before checking, so that a result in between is not missed.
             let mut judged = pin!(self.judged.notified());
             judged.as_mut().enable();
             let admitted = self.breaker().admit(Instant::now());
@@ -69,24 +69,24 @@ impl Circuit {
         }
     }
 
-    /// Closes the breaker: the executor answered another call, or has registered.
+    /// Closes the breaker because the executor answered another call or registered.
     pub fn close(&self) {
         self.breaker().succeed();
         self.judged.notify_waiters();
     }
 
-    /// What it is about to do with the next call.
+    /// Returns how the breaker treats the next call.
     pub fn state(&self) -> BreakerState {
         self.breaker().state(Instant::now())
     }
 
-    // What it holds is whole after every statement, so a panic elsewhere has spoilt nothing.
+    // The state is consistent after every statement, so a poisoned lock can still be used.
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A call's way through the breaker. Dropped without a verdict, it tells the breaker nothing.
+/// A call admitted by the breaker. Dropped without a result, it counts neither as success nor as failure.
 struct Pass<'a> {
     circuit: &'a Circuit,
     passage: Passage,
@@ -116,35 +116,35 @@ impl Drop for Pass<'_> {
     }
 }
 
-/// The breaker of one address. Pure: the caller says what time it is.
+/// State of one address's breaker. Pure: the caller passes the time.
 #[derive(Debug, Default)]
 struct Breaker {
     /// Failures in a row.
     failures: u32,
-    /// Until when nobody is let through, once there were enough of them.
+    /// End of the pause in which no call passes; set once there were enough failures.
     open_until: Option<Instant>,
     is_probing: bool,
 }
 
-/// How a call may go through.
+/// How a call passes the breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passage {
     Free,
-    /// The one call that finds out; whoever holds it must say what came of it.
+    /// The one call that tests the address; its holder must record the result.
     Probe,
 }
 
-/// Why a call may not go through.
+/// Why a call does not pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
-    /// The breaker is open, for so long.
+    /// The breaker is open for this long.
     Paused(Duration),
-    /// Another call is finding out.
+    /// Another call is the probe.
     Probed,
 }
 
 impl Breaker {
-    /// Whether a call may pass.
+    /// Decides whether a call passes.
     fn admit(&mut self, now: Instant) -> Result<Passage, Held> {
         match self.open_until {
             None => Ok(Passage::Free),
@@ -157,12 +157,12 @@ impl Breaker {
         }
     }
 
-    /// Somebody answered.
+    /// Records an answer.
     fn succeed(&mut self) {
         *self = Breaker::default();
     }
 
-    /// Nobody answered. Calls that left before the breaker opened do not make the pause longer.
+    /// Records a missing answer. Calls that were sent before the breaker opened do not extend the pause.
     fn fail(&mut self, passage: Passage, now: Instant) {
         if passage == Passage::Free && self.open_until.is_some() {
             return;
@@ -175,7 +175,7 @@ impl Breaker {
         }
     }
 
-    /// The probe ended without a verdict: somebody else may try.
+    /// The probe ended without a result; another call may probe.
     fn give_back(&mut self, passage: Passage) {
         if passage == Passage::Probe {
             self.is_probing = false;
@@ -191,11 +191,11 @@ impl Breaker {
     }
 }
 
-/// One lost packet is no outage; five calls in a row are.
+/// One lost packet is not an outage; five failed calls in a row are.
 const FAILURES_MAX: u32 = 5;
-/// A restart takes a second or so; the first probe should not miss it by much.
+/// A restart takes about a second; the first probe should come soon after it.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
-/// The longest pause is 16 times the shortest, 8 s: a probe of a dead address is cheap, a late recovery is not.
+/// The longest pause is 16 times the shortest, 8 s: probing a dead address is cheap, a late recovery is not.
 const PAUSE_DOUBLINGS_MAX: u32 = 4;
 
 #[cfg(test)]
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(call(&circuit, Ok(())).await, Ok(Ok(())));
     }
 
-    /// A circuit whose calls have failed.
+    /// A circuit opened by failed calls.
     fn opened() -> Circuit {
         let circuit = Circuit::default();
         fail(&mut circuit.breaker(), FAILURES_MAX, Instant::now());

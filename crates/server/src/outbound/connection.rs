@@ -1,4 +1,4 @@
-//! One connection to an executor: a request leaves on it in one piece, and one reply comes back.
+//! One connection to an executor. Each request is sent in one piece and gets one reply.
 
 use std::future::poll_fn;
 use std::io;
@@ -20,17 +20,17 @@ use super::request::{Ask, Unsendable};
 
 pub(super) struct Connection {
     stream: Stream,
-    /// Room for requests and replies, kept from call to call.
+    /// Buffers for requests and replies, reused across calls.
     body: Vec<u8>,
     output: Vec<u8>,
     input: Vec<u8>,
-    /// When it was last used, or opened.
+    /// Time of the last use, or of opening.
     idle_since: Instant,
-    /// Which life of its address it was opened in; what was opened before a `forget` is not used after it.
+    /// Generation of the address when it was opened; a connection opened before a `forget` is not reused after it.
     pub(super) generation: u64,
-    /// Whether it has waited for its call, so that the other side may have left meanwhile.
+    /// Whether it has been idle in the pool, so the peer may have closed it meanwhile.
     has_waited: bool,
-    /// Counts it among all that are open, for as long as it is.
+    /// Counts this connection against the limit of open connections until it is dropped.
     _place: Place,
 }
 
@@ -48,11 +48,11 @@ impl Connection {
         }
     }
 
-    /// Puts it away until the next call.
+    /// Marks it as idle until the next call.
     pub(super) fn rest(&mut self) {
         self.idle_since = Instant::now();
         self.has_waited = true;
-        // One large request or log page must not stay in memory for as long as the executor is called.
+        // One large request or log page must not stay in memory for as long as the executor is in use.
         for buffer in [&mut self.body, &mut self.output, &mut self.input] {
             buffer.clear();
             if buffer.capacity() > BUFFER_KEPT_MAX {
@@ -65,15 +65,15 @@ impl Connection {
         self.has_waited
     }
 
-    /// Whether it has waited too long to be used again.
+    /// Returns whether it has been idle too long to be reused.
     pub(super) fn is_stale(&self, now: Instant) -> bool {
         now.duration_since(self.idle_since) >= IDLE_MAX
     }
 
-    /// Whether the other side is still there, as far as the kernel knows. Anything to read on a resting connection is
-    /// a goodbye, or nothing we asked for.
+    /// Returns whether the connection is still open, as far as the kernel knows. Anything readable on an idle
+    /// connection is a close or unsolicited data.
     pub(super) fn is_quiet(&mut self) -> bool {
-        // What came encrypted has left the kernel, but may still wait to be read.
+        // TLS data may already have left the kernel and still wait to be read.
         if let Stream::Tls(tls) = &mut self.stream
             && !tls.get_mut().1.process_new_packets().is_ok_and(|state| state.plaintext_bytes_to_read() == 0)
         {
@@ -84,7 +84,7 @@ impl Connection {
         matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Sends the request: the kernel has all of it by `send_by`, or the executor never gets to see a whole one.
+    /// Sends the request: the kernel has all of it by `send_by`, or the executor never sees a complete one.
     pub(super) async fn send(
         &mut self,
         to: &Callee,
@@ -102,12 +102,12 @@ impl Connection {
         let sent = timeout_at(send_by, sending).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         sent.map_err(|error| match stream {
             Stream::Plain(_) if written == 0 => SendError::Nothing(error),
-            // What is encrypted is sent in portions of its own; a part of it may have left.
+            // TLS sends records of its own; some of them may have left.
             _ => SendError::Part(error),
         })
     }
 
-    /// Waits for the reply, up to `patience` in all.
+    /// Waits for the reply, at most `patience` in total.
     pub(super) async fn receive(&mut self, limit: Limit, patience: Duration) -> Result<Reply, ReceiveError> {
         let reading = reply::read(&mut self.stream, &mut self.input, limit);
         match timeout_at(Instant::now() + patience, reading).await {
@@ -116,13 +116,13 @@ impl Connection {
         }
     }
 
-    /// The body of the reply received last.
+    /// Returns the body of the last received reply.
     pub(super) fn body_of(&self, reply: &Reply) -> &[u8] {
         &self.input[reply.body.clone()]
     }
 }
 
-/// How much of a request has left.
+/// How much of a request was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sending {
     Whole,
@@ -130,7 +130,7 @@ pub(super) enum Sending {
     Interrupted,
 }
 
-/// Writes; and where the other side does not take more, listens whether it has something to say first.
+/// Writes; while the peer accepts no more data, also reads, in case it answers early.
 fn poll_send(
     stream: &mut Stream,
     output: &[u8],
@@ -167,12 +167,12 @@ fn poll_interruption(
     Poll::Ready(Ok(Sending::Interrupted))
 }
 
-/// Why a request did not leave whole.
+/// Why a request was not sent completely.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SendError {
     #[error(transparent)]
     Unsendable(#[from] Unsendable),
-    /// The kernel took no byte of it: nobody has seen it.
+    /// The kernel accepted no byte, so the executor cannot have seen it.
     #[error("the request could not be sent: {0}")]
     Nothing(io::Error),
     #[error("the connection broke while the request was sent: {0}")]
@@ -188,7 +188,7 @@ pub(super) enum ReceiveError {
     Reply(#[from] ReplyError),
 }
 
-/// A connection, plain or encrypted.
+/// A connection, plain or TLS.
 pub(super) enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
@@ -235,7 +235,7 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// The most impatient servers known close after 5 s; a request must not cross their goodbye.
+/// The shortest known keep-alive timeout of a server is 5 s; a request must not be sent while the server closes.
 pub(super) const IDLE_MAX: Duration = Duration::from_secs(2);
-/// Ordinary requests and answers stay below.
+/// Ordinary requests and replies are smaller.
 const BUFFER_KEPT_MAX: usize = 8 * 1024;

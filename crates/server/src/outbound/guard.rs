@@ -1,27 +1,28 @@
-//! Which IPs may be called, so that nobody makes the centre knock on doors that are open to it alone.
+//! Rules for which IP addresses may be called, so that the server cannot be used to call services that only it can
+//! reach (SSRF).
 //!
-//! An address is checked where it is saved and again at each connect, on every IP its name resolves to; the socket is
-//! opened to the very IP that was checked, so a name that changes its mind in between gains nothing.
+//! An address is checked when it is saved and again at each connect, for every IP address that its name resolves to.
+//! The socket connects to the IP address that was checked, so a DNS change in between has no effect.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
-/// What the operator allows. Some IPs are refused whatever it says: link-local ones, metadata services, multicast,
-/// unspecified and broadcast.
+/// The operator's rules. Link-local addresses, metadata services, multicast, unspecified and broadcast addresses are
+/// always rejected.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
-    /// Whether the centre listens on loopback only. Then executors on this machine are called, and those on other machines
-    /// only if `allow` names their networks; otherwise it is the other way round.
+    /// Whether the server listens on loopback only. If so, executors on this machine may be called, and those on
+    /// other machines only if `allow` contains their networks. If not, loopback addresses are rejected.
     pub loopback: bool,
-    /// If there are any, only these are called.
+    /// If not empty, only addresses in these ranges are called.
     pub allow: Vec<Cidr>,
-    /// Where this process listens: never called, or it would give orders to itself.
+    /// Addresses this process listens on. Never called, so that the server does not send runs to itself.
     pub own: Vec<SocketAddr>,
 }
 
 impl Guard {
-    /// Whether this one may be called.
+    /// Checks whether this address may be called.
     pub fn check(&self, to: SocketAddr) -> Result<(), Refusal> {
         let refused = |why| Err(Refusal { ip: to.ip(), why });
         for ip in meanings(to.ip()) {
@@ -46,13 +47,13 @@ impl Guard {
         Ok(())
     }
 
-    /// Whether all of them may be called: one bad answer of a name server spoils the name.
+    /// Checks whether all of them may be called: one forbidden address in a DNS answer rejects the name.
     pub(super) fn check_all(&self, to: &[SocketAddr]) -> Result<(), Refusal> {
         to.iter().try_for_each(|to| self.check(*to))
     }
 
-    /// Whether a connection has led back to this process, by one of the machine's other addresses. Listeners on all
-    /// interfaces cannot be told from the address alone.
+    /// Returns whether a connection leads back to this process through another address of the machine. A listener on
+    /// all interfaces cannot be recognized from the target address alone.
     pub(super) fn is_own(&self, local: SocketAddr, peer: SocketAddr) -> bool {
         local.ip().to_canonical() == peer.ip().to_canonical()
             && self.own.iter().any(|own| own.port() == peer.port() && own.ip().is_unspecified())
@@ -63,7 +64,7 @@ fn is_same_host(own: IpAddr, ip: IpAddr) -> bool {
     own.to_canonical() == ip || own.is_unspecified() && ip.is_loopback()
 }
 
-/// The IP as written, and the IPv4 address inside where it is a way of writing, or of reaching, one.
+/// The IP address as written, and the IPv4 address embedded in it if it encodes or tunnels to one.
 fn meanings(ip: IpAddr) -> impl Iterator<Item = IpAddr> {
     let inside = match ip {
         IpAddr::V4(_) => None,
@@ -75,7 +76,7 @@ fn meanings(ip: IpAddr) -> impl Iterator<Item = IpAddr> {
 fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     let joined = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match ip.segments() {
-        // `::1` and `::` mean themselves.
+        // `::1` and `::` embed nothing.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
         // Mapped, compatible, and translated (RFC 6052).
         [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
@@ -111,7 +112,7 @@ fn never(ip: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Where clouds hand out credentials to whoever asks from inside.
+/// Metadata services of clouds, which give credentials to any client inside the cloud.
 const METADATA: [IpAddr; 5] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
@@ -120,17 +121,17 @@ const METADATA: [IpAddr; 5] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254)),
 ];
 
-/// An IP that is not called.
+/// An IP address that must not be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{ip} is not called: {why}")]
 pub struct Refusal {
-    /// Which one.
+    /// The rejected IP address.
     pub ip: IpAddr,
-    /// Why not.
+    /// Reason for the rejection.
     pub why: &'static str,
 }
 
-/// A range of IPs: `10.0.0.0/8`, `fd00::/8`, or one IP alone.
+/// A range of IP addresses, for example `10.0.0.0/8` or `fd00::/8`, or a single address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cidr {
     ip: IpAddr,
@@ -138,7 +139,7 @@ pub struct Cidr {
 }
 
 impl Cidr {
-    /// Whether the IP is in the range. An IPv4 address written as IPv6 counts as IPv4.
+    /// Returns whether the IP address is in the range. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(&self, ip: IpAddr) -> bool {
         match (self.ip, ip.to_canonical()) {
             (IpAddr::V4(range), IpAddr::V4(ip)) => {
@@ -176,7 +177,7 @@ impl fmt::Display for Cidr {
     }
 }
 
-/// A text that is no range.
+/// A text that is not a valid range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no range of IPs; write it like `10.0.0.0/8`")]
 pub struct CidrError(String);
@@ -261,7 +262,7 @@ mod tests {
         assert!(guard.check(at("127.0.0.9", 8443)).is_err());
         assert!(guard.check(at("::1", 8443)).is_err());
         assert_eq!(guard.check(at("127.0.0.1", 9999)), Ok(()));
-        // A listener on all interfaces is found out once connected: both ends are the same machine.
+        // A listener on all interfaces is detected after connecting: both ends are the same machine.
         assert_eq!(guard.check(at("10.0.0.5", 8443)), Ok(()));
         assert!(guard.is_own(at("10.0.0.5", 50_000), at("10.0.0.5", 8443)));
         assert!(!guard.is_own(at("10.0.0.6", 50_000), at("10.0.0.5", 8443)));

@@ -1,12 +1,11 @@
-//! The centre's calls to executors: run this, stop that, are you there, what does the log say.
+//! HTTP client for executors: run, kill, beat, idle beat and log.
 //!
-//! A client of its own, because of what real executors demand (header names letter for letter, head and body in one
-//! piece) and of what a scheduler must know: whether a request that failed can have been taken. [`Sent`] says so, and
-//! nothing here ever sends a run twice unless the first time certainly did not reach it.
+//! It is a client of our own because real executors need exact header names, and head and body in one piece, and
+//! because a scheduler must know whether a failed request may have been accepted. [`Sent`] carries that, and this
+//! module never sends a run twice unless the first attempt certainly did not arrive.
 //!
-//! Each address stands for itself: it has its own connections, its own number of calls at the same time, and its own
-//! breaker, so an executor that hangs costs nobody else. Where a run goes and what becomes of it is the caller's to
-//! decide.
+//! Each address has its own connections, its own limit of concurrent calls and its own breaker, so an executor that
+//! hangs does not slow down others. Routing a run and handling the result are left to the caller.
 
 mod address;
 mod breaker;
@@ -50,34 +49,34 @@ use request::Ask;
 use tls::Tls;
 use verdict::{Failure, Heard};
 
-/// Whom to call, and as whom. The token belongs to the group; it is the caller's promise that the address does too.
+/// An executor to call, with the credentials of its app. The caller guarantees that the address belongs to that app.
 #[derive(Clone, Debug)]
 pub struct Callee {
-    /// Where it listens.
+    /// Address of the executor.
     pub address: Address,
-    /// The group's name.
+    /// Name of the app.
     pub app: String,
-    /// What the group's executors know the centre by, if they care.
+    /// Access token that authenticates the server to the app's executors, if they check one.
     pub token: Option<Secret>,
 }
 
-/// The calls by which executors are found and given runs. [`Outbound`] makes them over HTTP; a simulation makes them over
-/// a network of its own.
+/// The calls that find executors and send runs to them. [`Outbound`] makes them over HTTP; a simulation makes them
+/// over a simulated network.
 #[async_trait]
 pub trait Calls: Send + Sync {
-    /// Asks an executor to run. The request leaves `within` that time, or never; then its answer is waited for.
+    /// Sends a run to an executor. The request is sent within `within` or not at all; then the answer is awaited.
     async fn run(&self, to: &Callee, request: &TriggerRequest, attempt: u32, within: Duration) -> Sent;
 
-    /// Asks whether it is there.
+    /// Checks that the executor answers.
     async fn beat(&self, to: &Callee) -> Result<(), CallError>;
 
-    /// Asks whether a job neither runs nor waits there. Any error means that it does, or might.
+    /// Checks that a job is neither running nor queued on the executor. Any error means that it is, or may be.
     async fn idle_beat(&self, to: &Callee, job: i64) -> Result<(), CallError>;
 
-    /// Stops a job there, what runs and what waits; gives what the executor had to say about it.
+    /// Stops a job on the executor, its running and its queued runs; returns the executor's message.
     async fn kill(&self, to: &Callee, job: i64) -> Result<String, CallError>;
 
-    /// Reads a run's log from a line on, counted from 1.
+    /// Reads a run's log, starting at line `from_line`, counted from 1.
     async fn log(
         &self,
         to: &Callee,
@@ -86,14 +85,14 @@ pub trait Calls: Send + Sync {
         from_line: u32,
     ) -> Result<LogPage, CallError>;
 
-    /// Drops what was learned of an address: it was registered anew, or removed.
+    /// Drops all knowledge about an address because it was registered again or removed.
     fn forget(&self, address: &Address);
 
-    /// An executor says that it is there: its runs are not held back any longer.
+    /// Resumes sending runs to an address because its executor has reported that it is alive.
     fn revive(&self, address: &Address);
 }
 
-/// Calls executors. Cheap to clone; all clones share connections and what was learned.
+/// Calls executors. Cheap to clone; all clones share connections and knowledge about addresses.
 #[derive(Clone)]
 pub struct Outbound(Arc<Shared>);
 
@@ -107,7 +106,7 @@ struct Shared {
 }
 
 impl Outbound {
-    /// Ready to call; nothing is opened yet.
+    /// Creates a client. It opens no connection yet.
     pub fn new(options: Options) -> Result<Outbound, OptionsError> {
         options.check()?;
         let tls = Tls::new(&options.trust)?;
@@ -122,9 +121,9 @@ impl Outbound {
         })))
     }
 
-    /// Asks an executor to run. The request leaves `within` that time, or never; then its answer is waited for.
+    /// Sends a run to an executor. The request is sent within `within` or not at all; then the answer is awaited.
     ///
-    /// Executors take runs at one of two paths. Which one is learned from a first refusal, and remembered.
+    /// Executors accept runs at one of two paths. The right one is learned from the first rejection, and remembered.
     pub async fn run(&self, to: &Callee, request: &TriggerRequest, attempt: u32, within: Duration) -> Sent {
         match self.trigger(to, request, attempt, Instant::now() + within).await {
             Ok(_) => Sent::Accepted,
@@ -132,25 +131,25 @@ impl Outbound {
         }
     }
 
-    /// Asks whether it is there.
+    /// Checks that the executor answers.
     pub async fn beat(&self, to: &Callee) -> Result<(), CallError> {
         self.aside(to, Ask::Beat).await.map(drop)
     }
 
-    /// Asks whether a job neither runs nor waits there. Any error means that it does, or might.
+    /// Checks that a job is neither running nor queued on the executor. Any error means that it is, or may be.
     pub async fn idle_beat(&self, to: &Callee, job: i64) -> Result<(), CallError> {
         self.aside(to, Ask::IdleBeat(JobRequest { job_id: job })).await.map(drop)
     }
 
-    /// Stops a job there, what runs and what waits; gives what the executor had to say about it.
+    /// Stops a job on the executor, its running and its queued runs; returns the executor's message.
     pub async fn kill(&self, to: &Callee, job: i64) -> Result<String, CallError> {
         let answer = self.aside(to, Ask::Kill(JobRequest { job_id: job })).await?;
-        // Releases differ on where they put the text.
+        // Releases differ in where they put the text.
         Ok(answer.payload.as_str().unwrap_or(answer.message()).to_owned())
     }
 
-    /// Reads a run's log from a line on, counted from 1. An executor that has nothing to say gives an empty page, one
-    /// that sends too much at once a page of as many whole lines as are read of it.
+    /// Reads a run's log, starting at line `from_line`, counted from 1. If the executor sends nothing the page is
+    /// empty; if it sends too much at once the page holds the complete lines that were read.
     pub async fn log(
         &self,
         to: &Callee,
@@ -162,10 +161,10 @@ impl Outbound {
         if page.log_content.trim() == texts::NO_LOG_FILE {
             return Ok(page);
         }
-        // The first page is the whole log of an executor that always sends that, and its numbers may be made up.
+        // Some executors always send the whole log: the first page is all of it, its line numbers may be made up.
         let may_repeat = match from_line {
             0 | 1 => line_count(&page) != page.to_line_num,
-            // A question whether there is a log at all.
+            // The caller only asks whether there is a log at all.
             BEYOND.. => false,
             _ => true,
         };
@@ -176,8 +175,8 @@ impl Outbound {
             page = lines_from(&page, from_line);
         }
         let from_line_num = i32::try_from(from_line).unwrap_or(i32::MAX);
-        // Where there is nothing new, some clients count on all the same: who follows them passes over a line, and never
-        // sees the end. Others say so by their numbers, and send their last lines once more.
+        // If there is nothing new, some clients advance the line number anyway; a follower would skip a line and
+        // never see the end. Others show it by their line numbers, and send their last lines again.
         if page.log_content.is_empty() || page.to_line_num < from_line_num {
             page.log_content.clear();
             (page.from_line_num, page.to_line_num) = (from_line_num, from_line_num.saturating_sub(1));
@@ -185,8 +184,8 @@ impl Outbound {
         Ok(page)
     }
 
-    /// Whether an executor sends a run's whole log whichever line it is asked for. It is asked for a line that no log has,
-    /// and what it answers is remembered for its address.
+    /// Returns whether an executor always sends a run's whole log, whichever line is requested. The executor is
+    /// asked for a line that no log has, and the result is remembered for its address.
     async fn repeats_log(
         &self,
         to: &Callee,
@@ -203,14 +202,14 @@ impl Outbound {
             "" => false,
             // The log may have grown in between.
             text if text.starts_with(&page.log_content) => true,
-            // A note in place of lines tells nothing about other pages.
+            // A message in place of log lines shows nothing about other pages.
             _ => return Ok(false),
         };
         peer.learn_repeats_log(repeats);
         Ok(repeats)
     }
 
-    /// The number of the last line of a run's log, if the executor tells. Most do when they are asked for one beyond.
+    /// Returns the number of a log's last line, if the executor sends it. Most do when asked for a line beyond.
     pub async fn last_line(
         &self,
         to: &Callee,
@@ -234,7 +233,7 @@ impl Outbound {
         Ok(self.aside(to, Ask::Log(request)).await?.payload_as().unwrap_or_default())
     }
 
-    /// Whether an address may be called, before it is saved. It is asked again at every connect.
+    /// Checks whether an address may be called, before it is saved. It is checked again at every connect.
     pub async fn vet(&self, address: &Address) -> Result<(), CallError> {
         let peer = self.0.peer(address);
         let by = Instant::now() + self.0.timeout;
@@ -242,8 +241,8 @@ impl Outbound {
         vetted.map_err(|error| verdict::not_reached(address, error.code(), &error))
     }
 
-    /// Refuses an address whose host is an IP that is not called. A name is checked at every connect instead, by the IPs it
-    /// then resolves to, so that nobody who registers waits for a name server.
+    /// Rejects an address with a forbidden IP address as its host. A host name is checked at every connect instead,
+    /// by the IP addresses it then resolves to, so that a registration does not wait for DNS.
     pub fn vet_ip(&self, address: &Address) -> Result<(), Refusal> {
         match address.host() {
             Host::Ip(ip) => self.0.opener.guard.check(SocketAddr::new(*ip, address.port())),
@@ -251,8 +250,8 @@ impl Outbound {
         }
     }
 
-    /// Opens connections ahead of a burst, so that it does not wait for handshakes. They are good for a second or
-    /// two; failures show when the burst comes.
+    /// Opens connections ahead of a burst, so that it does not wait for handshakes. They stay usable for a second or
+    /// two; failures appear when the burst comes.
     pub async fn warm(&self, address: &Address, connections: usize) {
         let peer = self.0.peer(address);
         if peer.circuit.state() == BreakerState::Open {
@@ -273,22 +272,22 @@ impl Outbound {
         while opening.join_next().await.is_some() {}
     }
 
-    /// Takes note of where an address takes runs: its registration told.
+    /// Stores the path at which an address accepts runs, as given in its registration.
     pub fn learn(&self, address: &Address, path: TriggerPath) {
         self.0.peer(address).learn(path);
     }
 
-    /// Drops connections and what was learned: the address was registered anew, or removed.
+    /// Drops connections and knowledge about an address because it was registered again or removed.
     pub fn forget(&self, address: &Address) {
         let mut peers = self.0.peers.write().unwrap_or_else(PoisonError::into_inner);
         match peers.get(address) {
-            // Calls are under way: what they wait for goes on, what they leave behind is not used.
+            // Calls in progress continue, but their connections and findings are not reused.
             Some(peer) if Arc::strong_count(peer) > 1 => peer.forget(),
             _ => drop(peers.remove(address)),
         }
     }
 
-    /// How an address is doing, if it was ever called.
+    /// Returns the current figures of an address, if it was ever called.
     pub fn figures(&self, address: &Address) -> Option<Figures> {
         let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
         peers.get(address).map(|peer| peer.figures())
@@ -318,7 +317,7 @@ impl Outbound {
             }
             return heard.judge(to);
         }
-        // It has no such path, so no job's code has seen the request: the other path may be tried, once.
+        // The path does not exist, so no job code has seen the request: the other path may be tried, once.
         let other = Ask::Run { request, attempt, at: at.other() };
         match self.0.exchange(to, &peer, other, send_by).await {
             Ok(second) if !second.lacks(at.other()) => {
@@ -394,7 +393,7 @@ impl Shared {
         Arc::clone(peers.entry(address.clone()).or_insert_with(new))
     }
 
-    /// One request, one reply. A resting connection that turns out to be broken before it took a byte is replaced.
+    /// Sends one request and reads one reply. An idle connection that breaks before it accepted a byte is replaced.
     async fn exchange(
         self: &Arc<Self>,
         to: &Callee,
@@ -428,7 +427,7 @@ impl Shared {
         Ok(heard)
     }
 
-    /// The connection broke under a large request: perhaps its receiver said why before it left.
+    /// The connection broke during a large request: the executor may have sent a reason before it closed.
     async fn last_words(
         &self,
         to: &Callee,
@@ -458,7 +457,7 @@ impl Shared {
         Ok(Connection::new(stream, generation, place))
     }
 
-    /// Makes room: a connection that waits for a call is worth less than one that a call waits for.
+    /// Makes room: a connection that a call needs is worth more than an idle one.
     fn close_resting(&self) {
         let peers = self.peers.read().unwrap_or_else(PoisonError::into_inner);
         peers.values().for_each(|peer| peer.close_resting());
@@ -471,7 +470,7 @@ impl Shared {
     }
 }
 
-/// Closes connections nobody came for, until there are none.
+/// Closes connections that stay idle too long, until none are left.
 async fn sweep(shared: Weak<Shared>) {
     loop {
         sleep(SWEEP_EVERY).await;
@@ -480,7 +479,7 @@ async fn sweep(shared: Weak<Shared>) {
             continue;
         }
         shared.is_sweeping.store(false, Ordering::Release);
-        // One may have come to rest in between, and found this task still on duty.
+        // A connection may have become idle in between, while this task still counted as active.
         if shared.sweep() == 0 || shared.is_sweeping.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -495,7 +494,7 @@ impl Shared {
     }
 }
 
-/// The lines of a whole log from one of them on.
+/// Returns the lines of a whole log from `from_line` on.
 fn lines_from(whole: &LogPage, from_line: u32) -> LogPage {
     let before = usize::try_from(from_line.saturating_sub(1)).unwrap_or(usize::MAX);
     let lines = whole.log_content.split_inclusive('\n');
@@ -506,10 +505,10 @@ fn line_count(page: &LogPage) -> i32 {
     i32::try_from(page.log_content.split_inclusive('\n').count()).unwrap_or(i32::MAX)
 }
 
-/// A line that no log has.
+/// A line number that no log reaches.
 const BEYOND: u32 = 1_000_000_000;
 
-/// More than a centre has executors; beyond it what was learned of the quiet ones is learned again.
+/// More than a cluster has executors; beyond it, knowledge about addresses without calls in progress is dropped.
 const PEERS_MAX: usize = 16 * 1024;
-/// A connection is closed at most half as late again as it could have been.
+/// Idle connections are closed at most half of `IDLE_MAX` too late.
 const SWEEP_EVERY: Duration = Duration::from_millis(IDLE_MAX.as_millis() as u64 / 2);

@@ -1,4 +1,4 @@
-//! Opens connections: resolves, asks the guard, connects to the very IP that was checked, encrypts.
+//! Opens connections: resolves the name, asks the guard, connects to the checked IP address, starts TLS.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use super::connection::Stream;
 use super::guard::{Guard, Refusal};
 use super::tls::Tls;
 
-/// What all connections have in common.
+/// State shared by all connections.
 pub(super) struct Opener {
     pub(super) guard: Guard,
     pub(super) tls: Tls,
@@ -25,7 +25,7 @@ pub(super) struct Opener {
 }
 
 impl Opener {
-    /// Opens a connection by then, or says why not.
+    /// Opens a connection before `by`, or returns the reason why not.
     pub(super) async fn open(
         &self,
         address: &Address,
@@ -42,7 +42,7 @@ impl Opener {
             self.guard.check_all(&ips)?;
             let tcp = connect(&ips, by).await.inspect_err(|_| names.forget())?;
             self.check_both_ends(&tcp)?;
-            // Otherwise a small request may wait for the answer to the one before it.
+            // Otherwise Nagle's algorithm may delay a small request until the one before it is acknowledged.
             tcp.set_nodelay(true).map_err(OpenError::from)?;
             self.encrypt(address, tcp).await
         };
@@ -52,7 +52,7 @@ impl Opener {
         }
     }
 
-    /// Whether an address may be called: its grammar is checked, now its IPs are.
+    /// Checks whether an address may be called. Its grammar is already checked; this checks its IP addresses.
     pub(super) async fn vet(&self, address: &Address, names: &Names, by: Instant) -> Result<(), OpenError> {
         let given = by.saturating_duration_since(Instant::now());
         let resolving = timeout_at(by, names.resolve(address)).await;
@@ -84,7 +84,7 @@ impl Opener {
     }
 }
 
-/// Tries one after the other; an IP that does not answer leaves time for the next.
+/// Tries the IP addresses in order; one that does not answer leaves time for the next.
 async fn connect(ips: &[SocketAddr], by: Instant) -> Result<TcpStream, OpenError> {
     let mut failure = OpenError::NoSuchName;
     for (tried, ip) in ips.iter().enumerate() {
@@ -99,15 +99,15 @@ async fn connect(ips: &[SocketAddr], by: Instant) -> Result<TcpStream, OpenError
     Err(failure)
 }
 
-/// What the name of one address resolved to, for a moment.
+/// DNS cache of one address.
 ///
-/// A name server that hangs would otherwise keep one thread per call: of each name, one question is asked at a time.
+/// Runs at most one lookup per name at a time; otherwise a DNS server that hangs would block one thread per call.
 pub(super) struct Names {
     known: Arc<Mutex<Option<Known>>>,
     asking: Arc<Semaphore>,
 }
 
-/// Since when, and what.
+/// Time of the lookup and the IP addresses found.
 type Known = (Instant, Arc<[SocketAddr]>);
 
 impl Names {
@@ -128,7 +128,7 @@ impl Names {
             return Ok(known);
         }
         let known = Arc::clone(&self.known);
-        // A task of its own: the question goes on when its caller gives up, and the next waits for the same answer.
+        // A task of its own: the lookup continues when its caller gives up, and the next caller waits for it.
         let asked = tokio::spawn(async move {
             let found: Arc<[SocketAddr]> = tokio::net::lookup_host(name).await?.collect();
             *known.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -153,10 +153,10 @@ impl Names {
     }
 }
 
-/// A burst asks once; a pod that moved is found again at once, since a failed connect forgets too.
+/// A burst makes one lookup; a pod that moved is found at once, because a failed connect also clears the cache.
 const KNOWN_FOR: Duration = Duration::from_secs(5);
 
-/// How many connections may be open at the same time, to all addresses together.
+/// Limit of open connections to all addresses together.
 pub(super) struct Places {
     open: AtomicUsize,
     max: usize,
@@ -178,7 +178,7 @@ impl Places {
     }
 }
 
-/// One of them; free again when dropped.
+/// One open connection in that count; released when dropped.
 pub(super) struct Place(Arc<Places>);
 
 impl Drop for Place {
@@ -187,7 +187,7 @@ impl Drop for Place {
     }
 }
 
-/// Why there is no connection.
+/// Why no connection was opened.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenError {
     #[error("its name does not resolve")]
@@ -205,7 +205,7 @@ pub(super) enum OpenError {
 }
 
 impl OpenError {
-    /// What was wrong, in one word.
+    /// Returns the error code.
     pub(super) fn code(&self) -> TroubleCode {
         match self {
             OpenError::NoSuchName => TroubleCode::NameUnknown,
@@ -225,7 +225,7 @@ impl OpenError {
         }
     }
 
-    /// Whether the address is to blame, and not this machine: its open files, its ports, its rules, its hurry.
+    /// Returns whether the address is at fault, and not this machine: its open files, ports, rules or time left.
     pub(super) fn is_theirs(&self) -> bool {
         match self {
             OpenError::NoSuchName | OpenError::Tls(_) => true,
@@ -239,10 +239,10 @@ impl OpenError {
     }
 }
 
-/// Who waited long for a turn has little time left to connect; that is not the address's fault. Across an ocean a
-/// connect takes half of this.
+/// A call that waited long for its turn has little time left to connect; that is not the fault of the address. A
+/// connect across an ocean takes half of this.
 const FAIR_CHANCE: Duration = Duration::from_millis(250);
 
-/// Too many open files, in this process and in the whole system. The same numbers on all Unixes.
+/// Too many open files, in this process and (`ENFILE`) in the whole system. The same numbers on all Unixes.
 const EMFILE: i32 = 24;
 const ENFILE: i32 = 23;

@@ -1,4 +1,4 @@
-//! How the centre calls.
+//! Options of calls to executors.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -6,33 +6,33 @@ use std::time::Duration;
 use super::guard::Guard;
 use super::tls::{Trust, TrustError};
 
-/// What can be set. The defaults suit a few hundred executors.
+/// Options of calls to executors. The defaults suit a few hundred executors.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long a connect may take, and again an answer: 1 to 10 s.
+    /// Timeout of a connect, and again of an answer: 1 to 10 s, 3 s by default.
     pub timeout: Duration,
-    /// Runs one address is sent at the same time.
+    /// Maximum number of runs sent to one address concurrently.
     pub in_flight_max: usize,
-    /// Runs that wait for one address; those beyond are told so at once.
+    /// Maximum number of runs that wait for one address; further runs are rejected at once.
     pub waiting_max: usize,
-    /// Connections to all addresses together. Keep it well below the number of files the process may open.
+    /// Maximum number of open connections to all addresses. Keep it well below the process's limit of open files.
     pub connections_max: usize,
-    /// Which IPs may be called.
+    /// Rules for which IP addresses may be called.
     pub guard: Guard,
-    /// Whose certificates are believed.
+    /// Certificates that are trusted.
     pub trust: Trust,
 }
 
 impl Default for Options {
     fn default() -> Options {
         Options {
-            // What XXL-JOB waits.
+            // Same as XXL-JOB.
             timeout: Duration::from_secs(3),
-            // Measured: with hundreds in flight throughput falls and the slowest answers take 60 ms.
+            // Measured: with hundreds in flight throughput drops and the slowest answers take 60 ms.
             in_flight_max: 64,
-            // All of 10 000 jobs due at the same second, to one executor.
+            // Enough for 10 000 jobs due in the same second on one executor.
             waiting_max: 10_000,
-            // Of 4 096 files, what most systems give a service; the others are for the console and the database.
+            // Of 4 096 files, the usual limit of a service; the others are for the console and the database.
             connections_max: 2_048,
             guard: Guard::default(),
             trust: Trust::default(),
@@ -52,19 +52,19 @@ impl Options {
     }
 }
 
-/// Shorter and an ordinary pause of an executor looks like its death; longer and its death is found too late.
+/// If shorter, an ordinary pause of an executor looks like a crash; if longer, a crash is noticed too late.
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10);
 
-/// Options that cannot work.
+/// Invalid options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
-    /// Too short or too long.
+    /// The timeout is too short or too long.
     #[error("executors cannot be waited for {0:?}; choose 1 to 10 s")]
     Timeout(Duration),
     /// A limit is zero.
     #[error("with no call at a time nothing is ever sent; choose limits of at least 1")]
     NoCalls,
-    /// The extra authorities cannot be read.
+    /// The additional certificate authorities cannot be parsed.
     #[error(transparent)]
     Trust(#[from] TrustError),
 }

@@ -1,4 +1,4 @@
-//! What is known about one address: its resting connections, how busy it is, whether it answers, what it speaks.
+//! State of one address: idle connections, load, circuit breaker, protocol variant.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,36 +12,36 @@ use super::opener::Names;
 use super::request::TriggerPath;
 
 pub(super) struct Peer {
-    /// Runs wait here for their turn.
+    /// Limits concurrent runs; further runs wait here.
     pub(super) runs: Gate,
-    /// All other calls, so that hung runs do not keep anybody from asking, reading a log or killing.
+    /// Limits all other calls, so that runs that hang do not block beats, logs and kills.
     pub(super) asides: Gate,
     pub(super) names: Names,
-    /// Runs pass it; other calls tell it what they heard.
+    /// Admits runs; other calls only record their answers in it.
     pub(super) circuit: Circuit,
     resting: Mutex<Vec<Connection>>,
     resting_max: usize,
     generation: AtomicU64,
-    /// 0 while unknown, else a [`TriggerPath`] from 1.
+    /// 0 while unknown, else the number of a [`TriggerPath`] from 1.
     trigger_path: AtomicU8,
-    /// 0 while unknown, 1 if it sends the lines that it is asked for, 2 if it always sends a whole log.
+    /// 0 while unknown, 1 if the executor sends the requested lines, 2 if it always sends the whole log.
     log_habit: AtomicU8,
 }
 
-/// How one address is doing, for metrics and people.
+/// Figures of one address, for metrics and users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
     /// Runs being sent, or waiting for their answer.
     pub runs_in_flight: usize,
     /// Runs waiting for their turn.
     pub runs_waiting: usize,
-    /// Other calls under way.
+    /// Other calls in progress.
     pub others_in_flight: usize,
-    /// Connections that may be used again.
+    /// Idle connections that can be reused.
     pub resting_connections: usize,
-    /// Whether runs are sent there at all.
+    /// State of the circuit breaker for runs.
     pub breaker: BreakerState,
-    /// Where it takes runs, once that is known.
+    /// Path at which the executor accepts runs, once known.
     pub trigger_path: Option<TriggerPath>,
 }
 
@@ -60,7 +60,7 @@ impl Peer {
         }
     }
 
-    /// A connection that has not waited long and whose other end has not left, if there is one.
+    /// Takes an idle connection that is neither stale nor closed by the peer, if there is one.
     pub(super) fn take_resting(&self) -> Option<Connection> {
         loop {
             let mut connection = self.resting().pop()?;
@@ -70,7 +70,7 @@ impl Peer {
         }
     }
 
-    /// Keeps a connection for the next call. Says whether it was kept.
+    /// Keeps a connection for the next call; returns whether it was kept.
     pub(super) fn rest(&self, mut connection: Connection) -> bool {
         connection.rest();
         let mut resting = self.resting();
@@ -81,7 +81,7 @@ impl Peer {
         is_kept
     }
 
-    /// Closes connections that have rested too long; how many are left.
+    /// Closes connections that were idle too long; returns how many remain.
     pub(super) fn sweep(&self, now: Instant) -> usize {
         let mut resting = self.resting();
         resting.retain(|connection| !connection.is_stale(now));
@@ -96,7 +96,7 @@ impl Peer {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Starts over: whoever listens there now may be somebody else.
+    /// Starts over, because another executor may listen there now.
     pub(super) fn forget(&self) {
         let mut resting = self.resting();
         self.generation.fetch_add(1, Ordering::AcqRel);
@@ -124,7 +124,7 @@ impl Peer {
         self.trigger_path.store(number, Ordering::Relaxed);
     }
 
-    /// Whether it sends a whole log whichever line it is asked for, once that is known.
+    /// Whether the executor sends the whole log whichever line is requested, once known.
     pub(super) fn repeats_log(&self) -> Option<bool> {
         match self.log_habit.load(Ordering::Relaxed) {
             0 => None,
@@ -147,13 +147,13 @@ impl Peer {
         }
     }
 
-    // What these hold is whole after every statement, so a panic elsewhere has spoilt nothing.
+    // The state is consistent after every statement, so a poisoned lock can still be used.
     fn resting(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.resting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// So many may be inside, so many wait; nobody waits longer than it wants to.
+/// Limits concurrent calls and waiting calls; each call waits at most until its own deadline.
 pub(super) struct Gate {
     places: Semaphore,
     size: usize,
@@ -201,7 +201,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Why there was no turn.
+/// Why a call got no turn.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GateError {
     #[error("{0} calls are under way there already, and none ended in time")]
@@ -210,7 +210,7 @@ pub(super) enum GateError {
     Full(usize),
 }
 
-/// Beats, kills and pages of logs at the same time: a person or a probe asks, not a schedule.
+/// Concurrent beats, kills and log pages: sent for users and probes, not by schedules.
 const ASIDES_MAX: usize = 8;
-/// A console full of people, and a rescue that asks after many runs at once.
+/// Enough for many console users and a rescue that asks about many runs at once.
 const ASIDES_WAITING_MAX: usize = 1024;

@@ -1,21 +1,21 @@
-//! An executor's reply, read as leniently as real ones are written, and never beyond its bound.
+//! Reads an executor's reply: as leniently as real executors write it, and never beyond a size limit.
 //!
-//! Any content type, bare line feeds, chunks, no length at all; but a reply that is larger than it may be is given up,
-//! unread if it announces its size, or cut where its beginning is of use.
+//! Accepts any content type, bare line feeds, chunked bodies and a missing length. A reply that is too large is
+//! rejected, unread if it announces its size, or cut if its beginning is useful.
 
 use std::io;
 use std::ops::Range;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// A reply. Its body is a part of the buffer it was read into.
+/// A reply. Its body is a range of the buffer it was read into.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub status: u16,
     pub body: Range<usize>,
-    /// Whether the body goes on beyond the limit.
+    /// Whether the body continues beyond the limit.
     pub is_cut: bool,
-    /// Whether the connection is good for another call.
+    /// Whether the connection can be used for another call.
     pub is_reusable: bool,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Reply {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
     pub bytes: usize,
-    /// Whether the beginning of a larger body is of use; if not, there is no reply.
+    /// Whether the beginning of a larger body is useful; if not, a larger body is an error.
     pub may_cut: bool,
 }
 
@@ -36,16 +36,16 @@ impl Limit {
     }
 }
 
-/// Reads one reply into `buffer`, which may hold the beginning of it already.
+/// Reads one reply into `buffer`, which may already hold its beginning.
 ///
-/// The body of a failure is left unread: the status says it all, and such a connection is not used again.
+/// The body of an error response is not read: the status is enough, and the connection is not reused.
 pub(super) async fn read<S>(stream: &mut S, buffer: &mut Vec<u8>, limit: Limit) -> Result<Reply, ReplyError>
 where
     S: AsyncRead + Unpin,
 {
     let head = loop {
         match parse_head(buffer)? {
-            // Interim: the real one follows.
+            // Interim response: the final one follows.
             Some(head) if (100..200).contains(&head.status) => drop(buffer.drain(..head.length)),
             Some(head) => break head,
             None if buffer.len() > HEAD_MAX => return Err(ReplyError::NotHttp("its head does not end")),
@@ -111,7 +111,7 @@ async fn more<S: AsyncRead + Unpin>(stream: &mut S, buffer: &mut Vec<u8>) -> Res
     match stream.read_buf(buffer).await {
         Ok(0) => Err(ReplyError::Closed),
         Ok(_) => Ok(()),
-        // Many a TLS server forgets to say goodbye.
+        // Many TLS servers close without `close_notify`.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(ReplyError::Closed),
         Err(error) => Err(ReplyError::Broken(error)),
     }
@@ -208,7 +208,7 @@ fn take_chunks(raw: &mut Vec<u8>, body: &mut Vec<u8>, limit: Limit) -> Result<Ch
         let room = limit.bytes - body.len();
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         if size > room {
-            // A single chunk may hold it all, so what fits of it counts too.
+            // A single chunk may hold the whole body, so the part of it that fits counts too.
             match raw.get(data..data + room) {
                 None if limit.may_cut => break Chunks::More,
                 None => break Chunks::TooMany,
@@ -224,7 +224,7 @@ fn take_chunks(raw: &mut Vec<u8>, body: &mut Vec<u8>, limit: Limit) -> Result<Ch
         at = data + size + 2;
     };
     raw.drain(..at);
-    // What is left is one unfinished chunk, or trailers that do not end.
+    // The rest is one unfinished chunk, or trailers that do not end.
     if raw.len() > limit.bytes + HEAD_MAX {
         return Ok(Chunks::TooMany);
     }
@@ -245,13 +245,13 @@ pub(super) enum ReplyError {
 }
 
 const OK: u16 = 200;
-/// Executors send five headers; gateways in between add some.
+/// Executors send five headers; proxies in between add some.
 const HEADERS_MAX: usize = 64;
-/// As much as common servers allow themselves.
+/// The limit of common servers.
 const HEAD_MAX: usize = 16 * 1024;
-/// A usual answer fits, head and all.
+/// A usual reply fits, including its head.
 const READ_SIZE: usize = 1024;
-/// Reading less at once would mean reading twice.
+/// A smaller read would need a second one.
 const READ_MIN: usize = 512;
 
 #[cfg(test)]
@@ -291,7 +291,7 @@ mod tests {
         check("HTTP/1.1 302 Found\r\nLocation: http://evil/\r\n\r\n", 302, "", false).await;
     }
 
-    /// Whole, and one byte at a time.
+    /// Reads the reply as a whole, then one byte at a time.
     async fn check(sent: &str, status: u16, body: &str, is_reusable: bool) {
         let mut buffer = Vec::new();
         let whole = read(&mut sent.as_bytes(), &mut buffer, MAX).await.unwrap();

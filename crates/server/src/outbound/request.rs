@@ -1,7 +1,7 @@
-//! What is asked of an executor, written letter for letter.
+//! Requests to executors, written byte for byte.
 //!
-//! Ports look header names up by their exact letters, and some take a request whose head and body come apart for one
-//! without a body. So the head is written here, and it leaves with the body in one piece.
+//! Executors in other languages compare header names case-sensitively, and some treat a request as empty if head and
+//! body arrive separately. So the head is written here and sent with the body in one piece.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ use protocol::xxl::{
 use super::Callee;
 use super::reply::Limit;
 
-/// One call.
+/// A call to an executor.
 #[derive(Clone, Copy)]
 pub(super) enum Ask<'a> {
     Beat,
@@ -24,17 +24,17 @@ pub(super) enum Ask<'a> {
     Log(LogRequest),
 }
 
-/// Where an executor takes runs.
+/// Path at which an executor accepts runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TriggerPath {
-    /// `/run`: every release so far.
+    /// `/run`: all releases so far.
     Run,
     /// `/trigger`: the newest lineage.
     Trigger,
 }
 
 impl TriggerPath {
-    /// The path itself.
+    /// Returns the path.
     pub fn as_str(self) -> &'static str {
         match self {
             TriggerPath::Run => Lineage::L33.trigger_path(),
@@ -51,7 +51,7 @@ impl TriggerPath {
 }
 
 impl Ask<'_> {
-    /// How much of an answer is read. A page of a log is as long as the executor likes; all others are a line.
+    /// Returns how much of an answer is read. A log page may have any length; all other answers are one line.
     pub(super) fn limit(&self) -> Limit {
         match self {
             Ask::Log(_) => Limit { bytes: 1024 * 1024, may_cut: true },
@@ -59,7 +59,7 @@ impl Ask<'_> {
         }
     }
 
-    /// What an answer says that was cut off, if it makes sense without its end.
+    /// Parses an answer that was cut off, if it makes sense without its end.
     pub(super) fn read_cut(&self, body: &[u8]) -> Option<Answer> {
         let Ask::Log(request) = self else { return None };
         let page = LogPage::of_cut(body, request.from_line_num)?;
@@ -78,7 +78,7 @@ impl Ask<'_> {
 
     fn write_body(&self, body: &mut Vec<u8>) {
         let written = match self {
-            // An object: a text or nothing at all upsets some of the ports.
+            // An object, because some executors fail on a text or an empty body.
             Ask::Beat => body.write_all(b"{}"),
             Ask::IdleBeat(request) | Ask::Kill(request) => {
                 serde_json::to_writer(body, request).map_err(Into::into)
@@ -89,14 +89,14 @@ impl Ask<'_> {
         written.expect("numbers and texts are written to memory");
     }
 
-    /// Writes head and body into `out`, which is emptied first; `body` is room to work in.
+    /// Writes head and body into `out`, which is cleared first; `body` is a scratch buffer.
     pub(super) fn write(&self, to: &Callee, body: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<(), Unsendable> {
         body.clear();
         self.write_body(body);
         if body.len() > BODY_MAX {
             return Err(Unsendable::TooLarge { bytes: body.len() });
         }
-        // An executor of the newest releases is sent the token even when it is empty, and no other minds.
+        // Sent even if empty: executors of the newest releases need the header, and no other objects to it.
         let token = to.token.as_ref().map_or("", |token| token.value());
         if [token, &to.app].iter().any(|value| value.bytes().any(|byte| byte.is_ascii_control())) {
             return Err(Unsendable::ControlCharacter);
@@ -124,7 +124,7 @@ impl Ask<'_> {
     }
 }
 
-/// A request no executor could take.
+/// A request that no executor could accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unsendable {
     #[error(

@@ -1,8 +1,8 @@
-//! A value that is sent and never shown.
+//! A value that is sent but never printed.
 
 use std::fmt;
 
-/// A token. It has no text: not in logs, not in errors, not in dumps of whoever holds it.
+/// A token. Its value never appears in logs, errors or debug output of the types that hold it.
 ///
 /// ```
 /// use tickwright_server::outbound::Secret;
@@ -19,7 +19,7 @@ impl Secret {
         Secret(value.into())
     }
 
-    /// The value, for the one place that sends it.
+    /// Returns the value, for the one place that sends it.
     pub fn value(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Encryption towards executors that register with `https`.
+//! TLS for executors that register with `https`.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// Whose certificates are believed. By default those the operating system believes.
+/// Trusted certificates. By default those that the operating system trusts.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
-    /// Certificates of further authorities, in PEM: a company's own.
+    /// Additional certificate authorities in PEM, for example a company's own.
     pub authorities: Option<Vec<u8>>,
-    /// Believes anything, as XXL-JOB does. Whoever is in between can then read the group's token.
+    /// Accepts any certificate, as XXL-JOB does. An attacker in between can then read the app's token.
     pub accept_invalid: bool,
 }
 
 impl Trust {
-    /// The authorities, read.
+    /// Parses the additional authorities.
     pub(super) fn parse(&self) -> Result<Vec<CertificateDer<'static>>, TrustError> {
         let Some(pem) = &self.authorities else {
             return Ok(Vec::new());
@@ -36,15 +36,15 @@ impl Trust {
     }
 }
 
-/// The extra authorities cannot be read.
+/// The additional certificate authorities cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the executors' certificate authorities cannot be read; expected X.509 in PEM, `-----BEGIN CERTIFICATE-----`"
 )]
 pub struct TrustError;
 
-/// What opens encrypted connections; made when the first is, because reading the system's authorities takes time and
-/// memory that most centres never need to spend.
+/// Creates TLS connections. The connector is built on first use, because loading the system's authorities takes time
+/// and memory that most installations never need.
 pub(super) struct Tls {
     authorities: Vec<CertificateDer<'static>>,
     accept_invalid: bool,
@@ -63,7 +63,7 @@ impl Tls {
 
     async fn load(&self) -> Result<TlsConnector, String> {
         let (authorities, accept_invalid) = (self.authorities.clone(), self.accept_invalid);
-        // Reads files.
+        // Reads files, so it runs on a blocking thread.
         let config = tokio::task::spawn_blocking(move || configure(authorities, accept_invalid))
             .await
             .map_err(|error| error.to_string())?
@@ -92,7 +92,7 @@ fn configure(authorities: Vec<CertificateDer<'static>>, accept_invalid: bool) ->
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Believes every certificate, because the operator said so.
+/// Accepts every certificate, because the operator configured it.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

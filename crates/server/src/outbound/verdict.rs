@@ -1,4 +1,4 @@
-//! What came of a call, in words a scheduler can act on.
+//! Results of a call, classified so that a scheduler can act on them.
 
 use std::fmt::Display;
 
@@ -14,68 +14,68 @@ use super::reply::{Reply, ReplyError};
 use super::request::Ask;
 use super::{Callee, TriggerPath};
 
-/// What became of a run that was sent.
+/// Result of sending a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// The executor took it.
+    /// The executor accepted it.
     Accepted,
-    /// The executor, or whoever answers there, did not take it.
+    /// The executor, or another server at its address, rejected it.
     Refused {
-        /// In the executor's words where it had any.
+        /// The executor's message, if it sent one.
         reason: String,
     },
-    /// No byte of it left: certainly not taken.
+    /// No byte was sent: certainly not accepted.
     Unreachable {
-        /// Why not, in one word
+        /// Error code.
         code: TroubleCode,
-        /// and in full.
+        /// Full error message.
         reason: String,
     },
-    /// Not even tried: the address failed before and is asked again in a moment, or too many calls are under way.
+    /// Not sent: the breaker of the address is open and will probe it soon, or too many calls are in progress.
     Deferred {
-        /// Why not, in one word
+        /// Error code.
         code: TroubleCode,
-        /// and in full.
+        /// Full error message.
         reason: String,
     },
-    /// It left, and no answer says whether it was taken.
+    /// It was sent, and no answer shows whether it was accepted.
     Unknown {
-        /// What happened instead.
+        /// Full error message.
         reason: String,
     },
 }
 
-/// Why a call has no good answer.
+/// Why a call has no successful answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// No byte of it left.
+    /// No byte was sent.
     #[error("{reason}")]
     Unreachable {
-        /// Why not, in one word
+        /// Error code.
         code: TroubleCode,
-        /// and in full.
+        /// Full error message.
         reason: String,
     },
-    /// There was an answer, and it is no.
+    /// The executor answered with a rejection.
     #[error("{reason}")]
     Refused {
-        /// Why, in one word,
+        /// Error code.
         code: TroubleCode,
-        /// and in the executor's words where it had any.
+        /// The executor's message, if it sent one.
         reason: String,
     },
-    /// It left, and there was no answer.
+    /// The request was sent, and there was no answer.
     #[error("{reason}")]
     Unknown {
-        /// What happened instead, in one word
+        /// Error code.
         code: TroubleCode,
-        /// and in full.
+        /// Full error message.
         reason: String,
     },
 }
 
 impl CallError {
-    /// What was wrong, as people are told.
+    /// Returns the error as shown to users.
     pub fn trouble(&self) -> ExecutorTrouble {
         let (CallError::Unreachable { code, reason }
         | CallError::Refused { code, reason }
@@ -95,19 +95,19 @@ impl From<CallError> for Sent {
     }
 }
 
-/// Whether it is our own limit that kept a call from being made, and says nothing of the executor as it is now.
+/// Returns whether our own limit prevented the call, which shows nothing about the executor as it is now.
 fn is_our_own(code: TroubleCode) -> bool {
     matches!(code, TroubleCode::Suspended | TroubleCode::TooManyCalls)
 }
 
-/// A reply in HTTP, whatever it says.
+/// An HTTP reply with any content.
 #[derive(Debug)]
 pub(super) enum Heard {
     Answer(Answer),
     Status(u16),
-    /// Something else than an executor is there, or one that refuses in its own way.
+    /// Another kind of server answered, or an executor that rejects in its own format.
     Foreign(AnswerError),
-    /// It begins like an executor's answer and cannot be read.
+    /// It begins like an executor's answer but cannot be parsed.
     Garbled(AnswerError),
 }
 
@@ -129,12 +129,12 @@ impl Heard {
         matches!(self, Heard::Answer(answer) if answer.is_ok())
     }
 
-    /// Whether it says that there is no such path, so that no job's code can have seen the request.
+    /// Returns whether the reply means that the path does not exist, so no job code can have seen the request.
     pub(super) fn lacks(&self, path: TriggerPath) -> bool {
         match self {
             Heard::Status(status) => matches!(status, 404 | 405),
             Heard::Answer(answer) if !answer.is_ok() => {
-                // The executor names the whole path, prefix and all.
+                // The message has the whole path, including the prefix.
                 let message = answer.message();
                 message.contains("uri-mapping(") && message.contains(&format!("{}) not found", path.as_str()))
             }
@@ -155,7 +155,7 @@ impl Heard {
                 let code = if is_token { TroubleCode::BadToken } else { TroubleCode::Refused };
                 Err(CallError::Refused { code, reason })
             }
-            // The gateway in between has lost sight of the executor, which may well have taken it.
+            // The gateway lost contact with the executor, which may have accepted the request.
             Heard::Status(status @ (502 | 504)) => Err(CallError::Unknown {
                 code: TroubleCode::GatewayFailed,
                 reason: format!("{address}: a gateway answered HTTP {status}"),
@@ -169,7 +169,7 @@ impl Heard {
                 code: TroubleCode::NotAnExecutor,
                 reason: format!("{address}: {error}"),
             }),
-            // It may have meant yes.
+            // It may have been a success.
             Heard::Garbled(error) => Err(CallError::Unknown {
                 code: TroubleCode::NotAnExecutor,
                 reason: format!("{address}: {error}"),
@@ -178,7 +178,7 @@ impl Heard {
     }
 }
 
-/// A refusal in the form of a callback: the most used Go client rejects a run with a list of one result.
+/// A rejection in the form of a callback: the most used Go client rejects a run with a list of one result.
 fn listed_refusal(body: &[u8]) -> Option<Answer> {
     let item = xxl::each_callback(body).ok()?.next()?.ok()?;
     let code = i32::try_from(item.handle_code).unwrap_or(xxl::CODE_FAIL);
@@ -189,7 +189,7 @@ fn is_broken_object(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(body).is_err()
 }
 
-/// What a status means, and what to do about it.
+/// Error code of an HTTP status, and advice for the user.
 fn advice(status: u16) -> (TroubleCode, &'static str) {
     match status {
         300..=399 => (TroubleCode::NotAnExecutor, "; redirects are not followed, register the final address"),
@@ -201,7 +201,7 @@ fn advice(status: u16) -> (TroubleCode, &'static str) {
     }
 }
 
-/// What the executor said, without the token should it have repeated that, and not longer than we keep.
+/// The executor's message, shortened to the length that is stored, without the token in case it repeats it.
 fn told(mut text: String, to: &Callee) -> String {
     if let Some(token) = to.token.as_ref().map(|token| token.value()).filter(|token| !token.is_empty()) {
         text = text.replace(token, "…");
@@ -213,14 +213,14 @@ fn told(mut text: String, to: &Callee) -> String {
     text
 }
 
-/// XXL-JOB's own limit for messages it keeps.
+/// XXL-JOB's own limit for stored messages.
 const REASON_MAX: usize = 15_000;
 
 /// A call that ended without a reply.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: CallError,
-    /// Whether it speaks against the address: nobody there, or nobody answering.
+    /// Whether it counts as a failure of the address: not reachable, or no answer.
     pub(super) is_silent: bool,
 }
 
@@ -276,7 +276,7 @@ pub(super) fn shut(address: &Address) -> CallError {
     not_reached(address, TroubleCode::Suspended, &why)
 }
 
-/// All turns at an address are taken.
+/// Error: too many calls to the address.
 pub(super) fn crowded(address: &Address, why: &dyn Display) -> CallError {
     not_reached(address, TroubleCode::TooManyCalls, why)
 }

@@ -1,9 +1,9 @@
-//! Passwords that are guessed first: common words, runs on the keyboard, and what people append to them.
+//! Detects easily guessed passwords: common words, keyboard sequences, and usual additions to them.
 //!
-//! Lists of leaked passwords are dominated by variations of a few hundred stems, so the stems are listed here and the
-//! variations are undone: case, digits for letters, and digits and punctuation between and around them.
+//! Lists of leaked passwords consist mostly of variations of a few hundred stems, so the stems are listed here and
+//! the variations are undone: case, digits for letters, and digits and punctuation between and around them.
 
-/// Whether a password consists of little else than common words, runs of keys and the user's own name.
+/// Whether a password consists of little else than common words, keyboard sequences and the user's own name.
 pub fn is_easily_guessed(password: &str, user: &str) -> bool {
     let lower = password.to_lowercase();
     let letters: Vec<char> = lower.chars().collect();
@@ -31,12 +31,12 @@ pub fn is_easily_guessed(password: &str, user: &str) -> bool {
     read(&lower) || read(&lower.chars().map(meant).collect::<String>())
 }
 
-/// How many letters are left of a text without these words, runs of keys, digits and punctuation.
+/// Number of letters left after removing these words, keyboard sequences, digits and punctuation.
 fn left_over<'a>(text: &str, stems: impl Iterator<Item = &'a str>) -> usize {
     let mut rest = text.to_owned();
     for stem in stems {
         if rest.contains(stem) {
-            // A mark in its place, so that what stood around it is not read as one word.
+            // Replaced by a space, so that the text on both sides is not joined to one word.
             rest = rest.replace(stem, " ");
         }
     }
@@ -52,7 +52,7 @@ fn left_over<'a>(text: &str, stems: impl Iterator<Item = &'a str>) -> usize {
     rest.chars().filter(|letter| letter.is_alphabetic()).count()
 }
 
-/// The letter that a digit or a sign stands for.
+/// Letter that a digit or sign stands for.
 fn meant(letter: char) -> char {
     match letter {
         '0' => 'o',
@@ -65,19 +65,19 @@ fn meant(letter: char) -> char {
     }
 }
 
-/// Letters beside common words that make no difference: `mypassword1`.
+/// Extra letters beside common words that do not make a password strong: `mypassword1`.
 const LEFT_MAX: usize = 2;
 
-/// A name shorter than this may stand in a password.
+/// Shorter names are allowed in a password.
 const OWN_MIN: usize = 3;
 
-/// A password of so many characters may consist of few different ones, or of digits.
+/// From this length on, a password may consist of few different characters, or of digits.
 const LONG: usize = 20;
 
-/// The shortest run of keys.
+/// Shortest keyboard sequence.
 const RUN_MIN: usize = 4;
 
-/// Keys that stand side by side or below each other, and the alphabet.
+/// Keys that are side by side or below each other, and the alphabet.
 const ROWS: [&str; 8] = [
     "qwertyuiop",
     "asdfghjkl",
@@ -89,7 +89,8 @@ const ROWS: [&str; 8] = [
     "abcdefghijklmnopqrstuvwxyz",
 ];
 
-/// Longer words come before those they contain. Names of this program and its kind are the first that are tried here.
+/// Longer words come before those that they contain. Names of this product and its kind come first, since
+/// attackers try them first here.
 const WORDS: &str = "
     tickwright xxl-job xxl_job xxljob scheduler executor default_token default token quartz crontab
     administrator admin superuser supervisor operator manager master sysadmin root user guest test demo

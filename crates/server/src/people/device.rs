@@ -1,7 +1,7 @@
 //! Devices: browsers in which a user has signed in before, recognised by a signed cookie.
 //!
-//! The cookie signs nobody in. It only tells the throttle that an attempt comes from a device of the account's owner. It
-//! is valid on every node of the cluster, since all have the same key, and survives restarts.
+//! The cookie does not sign in a user. It only shows the throttle that an attempt comes from a device of the
+//! account's owner. It is valid on every node of the cluster, since all have the same key, and survives restarts.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use timer::Timestamp;
 
 use crate::executors::{Key, hex, random, unhex};
 
-/// Issues and recognises the cookies.
+/// Issues and verifies device cookies.
 pub struct Devices {
     key: hmac::Key,
 }
 
 impl Devices {
-    /// Devices of the centres with this key.
+    /// Device cookies signed with the cluster's key.
     pub fn new(key: &Key) -> Devices {
         Devices { key: hmac::Key::new(HMAC_SHA256, &key.derive("device")) }
     }
 
-    /// A cookie for a new device of an account.
+    /// Issues a cookie for a new device of an account.
     pub fn issue(&self, account: &str, now: Timestamp) -> String {
         let id = hex(&random::<16>());
         let until = (now + LIFETIME).as_millis();
@@ -29,7 +29,7 @@ impl Devices {
         format!("{id}.{until}.{}", hex(tag.as_ref()))
     }
 
-    /// The id of the device, if the cookie was issued for this account and is still valid.
+    /// Id of the device, if the cookie was issued for this account and is still valid.
     pub fn recognise<'a>(&self, cookie: &'a str, account: &str, now: Timestamp) -> Option<&'a str> {
         let (id, rest) = cookie.split_once('.')?;
         let (until, tag) = rest.split_once('.')?;
@@ -43,7 +43,7 @@ fn signed(id: &str, until: i64, account: &str) -> String {
     format!("{id}\0{until}\0{}", account.to_lowercase())
 }
 
-/// How long a device is known after the last time somebody signed in with it.
+/// How long a device is known after the last sign-in on it.
 pub const LIFETIME: Duration = Duration::from_secs(180 * 24 * 60 * 60);
 
 #[cfg(test)]

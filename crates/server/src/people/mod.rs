@@ -1,7 +1,7 @@
-//! People: how they show who they are, and for how long that is believed.
+//! User accounts: sign-in, sessions and API keys.
 //!
-//! A session is 256 random bits in a cookie; the database has only their digest. It ends after a while, when its user
-//! signs out, and whenever the user's password or rights change.
+//! A session is 256 random bits in a cookie; the database stores only their digest. It ends after a while, when
+//! its user signs out, and whenever the user's password or rights change.
 
 mod common;
 mod device;
@@ -28,59 +28,59 @@ use password::{Passwords, Queue};
 pub use principal::Principal;
 use throttle::{Attempt, Throttle, Ticket, Wait};
 
-/// Knows people, and recognises them.
+/// Manages and authenticates users.
 pub struct People {
     clock: Arc<dyn Clock>,
     database: Arc<dyn Database>,
     passwords: Passwords,
     throttle: Throttle,
     devices: Devices,
-    /// Attempts to sign in that wait for the results of others.
+    /// Number of sign-in attempts that wait for the results of others.
     waiting: AtomicUsize,
     ends: watch::Sender<()>,
 }
 
-/// Where an attempt to sign in comes from.
+/// Origin of a sign-in attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Visitor<'a> {
-    /// Its address.
+    /// IP address.
     pub ip: IpAddr,
-    /// What the client calls itself.
+    /// `User-Agent` of the client.
     pub agent: &'a str,
-    /// The cookie that names its device, if it sent one.
+    /// Device cookie, if the client sent one.
     pub device: Option<&'a str>,
 }
 
-/// A session that was just opened.
+/// A new session.
 pub struct Opened {
-    /// The session's secret.
+    /// Session secret.
     pub secret: String,
-    /// The cookie by which the device is known the next time.
+    /// Device cookie for the next sign-in.
     pub device: String,
 }
 
-/// Somebody who has signed in.
+/// A signed-in user.
 #[derive(Clone, Debug)]
 pub struct SignedIn {
-    /// Who.
+    /// The user.
     pub user: User,
-    /// The digest of the session's secret.
+    /// Digest of the session secret.
     pub session: String,
-    /// The session's second secret, which pages of our own send with every change.
+    /// Second secret of the session (CSRF token), which our own pages send with every change.
     pub csrf: String,
 }
 
-/// The first administrator of a new database, to be shown once.
+/// First administrator of a new database; shown once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirstAdmin {
-    /// The name to sign in with.
+    /// User name.
     pub name: String,
-    /// The password.
+    /// Password in plain text.
     pub password: String,
 }
 
 impl People {
-    /// The people of a database.
+    /// User management on top of a database.
     pub fn new(clock: Arc<dyn Clock>, database: Arc<dyn Database>, key: &Key) -> People {
         People {
             clock,
@@ -93,7 +93,7 @@ impl People {
         }
     }
 
-    /// Gives a database that nobody can sign in to its first administrator.
+    /// Creates the first administrator if the database has no users.
     pub async fn first_admin(&self) -> Result<Option<FirstAdmin>, StoreError> {
         let first = FirstAdmin { name: FIRST_NAME.into(), password: password::generate() };
         if !self.database.user_page(&Default::default(), store::Page::first(1)).await?.rows.is_empty() {
@@ -105,7 +105,7 @@ impl People {
         Ok(is_first.then_some(first))
     }
 
-    /// Opens a session for a caller who knows the password. The answer does not tell whether there is such a user.
+    /// Opens a session if the password is right. The error does not reveal whether the user exists.
     pub async fn sign_in(&self, name: &str, password: &str, from: Visitor<'_>) -> Result<Opened, Fault> {
         let name = name.trim();
         let device = from.device.and_then(|cookie| self.devices.recognise(cookie, name, self.clock.now()));
@@ -128,7 +128,7 @@ impl People {
 
     async fn recognise(&self, password: &str, attempt: Attempt<'_>) -> Result<User, Fault> {
         let ticket = self.turn(attempt).await?;
-        // Known devices and addresses do not queue behind strangers for the hash either.
+        // Known devices and addresses do not wait behind strangers for the password hash either.
         let queue = if self.throttle.knows(attempt) { Queue::Known } else { Queue::Strangers };
         match self.check(attempt.account, password, queue).await {
             Ok(Some(user)) => {
@@ -143,7 +143,7 @@ impl People {
         }
     }
 
-    /// Waits until an attempt may be checked, where only others that are being checked stand in its way.
+    /// Waits until an attempt may be checked, if it only has to wait for attempts that are being checked now.
     async fn turn(&self, attempt: Attempt<'_>) -> Result<Ticket<'_>, Fault> {
         let wait = match self.throttle.admit(attempt, self.clock.monotonic()) {
             Ok(ticket) => return Ok(ticket),
@@ -165,9 +165,9 @@ impl People {
         }
     }
 
-    /// The user, if the password is theirs.
+    /// Returns the user if the password is right.
     async fn check(&self, name: &str, password: &str, queue: Queue) -> Result<Option<User>, Fault> {
-        // MySQL finds a name in any case and without its accents; attempts are counted by the letters alone.
+        // MySQL compares names without case and accents; attempts are counted by lower-case name.
         let same = |user: &User| user.name.to_lowercase() == name.to_lowercase();
         let user = self.database.user_by_name(name).await?;
         let user = user.filter(|user| !user.access.disabled && same(user));
@@ -182,7 +182,7 @@ impl People {
         Ok(user.filter(|_| fits))
     }
 
-    /// Keeps our own hash beside XXL-JOB's, which a Java admin may still need.
+    /// Stores our own hash next to XXL-JOB's, which a Java admin may still need.
     async fn upgrade(&self, user: &User, password: &str, legacy: &str) -> Result<(), Fault> {
         if is_well_known(password) {
             tracing::warn!(user = user.name, "signs in with a password that everybody knows; change it");
@@ -192,7 +192,7 @@ impl People {
         Ok(())
     }
 
-    /// Whose session that is, if it is one.
+    /// Looks up a session by its secret.
     pub async fn session(&self, secret: &str) -> Result<Option<SignedIn>, StoreError> {
         let digest = fingerprint(secret);
         let Some((session, user)) = self.database.session(&digest, IDLE_MAX).await? else { return Ok(None) };
@@ -202,22 +202,22 @@ impl People {
         Ok(Some(SignedIn { user, session: digest, csrf: session.csrf }))
     }
 
-    /// The user of a session that is still valid. Looking it up is no use of it.
+    /// User of a valid session. The lookup does not count as use of the session.
     pub async fn user_of(&self, session: &str) -> Result<Option<User>, StoreError> {
         Ok(self.database.session(session, IDLE_MAX).await?.map(|(_, user)| user))
     }
 
-    /// Changes whenever sessions or API keys may have ended on this node.
+    /// Notifies when sessions or API keys may have ended on this node.
     pub fn ends(&self) -> watch::Receiver<()> {
         self.ends.subscribe()
     }
 
-    /// Makes streams look whether their session or API key is still valid.
+    /// Makes open streams check whether their session or API key is still valid.
     fn note_end(&self) {
         self.ends.send_replace(());
     }
 
-    /// Whose API key that is, if it is one.
+    /// Looks up an API key.
     pub async fn key(&self, secret: &str) -> Result<Option<(ApiKey, User)>, StoreError> {
         let found = self.database.api_key(&fingerprint(secret)).await?;
         if let Some((key, _)) = &found
@@ -228,7 +228,7 @@ impl People {
         Ok(found)
     }
 
-    /// Ends a session.
+    /// Ends the session of a user.
     pub async fn sign_out(&self, who: &SignedIn) -> Result<(), StoreError> {
         self.end_session(&who.session).await
     }
@@ -240,7 +240,7 @@ impl People {
         Ok(())
     }
 
-    /// Deletes a user, whose sessions and API keys end.
+    /// Deletes a user and ends their sessions and API keys.
     pub async fn delete(&self, id: UserId) -> Result<(), StoreError> {
         self.database.delete_user(id).await?;
         self.note_end();
@@ -254,7 +254,7 @@ impl People {
         Ok(())
     }
 
-    /// Gives whoever is signed in, and knows the old password, another. All their other sessions end.
+    /// Changes the password of a signed-in user, after checking the old one. All their other sessions end.
     pub async fn change_password(
         &self,
         who: &SignedIn,
@@ -262,7 +262,7 @@ impl People {
         new: &str,
         from: IpAddr,
     ) -> Result<(), Fault> {
-        // The session shows that the attempt does not come from a stranger.
+        // The session proves that the attempt does not come from a stranger.
         let attempt = Attempt { account: &who.user.name, from, device: Some(&who.session) };
         self.recognise(old, attempt)
             .await
@@ -274,7 +274,7 @@ impl People {
         Ok(())
     }
 
-    /// Adds somebody.
+    /// Adds a user.
     pub async fn add(&self, name: &str, password: &str, access: &Access) -> Result<UserId, Fault> {
         let name = name.trim();
         let length = name.chars().count();
@@ -286,7 +286,7 @@ impl People {
         Ok(self.database.create_user(name, &hash, access).await?)
     }
 
-    /// Changes what somebody may do, and the password too if one is given. All their sessions end if anything is new.
+    /// Changes the rights of a user, and the password if one is given. Any change ends all their sessions.
     pub async fn change(&self, id: UserId, password: Option<&str>, access: &Access) -> Result<(), Fault> {
         let hash = match password {
             Some(password) => {
@@ -313,7 +313,7 @@ fn too_many(wait: Duration) -> Fault {
     Fault { wait: Some(wait), ..Fault::new(ProblemCode::TooManyRequests, why) }
 }
 
-/// One of the attempts that wait, until it is dropped.
+/// A waiting attempt; counted until dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Waiting<'_> {
@@ -331,35 +331,36 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// The same for nobody and for somebody who is not to be seen.
+/// Same error for a missing user and for one that the caller may not see.
 pub fn no_such_user(id: UserId) -> Fault {
     Fault::not_found(format!("there is no user {}", id.0))
 }
 
-/// How often an attempt looks whether those before it have been checked: a check takes some 20 ms.
+/// How often an attempt checks whether those before it are done; a check takes about 20 ms.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
 /// How long an attempt waits for those before it.
 const OTHERS_MAX: Duration = Duration::from_secs(5);
 
-/// Attempts that wait at once; further ones are refused. Scripts and people who arrive together are fewer.
+/// Maximum number of waiting attempts; further ones are rejected. Legitimate clients that arrive together are
+/// fewer.
 const WAITING_MAX: usize = 64;
 
-/// The name of the first administrator.
+/// Name of the first administrator.
 const FIRST_NAME: &str = "admin";
 
-/// A session that nobody uses ends after so long,
+/// Idle timeout of a session.
 const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
 
-/// and any after so long.
+/// Maximum duration of a session.
 pub const SESSION_MAX: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// That a session is used is noted to the minute.
+/// Resolution of the last-used times of sessions and API keys.
 const TOUCH_AFTER: Duration = Duration::from_secs(60);
 
-/// Sessions forgotten at a time.
+/// Expired sessions deleted at a time.
 const PRUNE_MAX: usize = 100;
 
-/// XXL-JOB's bounds for names, with room for addresses of mail.
+/// XXL-JOB's limits for names, raised to fit email addresses.
 const NAME_MIN: usize = 4;
 const NAME_MAX: usize = 50;

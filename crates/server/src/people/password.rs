@@ -1,4 +1,4 @@
-//! Passwords: how they are kept, checked and made up.
+//! Passwords: hashing, verification, generation.
 
 use std::time::Duration;
 
@@ -12,28 +12,28 @@ use crate::executors::random;
 use crate::fault::Fault;
 use protocol::v1::ProblemCode;
 
-/// Hashes and checks passwords, few at a time: each takes 19 MiB and some 20 ms of a processor, by intent.
+/// Hashes and verifies passwords, few at a time: each hash takes 19 MiB and about 20 ms of CPU, on purpose.
 pub struct Passwords {
     strangers: Semaphore,
     known: Semaphore,
 }
 
-/// Who waits for a password to be checked.
+/// Queue for password verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// Devices and addresses that the account was never signed in to from.
+    /// Devices and addresses from which the account was never signed in to.
     Strangers,
     /// All others.
     Known,
 }
 
 impl Passwords {
-    /// All places are free.
+    /// Creates the verifier with all slots free.
     pub fn new() -> Passwords {
         Passwords { strangers: Semaphore::new(STRANGERS_AT_ONCE), known: Semaphore::new(KNOWN_AT_ONCE) }
     }
 
-    /// A hash to be kept: argon2id with a salt of its own.
+    /// Hashes a password for storage: argon2id with a random salt.
     pub async fn hash(&self, password: &str) -> Result<String, Fault> {
         let password = password.to_owned();
         self.aside(Queue::Known, move || {
@@ -53,7 +53,7 @@ impl Passwords {
         .await
     }
 
-    /// Whether a password is the one of a hash. Without a hash it is not, and that takes just as long to find out.
+    /// Whether a password matches a hash. Without a hash the result is false, and takes as long to compute.
     pub async fn verify(&self, password: &str, hash: Option<&str>, queue: Queue) -> Result<bool, Fault> {
         let (password, is_real) = (password.to_owned(), hash.is_some());
         let hash = hash.unwrap_or(NOBODYS).to_owned();
@@ -89,7 +89,7 @@ impl Passwords {
     }
 }
 
-/// Whether a password gives this hash, by constant time.
+/// Whether a password matches this hash, in constant time.
 fn fits(password: &[u8], hash: &PasswordHash<'_>) -> bool {
     let is_ours = hash.algorithm == Algorithm::Argon2id.ident()
         && ParamsString::try_from(argon2().params()).is_ok_and(|params| params == hash.params);
@@ -97,7 +97,7 @@ fn fits(password: &[u8], hash: &PasswordHash<'_>) -> bool {
     let salt = hash.salt.and_then(|salt| salt.decode_b64(&mut bytes).ok());
     match (salt, hash.hash) {
         (Some(salt), Some(expected)) if is_ours => output(password, salt) == expected,
-        // One that an earlier release made with other settings.
+        // A hash that an earlier release made with other parameters.
         _ => argon2().verify_password(password, hash).is_ok(),
     }
 }
@@ -112,8 +112,8 @@ fn output(password: &[u8], salt: &[u8]) -> Output {
     Output::new(&output).expect("32 bytes are an output")
 }
 
-/// What is larger than 32 MiB is given back to the system when it is free. Anything smaller the allocator may keep, once
-/// for each thread that ever needed it. Of what is asked for only the part that is used takes memory.
+/// Blocks over 32 MiB are returned to the system when freed; the allocator may keep smaller ones, once per thread
+/// that ever needed one. Only the used part of the allocation takes memory.
 const GIVEN_BACK: usize = 33 * 1024 * 1024;
 
 fn argon2() -> Argon2<'static> {
@@ -122,7 +122,7 @@ fn argon2() -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
 }
 
-/// Whether a password is the one of XXL-JOB's hash: MD5 up to 3.1, SHA-256 since, without salt.
+/// Whether a password matches XXL-JOB's hash: MD5 up to 3.1, SHA-256 since, without salt.
 pub fn fits_legacy(password: &str, hash: &str) -> bool {
     let hashed = match hash.len() {
         32 => format!("{:x}", md5::compute(password)),
@@ -134,7 +134,7 @@ pub fn fits_legacy(password: &str, hash: &str) -> bool {
     hashed.eq_ignore_ascii_case(hash)
 }
 
-/// Refuses a new password of a user that is too short, too long or easily guessed.
+/// Rejects a new password that is too short, too long or easily guessed.
 pub fn check_new(password: &str, user: &str) -> Result<(), Fault> {
     let length = password.chars().count();
     match () {
@@ -153,31 +153,31 @@ pub fn check_new(password: &str, user: &str) -> Result<(), Fault> {
     }
 }
 
-/// A password for the first administrator: 120 random bits, in letters that are not mistaken for each other.
+/// Generates a password for the first administrator: 120 random bits, in letters that are not easily confused.
 pub fn generate() -> String {
     let letters = random::<24>().map(|byte| char::from(LETTERS[usize::from(byte) % LETTERS.len()]));
     let groups: Vec<String> = letters.chunks(4).map(|group| group.iter().collect()).collect();
     groups.join("-")
 }
 
-/// 32 of them, so that each is 5 bits.
+/// 32 letters, so that each is 5 bits.
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
-/// What is recommended for argon2id where many sign in: an attacker needs as much for each guess.
+/// Recommended argon2id parameters for interactive logins: an attacker needs as much for each guess.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 
-/// 38 MiB at most, however many strangers try to sign in; and scheduling keeps its processor.
+/// At most 38 MiB, however many strangers try to sign in; and scheduling keeps enough CPU time.
 const STRANGERS_AT_ONCE: usize = 2;
 
-/// A flood of strangers leaves this place to people who have signed in before.
+/// Slot that strangers cannot occupy, for users who have signed in before.
 const KNOWN_AT_ONCE: usize = 1;
 
-/// How long somebody waits for a place.
+/// How long an attempt waits for a slot.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// The hash that no password has, to be checked where there is no user.
+/// Hash that no password matches, verified if the user does not exist.
 const NOBODYS: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 

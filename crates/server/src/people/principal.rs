@@ -1,47 +1,47 @@
-//! Who asks, and what they may do.
+//! Identity and rights of a caller.
 
 use engine::AppId;
 use store::{Access, ApiKey, Rights, User};
 
 use crate::executors::Scope;
 
-/// A recognised caller: a person, a program with a person's API key, or a caller of the executor API.
+/// An authenticated caller: a person, a program with a person's API key, or a caller of the executor API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// For the record.
+    /// Name for the audit log.
     pub name: String,
     access: Access,
-    /// What an API key leaves of that.
+    /// Limit of the rights, for an API key.
     limit: Option<Limit>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Limit {
-    /// All where there is no list.
+    /// `None` means all apps.
     apps: Option<Vec<AppId>>,
     rights: Rights,
 }
 
 impl Principal {
-    /// Nobody in particular, who may do nothing.
+    /// An anonymous caller, without rights.
     pub fn nobody() -> Principal {
         Principal { name: "nobody".into(), access: Access::default(), limit: None }
     }
 
-    /// A person who has signed in.
+    /// A signed-in user.
     pub fn person(user: &User) -> Principal {
         Principal { name: user.name.clone(), access: user.access.clone(), limit: None }
     }
 
-    /// A program with somebody's API key. Whatever the person may do, it administers nothing.
+    /// A program with an API key of a user. It never has administrator rights, even if the user has.
     pub fn key(key: &ApiKey, user: &User) -> Principal {
         let limit = Limit { apps: key.spec.apps.clone(), rights: key.spec.rights };
         let name = format!("{} with key {}", user.name, key.id);
         Principal { name, access: user.access.clone(), limit: Some(limit) }
     }
 
-    /// A caller of the executor API, who may access these apps; `None` means all. It can call their executors directly, so
-    /// it has all rights in them.
+    /// A caller of the executor API that may access these apps; `None` means all. It can call their executors
+    /// directly, so it has all rights in them.
     pub fn executor(scope: Scope, apps: Option<Vec<AppId>>) -> Principal {
         let name = match scope {
             Scope::Every => "token".to_owned(),
@@ -54,7 +54,7 @@ impl Principal {
         Principal { name, access: Access { admin, grants, ..Access::default() }, limit: None }
     }
 
-    /// What they may do with an app.
+    /// Rights in an app.
     pub fn rights(&self, app: AppId) -> Rights {
         let rights = self.access.rights(app);
         match &self.limit {
@@ -64,17 +64,17 @@ impl Principal {
         }
     }
 
-    /// Whether all of these rights are theirs for an app.
+    /// Whether the caller has all of these rights in an app.
     pub fn may(&self, rights: Rights, app: AppId) -> bool {
         self.rights(app).contains(rights)
     }
 
-    /// Whether apps and people are theirs to look after.
+    /// Whether the caller may manage apps and users.
     pub fn is_admin(&self) -> bool {
         self.access.admin && !self.access.disabled && self.limit.is_none()
     }
 
-    /// The apps they see; no list means all.
+    /// Apps that the caller may view; `None` means all.
     pub fn apps(&self) -> Option<Vec<AppId>> {
         let sees = |app: &AppId| self.may(Rights::VIEW, *app);
         let named = match &self.limit {
@@ -84,7 +84,7 @@ impl Principal {
         };
         match named {
             Some(apps) => Some(apps.into_iter().filter(sees).collect()),
-            // All are alike to whoever is not named any.
+            // Without a list of apps, rights are the same in all apps, so any app id will do.
             None if sees(&AppId(0)) => None,
             None => Some(Vec::new()),
         }

@@ -1,12 +1,12 @@
-//! Slows down password guessing without locking anybody out.
+//! Slows down password guessing without locking users out.
 //!
-//! Wrong attempts are counted for each account and for each address they come from. The first few are free; each further
-//! one has to wait twice as long as the one before, up to a minute. An attempt counts from its beginning, so that a
-//! thousand at once are no way around that; if the password turns out to be right, its count is given back.
+//! Wrong attempts are counted per account and per address. The first few are free; each further one has to wait
+//! twice as long as the one before, up to a minute. An attempt counts from its start, so that a thousand parallel
+//! attempts gain nothing; if the password is right, its count is removed.
 //!
-//! A flood of wrong attempts from elsewhere must not keep the owner of an account out. Therefore an address from which the
-//! account was signed in to before, and a browser that shows the cookie it got then ([`Devices`](super::device::Devices)),
-//! have counters of their own, which only attempts from there reach.
+//! A flood of wrong attempts from elsewhere must not lock out the owner of an account. Therefore an address from
+//! which the account was signed in to before, and a browser with the cookie that it got then
+//! ([`Devices`](super::device::Devices)), have their own counters, which only attempts from there increase.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -14,14 +14,14 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Counts attempts. Its size is bounded, whatever names and addresses are made up.
+/// Counts attempts. Its memory is bounded, also under attempts with random names and addresses.
 pub struct Throttle {
     hasher: RandomState,
     counters: Mutex<Counters>,
 }
 
-/// Strangers and devices share counters, found by a secret hash, so that their number is fixed. Known addresses have
-/// exact ones: they exist only for accounts and addresses that a right password was sent from.
+/// Strangers and devices share counters, found by a secret hash, so that their number is fixed. Known addresses
+/// have exact ones: they exist only for accounts and addresses from which a right password was sent.
 struct Counters {
     accounts: Vec<Counter>,
     addresses: Vec<Counter>,
@@ -29,7 +29,7 @@ struct Counters {
     known: HashMap<String, Vec<Known>>,
 }
 
-/// A network that the right password of an account came from.
+/// A network from which the right password of an account was sent.
 struct Known {
     network: IpAddr,
     signed_in_at: Duration,
@@ -44,34 +44,34 @@ struct Counter {
     pending: u32,
 }
 
-/// An attempt to sign in.
+/// A sign-in attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
-    /// The name of the account.
+    /// Name of the account.
     pub account: &'a str,
-    /// The address that the attempt comes from.
+    /// IP address of the client.
     pub from: IpAddr,
-    /// Names the device or the session that the attempt comes from, if the account is known to be signed in to there.
+    /// Id of the device or session that the attempt comes from, if the account was signed in to there before.
     pub device: Option<&'a str>,
 }
 
 /// Why an attempt is not checked now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// There were too many wrong ones; this long from now one more is allowed.
+    /// Too many wrong attempts; the next one is allowed after this time.
     For(Duration),
     /// Other attempts are being checked; their results decide.
     ForOthers,
 }
 
-/// An attempt that may be checked. Dropped without a verdict it counts as wrong.
+/// An attempt that may be checked. If dropped without a result, it counts as wrong.
 pub struct Ticket<'a> {
     throttle: &'a Throttle,
     place: Option<Place>,
     at: Duration,
 }
 
-/// Where an attempt is counted.
+/// Counters of an attempt.
 #[derive(Clone, Debug)]
 enum Place {
     Stranger { account: usize, address: usize },
@@ -80,7 +80,7 @@ enum Place {
 }
 
 impl Throttle {
-    /// No attempts yet.
+    /// Creates a throttle without attempts.
     pub fn new() -> Throttle {
         let counters = || vec![Counter::default(); COUNTERS];
         let (accounts, addresses, devices) = (counters(), counters(), counters());
@@ -88,7 +88,7 @@ impl Throttle {
         Throttle { hasher: RandomState::new(), counters: Mutex::new(counters) }
     }
 
-    /// Lets an attempt through, or says what it has to wait for. `now` never goes back.
+    /// Admits an attempt, or returns how long it has to wait. `now` never goes back.
     pub fn admit(&self, attempt: Attempt<'_>, now: Duration) -> Result<Ticket<'_>, Wait> {
         let mut counters = self.lock();
         let place = self.place(&counters, attempt);
@@ -132,7 +132,7 @@ impl Throttle {
 }
 
 impl Ticket<'_> {
-    /// The password was right: the attempt does not count, and further ones from the same address are known.
+    /// The password was right: the attempt does not count, and its address is known from now on.
     pub fn right(mut self, attempt: Attempt<'_>, now: Duration) {
         let mut counters = self.throttle.lock();
         if let Some(place) = self.place.take() {
@@ -162,7 +162,7 @@ impl Drop for Ticket<'_> {
 }
 
 impl Counters {
-    /// The counters of a place, each with how many wrong attempts are free there.
+    /// Counters of a place, each with its number of free wrong attempts.
     fn at(&mut self, place: &Place) -> impl Iterator<Item = (&mut Counter, u32)> {
         let mut found = Vec::with_capacity(2);
         match place {
@@ -232,7 +232,7 @@ fn longer(one: Option<Wait>, other: Option<Wait>) -> Option<Wait> {
     }
 }
 
-/// The network that an address is counted with: a subscriber gets a whole /64 of IPv6 addresses.
+/// Network that an address is counted under: a subscriber gets a whole /64 of IPv6 addresses.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
@@ -243,22 +243,22 @@ fn network(address: IpAddr) -> IpAddr {
 /// Counters of each kind, 24 bytes each; two names share one only by chance.
 const COUNTERS: usize = 4096;
 
-/// Mistyped passwords.
+/// Free wrong attempts per account, for typing errors.
 const FREE_BY_ACCOUNT: u32 = 10;
 
-/// Many people may come from one address.
+/// Free wrong attempts per address; many people may share one.
 const FREE_BY_ADDRESS: u32 = 30;
 
-/// No right password has to wait longer.
+/// Longest delay for an attempt with the right password.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// After so long without a wrong attempt, all of them are forgotten.
+/// Time without wrong attempts after which all are forgotten.
 const FORGET: Duration = Duration::from_secs(600);
 
-/// Addresses remembered for one account: those of a person, and of the machines whose scripts use the account.
+/// Addresses remembered per account: those of a person, and of machines with scripts that use the account.
 const KNOWN_EACH: usize = 32;
 
-/// Accounts whose addresses are remembered: a few megabytes at most.
+/// Accounts with remembered addresses: a few megabytes at most.
 const KNOWN_ACCOUNTS: usize = 10_000;
 
 #[cfg(test)]
@@ -275,7 +275,7 @@ mod tests {
 
     const START: Duration = Duration::from_secs(1_000_000);
 
-    /// How many of a thousand wrong attempts in a minute are checked.
+    /// Number of a thousand wrong attempts in a minute that are checked.
     fn checked(account: impl Fn(u64) -> String, address: impl Fn(u64) -> IpAddr) -> usize {
         let throttle = Throttle::new();
         let at = |n: u64| START + Duration::from_millis(60 * n);
@@ -321,7 +321,7 @@ mod tests {
             let attempt = from(&account, ip(1));
             throttle.admit(attempt, START).unwrap_or_else(|_| panic!("{n}")).right(attempt, START);
         }
-        // Each gives back its own attempt and no other's.
+        // Each right attempt removes only its own count.
         for n in 0..u64::from(FREE_BY_ADDRESS) {
             drop(throttle.admit(from(&format!("other-{n}"), ip(1)), START).unwrap_or_else(|_| panic!("{n}")));
             let attempt = from("user-1", ip(1));
@@ -343,14 +343,14 @@ mod tests {
             let now = START + Duration::from_secs(second);
             for n in 0..50 {
                 drop(throttle.admit(from("admin", ip(10 + n)), now));
-                // The attackers' own address is no better off for another account that they may know.
+                // Wrong attempts for other accounts from the owner's address do not affect the owner either.
                 drop(throttle.admit(from(&format!("user-{n}"), ip(1)), now));
             }
             assert!(throttle.admit(from("admin", ip(200)), now).is_err(), "a new address has to wait");
             throttle.admit(owner, now).ok().unwrap().right(owner, now);
             throttle.admit(laptop, now).ok().unwrap().unchecked();
         }
-        // There, too, guessing is slow.
+        // Guessing is slow there, too.
         let now = START + Duration::from_secs(400);
         assert_eq!((0..100).filter(|_| throttle.admit(owner, now).is_ok()).count(), FREE_BY_ACCOUNT as usize);
         assert_eq!(

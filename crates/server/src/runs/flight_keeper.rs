@@ -1,4 +1,4 @@
-//! Writes flights down, once a second, beside everything that fires.
+//! Stores the traces of runs once a second, apart from dispatch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use timer::Clock;
 
 use super::Flights;
 
-/// Writes down what this node knows of runs' ways.
+/// Stores the traces of runs that this node has recorded.
 pub struct FlightKeeper {
-    /// Tells the time.
+    /// Clock.
     pub clock: Arc<dyn Clock>,
-    /// Remembers.
+    /// Database to write to.
     pub database: Arc<dyn Database>,
-    /// What is to be written down.
+    /// Recorded traces.
     pub flights: Arc<Flights>,
 }
 
 impl FlightKeeper {
-    /// Keeps at it for ever.
+    /// Stores traces, forever.
     pub async fn run(self) {
         let mut waiting = Vec::new();
         loop {
             self.clock.sleep(EVERY).await;
-            // While the database does not take them no more are asked for: they wait, or are passed over, where they are.
+            // While the database fails, no more are taken: they wait in `flights`, or are dropped there.
             if waiting.is_empty() {
                 waiting = self.flights.take(self.clock.now());
             }
@@ -34,7 +34,7 @@ impl FlightKeeper {
         }
     }
 
-    /// Writes down what is left, when the node stops.
+    /// Stores the remaining traces when the node stops.
     pub async fn finish(self) {
         let left = self.flights.take(self.clock.now());
         tokio::select! {
@@ -43,7 +43,7 @@ impl FlightKeeper {
         }
     }
 
-    /// Whether they need not be tried again.
+    /// Returns false if the write should be retried.
     async fn write(&self, flights: &[Flight]) -> bool {
         if flights.is_empty() {
             return true;
@@ -62,8 +62,8 @@ impl FlightKeeper {
     }
 }
 
-/// A second of flights is a batch that commits in milliseconds.
+/// The traces of one second are a batch that commits in milliseconds.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// A node that stops waits no longer for this.
+/// A node that stops waits at most this long for the write.
 const FINISH_MAX: Duration = Duration::from_secs(1);

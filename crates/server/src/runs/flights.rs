@@ -1,9 +1,9 @@
-//! The flight recorder: what happened to runs on their way, to the millisecond.
+//! Recorder of run traces: the time of each step of a run, in milliseconds.
 //!
-//! Each step is noted in memory as it happens, which costs a fire next to nothing. What a node knows of a run is written
-//! down in the background, once a second and many in one statement ([`super::FlightKeeper`]), so that it outlives the node:
-//! everything of runs with trouble, and of the others as many as fit ([`ORDINARY`]). A row for each run would add a third
-//! to what a run costs the database; a thousand a second at most are a hundredth of what it can take.
+//! Each step is recorded in memory as it happens, at almost no cost to a fire. A background task stores the traces
+//! once a second, many in one statement ([`super::FlightKeeper`]), so that they outlive the node: those of all runs
+//! with trouble, and as many others as fit ([`ORDINARY`]). A row for each run would add a third to the database cost
+//! of a run; at most a thousand rows a second are a hundredth of the database's capacity.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
@@ -13,7 +13,7 @@ use engine::{Order, Receipt, RunId};
 use store::{Flight, Sending};
 use timer::Timestamp;
 
-/// The last flights, as one node knows them.
+/// The latest traces, as recorded by one node.
 pub struct Flights {
     node: String,
     recorded: Mutex<Recorded>,
@@ -21,43 +21,43 @@ pub struct Flights {
 
 #[derive(Default)]
 struct Recorded {
-    /// When runs were claimed that have not left yet,
+    /// Claim times of runs that have not been sent yet.
     claimed: HashMap<RunId, Timestamp>,
-    /// in that order. Some of them have left since.
+    /// Claimed runs, oldest first. Some of them have been sent since.
     claims: VecDeque<RunId>,
     flights: HashMap<RunId, Held>,
-    /// The oldest first.
+    /// Runs in `flights`, oldest first.
     order: VecDeque<RunId>,
-    /// How many of them, from the oldest on, were looked at for whether they take long.
+    /// How many runs of `order`, from the oldest on, were already checked for long duration.
     looked_at: usize,
-    /// To be written down: those with trouble,
+    /// Traces of runs with trouble, still to be stored.
     troubled: Vec<Flight>,
-    /// and others.
+    /// Other traces still to be stored.
     ordinary: Vec<Flight>,
 }
 
 struct Held {
     flight: Flight,
-    /// What was called.
+    /// Handler that was called.
     handler: String,
-    /// Since when it is known here.
+    /// Time since which this node knows the run.
     since: Timestamp,
-    /// Whether it is written down, or will be.
+    /// Whether the trace is stored or queued for storing.
     is_kept: bool,
 }
 
 impl Flights {
-    /// Nothing has happened at this node yet.
+    /// Creates an empty recorder for this node.
     pub fn new(node: &str) -> Flights {
         Flights { node: node.to_owned(), recorded: Mutex::default() }
     }
 
-    /// Whose flights these are.
+    /// Returns the name of the node.
     pub fn node(&self) -> &str {
         &self.node
     }
 
-    /// Runs were claimed.
+    /// Records that runs were claimed.
     pub fn claimed(&self, orders: &[Order], now: Timestamp) {
         let mut recorded = self.recorded();
         for order in orders {
@@ -71,7 +71,7 @@ impl Flights {
         }
     }
 
-    /// A run leaves.
+    /// Records that a run is sent.
     pub fn leaves(&self, order: &Order, now: Timestamp) {
         let (run, spec) = (&order.run, &order.job.spec);
         let mut recorded = self.recorded();
@@ -89,7 +89,7 @@ impl Flights {
         recorded.hold(Held { flight, handler: spec.handler.clone(), since: now, is_kept: false });
     }
 
-    /// Its executor answered, or nobody did.
+    /// Records the executor's answer to a dispatch, or that there was none.
     pub fn answered(&self, run: RunId, receipt: &Receipt, now: Timestamp) {
         if let Some(held) = self.recorded().flights.get_mut(&run)
             && let Some(sending) = &mut held.flight.sending
@@ -98,7 +98,7 @@ impl Flights {
         }
     }
 
-    /// Its result came. Another node may have sent it.
+    /// Records that a run's result was received. Another node may have sent the run.
     pub fn reported(&self, run: RunId, now: Timestamp) {
         let mut recorded = self.recorded();
         match recorded.flights.get_mut(&run) {
@@ -110,7 +110,7 @@ impl Flights {
         }
     }
 
-    /// Its end was written down, and whether that was a good one.
+    /// Records that the end of a run was stored, and whether the run succeeded.
     pub fn recorded_end(&self, run: RunId, is_good: bool, now: Timestamp) {
         let mut recorded = self.recorded();
         let flight = match recorded.flights.get_mut(&run) {
@@ -125,17 +125,17 @@ impl Flights {
         recorded.keep(flight, is_troubled);
     }
 
-    /// What this node knows of a run's way.
+    /// Returns this node's trace of a run.
     pub fn of(&self, run: RunId) -> Option<Flight> {
         self.recorded().flights.get(&run).map(|held| held.flight.clone())
     }
 
-    /// When a run was claimed that has not left yet.
+    /// Returns the claim time of a run that has not been sent yet.
     pub fn claimed_at(&self, run: RunId) -> Option<Timestamp> {
         self.recorded().claimed.get(&run).copied()
     }
 
-    /// The handlers that were called at an address.
+    /// Returns the handlers that were called at an address.
     pub fn handlers_at(&self, address: &str) -> Vec<String> {
         let recorded = self.recorded();
         let there = recorded.flights.values().filter(|held| went_to(&held.flight) == Some(address));
@@ -143,7 +143,7 @@ impl Flights {
         handlers.into_iter().filter(|handler| !handler.is_empty()).map(str::to_owned).collect()
     }
 
-    /// What is to be written down now. Runs that take long, or whose ends other nodes hear of, are among it.
+    /// Takes the traces to be stored now, including those of runs that take long or that report to other nodes.
     pub fn take(&self, now: Timestamp) -> Vec<Flight> {
         let mut recorded = self.recorded();
         recorded.look_for_long_ones(now);
@@ -190,7 +190,7 @@ impl Recorded {
                 if now.duration_since(held.since) < LONG {
                     return;
                 }
-                // The ends of those that others sent are written down when they are.
+                // For runs sent by other nodes, the trace is stored with the run's end.
                 if !held.is_kept && held.flight.sending.is_some() {
                     held.is_kept = true;
                     long = Some(held.flight.clone());
@@ -205,7 +205,7 @@ impl Recorded {
     }
 }
 
-/// The executor that took it.
+/// Returns the executor that accepted the run.
 fn went_to(flight: &Flight) -> Option<&str> {
     match &flight.sending.as_ref()?.answer {
         Some((_, Receipt::Accepted { address })) => Some(address),
@@ -213,7 +213,7 @@ fn went_to(flight: &Flight) -> Option<&str> {
     }
 }
 
-/// Whether somebody may ask why it took so long.
+/// Returns whether the run was slow enough that a user may ask why.
 fn is_slow(sending: &Sending, ended_at: Timestamp) -> bool {
     let is_late = sending.left_at.duration_since(sending.scheduled_at) > LATE;
     let answered_late =
@@ -221,27 +221,28 @@ fn is_slow(sending: &Sending, ended_at: Timestamp) -> bool {
     is_late || answered_late || ended_at.duration_since(sending.left_at) > SLOW
 }
 
-/// Later than our promise by far.
+/// Far later than we guarantee.
 const LATE: Duration = Duration::from_secs(1);
 
 /// Longer than most runs.
 const SLOW: Duration = Duration::from_secs(60);
 
-/// When a run that is not over is written down as far as it is known: its end may come to another node, or after ours.
+/// When the trace of a run that has not finished is stored as far as known: its end may be reported to another node,
+/// or after this one stops.
 const LONG: Duration = Duration::from_secs(10);
 
-/// Flights in memory: a few megabytes.
+/// Traces in memory: a few megabytes.
 const HELD_MAX: usize = 10_000;
 
-/// Runs that are claimed and have not left: more than the engine holds.
+/// Runs claimed but not sent: more than the engine holds.
 const CLAIMED_MAX: usize = 65_536;
 
-/// Flights with trouble that wait to be written down, which is done each second: where more runs fail, what is wrong is
-/// seen from these.
+/// Traces of runs with trouble that wait to be stored, which is done each second: if more runs fail, these are
+/// enough to see the cause.
 const TROUBLED: usize = 800;
 
-/// Others. Most centres never have so many runs a second; at ten thousand a second this is a fiftieth of them, which
-/// shows how they fare for less than a hundredth of what they cost.
+/// Other traces that wait to be stored. Most installations never have so many runs a second; at ten thousand a
+/// second this is a fiftieth of them, a representative sample for less than a hundredth of their cost.
 const ORDINARY: usize = 200;
 
 #[cfg(test)]

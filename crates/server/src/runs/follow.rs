@@ -1,8 +1,9 @@
-//! Reads the logs of runs while they go on, so that their lines outlive an executor that dies.
+//! Reads the logs of runs in progress, so that their lines outlive an executor that dies.
 //!
-//! The node that sent a run follows it: it reads new lines every few seconds and holds the last of them in memory. When the
-//! executor stops answering, they are stored; when the run is over, [`LogKeeper`](super::LogKeeper) goes on from there.
-//! All of it is best effort within bounds: runs followed, bytes held, and reads per second of each executor.
+//! The node that sent a run follows it: it reads new lines every few seconds and holds the last of them in memory.
+//! If the executor stops answering, they are stored; when the run has finished, [`LogKeeper`](super::LogKeeper)
+//! continues from there. All of it is best effort within limits: runs followed, bytes held, and reads per second of
+//! each executor.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -20,27 +21,27 @@ use super::tail::Tail;
 use crate::executors::Directory;
 use crate::outbound::Outbound;
 
-/// The runs whose logs are followed. Shared by dispatch, which adds them, and those who read.
+/// The followed runs. Dispatch adds them; readers of logs share them.
 #[derive(Default)]
 pub struct Following(Mutex<HashMap<RunId, Followed>>);
 
 struct Followed {
     place: Place,
     tail: Arc<AsyncMutex<Tail>>,
-    /// Bytes in the tail when it was last read.
+    /// Bytes in the tail after the last read.
     bytes: usize,
-    /// When it is read next, by the monotonic clock.
+    /// Time of the next read, by the monotonic clock.
     due: Duration,
-    /// The wait between two reads: longer while there is nothing new.
+    /// Wait between two reads; longer while there is nothing new.
     pause: Duration,
-    /// The last line that was stored.
+    /// Number of the last line that was stored.
     stored: u32,
-    /// A read is under way.
+    /// Whether a read is in progress.
     is_being_read: bool,
 }
 
 impl Following {
-    /// An executor took a run.
+    /// Starts to follow a run that an executor accepted.
     pub fn begin(&self, order: &Order, address: &str, now: Duration) {
         let mut runs = self.runs();
         if runs.len() < FOLLOWED_MAX {
@@ -57,7 +58,7 @@ impl Following {
         }
     }
 
-    /// A run is over. If nothing was read of its log, its place is given to another run at once; most runs are short.
+    /// Records that a run has finished. If none of its log was read, its slot is freed at once; most runs are short.
     pub fn over(&self, run: RunId) {
         let mut runs = self.runs();
         if runs.get(&run).is_some_and(|followed| followed.bytes == 0) {
@@ -65,19 +66,19 @@ impl Following {
         }
     }
 
-    /// Ends the following of a run: gives where its log is, and what was read of it.
+    /// Stops following a run; returns the place of its log and the lines read so far.
     pub(super) fn take(&self, run: RunId) -> Option<(Place, Arc<AsyncMutex<Tail>>)> {
         self.runs().remove(&run).map(|followed| (followed.place, followed.tail))
     }
 
-    /// What was read of the log of a run that is followed here.
+    /// Returns the lines read so far of a run that is followed here.
     pub async fn read_so_far(&self, run: RunId) -> Option<RunLog> {
         let tail = self.runs().get(&run)?.tail.clone();
         let tail = tail.lock().await;
         (tail.last() > 0).then(|| tail.to_log(false))
     }
 
-    /// The runs to read now, at most so many: those that wait longest, one of each executor that is not being read.
+    /// Returns at most `max` runs to read now: those waiting longest, one per executor that is not being read.
     fn due(&self, now: Duration, max: usize) -> Vec<(RunId, Place, Arc<AsyncMutex<Tail>>)> {
         let mut runs = self.runs();
         let held: usize = runs.values().map(|followed| followed.bytes).sum();
@@ -98,7 +99,7 @@ impl Following {
         due.into_iter().map(next).collect()
     }
 
-    /// Notes what a read came to. Returns whether there are lines to store because the executor does not answer.
+    /// Records the result of a read. Returns whether there are lines to store because the executor does not answer.
     fn was_read(&self, run: RunId, now: Duration, read: &Read) -> bool {
         let mut runs = self.runs();
         let Some(followed) = runs.get_mut(&run) else { return false };
@@ -122,7 +123,7 @@ impl Following {
     }
 }
 
-/// What a read of a log came to.
+/// Result of reading a log.
 struct Read {
     bytes: usize,
     last: u32,
@@ -130,25 +131,25 @@ struct Read {
     failed: bool,
 }
 
-/// Reads the logs of the runs that are followed.
+/// Reads the logs of followed runs.
 #[derive(Clone)]
 pub struct LogFollower {
-    /// Tells the time.
+    /// Clock.
     pub clock: Arc<dyn Clock>,
-    /// Stores what was read.
+    /// Database that stores the lines.
     pub database: Arc<dyn Database>,
-    /// Knows the executors.
+    /// Registry of executors.
     pub directory: Arc<Directory>,
-    /// Reaches them.
+    /// Client for executors.
     pub outbound: Outbound,
-    /// The runs.
+    /// The followed runs.
     pub following: Arc<Following>,
-    /// Told of runs that ended while another node took their result.
+    /// Receives runs that finished while another node received their result.
     pub ended: Ended,
 }
 
 impl LogFollower {
-    /// Reads until the centre stops.
+    /// Reads logs, forever.
     pub async fn run(self) {
         let mut reads = JoinSet::new();
         let mut looks = 0_u32;
@@ -181,7 +182,7 @@ impl LogFollower {
         }
     }
 
-    /// Runs whose result another node took, or whose end was not noticed here.
+    /// Stops following finished runs that this node did not notice, for example if another got the result.
     async fn let_go_of_ended(&self) {
         let followed = self.following.ids();
         if followed.is_empty() {
@@ -202,7 +203,7 @@ impl LogFollower {
     }
 }
 
-/// Stores a part of a log, unless all of it is stored already.
+/// Stores a part of a log, unless the complete log is already stored.
 pub(super) async fn store_part(database: &dyn Database, run: RunId, log: RunLog) {
     let stored = match database.kept_run_log(run).await {
         Ok(Some(kept)) if kept.complete => return,
@@ -214,29 +215,29 @@ pub(super) async fn store_part(database: &dyn Database, run: RunId, log: RunLog)
     }
 }
 
-/// Runs followed by one node. Others are read when they are over.
+/// Maximum number of runs followed by one node. Logs of others are read after they have finished.
 const FOLLOWED_MAX: usize = 512;
 
-/// Bytes of all logs that are held. Beyond it nothing more is read until runs end.
+/// Maximum number of bytes held of all logs. Beyond it nothing is read until runs finish.
 const HELD_MAX: usize = 32 * 1024 * 1024;
 
-/// How often to look which runs are to be read. One run of each executor is read at a look, so no executor serves more than
-/// five reads in a second.
+/// How often the runs to read are selected. One run of each executor is read each time, so an executor serves at
+/// most five reads a second.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Reads under way, one of each executor: one that hangs does not keep the others from being read.
+/// Concurrent reads, one per executor, so that one that hangs does not block the others.
 const READS_AT_ONCE: usize = 8;
 
-/// Pages of one read. A log that grows faster is caught up with later, or when its run is over.
+/// Pages per read. A log that grows faster is read later, or after its run has finished.
 const PAGES_PER_READ: usize = 4;
 
-/// The wait before a run is first read, and while it goes on writing.
+/// Wait before the first read of a run, and while it keeps writing.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// The longest wait between two reads of a run that writes nothing.
+/// Longest wait between two reads of a run that writes nothing.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// Looks between two checks whether the runs are still open: ten seconds.
+/// Selections between two checks whether the runs are still open: ten seconds.
 const LOOKS_PER_CHECK: u32 = 50;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Keeps the logs of runs that are over, so that they outlive the executors that wrote them.
+//! Stores the logs of finished runs, so that they outlive the executors that wrote them.
 //!
-//! The engine says which runs are over; it never waits for us. The log is read at once if nothing else is being read, and
-//! once more a second later, page by page, a few at a time and no more than [`PER_SECOND`], and written down with others in
-//! one transaction. If the executor dies in between, the part that was read is stored. What cannot be kept stays where it
-//! is: with its executor.
+//! The engine passes on which runs have finished, and never waits for this module. A log is read at once if capacity
+//! is free, and again a second later: page by page, a few logs at a time and at most [`PER_SECOND`]. It is stored
+//! with others in one transaction. If the executor dies in between, the part that was read is stored. A log that
+//! cannot be stored stays with its executor.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,19 +22,19 @@ use crate::metrics::Metrics;
 use crate::outbound::Outbound;
 use crate::refusal::Refusal;
 
-/// Where runs that are over are told.
+/// Sender of finished runs to the [`LogKeeper`].
 #[derive(Clone)]
 pub struct Ended(mpsc::Sender<RunId>);
 
-/// Runs that are over, on their way to the keeper.
+/// Creates the channel of finished runs to the keeper.
 pub fn ended() -> (Ended, mpsc::Receiver<RunId>) {
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
     (Ended(sender), receiver)
 }
 
 impl Ended {
-    /// A run is over. Never waits: when there are too many, the logs of failed runs are the last to be given up. False
-    /// if this one is.
+    /// Adds a finished run. Never waits: if there are too many, logs of failed runs are the last to be dropped.
+    /// Returns false if this one is dropped.
     pub fn tell(&self, run: RunId, outcome: &Outcome) -> bool {
         let has_log = !matches!(outcome, Outcome::Refused(_) | Outcome::Dropped(..));
         let is_wanted = match outcome {
@@ -44,30 +44,30 @@ impl Ended {
         !has_log || is_wanted && self.0.try_send(run).is_ok()
     }
 
-    /// A run that was followed is over. False if there are too many to be told of it.
+    /// Adds a finished run that was followed. Returns false if the channel is full.
     pub(super) fn tell_again(&self, run: RunId) -> bool {
         self.0.try_send(run).is_ok()
     }
 }
 
-/// Fetches logs and keeps them.
+/// Reads logs from executors and stores them.
 #[derive(Clone)]
 pub struct LogKeeper {
-    /// Tells the time.
+    /// Clock.
     pub clock: Arc<dyn Clock>,
-    /// Remembers.
+    /// Database that stores the logs.
     pub database: Arc<dyn Database>,
-    /// Who is there.
+    /// Registry of executors.
     pub directory: Arc<Directory>,
-    /// Reaches them.
+    /// Client for executors.
     pub outbound: Outbound,
-    /// Counts.
+    /// Counters of stored logs.
     pub metrics: Arc<Metrics>,
-    /// Runs whose logs were read while they went on.
+    /// Runs with logs that were read before they finished.
     pub following: Arc<Following>,
 }
 
-/// How much is done at the same time.
+/// Limits of concurrent work.
 struct Places {
     calls: Semaphore,
     held: Semaphore,
@@ -80,7 +80,7 @@ impl Default for Places {
 }
 
 impl LogKeeper {
-    /// Keeps the logs of runs as they end, for ever.
+    /// Stores the logs of runs as they finish, forever.
     pub async fn run(self, mut ended: mpsc::Receiver<RunId>) {
         let (fetched, waiting) = mpsc::channel(AT_ONCE);
         let writer = self.clone();
@@ -106,13 +106,13 @@ impl LogKeeper {
         }
     }
 
-    /// A run's log, once its executor has had the time to write the last lines. None if there is none, or if only a part
-    /// of it could be read: that is stored already.
+    /// Returns a run's log, once its executor has had time to write the last lines. `None` if there is none, or if
+    /// only a part could be read, which is then already stored.
     async fn fetch(&self, id: RunId, places: &Places) -> Result<Option<RunLog>, Refusal> {
         let (mut place, followed) = self.following.take(id).unzip();
         let followed: Arc<AsyncMutex<Tail>> = followed.unwrap_or_default();
         let mut tail = followed.lock().await;
-        // At once if there is room: the executor may be gone a second later.
+        // At once if there is capacity: the executor may be gone a second later.
         let held = places.held.try_acquire();
         if held.is_ok()
             && let Ok(_call) = places.calls.try_acquire()
@@ -136,7 +136,7 @@ impl LogKeeper {
                 Ok(Some(Reached::More)) => return Ok(Some(tail.to_log(false))),
                 Err(why) => {
                     if tail.last() > 0 {
-                        // It is stored, so it need not be held until the next try, which begins anew.
+                        // It is stored, so it need not be held until the next attempt, which starts over.
                         store_part(&*self.database, id, tail.to_log(false)).await;
                         *tail = Tail::default();
                     }
@@ -148,7 +148,7 @@ impl LogKeeper {
         }
     }
 
-    /// Reads on where the reading stopped. `None` if the run was sent to no executor.
+    /// Continues reading after the last line read. `None` if the run was sent to no executor.
     async fn read_on(
         &self,
         id: RunId,
@@ -164,7 +164,7 @@ impl LogKeeper {
         Ok(Some(tail.read(&source, PAGES_MAX).await?))
     }
 
-    /// Writes logs down, those together that come together.
+    /// Stores logs; those that arrive together go into one transaction.
     async fn write_loop(&self, mut fetched: mpsc::Receiver<(RunId, RunLog)>) {
         while let Some(first) = fetched.recv().await {
             let (mut logs, mut bytes) = (vec![first], 0);
@@ -197,23 +197,24 @@ impl LogKeeper {
     }
 }
 
-/// Runs whose logs wait to be fetched. Half of the place is for those that failed.
+/// Runs that wait for their log to be read. Half of the slots are reserved for failed runs.
 const WAITING_MAX: usize = 4_096;
 
-/// Logs fetched at the same time.
+/// Logs read concurrently.
 const AT_ONCE: usize = 4;
 
-/// Logs that were read when their runs ended and wait for their last lines: 16 MiB at most.
+/// Logs that were read when their runs finished and wait for their last lines: 16 MiB at most.
 const HELD_MAX: usize = 64;
 
-/// Logs fetched each second: what is left of two processors goes to firing.
+/// Logs read per second; the rest of two processors is for dispatch.
 const PER_SECOND: u32 = 200;
 
-/// Before the log counts as whole, since an executor may add a line after its result was taken, and before each other try.
+/// Wait before a log counts as complete, since an executor may add a line after its result was received, and before
+/// each further attempt.
 const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30)];
 
-/// Pages read of one log. With the lines in between passed over, even a log of gigabytes has fewer.
+/// Pages read per log. Since lines in between are skipped, even a log of gigabytes has fewer.
 const PAGES_MAX: usize = 16;
 
-/// Bytes of logs written in one transaction: it commits in milliseconds.
+/// Bytes of logs stored in one transaction, which then commits in milliseconds.
 const BATCH_BYTES: usize = 512 * 1024;

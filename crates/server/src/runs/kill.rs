@@ -1,11 +1,11 @@
-//! What a person reads who asked to cancel a run that then stays open.
+//! Error shown to a user when a run stays open after a request to cancel it.
 
 use engine::KillAnswer;
 use protocol::v1::ProblemCode;
 
 use crate::fault::Fault;
 
-/// Why a run stays open although its cancellation was requested.
+/// Returns why a run stays open although its cancellation was requested.
 pub fn not_ended(answer: &KillAnswer) -> Fault {
     let (code, what) = match answer {
         KillAnswer::Unheard(why) => {

@@ -1,7 +1,7 @@
-//! A run's log, line by line: from the executor that wrote it while it is there, else what was kept of it.
+//! Reads a run's log by lines: from its executor while that answers, else from the stored copy.
 //!
-//! Lines have the numbers that the executor gave them, wherever they come from. So whoever reads page by page sees every
-//! line once and in order, also when the executor goes away between two pages.
+//! Lines keep the numbers that the executor gave them in both cases. So a client that reads page by page gets every
+//! line once and in order, even if the executor disappears between two pages.
 
 use engine::{AppId, RunId};
 use protocol::xxl::{self, texts};
@@ -13,21 +13,21 @@ use crate::executors::Directory;
 use crate::outbound::{CallError, Callee, Outbound};
 use crate::refusal::Refusal;
 
-/// Some lines of a log.
+/// A page of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPage {
-    /// The first line asked for, counted from 1.
+    /// The first line requested, counted from 1.
     pub from: u32,
-    /// The last line given; less than `from` if there is none yet. The next page begins after it.
+    /// The last line returned; less than `from` if there is none yet. The next page begins after it.
     pub to: u32,
-    /// The lines, each with its end.
+    /// The lines, each with its line ending.
     pub text: String,
-    /// Whether this is all that there will be: the run is over, and its executor has no more lines, or says that these
-    /// are the last.
+    /// Whether this is the end of the log: the run has finished, and its executor has no more lines or marks these
+    /// as the last.
     pub end: bool,
 }
 
-/// The log of a run from a line on: from its executor, or as far as it was read before the executor stopped answering.
+/// Returns a run's log from a line on: from its executor, or as far as it was read while the executor answered.
 pub async fn run_log(inside: &Inside, run: &RunRow, from: u32) -> Result<LogPage, Refusal> {
     let from = from.max(1);
     let over = run.state.is_over();
@@ -51,20 +51,20 @@ pub async fn run_log(inside: &Inside, run: &RunRow, from: u32) -> Result<LogPage
     Ok(LogPage { end: over, ..kept_page(&read, from) })
 }
 
-/// Where a run's log is.
+/// Location of a run's log.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
-    /// The app that its executor is registered for.
+    /// App that the executor is registered for.
     pub app: AppId,
-    /// The executor, if the run was sent to one.
+    /// Address of the executor, if the run was sent to one.
     pub address: Option<String>,
-    /// The time that the executor was given with the run.
+    /// The time that was sent to the executor with the run.
     pub triggered_at: Timestamp,
 }
 
-/// Where the log of a run is, as its row says.
+/// Returns the location of a run's log according to its row.
 pub fn place_of(run: &RunRow) -> Place {
     let exact = run.open.as_ref().map(|open| open.scheduled_at);
     Place {
@@ -77,17 +77,17 @@ pub fn place_of(run: &RunRow) -> Place {
 
 /// The executor that has a run's log.
 pub struct Source<'a> {
-    /// Who is there.
+    /// Registry of executors.
     pub directory: &'a Directory,
-    /// Reaches them.
+    /// Client for executors.
     pub outbound: &'a Outbound,
-    /// Where the log is.
+    /// Location of the log.
     pub place: &'a Place,
 }
 
 impl Source<'_> {
-    /// Lines from that one on, as many as the executor gives at a time. Only the executor that the run was sent to is
-    /// asked, and only while it is registered for the app: the app's token goes along.
+    /// Returns lines from `from` on, as many as the executor sends at a time. Only the executor that the run was
+    /// sent to is called, and only while it is registered for the app, because the request carries the app's token.
     pub async fn page(&self, from: u32) -> Result<LogPage, Refusal> {
         let callee = self.callee()?;
         let page = self.outbound.log(&callee, self.place.run.0, self.triggered_at(), from).await;
@@ -98,7 +98,7 @@ impl Source<'_> {
         }
     }
 
-    /// The number of the last line, if the executor tells.
+    /// Returns the number of the last line, if the executor sends it.
     pub async fn last_line(&self) -> Result<Option<u32>, Refusal> {
         let callee = self.callee()?;
         let last = self.outbound.last_line(&callee, self.place.run.0, self.triggered_at()).await;
@@ -126,13 +126,13 @@ fn not_given(callee: &Callee, error: &CallError) -> Refusal {
     Refusal(format!("the executor {} does not give the log: {error}", callee.address))
 }
 
-/// What an executor gave. Whatever line it says that it begins with, it is the one that was asked for.
+/// Converts an executor's page. It counts as beginning at the requested line, regardless of the number in the reply.
 fn given(page: xxl::LogPage, from: u32) -> LogPage {
     let to = u32::try_from(page.to_line_num).unwrap_or(0);
     LogPage { from, to, text: page.log_content, end: page.is_end }
 }
 
-/// A kept log from a line on. All that there is, so it is the end.
+/// Returns a stored log from a line on. It is all there is, so it is marked as the end.
 fn kept_page(kept: &RunLog, from: u32) -> LogPage {
     let first = if kept.complete { 1 } else { left_out(&kept.text).unwrap_or(1) };
     let (mut text, mut last) = (String::new(), first.saturating_sub(1));
@@ -146,8 +146,8 @@ fn kept_page(kept: &RunLog, from: u32) -> LogPage {
     LogPage { from, to: last, text, end: true }
 }
 
-/// The line that stands in the place of the first so many, when they were left out. It has the number of the last of them,
-/// so that the lines after it keep theirs.
+/// The line that replaces the first `lines` lines when they were dropped. It has the number of the last of them, so
+/// that the lines after it keep theirs.
 pub fn left_out_line(lines: u32) -> String {
     format!("{LEFT_OUT}{lines}]\n")
 }

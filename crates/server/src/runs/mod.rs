@@ -1,5 +1,4 @@
-//! What there is to know about runs beyond their rows: their logs, read from executors and kept
-//! by us, and how many there are of each day.
+//! Data about runs beyond their rows: logs, read from executors and stored, traces, and counts per day.
 
 mod flight_keeper;
 mod flights;

@@ -1,6 +1,6 @@
-//! Counts the runs of each day, so that the chart does not have to.
+//! Counts the runs of each day, so that the console's chart does not have to.
 //!
-//! Every node does it, at times of its own: counting twice changes nothing.
+//! Every node does it at its own times: counting twice changes nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use engine::{Engine, StoreError};
 use store::Database;
 use timer::Clock;
 
-/// Counts until the centre stops.
+/// Counts, forever.
 pub async fn count_loop(clock: Arc<dyn Clock>, database: Arc<dyn Database>, engine: Engine) {
     loop {
         let started = clock.monotonic();
         if let Err(error) = count(&*database, &engine).await {
             tracing::warn!(%error, "could not count the runs of the last days; trying again in {EVERY:?}");
         }
-        // With very many runs counting takes long; then it is done less often, so that it stays a small load.
+        // With very many runs counting takes long; then it is done less often, to remain a small load.
         let took = clock.monotonic() - started;
         let apart = EVERY.mul_f64(fastrand::f64() / 10.0);
         clock.sleep(apart + EVERY.max(took * SHARE)).await;
@@ -32,11 +32,11 @@ async fn count(database: &dyn Database, engine: &Engine) -> Result<(), StoreErro
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// As often as XXL-JOB does it.
+/// Same as XXL-JOB.
 const EVERY: Duration = Duration::from_secs(60);
 
 /// At most this share (one in …) of the time is spent counting.
 const SHARE: u32 = 20;
 
-/// A run may end days after it was started; XXL-JOB looks back as far. A day whose runs are all over is not counted again.
+/// A run may finish days after its start; XXL-JOB looks back as far. A day without open runs is not counted again.
 const DAYS: u32 = 3;

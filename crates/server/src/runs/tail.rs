@@ -1,17 +1,17 @@
-//! The last lines of a log, as it is read.
+//! The last lines of a log while it is being read.
 
 use store::RunLog;
 
 use super::log::{LogPage, Source, left_out_line};
 use crate::refusal::Refusal;
 
-/// The last lines of a log, as it is read.
+/// The last lines of a log while it is being read.
 #[derive(Default)]
 pub struct Tail {
     text: String,
-    /// The number of the last line read,
+    /// Number of the last line read.
     last: u32,
-    /// and how many of the first are not here.
+    /// How many of the first lines were dropped.
     left_out: u32,
     bytes_seen: usize,
 }
@@ -23,7 +23,7 @@ pub enum Reached {
     More,
     /// There are no more lines now.
     Newest,
-    /// The executor says that there will be no more.
+    /// The executor marked these lines as the last.
     End,
 }
 
@@ -33,13 +33,13 @@ impl Tail {
         self.last
     }
 
-    /// Bytes that are held.
+    /// Returns the number of bytes held.
     pub fn bytes(&self) -> usize {
         self.text.len()
     }
 
-    /// Reads on, at most so many pages. Of a log that is too long, the end is what is wanted: lines in between are passed
-    /// over. What was read before an error stays.
+    /// Continues reading, at most `pages` pages. Of a log that is too long the end matters: lines in between are
+    /// skipped. Lines read before an error are kept.
     pub async fn read(&mut self, source: &Source<'_>, pages: usize) -> Result<Reached, Refusal> {
         for _ in 0..pages {
             let (next, is_first) = (self.last + 1, self.last == 0);
@@ -58,7 +58,7 @@ impl Tail {
         Ok(Reached::More)
     }
 
-    /// Adds the page after the last.
+    /// Appends the next page.
     fn add(&mut self, page: &LogPage) {
         self.bytes_seen += page.text.len();
         self.text.push_str(&page.text);
@@ -69,7 +69,7 @@ impl Tail {
         self.cut();
     }
 
-    /// Passes over lines that would be cut off anyway, judging by how long lines are so far.
+    /// Skips lines that would be dropped anyway, estimated from the average line length so far.
     fn skip_to(&mut self, end: u32) {
         let line = (self.bytes_seen / self.last.max(1) as usize).max(1);
         let wanted = u32::try_from(2 * KEPT_MAX / line).unwrap_or(u32::MAX);
@@ -80,7 +80,7 @@ impl Tail {
         }
     }
 
-    /// Whole lines go from the front until the rest is short enough.
+    /// Drops whole lines from the front until the rest is short enough.
     fn cut(&mut self) {
         let Some(beyond) = self.text.len().checked_sub(KEPT_MAX).filter(|beyond| *beyond > 0) else { return };
         let line_end = self.text.as_bytes()[beyond..].iter().position(|byte| *byte == b'\n');
@@ -96,7 +96,7 @@ impl Tail {
         self.text.drain(..cut);
     }
 
-    /// What is kept of the log.
+    /// Returns the part of the log to store.
     pub fn to_log(&self, at_its_end: bool) -> RunLog {
         let mark = if self.left_out > 0 { left_out_line(self.left_out) } else { String::new() };
         let rest = if at_its_end { "" } else { "[what follows is not kept]\n" };
@@ -104,7 +104,7 @@ impl Tail {
     }
 }
 
-/// Bytes that are kept of a log: some thousand lines, the last ones.
+/// Bytes stored of a log: some thousand lines, the last ones.
 const KEPT_MAX: usize = 256 * 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! People are told, by mail and by webhook.
+//! Notifications by mail and by webhook.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ async fn a_failure_is_told_by_mail_and_by_webhook_once_each_though_one_of_them_i
         told.iter().all(|mail| mail.contains("Subject: Tickwright: nightly report (job 1) did not run")),
         "{told:?}"
     );
-    // The first post is refused with a 200, as chat rooms do; it comes again, and the mails do not.
+    // The first post is rejected with a 200, as chat rooms do; it is sent again, and the mails are not.
     for _ in 0..2 {
         let post = next(&mut posts).await;
         assert!(post.starts_with("POST /robot") && post.contains("no executor of the app"), "{post}");
@@ -90,7 +90,7 @@ async fn next(of: &mut mpsc::UnboundedReceiver<String>) -> String {
     tokio::time::timeout(Duration::from_secs(120), of.recv()).await.expect("it comes").unwrap()
 }
 
-/// Takes every mail, and tells what was said.
+/// Accepts every mail and passes on its content.
 async fn mail_server() -> (std::net::SocketAddr, mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -128,7 +128,7 @@ async fn take_mails(stream: TcpStream, told: mpsc::UnboundedSender<String>) {
     }
 }
 
-/// Refuses the first post as a chat room would, takes the others, and tells of each.
+/// Rejects the first post as a chat room would, accepts the others, and passes on each.
 async fn web_server() -> (std::net::SocketAddr, mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

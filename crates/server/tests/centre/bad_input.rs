@@ -1,4 +1,4 @@
-//! Whatever is thrown at a listener: a clear answer, no failure of ours, and never for long.
+//! Hostile input to a listener: it gives a clear answer, without an internal error, and soon.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use crate::kit::Bench;
 use crate::script::{NEW, OLD};
 
-/// Paths of every door.
+/// Paths of every API.
 const PATHS: [&str; 20] = [
     "/api",
     "/api/registry",
@@ -104,7 +104,7 @@ async fn requests_that_are_none_or_lie_about_their_length_are_refused() {
     let bench = Bench::start().await;
     let check = async |request: &[u8], expected: &[u16]| {
         let mut stream = TcpStream::connect(bench.address).await.unwrap();
-        // Who refuses may close before all is sent.
+        // A server that rejects the request may close before all is sent.
         let _ = stream.write_all(request).await;
         let _ = stream.shutdown().await;
         let mut answer = Vec::new();
@@ -148,7 +148,7 @@ async fn a_refusal_arrives_though_nobody_wanted_all_that_was_sent() {
         let mut request =
             format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
         request.extend(&body);
-        // It insists that all can be sent.
+        // `raw` fails unless all can be sent.
         assert_eq!(bench.raw(&request).await.0, expected, "{path}");
     }
     bench.stop().await;

@@ -1,4 +1,4 @@
-//! Cancelling a run whose executor does not do as it is told.
+//! Cancelling a run when its executor does not obey.
 
 use engine::{JobId, RunId, RunState};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::fake::Fake;
 use crate::kit::{Bench, until};
 use crate::script::OLD;
 
-/// A run that the executor has, of a job that would be tried again.
+/// A run that the executor has, of a job with retries.
 async fn running(bench: &Bench) -> (JobId, RunId) {
     let job = bench.job("stubborn", |spec| spec.retry.count = 2).await;
     let run = bench.engine.trigger(job, fastrand::i64(1..), None).await.unwrap();
@@ -61,7 +61,7 @@ async fn a_cancellation_that_the_executor_never_hears_leaves_the_run_open() {
     );
     assert_eq!(view(&bench, run).await["state"], "running");
 
-    // It had heard, and only its answer was lost: the failure that it reports is the cancellation, and not tried again.
+    // The executor received it, only its answer was lost: its failure is the cancellation, and not retried.
     fake.reports(&bench, run, 500, "scheduling center kill job.").await;
     let runs = bench.over(job).await;
     assert_eq!(runs.len(), 1, "it is not tried again: {runs:?}");
@@ -118,7 +118,7 @@ async fn an_executor_that_reports_the_end_before_it_answers_ends_the_run_once() 
     let told = std::sync::Mutex::new(told);
     fake.answers("/kill", move |_| {
         ask.send(()).unwrap();
-        // The thread may wait: the report is sent by another.
+        // This thread may block: the report is sent by another.
         tokio::task::block_in_place(|| told.lock().unwrap().recv().unwrap());
         Some(json!({ "code": 200 }))
     });

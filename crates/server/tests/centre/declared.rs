@@ -1,4 +1,4 @@
-//! Programs that declare their jobs, and people who change them.
+//! Jobs declared by programs and changed by users.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn sync(declaration: Declaration) -> Job {
 }
 
 impl Bench {
-    /// What the centre answers to a declaration with that token in the name of that app.
+    /// Returns the server's answer to a declaration with this token in the name of this app.
     async fn declares(&self, app: &str, token: &str, jobs: &Value) -> Value {
         let body = json!({ "address": "http://127.0.0.1:9/", "handlers": ["a"], "jobs": jobs }).to_string();
         let request = format!(
@@ -32,7 +32,7 @@ impl Bench {
         serde_json::from_str(&answer).unwrap()
     }
 
-    /// How often jobs were declared, as far as that is on record.
+    /// Returns the audited declarations of jobs.
     async fn declared(&self) -> Vec<(String, String)> {
         let filter = AuditFilter { action: Some("job.declare".into()), ..AuditFilter::default() };
         let page = self.database.audit_page(&filter, Page::first(100)).await.unwrap();
@@ -65,7 +65,7 @@ async fn a_program_declares_its_job_and_what_people_change_stays() {
     let apps = admin.done("GET", "/v1/apps", &Value::Null).await;
     assert_eq!(apps[0]["executors"][0]["handlers"], json!(["sync-orders"]), "before it ever ran: {apps}");
 
-    // Somebody wants it at night.
+    // A user changes it to run at night.
     let edited = json!({
         "app": bench.app, "name": view["name"], "handler": "sync-orders", "param": "all", "alert": true,
         "schedule": { "kind": "cron", "expression": "0 0 2 * * ?", "zone": "Asia/Shanghai" }
@@ -74,7 +74,7 @@ async fn a_program_declares_its_job_and_what_people_change_stays() {
     assert_eq!(view["overridden"], json!(["schedule"]));
     program.stop(Duration::from_secs(5)).await;
 
-    // The next version of the program has other ideas.
+    // The next version of the program declares other values.
     let every_seven = Declaration::cron("0 0/7 * * * ?").zone("Asia/Shanghai").param("new").retries(2);
     let program = bench.executor(vec![sync(every_seven.clone())]).await;
     let view = until("the next version has spoken", async || {
@@ -89,7 +89,7 @@ async fn a_program_declares_its_job_and_what_people_change_stays() {
     let runs = bench.run(engine::JobId(id), None).await;
     assert_eq!(runs[0].message.as_deref(), Some("synced new"));
 
-    // Who stops it wants it stopped; and starting the same program again is not worth a line.
+    // A job that a user stops stays stopped; and restarting the same program is not audited again.
     admin.done("POST", &format!("{KEY}/stop"), &Value::Null).await;
     let said = bench.declared().await;
     assert_eq!(said, vec![("token of app 1".to_owned(), "done".to_owned()); 2]);

@@ -1,4 +1,4 @@
-//! What is wrong with a database and its executors is found before a centre starts.
+//! Problems with a database and its executors are found before a node starts.
 
 use store::{Addresses, AppSpec};
 use tickwright_server::Settings;

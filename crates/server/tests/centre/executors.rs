@@ -1,4 +1,4 @@
-//! Executors come, run, report and go.
+//! Executors register, run, report and leave.
 
 use std::time::Duration;
 
@@ -202,7 +202,7 @@ async fn failures_keep_the_code_and_the_text_they_came_with() {
     for (result, code, message) in [
         (r#""handleCode":409,"handleMsg":"busy""#, 409, "busy"),
         (r#""handleCode":2147483647,"handleMsg":"last""#, 2_147_483_647, "last"),
-        // Beyond XXL-JOB's column, and values that it takes for a run that goes on.
+        // Beyond XXL-JOB's column, and values that mean an open run there.
         (r#""handleCode":2147483648,"handleMsg":"more""#, 500, "code 2147483648: more"),
         (r#""handleCode":0,"handleMsg":"none""#, 500, "code 0: none"),
         (r#""handleCode":-1,"handleMsg":"less""#, 500, "code -1: less"),
@@ -223,7 +223,7 @@ async fn failures_keep_the_code_and_the_text_they_came_with() {
     bench.stop().await;
 }
 
-/// A run that is open, whatever the executor says.
+/// A run that is open, regardless of the executor's answers.
 async fn waiting(bench: &Bench) -> (JobId, i64) {
     let job = bench.job("echo", |_| {}).await;
     let later = engine::Trigger {

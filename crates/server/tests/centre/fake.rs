@@ -1,4 +1,4 @@
-//! An executor of the sample app whose every answer a test chooses.
+//! An executor of the sample app with answers chosen by the test.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::kit::{Bench, until};
 
-/// Registered, and accepting runs.
+/// A registered executor that accepts runs.
 pub struct Fake {
     pub address: String,
     script: Arc<Script>,
@@ -46,7 +46,7 @@ impl Fake {
         Fake { address, script, serving }
     }
 
-    /// Answers this path so from now on.
+    /// Sets the answer for this path from now on.
     pub fn answers(
         &self,
         path: &'static str,
@@ -55,7 +55,7 @@ impl Fake {
         self.script.answers.lock().unwrap().insert(path, Arc::new(answer));
     }
 
-    /// How often this path was called.
+    /// Returns how often this path was called.
     pub fn calls(&self, path: &str) -> usize {
         self.script.calls.lock().unwrap().iter().filter(|(called, _)| called == path).count()
     }
@@ -67,7 +67,7 @@ impl Fake {
         assert!(answer.contains(r#""code":200"#), "{answer}");
     }
 
-    /// It unregisters.
+    /// Unregisters the executor.
     pub async fn leaves(self, bench: &Bench) {
         let registration =
             json!({ "registryGroup": "EXECUTOR", "registryKey": bench.app, "registryValue": self.address });
@@ -75,7 +75,7 @@ impl Fake {
         until("the executor is gone", async || (!bench.sees(&self.address)).then_some(())).await;
     }
 
-    /// It dies: new connections are refused, and open ones answer no more.
+    /// Kills the executor: new connections are refused, and open ones get no answer.
     pub async fn dies(self) {
         self.script.is_dead.store(true, Ordering::SeqCst);
         self.serving.abort();
@@ -83,7 +83,7 @@ impl Fake {
     }
 }
 
-/// A page of a log, as executors answer it.
+/// A page of a log in the format of executors.
 pub fn log_page(from: u64, to: u64, text: &str, end: bool) -> Value {
     json!({ "code": 200, "content": { "fromLineNum": from, "toLineNum": to, "logContent": text, "isEnd": end } })
 }
@@ -95,7 +95,7 @@ async fn serve(State(script): State<Arc<Script>>, uri: Uri, body: String) -> Str
     let answer = script.answers.lock().unwrap().get(path.as_str()).cloned();
     let answer = match (answer, path.as_str()) {
         (Some(answer), _) => answer(&body),
-        // It has a run of whatever job it is asked about.
+        // It claims to have a run of every job.
         (None, "/idleBeat") => {
             Some(json!({ "code": 500, "msg": "job thread is running or has trigger queue." }))
         }

@@ -1,4 +1,4 @@
-//! The doors for load balancers and Prometheus.
+//! Endpoints for load balancers and Prometheus.
 
 use crate::kit::Bench;
 

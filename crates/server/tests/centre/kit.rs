@@ -1,4 +1,4 @@
-//! A centre to try things on.
+//! A server to test against.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A running centre on a SQLite file of its own.
+/// A running server with a SQLite file of its own.
 pub struct Bench {
     pub address: SocketAddr,
     pub engine: Engine,
@@ -94,7 +94,7 @@ impl Bench {
         bench
     }
 
-    /// Stops it in good order.
+    /// Stops it gracefully.
     pub async fn stop(mut self) {
         self.end().await;
         std::fs::remove_dir_all(&self.folder).unwrap();
@@ -105,7 +105,7 @@ impl Bench {
         tokio::time::timeout(PATIENCE, &mut self.running).await.expect("it stops").unwrap();
     }
 
-    /// Another node takes the place of this one, with the same database, which has to be a shared one.
+    /// Replaces this node by another on the same database, which must be shared.
     pub async fn replace(mut self, node: &str) -> Bench {
         self.end().await;
         let settings = Settings { node: node.into(), ..self.settings.clone() };
@@ -121,7 +121,7 @@ impl Bench {
         self
     }
 
-    /// Another node on the same database, which has to be a shared one.
+    /// Starts another node on the same database, which must be shared.
     pub async fn beside(&self, node: &str) -> Bench {
         let settings = Settings { node: node.into(), ..self.settings.clone() };
         let centre = Centre::open(settings.clone()).await.unwrap();
@@ -150,14 +150,14 @@ impl Bench {
         self.end().await;
     }
 
-    /// Gives the sample app one more token.
+    /// Adds a token to the sample app.
     pub async fn add_token(&self, token: &str) {
         let (digest, sealed) = (fingerprint(token), self.settings.key.seal(token));
         let token = NewToken { app: Some(AppId(1)), digest, sealed, expires_at: None };
         self.database.add_token(&token).await.unwrap();
     }
 
-    /// An executor of the sample app with these handlers.
+    /// Starts an executor of the sample app with these handlers.
     pub async fn executor(&self, jobs: Vec<Job>) -> Executor {
         let directory = self.folder.join(format!("executor-{:x}", fastrand::u64(..)));
         let builder = Executor::builder(&self.app)
@@ -171,25 +171,25 @@ impl Bench {
         executor
     }
 
-    /// Whether runs can go to an executor.
+    /// Returns whether runs can be sent to an executor.
     pub fn sees(&self, address: &str) -> bool {
         self.directory.sightings(AppId(1)).iter().any(|sighting| sighting.address == address)
     }
 
-    /// A job of the sample app that is never due by itself.
+    /// Creates a job of the sample app that is never due by itself.
     pub async fn job(&self, handler: &str, change: impl FnOnce(&mut JobSpec)) -> JobId {
         let mut spec = JobSpec::new(AppId(1), handler, Schedule::Never, handler);
         change(&mut spec);
         self.engine.create(&spec).await.unwrap()
     }
 
-    /// Runs a job now, and waits for all its runs (one, or one for each shard) to be over.
+    /// Runs a job now, and waits until all its runs (one, or one for each shard) have finished.
     pub async fn run(&self, job: JobId, param: Option<&str>) -> Vec<RunRecord> {
         self.engine.trigger(job, fastrand::i64(1..), param.map(Into::into)).await.unwrap();
         self.over(job).await
     }
 
-    /// The runs of a job, once there are some and all are over.
+    /// Returns the runs of a job, once there are some and all have finished.
     pub async fn over(&self, job: JobId) -> Vec<RunRecord> {
         until("all runs of the job are over", async || {
             let runs = self.database.runs(job, None, 100).await.unwrap();
@@ -215,7 +215,7 @@ impl Bench {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(bytes).await.unwrap();
         let mut answer = Vec::new();
-        // A server that refuses may close while we still send.
+        // A server that rejects the request may close while we still send.
         let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer))
             .await
             .expect("it answers or closes");
@@ -225,7 +225,7 @@ impl Bench {
     }
 }
 
-/// Waits for something to be there.
+/// Waits until `look` returns a value.
 pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let found = async {
         loop {
@@ -238,7 +238,7 @@ pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T
     tokio::time::timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("waited too long until {what}"))
 }
 
-/// A handler that succeeds with what it was given.
+/// A handler that succeeds with its parameter as the result.
 pub fn echo() -> Job {
     Job::new("echo", |ctx: Context| async move {
         let shard = ctx.shard();

@@ -1,4 +1,4 @@
-//! Logs end, and no line comes twice, whatever an executor answers.
+//! Logs end, and no line comes twice, for every kind of answer of an executor.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::v1::client::Client;
 
 const TEXT: &str = "first\nsecond\nthird\n";
 
-/// What real clients answer to a question for a line that is not the first: the first line, the last line, the text and
-/// whether it is the end, given the line that was asked for.
+/// Answers of real clients to a request for another line than the first: first line, last line, text and end mark,
+/// as a function of the requested line.
 type Habit = fn(u64) -> Value;
 
 const HABITS: [(&str, Habit); 6] = [
@@ -27,7 +27,7 @@ const HABITS: [(&str, Habit); 6] = [
     }),
 ];
 
-/// A finished run whose executor answers questions for its log so.
+/// A finished run with an executor that answers log requests in this way.
 async fn finished(bench: &Bench, fake: &Fake, habit: Habit) -> RunId {
     fake.answers("/log", move |asked| Some(habit(asked["fromLineNum"].as_u64().unwrap())));
     let job = bench.job("talker", |_| {}).await;
@@ -88,11 +88,11 @@ async fn web_pages(script: &Script<'_>, run: RunId) -> String {
     panic!("the log never ends: {text}")
 }
 
-/// A body that ends by itself.
+/// Returns a body that ends by itself.
 async fn body(client: &Client<'_>, path: &str) -> String {
     let reply = tokio::time::timeout(PATIENCE, client.send("GET", path, &Value::Null)).await;
     let body = reply.unwrap_or_else(|_| panic!("{path} never ends")).body;
-    // What is not of known length comes in chunks.
+    // A body of unknown length is chunked.
     let mut whole = String::new();
     let mut rest = body.as_str();
     while let Some((length, after)) = rest.split_once("\r\n") {
@@ -103,7 +103,7 @@ async fn body(client: &Client<'_>, path: &str) -> String {
     whole
 }
 
-/// The texts of server-sent pages.
+/// Returns the texts of server-sent pages.
 fn texts_of(events: &str) -> String {
     let pages = events.lines().filter_map(|line| line.strip_prefix("data:"));
     pages

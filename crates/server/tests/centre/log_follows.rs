@@ -1,4 +1,4 @@
-//! The log of a run is kept as far as it could be read, though its executor dies.
+//! The log of a run is stored as far as it was read, even if its executor dies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::kit::{Bench, until};
 
 const LINES: [&str; 3] = ["first\n", "second\n", "third\n"];
 
-/// Lines from one on, as a well-behaved executor gives them.
+/// Returns lines from the requested one on, as a well-behaved executor does.
 fn honest(asked: &Value) -> Value {
     let from = asked["fromLineNum"].as_u64().unwrap();
     let text: String = LINES.iter().skip(usize::try_from(from - 1).unwrap()).copied().collect();
@@ -35,7 +35,7 @@ async fn the_lines_of_a_run_whose_executor_dies_in_mid_run_can_be_read() {
     let fake = Fake::start(&bench).await;
     fake.answers("/log", |asked| Some(honest(asked)));
     let run = started(&bench, &fake).await;
-    // The second question shows that the answer to the first was taken.
+    // The second request shows that the answer to the first was processed.
     until("its log is read in the background", async || (fake.calls("/log") >= 2).then_some(())).await;
     fake.dies().await;
     let admin = bench.admin().await;

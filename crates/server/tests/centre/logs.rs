@@ -37,7 +37,7 @@ async fn every_line_is_read_once_and_in_order_though_the_executor_goes_away_in_b
         lines.extend(numbers(&page));
         next = page["toLineNum"].as_i64().unwrap() + 1;
     }
-    // The executor had given more than was left out, so nothing is missing and nothing comes twice.
+    // The executor had sent more lines than were dropped, so none is missing and none comes twice.
     assert_eq!(lines, (0..LINES).collect::<Vec<_>>());
     bench.stop().await;
 }
@@ -79,10 +79,10 @@ async fn log(script: &Script<'_>, run: i64, from: i64) -> Value {
     script.done("/joblog/logDetailCat", &[("logId", &run), ("fromLineNum", &from)]).await
 }
 
-/// More than is kept, and no more than a page of the executor and what is kept together.
+/// More lines than are stored, but no more than one page of the executor plus the stored lines.
 const LINES: u32 = 4_000;
 
-/// The numbers that the lines of a page end with; lines of others are left out.
+/// Returns the numbers at the end of a page's lines; other lines are skipped.
 fn numbers(page: &Value) -> Vec<u32> {
     let text = page["logContent"].as_str().unwrap();
     text.lines()

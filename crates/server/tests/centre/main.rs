@@ -1,4 +1,4 @@
-//! The whole centre, as its callers see it: over TCP, with real executors and a real database.
+//! The whole server, as its clients see it: over TCP, with real executors and a real database.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alerts;

@@ -1,4 +1,4 @@
-//! Who may come in, and what they may touch.
+//! Sign-in and access rights of users.
 
 use engine::AppId;
 use store::{Access, Rights};
@@ -37,12 +37,12 @@ async fn who_has_not_signed_in_is_told_so_in_each_dialect() {
     bench.stop().await;
 }
 
-// With a second thread: a write of the test's own waits for whatever the centre is just writing.
+// With a second thread, because a write by the test waits for the server's current write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn passwords_of_xxl_job_go_on_working_and_stay_where_they_are() {
     let bench = Bench::start().await;
     let path = bench.folder.join("centre.db");
-    // What a Java admin would have written for "123456", before and since 3.2.
+    // The hashes that a Java admin would have stored for "123456", before and since 3.2.
     let hashes = [
         ("old1", "e10adc3949ba59abbe56e057f20f883e"),
         ("new1", "8d969eef6ecad3c29a3a629280e686cf0c3f5d5a86aff3ca12020c923adc6c92"),
@@ -86,7 +86,7 @@ async fn users_are_managed_in_both_dialects() {
             theirs.send("GET", "/jobinfo/nextTriggerTime", &[("cron", "0 0 0 * * ?")]).await.json()["code"],
             200
         );
-        // Less rights: their sessions end at once.
+        // Fewer rights: the user's sessions end at once.
         admin.done("/user/update", &[("id", &id), ("role", "0"), ("permission", ""), ("password", "")]).await;
         let reply = theirs.send("GET", "/jobinfo/nextTriggerTime", &[("cron", "0 0 0 * * ?")]).await;
         assert!(reply.status == 302 || reply.json()["code"] == 500, "{reply:?}");

@@ -1,4 +1,4 @@
-//! What the audit says of requests to XXL-JOB's APIs: what was refused, which object, what was cleared.
+//! Audit entries of requests to XXL-JOB's APIs: the rejected requests, the objects, the cleared logs.
 
 use engine::{AppId, JobId};
 use serde_json::{Value, json};
@@ -168,7 +168,7 @@ async fn clearing_runs_is_recorded_with_which_and_how_many() {
     bench.stop().await;
 }
 
-/// The caller is answered as always, because clients report a failure in place of a result that is refused.
+/// The caller gets the usual answer, because clients report a failure in place of a result that is rejected.
 #[tokio::test]
 async fn results_for_runs_of_another_app_are_recorded_within_bounds() {
     let bench = Bench::start().await;
@@ -210,5 +210,5 @@ async fn results_for_runs_of_another_app_are_recorded_within_bounds() {
     bench.stop().await;
 }
 
-/// Calls. One is recorded each second beyond a burst of 60.
+/// Number of calls. Beyond a burst of 60, one per second is recorded.
 const FLOOD: usize = 190;

@@ -1,4 +1,4 @@
-//! Executors go away and come back, at one node of several, and with the token they know.
+//! Executors go away and come back, at one of several nodes, and with the token they have.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn registration(address: &str) -> String {
     format!(r#"{{"registryGroup":"EXECUTOR","registryKey":"tickwright-sample","registryValue":"{address}"}}"#)
 }
 
-/// An executor that takes every run whose token is right, and reports nothing.
+/// An executor that accepts every run with the right token, and reports nothing.
 struct Taker {
     address: String,
     taken: Arc<AtomicUsize>,
@@ -86,7 +86,7 @@ impl Drop for Taker {
     }
 }
 
-/// An address at which nobody listens, for now.
+/// An address without a listener, for now.
 fn nobody_at() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
@@ -130,7 +130,7 @@ async fn a_run_that_must_arrive_waits_for_its_executor_behind_the_breaker() {
     let bench = Bench::start().await;
     let at = nobody_at();
     bench.post("/api/registry", Some(&bench.token), &registration(&format!("http://{at}/"))).await;
-    // Five of them find nobody, and fail; the breaker then keeps the others back.
+    // Five of them reach no executor, and fail; the breaker then holds back the others.
     let job = bench.job("must arrive", |spec: &mut JobSpec| spec.delivery = Delivery::AtLeastOnce).await;
     for key in 1..=12 {
         bench.engine.trigger(job, key, None).await.unwrap();
@@ -165,14 +165,14 @@ async fn an_executor_keeps_working_with_the_token_it_registered_with() {
         bench.post("/api/registryRemove", Some(second), &here).await.contains(r#""code":200"#).then_some(())
     })
     .await;
-    // It goes on with its own; one that is new comes with the second.
+    // It continues with its own token; a new executor uses the second.
     answer(bench.post("/api/registry", Some(&bench.token), &registration(&old.address)).await);
     let new = Taker::start("127.0.0.1:0".parse().unwrap(), second).await;
     answer(bench.post("/api/registry", Some(second), &registration(&new.address)).await);
     let job = bench.job("both", |spec| spec.route = "SHARDING_BROADCAST".into()).await;
     bench.engine.trigger(job, 1, None).await.unwrap();
     until("both have taken their part", async || ((old.taken(), new.taken()) == (1, 1)).then_some(())).await;
-    // It is given the second one, and says so by registering with it.
+    // It gets the second token, and shows that by registering with it.
     let again = Taker::start("127.0.0.1:0".parse().unwrap(), second).await;
     answer(bench.post("/api/registry", Some(&bench.token), &registration(&again.address)).await);
     answer(bench.post("/api/registry", Some(second), &registration(&again.address)).await);
@@ -208,7 +208,7 @@ async fn an_executor_that_registers_at_one_node_is_known_to_the_other() {
     let bench = Bench::start_with(|settings| settings.database.push_str("?shared=true")).await;
     let other = bench.beside("another").await;
     let executor = Taker::start("127.0.0.1:0".parse().unwrap(), &bench.token).await;
-    // It was there before, so long ago that no node counts it, and its row has not been deleted yet.
+    // It was registered so long ago that no node counts it, and its row has not been deleted yet.
     let file = rusqlite::Connection::open(bench.folder.join("centre.db")).unwrap();
     let sql = "INSERT INTO xxl_job_registry (registry_group, registry_key, registry_value, update_time) \
                VALUES ('EXECUTOR', 'tickwright-sample', ?, datetime('now', '-100 seconds'))";

@@ -1,4 +1,4 @@
-//! A script that talks to the web API, as people have them.
+//! A script that calls the web API, as XXL-JOB's users have them.
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -6,11 +6,11 @@ use tokio::net::TcpStream;
 
 use crate::kit::Bench;
 
-/// The two logins that scripts were written for.
+/// The two login endpoints that scripts were written for.
 pub const OLD: &str = "/xxl-job-admin/login";
 pub const NEW: &str = "/auth/doLogin";
 
-/// A script with its cookie.
+/// A script with its session cookie.
 pub struct Script<'a> {
     bench: &'a Bench,
     pub cookie: String,
@@ -37,7 +37,7 @@ impl Reply {
 }
 
 impl Bench {
-    /// Signs in as somebody.
+    /// Signs in as a user.
     pub async fn script(&self, login: &str, name: &str, password: &str) -> Script<'_> {
         let reply = self.sign_in(login, name, password).await;
         assert_eq!(reply.json()["code"], 200, "{reply:?}");
@@ -99,7 +99,7 @@ impl Script<'_> {
         self.bench.request(method, path, &cookie, form).await
     }
 
-    /// Asks for something in the dialect's own shape; returns code, message and payload.
+    /// Sends a request in the dialect's format; returns code, message and payload.
     pub async fn ask(&self, path: &str, form: &[(&str, &str)]) -> (i64, String, Value) {
         let reply = self.send("POST", path, form).await;
         assert_eq!(reply.status, 200, "{path}: {reply:?}");
@@ -109,21 +109,21 @@ impl Script<'_> {
         (json["code"].as_i64().unwrap_or_else(|| panic!("{path}: {reply:?}")), text, payload)
     }
 
-    /// Something that succeeds.
+    /// A request that succeeds; returns the payload.
     pub async fn done(&self, path: &str, form: &[(&str, &str)]) -> Value {
         let (code, text, payload) = self.ask(path, form).await;
         assert_eq!(code, 200, "{path} {form:?}: {text}");
         payload
     }
 
-    /// Something that does not; returns why.
+    /// A request that fails; returns the message.
     pub async fn refused(&self, path: &str, form: &[(&str, &str)]) -> String {
         let (code, text, _) = self.ask(path, form).await;
         assert_eq!(code, 500, "{path} {form:?}: {text}");
         text
     }
 
-    /// A page of a list: its rows and how many there are.
+    /// Returns the rows of a page of a list, and the total.
     pub async fn page(&self, path: &str, form: &[(&str, &str)]) -> (Vec<Value>, u64) {
         let bounds = if self.is_new {
             [("offset", "0"), ("pagesize", "50")]
@@ -145,12 +145,12 @@ impl Script<'_> {
         (rows.as_array().unwrap_or_else(|| panic!("{path}: {json}")).clone(), total.as_u64().unwrap())
     }
 
-    /// The path of a call whose name changed with 3.3.
+    /// Returns the path of a call that was renamed in 3.3.
     pub fn path(&self, old: &str, new: &str) -> String {
         if self.is_new { new.into() } else { old.into() }
     }
 
-    /// The field that names one thing.
+    /// Returns the field that holds an object's id.
     pub fn id_field(&self) -> &'static str {
         if self.is_new { "ids[]" } else { "id" }
     }

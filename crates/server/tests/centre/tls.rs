@@ -1,4 +1,4 @@
-//! The listener encrypts, or stands behind a proxy that does.
+//! The listener uses TLS, or is behind a proxy that does.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -91,12 +91,12 @@ fn write_certificate(folder: &Path) -> CertificateDer<'static> {
     cert.der().clone()
 }
 
-/// Sends a request to whoever has that certificate; `None` if they have another.
+/// Sends a request to a server with that certificate; `None` if it has another.
 async fn ask(to: SocketAddr, trusted: &CertificateDer<'static>, request: &str) -> Option<String> {
     let mut stream = connect(to, trusted).await?;
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    // Some close without the farewell that the protocol has.
+    // Some servers close without `close_notify`.
     let _ = stream.read_to_end(&mut answer).await;
     Some(String::from_utf8(answer).unwrap())
 }

@@ -77,7 +77,7 @@ async fn answers_have_the_shape_of_their_dialect() {
     let new = bench.admin_script(NEW).await;
     let json = new.send("POST", "/jobinfo/nextTriggerTime", &preview).await.json();
     assert_eq!((keys(&json).as_str(), json["data"].as_array().unwrap().len()), ("code,data,msg,success", 5));
-    // 3.2 signs in the new way and otherwise speaks as before.
+    // 3.2 signs in the new way and otherwise uses the old format.
     let json = new.send("POST", "/jobinfo/add", &job_form(&[])).await.json();
     assert_eq!((keys(&json).as_str(), json["success"].as_bool()), ("code,content,msg,success", Some(true)));
     let json = new.send("GET", "/jobinfo/pageList", &[("start", "0"), ("length", "5")]).await.json();
@@ -203,7 +203,7 @@ async fn a_run_goes_only_to_executors_that_are_registered() {
     script.done("/jobinfo/trigger", &[("id", &id)]).await;
     until("both are over", async || {
         let runs = bench.database.runs(job, None, 10).await.unwrap();
-        // Nothing said is the empty parameter, not the job's own.
+        // A missing parameter means the empty one, not the job's own.
         runs.iter().any(|run| run.message.as_deref() == Some(" 0/1")).then_some(())
     })
     .await;
@@ -278,13 +278,13 @@ async fn a_run_is_killed_and_not_tried_again() {
     })
     .await;
     let run = running.id.to_string();
-    // Scripts tell by this that an executor has it.
+    // Scripts recognize by this that an executor has it.
     let (rows, _) = script.page("/joblog/pageList", &[("jobId", &id)]).await;
     assert_eq!((&rows[0]["triggerCode"], &rows[0]["handleCode"]), (&Value::from(200), &Value::from(0)));
     script.done("/joblog/logKill", &[("id", &run)]).await;
     let runs = bench.over(job).await;
     assert_eq!((runs.len(), runs[0].state), (1, RunState::Failed));
-    // The answer of the executor or its report of the end: whichever came first.
+    // The executor's answer or its report of the end, whichever came first.
     let text = runs[0].message.as_deref().unwrap();
     assert!(text == "killed by admin" || text.starts_with("cancelled on request"), "{text}");
     assert!(script.refused("/joblog/logKill", &[("id", &run)]).await.contains("over already"));

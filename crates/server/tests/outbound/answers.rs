@@ -1,4 +1,4 @@
-//! What executors answer, and what the centre makes of it.
+//! Answers of executors, and how they are classified.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ async fn an_answer_may_end_with_the_connection() {
 
 #[tokio::test]
 async fn no_answer_leaves_it_unknown_and_nothing_is_sent_again() {
-    // Hangs, drips, leaves, breaks off; each after it has read the request.
+    // Hangs, drips, closes, breaks off; each after it has read the request.
     type Script = fn(tokio::net::TcpStream) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
     let scripts: [(Script, &str); 4] = [
         (
@@ -212,7 +212,7 @@ async fn the_last_line_of_a_log_is_known_where_the_executor_tells() {
 #[tokio::test]
 async fn a_page_of_a_log_is_read_in_every_dialect() {
     let page = LogPage { from_line_num: 4, to_line_num: 5, log_content: "a\nb\n".into(), is_end: false };
-    // The next line to ask for is the same one again, whatever the client says.
+    // The next line to request is the same again, regardless of the client's numbers.
     let nothing = LogPage { from_line_num: 4, to_line_num: 3, ..LogPage::default() };
     for (body, expected) in [
         (
@@ -237,7 +237,7 @@ async fn a_page_of_a_log_is_read_in_every_dialect() {
     }
 }
 
-/// Some clients do not look at the line that they are asked for.
+/// Some clients ignore the requested line number.
 #[tokio::test]
 async fn a_log_that_comes_whole_with_every_page_is_read_once() {
     let whole = r#"{"code":200,"content":{"fromLineNum":1,"toLineNum":6,"logContent":"a\nb\nc\n"}}"#;
@@ -247,7 +247,7 @@ async fn a_log_that_comes_whole_with_every_page_is_read_once() {
         let page = outbound.log(&executor.callee(), 9, 1, from).await.unwrap();
         assert_eq!((page.log_content.as_str(), page.to_line_num), (text, to), "from {from}");
     }
-    // A note in place of lines is not the log, and tells nothing of how it is paged.
+    // A message in place of log lines is not the log, and shows nothing about its paging.
     let executor = Scripted::logging(whole, r#"{"code":200,"content":{"logContent":"no such line"}}"#).await;
     assert_eq!(outbound.log(&executor.callee(), 9, 1, 4).await.unwrap().log_content, "a\nb\nc\n");
 }

@@ -1,4 +1,4 @@
-//! An executor that hangs, dies or drowns costs its own callers only, and them little.
+//! An executor that hangs, dies or is overloaded affects only its own calls, and those only a little.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,7 @@ async fn a_large_request_that_is_not_read_in_time_never_arrives_whole() {
     let executor = Scripted::start(move |_, mut stream| {
         let saw = saw.clone();
         async move {
-            // Reads only once the sender has given up.
+            // Reads only after the sender has given up.
             let mut received = Vec::new();
             stream.readable().await.unwrap();
             tokio::time::sleep(Duration::from_secs(2)).await;
@@ -99,7 +99,7 @@ async fn an_address_that_does_not_answer_is_left_alone_for_a_while() {
     let Sent::Deferred { reason, .. } = run(&outbound, &to).await else { panic!("nobody listens") };
     assert!(reason.contains("asked again in a moment"), "{reason}");
 
-    // It is back: its first sign of life closes the breaker.
+    // It is back: its first answer closes the breaker.
     let executor = Scripted::start_at(at, |_, mut stream| async move {
         while take(&mut stream).await.is_some() {
             stream.write_all(ok().as_bytes()).await.unwrap();
@@ -127,7 +127,7 @@ async fn a_hung_executor_costs_nobody_else() {
     for _ in 0..50 {
         assert_eq!(run(&outbound, &well.callee()).await, Sent::Accepted);
     }
-    // The breaker spares those who wait: a few time out, the others are told at once.
+    // The breaker spares the waiting calls: a few time out, the others fail at once.
     let (mut unknown, mut deferred) = (0, 0);
     for sent in runs.join_all().await {
         match sent {
@@ -152,7 +152,7 @@ async fn a_call_that_is_given_up_leaves_nothing_behind() {
     assert_eq!((figures.runs_in_flight, figures.resting_connections), (0, 0));
 }
 
-/// An executor that answers runs only when it is let, and everything else at once.
+/// An executor that answers runs only when allowed, and everything else at once.
 async fn holding(release: &Arc<Semaphore>) -> Scripted {
     let release = Arc::clone(release);
     Scripted::start(move |_, mut stream| {

@@ -1,4 +1,4 @@
-//! Connections are kept warm, and never trusted.
+//! Connections are kept open, and checked before reuse.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ async fn a_connection_on_which_the_server_spoke_unasked_is_not_used() {
         async move {
             take(&mut stream).await.unwrap();
             stream.write_all(ok().as_bytes()).await.unwrap();
-            // An answer to a question nobody has asked: taken for the next one, it would accept a run by mistake.
+            // An unsolicited answer: if it were taken for the next one, a run would count as accepted by mistake.
             until_read().await;
             stream.write_all(ok().as_bytes()).await.unwrap();
             speaking.notify_one();
@@ -82,7 +82,7 @@ async fn a_connection_on_which_the_server_spoke_unasked_is_not_used() {
     assert_eq!(executor.connections(), 2);
 }
 
-/// Long enough for the first answer to be read by itself; were it not, the connection would not rest at all.
+/// Long enough for the first answer to be read separately; otherwise the connection would not become idle at all.
 async fn until_read() {
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
 }
@@ -92,7 +92,7 @@ async fn a_request_lost_on_a_resting_connection_is_not_sent_again() {
     let executor = Scripted::start(|_, mut stream| async move {
         take(&mut stream).await.unwrap();
         stream.write_all(ok().as_bytes()).await.unwrap();
-        // Read, and gone: it may have been taken.
+        // Reads the request and closes: the run may have been accepted.
         take(&mut stream).await;
     })
     .await;

@@ -1,4 +1,4 @@
-//! Addresses nobody should be able to make the centre call.
+//! Addresses that the server must not be made to call.
 
 use tickwright_server::outbound::{Guard, Options, Outbound, Sent};
 
@@ -21,7 +21,7 @@ async fn what_the_guard_refuses_is_not_even_connected_to() {
     let elsewhere = with(Guard { loopback: true, allow: vec!["10.0.0.0/8".parse().unwrap()], own: vec![] });
     assert!(matches!(run(&elsewhere, &executor.callee()).await, Sent::Unreachable { .. }));
     assert_eq!(executor.connections(), 0);
-    // A refusal is a rule of ours and says nothing about the executor.
+    // A rejection by the guard is our own rule and shows nothing about the executor.
     assert!(closed.figures(&executor.callee().address).is_some());
 }
 

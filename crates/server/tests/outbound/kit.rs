@@ -1,4 +1,4 @@
-//! A scripted executor, and a centre to call it.
+//! A scripted executor, and a client to call it.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -12,15 +12,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-/// The canary of all tests: it must not turn up in any text of ours.
+/// Canary of all tests: it must not appear in any of our texts.
 pub const TOKEN: &str = "canary-p2Vq0mXo5tYb";
 
-/// Beyond every deadline under test.
+/// Longer than every deadline under test.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-/// Time enough for a request to leave.
+/// Enough time to send a request.
 pub const SOON: Duration = Duration::from_secs(5);
 
-/// Listens, and plays its script to each connection; the script is told which connection it is, from 1.
+/// Listens, and runs its script for each connection; the script gets the number of the connection, from 1.
 pub struct Scripted {
     pub at: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -53,7 +53,7 @@ impl Scripted {
         Scripted { at, connections }
     }
 
-    /// Answers each request with the same bytes, for as long as it is asked.
+    /// Answers each request with the same bytes.
     pub async fn answering(reply: impl Into<Vec<u8>>) -> Scripted {
         let reply: Arc<[u8]> = reply.into().into();
         Scripted::start(move |_, mut stream| {
@@ -67,7 +67,7 @@ impl Scripted {
         .await
     }
 
-    /// Gives this page of a log, and the other if it is asked for a line that no log has.
+    /// Returns this page of a log, and the other if the request is for a line that no log has.
     pub async fn logging(page: &str, beyond: &str) -> Scripted {
         let (page, beyond) = (reply(page), reply(beyond));
         Scripted::start(move |_, mut stream| {
@@ -83,7 +83,7 @@ impl Scripted {
         .await
     }
 
-    /// Takes requests and never says a word.
+    /// Reads requests and never answers.
     pub async fn hanging() -> Scripted {
         Scripted::start(|_, mut stream| async move { while take(&mut stream).await.is_some() {} }).await
     }
@@ -97,7 +97,7 @@ impl Scripted {
     }
 }
 
-/// One request, which must come in one piece: it is read at once or not at all.
+/// Reads one request, which must arrive in one piece: it is read at once or not at all.
 pub async fn take(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = vec![0; 64 * 1024];
     let length = stream.read(&mut bytes).await.ok()?;
@@ -119,7 +119,7 @@ pub fn callee(address: &str) -> Callee {
     Callee { address, app: "sample".to_owned(), token: Some(Secret::new(TOKEN)) }
 }
 
-/// A centre on loopback that waits as briefly as it may.
+/// Options for loopback with the shortest timeout.
 pub fn options() -> Options {
     let guard = Guard { loopback: true, ..Guard::default() };
     Options { guard, timeout: Duration::from_secs(1), ..Options::default() }
@@ -152,7 +152,7 @@ pub async fn run_within(outbound: &Outbound, to: &Callee, within: Duration) -> S
     sent
 }
 
-/// Waits until the figures are so.
+/// Waits until the figures satisfy the condition.
 pub async fn until(outbound: &Outbound, to: &Callee, is_so: impl Fn(Figures) -> bool) {
     let waiting = async {
         while !outbound.figures(&to.address).is_some_and(&is_so) {

@@ -1,4 +1,4 @@
-//! The centre's calls, over real sockets, to executors that follow a script: well-behaved, odd, slow, hung, hostile.
+//! Calls over real sockets to scripted executors: well-behaved, odd, slow, hanging, hostile.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod answers;

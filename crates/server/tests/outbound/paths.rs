@@ -1,4 +1,4 @@
-//! `/run` or `/trigger`: what an executor serves is learned, and a run reaches it once.
+//! `/run` or `/trigger`: the path that an executor serves is learned, and a run reaches it once.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ async fn another_refusal_is_no_reason_to_ask_twice() {
     assert!(seen.try_recv().is_err());
 }
 
-/// An executor that serves one path, and writes down which it was asked for.
+/// An executor that serves one path and records the requested paths.
 async fn serving(
     served: Option<&'static str>,
     otherwise: String,

@@ -43,7 +43,7 @@ fn with(trust: Trust) -> Outbound {
     Outbound::new(Options { trust, ..options() }).unwrap()
 }
 
-/// An executor with a certificate of its own making, and that certificate.
+/// An executor with a self-signed certificate, and that certificate.
 async fn encrypted() -> (Scripted, String) {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::Pkcs8(signing_key.serialize_der().into());

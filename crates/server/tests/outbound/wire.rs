@@ -1,4 +1,4 @@
-//! What executors see, letter for letter.
+//! Requests as executors see them, byte for byte.
 
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
@@ -71,7 +71,7 @@ async fn nothing_shows_a_token() {
     }
 }
 
-/// An executor that takes everything and writes down what it was sent.
+/// An executor that accepts everything and records the requests.
 async fn journal() -> (Scripted, mpsc::UnboundedReceiver<String>) {
     let (saw, seen) = mpsc::unbounded_channel();
     let executor = Scripted::start(move |_, mut stream| {

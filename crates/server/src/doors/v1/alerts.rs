@@ -1,4 +1,4 @@
-//! `/v1/alerts`: what people were told of, or should have been.
+//! `/v1/alerts`: alerts and their notifications.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> 
     Ok(Reply::json(&Page { items: views(&call, found.rows).await?, next, total: None }))
 }
 
-/// Alerts, with what their jobs are called.
+/// Views of alerts, with the names of their jobs.
 async fn views(call: &Call, rows: Vec<AlertRow>) -> Result<Vec<AlertView>, Refused> {
     let mut jobs: Vec<JobId> = rows.iter().map(|row| row.job).collect();
     jobs.sort_unstable();
@@ -83,7 +83,7 @@ fn kind(kind: TroubleKind) -> AlertKind {
 
 fn kind_of(word: &str) -> Result<TroubleKind, Refused> {
     let kind = TroubleKind::from_word(word);
-    // What is not known is read as a failure.
+    // `from_word` reads an unknown word as a failure.
     match kind.word() == word {
         true => Ok(kind),
         false => Err(problem::field("kind", "is failed, timed_out, lost, late or not_run")),

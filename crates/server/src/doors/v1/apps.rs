@@ -75,7 +75,7 @@ pub async fn delete(call: Call, app: Authorised<App>) -> Result<Reply, Refused> 
     Ok(Reply::done().changed(Some(written(&app)), None))
 }
 
-/// An app, as the audit keeps it.
+/// Definition of an app as stored in the audit log.
 fn written(app: &App) -> serde_json::Value {
     let body = AppBody { title: app.spec.title.clone(), addressing: addressing(&app.spec) };
     serde_json::to_value(body).expect("bodies have texts for keys")
@@ -113,7 +113,7 @@ fn executor(call: &Call, seen: Sighting) -> ExecutorView {
     }
 }
 
-/// The handlers that an executor says it has, and those that were called there.
+/// Handlers that an executor registered, plus those that were called on it.
 fn handlers(call: &Call, seen: &Sighting) -> Vec<String> {
     let called = call.inside.flights.handlers_at(&seen.address);
     seen.handlers.iter().cloned().chain(called).collect::<BTreeSet<_>>().into_iter().collect()
@@ -148,7 +148,8 @@ pub async fn end_token(call: Call, found: Authorised<AppToken>) -> Result<Reply,
 
 // ── Executors ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Asks an executor whether it is there. Only one of the app's own: the app's token goes along.
+/// Sends a heartbeat request to an executor. Only executors of this app are accepted, because the request carries
+/// the app's token.
 pub async fn check(call: Call, app: Authorised<App>) -> Result<Reply, Refused> {
     let ExecutorCheck { address } = call.json()?;
     let named = call.jobs().live_addresses(app.id, [address.as_str()])?;

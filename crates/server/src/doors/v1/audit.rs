@@ -1,4 +1,4 @@
-//! `/v1/audit`: who did what, for administrators.
+//! `/v1/audit`: the audit log, for administrators.
 
 use protocol::v1::AuditView;
 use store::{AuditFilter, AuditRecord};

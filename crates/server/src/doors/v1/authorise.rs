@@ -1,4 +1,5 @@
-//! Who may do what with what: decided here, once, before any handler is called.
+//! Access control: whether a caller may perform an action on an object. Decided here, once, before any handler
+//! runs.
 
 use std::future::Future;
 use std::ops::Deref;
@@ -11,7 +12,7 @@ use super::call::Call;
 use super::problem::{self, Refused};
 use super::route::Needs;
 
-/// An object that the caller may do this with. Only [`admit`] makes one.
+/// An object on which the caller may perform this action. Only [`admit`] creates one.
 pub struct Authorised<O>(O);
 
 impl<O> Deref for Authorised<O> {
@@ -23,52 +24,52 @@ impl<O> Deref for Authorised<O> {
 }
 
 impl<O> Authorised<O> {
-    /// The object.
+    /// Returns the object.
     pub fn into_inner(self) -> O {
         self.0
     }
 }
 
-/// Something that a path names.
+/// An object that a request refers to.
 pub trait Object: Sized + Send + 'static {
-    /// What it is, for the table of routes.
+    /// Name of this kind of object, for the table of routes.
     const KIND: &'static str;
 
-    /// Finds what the call names, for whomever it may be.
+    /// Finds the object that the request refers to, without checking rights.
     fn find(call: &Call) -> impl Future<Output = Result<Option<Self>, Refused>> + Send;
 
-    /// Whose it is.
+    /// Owner of the object, against which rights are checked.
     fn owner(&self) -> Owner;
 
-    /// What the audit calls it.
+    /// Name of the object in the audit log.
     fn name(&self) -> String;
 
-    /// What is given to the handler in place of an object that the caller may not see; mostly the refusal.
+    /// Value given to the handler in place of an object that the caller may not see; by default the error.
     fn hidden(self, _: &Call, refused: Refused) -> Result<Self, Refused> {
         Err(refused)
     }
 
-    /// What is answered where there is none, or none for the caller.
+    /// Error for an object that does not exist, or that the caller may not see.
     fn missing() -> Refused {
         problem::new(ProblemCode::NotFound, format!("there is no such {}", Self::KIND))
     }
 }
 
-/// Whose something is.
+/// Owner of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Nobody's in particular, or only what is the caller's own was looked for.
+    /// No owner, or `find` returns only objects of the caller.
     Nobody,
-    /// An app's.
+    /// Owned by an app.
     App(AppId),
-    /// A person's.
+    /// Owned by a user.
     User(UserId),
 }
 
-/// Finds what a call is about, and makes sure that the caller may do this with it. What the caller may not see is
-/// answered like what is not there.
+/// Finds the object of a request and checks that the caller may perform this action on it. An object that the
+/// caller may not see gives the same error as one that does not exist.
 pub async fn admit<O: Object>(call: &Call, needs: Needs) -> Result<Authorised<O>, Refused> {
-    // Who does not administer learns nothing from trying.
+    // Checked before the lookup, so that other callers learn nothing about the object.
     if needs == Needs::Admin && !call.who.principal.is_admin() {
         return Err(problem::new(ProblemCode::NotAllowed, "only administrators may do this"));
     }
@@ -96,12 +97,12 @@ fn allow<O: Object>(call: &Call, object: &O, needs: Needs) -> Result<(), Refused
             let is_seen = is_own || who.principal.is_admin();
             if is_seen { Ok(()) } else { Err(O::missing().hiding(&object.name())) }
         }
-        // Where no app or person stands behind an object, there is nothing to have rights in.
+        // Objects without an owner have no rights to check.
         _ => Ok(()),
     }
 }
 
-/// An app that a body names, where the caller may do this.
+/// App named in a body, if the caller may do this in it.
 pub async fn admit_app(call: &Call, name: &str, needs: Needs) -> Result<Authorised<App>, Refused> {
     let found = call.inside.database.app_by_name(name).await?;
     let app = AppInBody(found.ok_or_else(AppInBody::missing)?);
@@ -116,7 +117,7 @@ fn lacks(needs: Needs) -> Refused {
 
 // ── Objects ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Nothing in particular.
+/// No object.
 pub struct Nothing;
 
 impl Object for Nothing {
@@ -135,9 +136,9 @@ impl Object for Nothing {
     }
 }
 
-/// The apps whose things a list may show: those the caller sees, and of them only the one that `app` names.
+/// Apps to include in a list: those that the caller may view, limited to the query parameter `app`.
 pub struct Seen {
-    /// No list means all.
+    /// `None` means all apps.
     pub apps: Option<Vec<AppId>>,
 }
 
@@ -178,14 +179,14 @@ impl Object for App {
     }
 }
 
-/// The app that the field `app` of the body names.
+/// App named by the field `app` of the body.
 pub struct AppInBody(pub App);
 
 impl Object for AppInBody {
     const KIND: &'static str = "app in body";
 
     async fn find(call: &Call) -> Result<Option<AppInBody>, Refused> {
-        /// All else is the handler's to read, strictly.
+        /// The handler parses the whole body, strictly.
         #[derive(serde::Deserialize)]
         struct Body {
             app: String,
@@ -207,11 +208,11 @@ impl Object for AppInBody {
     }
 }
 
-/// A token of an app.
+/// Token of an app.
 pub struct AppToken {
-    /// The app,
+    /// Owning app.
     pub app: App,
-    /// and the token.
+    /// The token itself.
     pub token: Token,
 }
 
@@ -250,12 +251,12 @@ impl Object for Job {
     }
 }
 
-/// What the audit calls a job.
+/// Name of a job in the audit log.
 pub fn job_name(job: JobId) -> String {
     format!("job:{job}")
 }
 
-/// The job of that key, or of that number after `id:`.
+/// Finds a job by key, or by id after `id:`.
 pub async fn find_job(call: &Call, name: &str) -> Result<Option<Job>, Refused> {
     Ok(match name.strip_prefix(BY_NUMBER).map(str::parse) {
         Some(Ok(id)) => call.inside.database.job(JobId(id)).await?,
@@ -264,17 +265,17 @@ pub async fn find_job(call: &Call, name: &str) -> Result<Option<Job>, Refused> {
     })
 }
 
-/// Stands before the number of a job that is not named by its key.
+/// Prefix of a job id in places that otherwise hold a key.
 pub const BY_NUMBER: &str = "id:";
 
-/// Where something is to be: it may be there already.
+/// Target of a PUT: it may exist already.
 pub enum Place<O> {
-    /// It is.
+    /// It exists.
     Taken(O),
-    /// It is not; this is to be its name.
+    /// It does not exist; holds the name of the new object.
     Free(String),
-    /// It is, under this name, but the caller may not see it. The handler answers with the refusal, after whatever it would
-    /// find wrong with a request for a free name, so that nothing tells the two apart.
+    /// It exists under this name, but the caller may not see it. The handler returns the error only after all
+    /// checks for a free name have passed, so that the two cases cannot be distinguished.
     Hidden(String, Refused),
 }
 
@@ -313,12 +314,12 @@ where
     }
 }
 
-/// What can be made under a name that the path says.
+/// An object that can be created under a name given in the path.
 pub trait Named {
-    /// Where the path says it.
+    /// Path parameter that holds the name.
     const PARAMETER: &'static str;
 
-    /// The name, if a new one can have it.
+    /// Returns the name if a new object may have it.
     fn may_be_named(name: &str) -> Option<&str>;
 }
 
@@ -326,7 +327,7 @@ impl Named for Job {
     const PARAMETER: &'static str = "job";
 
     fn may_be_named(name: &str) -> Option<&str> {
-        // Numbers are given, not chosen.
+        // Job ids are assigned, not chosen.
         (!name.starts_with(BY_NUMBER)).then_some(name)
     }
 }
@@ -400,7 +401,7 @@ impl Object for ApiKey {
 impl Object for UserSession {
     const KIND: &'static str = "session";
 
-    /// Only the caller's own are looked for: nobody, an administrator neither, sees others'.
+    /// Searches only the caller's own sessions: even an administrator cannot see those of others.
     async fn find(call: &Call) -> Result<Option<UserSession>, Refused> {
         let Some(user) = &call.who.user else { return Ok(None) };
         let sessions = call.inside.database.sessions_of(user.id).await?;
@@ -416,7 +417,7 @@ impl Object for UserSession {
     }
 }
 
-/// Names a session without opening it: not even all of its digest is shown.
+/// Public id of a session: a prefix of its digest, so that the id does not reveal the whole digest.
 pub fn session_name(digest: &str) -> &str {
     digest.get(..16).unwrap_or(digest)
 }

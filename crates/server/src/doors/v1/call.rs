@@ -1,4 +1,5 @@
-//! A call, read strictly: what is not known is refused, so that a misspelt word is never silently ignored.
+//! An API request, parsed strictly: unknown parameters are rejected, so that a typing error is never silently
+//! ignored.
 
 use std::sync::Arc;
 
@@ -15,36 +16,36 @@ use crate::centre::Inside;
 use crate::http::{self, Caller as Origin, Received};
 use crate::jobs::Jobs;
 
-/// One call of somebody.
+/// One API request.
 pub struct Call {
-    /// The centre.
+    /// Shared state of the node.
     pub inside: Arc<Inside>,
-    /// Who calls.
+    /// Authenticated caller.
     pub who: Caller,
-    /// The request without its body.
+    /// Request head: method, path and headers.
     pub head: Parts,
-    /// What the path names.
+    /// Path parameters: name and value.
     pub path: Vec<(String, String)>,
-    /// What the query says.
+    /// Query parameters.
     pub query: Query,
-    /// The body.
+    /// Body of the request.
     pub body: Received,
-    /// From where.
+    /// Origin of the request: IP address, and whether the connection is encrypted.
     pub origin: Origin,
 }
 
 impl Call {
-    /// What the path has in the place of that name.
+    /// Value of a path parameter; empty if there is none.
     pub fn named(&self, name: &str) -> &str {
         self.path.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
-    /// The body, read as JSON.
+    /// The body, parsed as JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Refused> {
         if self.body.is_empty() {
             return Err(not_json());
         }
-        // Fields in an array, without their names, would be read as well.
+        // serde would also accept the fields as an array, without their names.
         if self.body.trim_ascii_start().starts_with(b"[") {
             return Err(problem::malformed("the body is a JSON array; send an object"));
         }
@@ -55,24 +56,24 @@ impl Call {
             .map_err(|error| problem::malformed(format!("the body cannot be read: {error}")))
     }
 
-    /// The body, read as JSON; its default where there is none.
+    /// The body, parsed as JSON; the default value if the body is empty.
     pub fn json_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, Refused> {
         if self.body.is_empty() { Ok(T::default()) } else { self.json() }
     }
 
-    /// The rules about jobs, for this caller.
+    /// Job rules, applied with this caller's rights.
     pub fn jobs(&self) -> Jobs<'_> {
         Jobs { inside: &self.inside, who: &self.who.principal }
     }
 
-    /// A header that is text.
+    /// Value of a header, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.headers.get(name).and_then(|value| value.to_str().ok())
     }
 }
 
-/// Refuses a body that does not say it is JSON, also where none is read: what pages of other sites can send without
-/// asking first is of other kinds.
+/// Rejects a body that is not declared as JSON, even if the route reads no body: pages of other sites can send
+/// only other content types without a CORS preflight request.
 pub fn check_kind(head: &Parts, body: &[u8]) -> Result<(), Refused> {
     let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
@@ -83,12 +84,12 @@ fn not_json() -> Refused {
     problem::malformed("send JSON, with `Content-Type: application/json`")
 }
 
-/// The parameters of a query.
+/// Parameters of a query.
 #[derive(Debug, Default)]
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads a query. A parameter that is not known, comes twice or has a value that it cannot have is refused.
+    /// Parses a query. Unknown parameters, duplicates and invalid values are rejected.
     pub fn read(text: &str, known: &[Parameter]) -> Result<Query, Refused> {
         let mut read: Vec<(String, String)> = Vec::new();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
@@ -111,26 +112,26 @@ impl Query {
         Ok(Query(read))
     }
 
-    /// A parameter that says something.
+    /// Value of a parameter, if it is not empty.
     pub fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// A whole number.
+    /// A parameter as a number.
     pub fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Refused> {
         let read =
             |text: &str| text.parse().map_err(|_| problem::field(name, "is not a number that can be used"));
         self.text(name).map(read).transpose()
     }
 
-    /// `true` or `false`.
+    /// A parameter that is `true` or `false`.
     pub fn flag(&self, name: &str) -> Result<Option<bool>, Refused> {
         let read = |text: &str| text.parse().map_err(|_| problem::field(name, "is `true` or `false`"));
         self.text(name).map(read).transpose()
     }
 
-    /// An instant.
+    /// A parameter as a time, for example `2026-06-21T08:00:00Z`.
     pub fn instant(&self, name: &str) -> Result<Option<Timestamp>, Refused> {
         let read = |text: &str| {
             let instant: Result<Instant, _> = text.parse();
@@ -141,7 +142,7 @@ impl Query {
         self.text(name).map(read).transpose()
     }
 
-    /// How many rows of a list.
+    /// Maximum number of rows to return.
     pub fn limit(&self) -> Result<usize, Refused> {
         match self.number("limit")?.unwrap_or(LIMIT) {
             limit if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
@@ -149,19 +150,19 @@ impl Query {
         }
     }
 
-    /// Which rows of a list that is paged by numbers.
+    /// Requested page of a list that is paged by id.
     pub fn page(&self) -> Result<store::Page, Refused> {
         Ok(store::Page::After { after: self.number("after")?, limit: self.limit()? })
     }
 }
 
-/// Rows of a list where nothing is said,
+/// Default number of rows per page.
 const LIMIT: usize = 50;
 
-/// and at most.
+/// Maximum number of rows per page.
 const LIMIT_MAX: usize = 200;
 
-/// Some rows of a list, as they are answered.
+/// Response for one page of a list.
 pub fn page<T, V>(found: store::Paged<T>, view: impl FnMut(T) -> V) -> Page<V> {
     Page {
         items: found.rows.into_iter().map(view).collect(),
@@ -170,7 +171,7 @@ pub fn page<T, V>(found: store::Paged<T>, view: impl FnMut(T) -> V) -> Page<V> {
     }
 }
 
-/// An instant, as it is answered.
+/// Converts a time for a response.
 pub fn instant(at: Timestamp) -> Instant {
     Instant::from_millis(at.as_millis())
 }

@@ -1,4 +1,4 @@
-//! Who calls, and how they show it.
+//! Authentication: recognises the caller of a request.
 
 use axum::http::header;
 use axum::http::request::Parts;
@@ -12,23 +12,24 @@ use crate::doors::browser;
 use crate::executors::fingerprint;
 use crate::people::{Principal, SignedIn};
 
-/// Somebody, or nobody in particular.
+/// An authenticated or anonymous caller.
 pub struct Caller {
-    /// Who acts, with what rights.
+    /// Name and rights of the caller.
     pub principal: Principal,
-    /// In whose place.
+    /// User that the session or API key belongs to.
     pub user: Option<User>,
-    /// The session, where it is a person's.
+    /// Session, if the caller is a person.
     pub session: Option<SignedIn>,
-    /// The digest of the API key, where it is a program's.
+    /// Digest of the API key, if the caller is a program.
     pub key: Option<String>,
-    /// A browser added the credential by itself, so something else must show that a page of ours asked for it to.
+    /// The browser added the credential by itself (a cookie), so changes need proof that they come from our own
+    /// page.
     by_cookie: bool,
 }
 
 impl Caller {
-    /// Recognises a caller by what the request carries. A credential that does not count any more is an error, or whoever
-    /// sends it would wonder why less is shown.
+    /// Authenticates a request. An invalid credential is an error: otherwise the client would see less data
+    /// without knowing why.
     pub async fn recognise(inside: &Inside, head: &Parts) -> Result<Caller, Refused> {
         let over = || {
             problem::new(
@@ -51,11 +52,11 @@ impl Caller {
                 return Ok(Caller::person(signed_in, true));
             }
         }
-        // A browser may go on sending a cookie that is out of date.
+        // A browser may keep sending an expired cookie, so that is no error.
         Ok(Caller::nobody())
     }
 
-    /// Nobody in particular.
+    /// An anonymous caller.
     pub fn nobody() -> Caller {
         Caller { principal: Principal::nobody(), user: None, session: None, key: None, by_cookie: false }
     }
@@ -71,13 +72,13 @@ impl Caller {
         }
     }
 
-    /// The digest of the session or API key.
+    /// Digest of the session or API key.
     pub fn credential(&self) -> &str {
         let session = self.session.as_ref().map(|session| session.session.as_str());
         session.or(self.key.as_deref()).unwrap_or_default()
     }
 
-    /// Whether the session or API key is still valid with the same rights, for what goes on for long.
+    /// Whether the session or API key is still valid with the same rights, for long-running requests.
     pub async fn lasts(&self, inside: &Inside) -> Result<bool, StoreError> {
         let now = match (&self.session, &self.key) {
             (Some(session), _) => {
@@ -93,7 +94,7 @@ impl Caller {
         Ok(now.is_some_and(|now| now == self.principal))
     }
 
-    /// Refuses a change that a page of another site made a browser ask for.
+    /// Rejects a change that a page of another site sent through the user's browser (CSRF).
     pub fn check_origin(&self, head: &Parts) -> Result<(), Refused> {
         let foreign = |why: &str| Err(problem::new(ProblemCode::ForeignOrigin, why));
         if browser::is_cross_site(head) {
@@ -107,7 +108,7 @@ impl Caller {
         }
         let sent = head.headers.get(CSRF_HEADER).map(|value| value.as_bytes());
         let sent = sent.and_then(|value| std::str::from_utf8(value).ok()).unwrap_or_default();
-        // Digests differ somewhere at random, so comparing them tells nothing about the secret.
+        // Digests differ at random positions, so the timing of the comparison reveals nothing about the secret.
         match fingerprint(sent) == fingerprint(&session.csrf) {
             true => Ok(()),
             false => foreign("send the `csrf` of GET /v1/me as Tickwright-Csrf with every change"),
@@ -115,7 +116,7 @@ impl Caller {
     }
 }
 
-/// What the request is authorised with, if it says so.
+/// Bearer token of the request, if there is one.
 fn bearer(head: &Parts) -> Result<Option<&str>, Refused> {
     let mut values = head.headers.get_all(header::AUTHORIZATION).iter();
     let value = match (values.next(), values.next()) {
@@ -129,27 +130,27 @@ fn bearer(head: &Parts) -> Result<Option<&str>, Refused> {
     Ok(Some(secret.ok_or_else(unusable)?.1.trim()))
 }
 
-/// The values of the cookies with one of these names. There may be an old one of the same name for another path.
+/// Values of the cookies with these names. There may be an old cookie of the same name for another path.
 pub fn cookies<'a>(head: &'a Parts, names: &[&'static str]) -> impl Iterator<Item = &'a str> {
     let lines = head.headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.filter(|(name, _)| names.contains(name)).map(|(_, value)| value).take(COOKIES_MAX)
 }
 
-/// The cookie of a session,
+/// Session cookie.
 pub const COOKIE: &str = "tickwright_session";
 
-/// and of one that was opened on an encrypted connection.
+/// Session cookie on encrypted connections.
 pub const SECURE_COOKIE: &str = "__Host-tickwright_session";
 
-/// The cookie by which a device is known that somebody signed in with before,
+/// Cookie that marks a device from which a user has signed in before.
 pub const DEVICE: &str = "tickwright_device";
 
-/// and on an encrypted connection.
+/// Device cookie on encrypted connections.
 pub const SECURE_DEVICE: &str = "__Host-tickwright_device";
 
-/// What API keys begin with, so that people and scanners recognise one.
+/// Prefix of API keys, so that people and secret scanners recognise them.
 pub const KEY_PREFIX: &str = "tw_";
 
-/// Each is looked up.
+/// Cookies tried; each is looked up in the database.
 const COOKIES_MAX: usize = 2;

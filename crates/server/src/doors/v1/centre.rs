@@ -1,4 +1,4 @@
-//! `/v1/overview`, `/v1/nodes`, `/v1/settings` and `/v1/about`: how the centre is doing.
+//! `/v1/overview`, `/v1/nodes`, `/v1/settings` and `/v1/about`: state of the cluster.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use super::reply::Reply;
 use super::statistics::{DAY, add};
 use super::{jobs, runs, schedules};
 
-/// What is going on. Nothing here reads more than some thousand rows, however many there are.
+/// Overview of jobs, runs, alerts and executors. No query reads more than a few thousand rows, however many there
+/// are.
 pub async fn overview(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> {
     let (database, apps) = (&call.inside.database, &seen.apps);
     let all = JobFilter { apps: apps.clone(), ..JobFilter::default() };
@@ -25,7 +26,7 @@ pub async fn overview(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refus
         Ok::<_, Refused>(database.run_page(&filter, Page::first(most)).await?.rows)
     };
     let running = newest(RunStatus::Running, HANDFUL).await?;
-    // One job that fails all the time is not to hide the others.
+    // Keeps one run per job, so that a job that fails all the time does not hide the others.
     let mut failing = newest(RunStatus::Failed, FAILED_READ).await?;
     let mut known = BTreeSet::new();
     failing.retain(|run| known.insert(run.job) && known.len() <= HANDFUL);
@@ -47,10 +48,10 @@ pub async fn overview(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refus
 /// Rows of each list.
 const HANDFUL: usize = 8;
 
-/// Failed runs among which the last of each job is looked for: some milliseconds.
+/// Failed runs read to find the latest one of each job: some milliseconds.
 const FAILED_READ: usize = 200;
 
-/// The alerts of the last day.
+/// Counts the alerts of the last 24 hours.
 async fn alerts(call: &Call, seen: &Seen) -> Result<AlertCounts, Refused> {
     let from = Some(call.inside.engine.now() - DAY);
     let filter = AlertFilter { apps: seen.apps.clone(), from, ..AlertFilter::default() };
@@ -58,7 +59,7 @@ async fn alerts(call: &Call, seen: &Seen) -> Result<AlertCounts, Refused> {
     Ok(AlertCounts { last_day: counted.all, undelivered: counted.undelivered })
 }
 
-/// The runs of today: counted, where they are few, else as they were counted within the last minute.
+/// Counts today's runs: exactly if they are few, otherwise as stored within the last minute.
 async fn today(call: &Call, seen: &Seen) -> Result<RunCounts, Refused> {
     let now = call.inside.engine.now();
     let midnight = schedules::local(now, &call.inside.zone).start_of_day();
@@ -79,10 +80,10 @@ async fn today(call: &Call, seen: &Seen) -> Result<RunCounts, Refused> {
     Ok(counts)
 }
 
-/// Read in a few dozen milliseconds.
+/// Runs counted exactly; takes a few dozen milliseconds.
 const COUNTED_MAX: usize = 10_000;
 
-/// The executors that can be reached, and those that cannot.
+/// Number of reachable and of unreachable executors.
 fn executors(call: &Call, seen: &Seen) -> (u64, u64) {
     let directory = &call.inside.directory;
     let names = directory.names().into_iter();

@@ -1,7 +1,8 @@
-//! `/v1/events`, and all else that is sent as it happens.
+//! `/v1/events`: server-sent events, also used for live logs.
 //!
-//! A stream queues next to nothing: hints are numbers that have grown or not. It ends with the session or the API key, when
-//! their rights change, after a while in any case, and when the centre stops; browsers then come again by themselves.
+//! A stream queues almost nothing: a hint is a counter that has grown or not. It ends with the session or the API
+//! key, when their rights change, after [`STREAM_MAX`] at the latest, and when the node stops; browsers reconnect
+//! by themselves.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -23,7 +24,7 @@ use super::problem::{self, Refused};
 use super::reply::Reply;
 use crate::centre::Inside;
 
-/// Hints for whoever looks on.
+/// Streams hints about changes, so that clients reload.
 pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
     stream(call, |inside, out| async move {
         let mut kinds = inside.hints.watch();
@@ -32,7 +33,7 @@ pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> 
             let heard = select_all(kinds.iter_mut().map(|(_, count)| Box::pin(count.changed())));
             let by_others = tokio::select! {
                 _ = heard => false,
-                // What other nodes do is not heard here.
+                // Changes made by other nodes do not reach this node's counters.
                 () = inside.clock.sleep(OTHERS_LOOK) => inside.engine.peers().len() > 1,
             };
             inside.clock.sleep(TOGETHER).await;
@@ -47,17 +48,17 @@ pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> 
     })
 }
 
-/// Hints that come so close to each other are one.
+/// Hints within this time are merged into one.
 const TOGETHER: Duration = Duration::from_millis(300);
 
-/// How often those who look on are told to look for what other nodes did.
+/// How often clients are asked to reload because other nodes may have changed something.
 const OTHERS_LOOK: Duration = Duration::from_secs(3);
 
-/// Where a stream writes.
+/// Sending side of a stream.
 pub struct Out(mpsc::Sender<Bytes>);
 
 impl Out {
-    /// Sends something; false when nobody reads any more.
+    /// Sends an event. Returns false if the client has disconnected.
     pub async fn send(&self, data: &impl Serialize) -> bool {
         let json = serde_json::to_string(data).expect("views have texts for keys");
         self.write(format!("data: {json}\n\n")).await
@@ -68,7 +69,7 @@ impl Out {
     }
 }
 
-/// Answers with what `work` sends, as server-sent events, while the caller's credential counts.
+/// Responds with the events that `work` sends, as long as the caller's credential is valid.
 pub fn stream<Work>(
     call: Call,
     work: impl FnOnce(Arc<Inside>, Out) -> Work + Send + 'static,
@@ -91,7 +92,8 @@ where
         let _place = place;
         tokio::select! {
             () = work(inside.clone(), out) => {}
-            // A window that was closed gives its place back at once, or whoever browses quickly would run out of them.
+            // A closed browser window frees its stream at once, or a user who changes pages quickly would reach
+            // the limit.
             () = reader.closed() => {}
             () = beat(&inside, Out(sender)) => {}
             () = credential_ends(&inside, &call) => {}
@@ -104,11 +106,11 @@ where
         Some((Ok::<_, Infallible>(text), receiver))
     });
     let reply = Reply::typed("text/event-stream", Body::from_stream(written));
-    // Proxies would wait for more before they pass anything on.
+    // Without this header, proxies would buffer the events.
     Ok(reply.header(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")))
 }
 
-/// Keeps the connection from looking dead.
+/// Sends comments to keep the connection open.
 async fn beat(inside: &Inside, out: Out) {
     let retry = format!("retry: {}\n\n", AGAIN.as_millis());
     let mut is_read = out.write(retry).await;
@@ -118,8 +120,8 @@ async fn beat(inside: &Inside, out: Out) {
     }
 }
 
-/// Returns when the caller's session or API key is not valid any more, or has other rights. What ends it on this node is
-/// noticed at once, what ends it elsewhere within twice [`LOOK`].
+/// Returns when the caller's session or API key is no longer valid, or its rights have changed. A change on this
+/// node is noticed at once, one on another node within twice [`LOOK`].
 async fn credential_ends(inside: &Inside, call: &Call) {
     let mut ends = inside.people.ends();
     loop {
@@ -131,41 +133,41 @@ async fn credential_ends(inside: &Inside, call: &Call) {
         if !is_told && !inside.streams.is_due(credential, inside.clock.monotonic()) {
             continue;
         }
-        // A database that does not answer says nothing about the session.
+        // An error of the database does not invalidate the session.
         if matches!(call.who.lasts(inside).await, Ok(false)) {
             return;
         }
     }
 }
 
-/// How often it is looked whether a session or an API key was ended on another node, or has expired.
+/// How often a session or an API key is checked for having expired or having been revoked on another node.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How soon a browser comes again.
+/// Delay after which a browser reconnects.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Proxies close connections that are silent for half a minute.
+/// Heartbeat interval; proxies close connections that are silent for half a minute.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// A stream ends after so long; whoever looks on comes again.
+/// Maximum duration of a stream; the client then reconnects.
 const STREAM_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// Written and not read yet: who reads so slowly is waited for.
+/// Events queued for a slow client; beyond that, the sender waits for it.
 const WRITTEN_MAX: usize = 8;
 
-/// The streams that are open.
+/// Open streams.
 #[derive(Default)]
 pub struct Streams(Arc<Mutex<Open>>);
 
 #[derive(Default)]
 struct Open {
-    /// Streams of each user, whatever sessions and API keys they use.
+    /// Number of streams per user, over all their sessions and API keys.
     of: HashMap<UserId, usize>,
-    /// When each credential was last looked up, once for all its streams.
+    /// When each credential was last checked, once for all its streams.
     looked: HashMap<String, Duration>,
 }
 
-/// A place among them, until it is dropped.
+/// One open stream; frees its place when dropped.
 struct Place {
     streams: Arc<Mutex<Open>>,
     user: UserId,
@@ -184,7 +186,7 @@ impl Streams {
         Some(Place { streams: self.0.clone(), user })
     }
 
-    /// Whether a credential was not looked up within [`LOOK`]; if so, the caller is to do it.
+    /// Whether a credential was not checked within [`LOOK`]; if so, the caller has to check it now.
     fn is_due(&self, credential: &str, now: Duration) -> bool {
         let mut open = self.0.lock().expect("no holder of this lock panics");
         if open.looked.len() > STREAMS_ALL {
@@ -210,13 +212,13 @@ impl Drop for Place {
     }
 }
 
-/// Windows and logs that one user has open,
+/// Streams (console windows and live logs) that one user may have open.
 const STREAMS_EACH: usize = 20;
 
-/// and all users together.
+/// Streams of all users together.
 const STREAMS_ALL: usize = 1_000;
 
-/// Streams that an administrator gets even so: the console needs one, and a log another.
+/// Streams that an administrator gets even above [`STREAMS_ALL`]: one for the console and one for a log.
 const STREAMS_RESERVED: usize = 2;
 
 #[cfg(test)]

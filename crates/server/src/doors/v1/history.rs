@@ -1,7 +1,7 @@
-//! What of a job's past the caller may see.
+//! The part of a job's history that the caller may see.
 //!
-//! A job may have been moved from an app that the caller may not view. What happened to it there (its definitions, its
-//! script, the fires it missed) stays hidden: the caller sees the job's history from that move on.
+//! A job may have been moved from an app that the caller may not view. Its history there (definitions, scripts,
+//! missed fires) stays hidden: the caller sees the job's history from that move on.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct Move {
     at: Timestamp,
 }
 
-/// The last such move; `None` if the caller may see all of the job's history.
+/// The last such move, or `None` if the caller may see the whole history of the job.
 pub async fn hidden_before(call: &Call, job: JobId) -> Result<Option<Move>, Refused> {
     if call.who.principal.apps().is_none() {
         return Ok(None);
@@ -64,17 +64,18 @@ fn leaves_hidden_app(call: &Call, record: &AuditRecord) -> bool {
 }
 
 impl Move {
-    /// Whether something that happened then is visible.
+    /// Whether an event at that time is visible.
     pub fn shows(self, at: Timestamp) -> bool {
         at >= self.at
     }
 
-    /// Leaves out versions of a script, newest first, that may be from before the move. The newest is the one that runs now.
+    /// Drops versions of a script, newest first, that may be older than the move. The newest version is always
+    /// kept, because it is the one that runs now.
     pub fn cut_versions(self, versions: &mut Vec<ScriptVersion>) {
         let mut visible = 1;
         for (index, version) in versions.iter().enumerate() {
             let before = versions.get(index + 1).and_then(|before| before.saved_at);
-            // One that comes right after another may have been dated ahead.
+            // A version saved right after another one may carry a later time than the real one.
             let is_exact = |at: Timestamp| before.is_none_or(|before| at > before + VERSIONS_APART);
             if version.saved_at.is_some_and(|at| self.shows(at) && is_exact(at)) {
                 visible = index + 1;
@@ -83,7 +84,7 @@ impl Move {
         versions.truncate(visible);
     }
 
-    /// Leaves out what happened before the move, and of the move itself how the job was before.
+    /// Drops changes before the move, and the old definition from the record of the move itself.
     pub fn cut_changes(self, found: &mut Paged<AuditRecord>) {
         cut(found, |record| record.id >= self.record);
         for record in &mut found.rows {
@@ -94,10 +95,10 @@ impl Move {
     }
 }
 
-/// Versions are dated to the second, and each at least one after the version before it.
+/// Versions are dated to the second, each at least one second after the version before it.
 const VERSIONS_APART: Duration = Duration::from_secs(1);
 
-/// Keeps the rows that are visible, newest first. Behind the first that is not there are no others.
+/// Keeps the visible rows, newest first. After the first hidden row no visible one follows.
 pub fn cut<T>(found: &mut Paged<T>, is_visible: impl Fn(&T) -> bool) {
     let all = found.rows.len();
     found.rows.retain(is_visible);
@@ -106,7 +107,7 @@ pub fn cut<T>(found: &mut Paged<T>, is_visible: impl Fn(&T) -> bool) {
     }
 }
 
-/// Leaves the children out of definitions that the caller may not view.
+/// Removes children that the caller may not view from definitions.
 pub async fn hide_children(call: &Call, definitions: &mut [&mut Value]) -> Result<(), Refused> {
     if call.who.principal.apps().is_none() {
         return Ok(());
@@ -128,11 +129,11 @@ pub async fn hide_children(call: &Call, definitions: &mut [&mut Value]) -> Resul
     Ok(())
 }
 
-/// Actions that can move a job into another app, as the audit calls them.
+/// Audit actions that can move a job into another app.
 const MOVING: [&str; 3] = ["job.put", "job.move", "/jobinfo/update"];
 
-/// Records read at a time,
+/// Audit records read per page.
 const PAGE: usize = 200;
 
-/// and how often: jobs are edited by people.
+/// Upper limit of pages; people edit a job far less often.
 const PAGES_MAX: usize = 50;

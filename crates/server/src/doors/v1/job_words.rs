@@ -1,4 +1,4 @@
-//! A job in the words of our API, and a definition out of them. What is wrong is said of each field, all at once.
+//! Converts jobs to and from API types. Errors are reported per field, all at once.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use super::call::instant;
 use crate::executors::Route;
 use crate::jobs::source;
 
-// ── What people write ───────────────────────────────────────────────────────────────────────────────────────────
+// ── From API types ──────────────────────────────────────────────────────────────────────────────────────────────
 
-/// What a body is read in the light of.
+/// Context for parsing a body.
 pub struct Reading<'a> {
-    /// The centre's zone.
+    /// Default time zone.
     pub zone: &'a Zone,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
-    /// The job as it is, in an edit.
+    /// Definition before the edit; `None` for a new job.
     pub before: Option<&'a JobSpec>,
 }
 
 impl Reading<'_> {
-    /// The definition that a body gives a job of that app with those children.
+    /// Converts a body to the definition of a job with that app and those children.
     pub fn spec(
         &self,
         body: &JobBody,
@@ -45,7 +45,7 @@ impl Reading<'_> {
             script.as_ref().is_none_or(|script| !script.source.trim().is_empty()),
             || "enter the script".into(),
         );
-        // One that nothing is said of stays.
+        // An omitted script stays unchanged.
         let script = script.or_else(|| self.before.and_then(|before| before.script.clone()));
         wrong.check("handler", script.is_some() || !body.handler.trim().is_empty(), || {
             "enter the name of the handler to call, or write a script".into()
@@ -78,7 +78,7 @@ impl Reading<'_> {
         Ok(spec)
     }
 
-    /// A schedule, checked.
+    /// Parses and checks a schedule.
     pub fn schedule(&self, schedule: &Schedule) -> Result<cron::Schedule, FieldProblem> {
         let wrong = |field: &str, error: cron::Error| problem(field, error.to_string());
         Ok(match schedule {
@@ -165,10 +165,10 @@ fn check_texts(body: &JobBody, wrong: &mut Wrong) {
     });
 }
 
-/// What the columns for it hold.
+/// Length of the remark column.
 const REMARK_MAX: usize = 128;
 
-/// What is wrong, field by field.
+/// Errors per field.
 #[derive(Default)]
 struct Wrong(Vec<FieldProblem>);
 
@@ -203,7 +203,7 @@ fn timestamp(at: Instant) -> Timestamp {
     Timestamp::from_millis(at.millis())
 }
 
-/// Refuses a key that could not be told from a number, or not be written in a path.
+/// Rejects a key that is empty or too long, or has control characters or surrounding spaces.
 pub fn check_key(key: &str) -> Result<(), FieldProblem> {
     let length = key.chars().count();
     let is_plain = key.trim() == key && !key.chars().any(char::is_control);
@@ -213,23 +213,23 @@ pub fn check_key(key: &str) -> Result<(), FieldProblem> {
     }
 }
 
-/// What its column holds.
+/// Length of the key column.
 const KEY_MAX: usize = 190;
 
-/// Tags of a job, and letters of each.
+/// Maximum number of tags of a job, and of characters in a tag.
 const TAGS_MAX: usize = 20;
 const TAG_MAX: usize = 64;
 
 /// A run that fails this often will not succeed.
 const RETRIES_MAX: u64 = 1_000;
 
-/// The engine's own bound.
+/// Same limit as in the engine.
 const FIRE_ALL_MAX: u32 = 1_000;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 const YEAR_MS: u64 = 366 * DAY_MS;
 
-// ── Words ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Mapping tables ──────────────────────────────────────────────────────────────────────────────────────────────
 
 const OVERLAPS: [(Overlap, policy::Overlap); 4] = [
     (Overlap::Allow, policy::Overlap::Allow),
@@ -265,12 +265,12 @@ fn word_for<W: Copy, T: PartialEq + Copy>(table: &[(W, T)], value: T) -> W {
     table.iter().find(|(_, known)| *known == value).expect("every value has a word").0
 }
 
-/// The engine's name of a language.
+/// Converts a language from its API type.
 pub fn language(word: ScriptLanguage) -> Language {
     word_of(&LANGUAGES, word)
 }
 
-/// Our word for a language.
+/// Converts a language to its API type.
 pub fn language_word(language: Language) -> ScriptLanguage {
     word_for(&LANGUAGES, language)
 }
@@ -316,26 +316,26 @@ fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
-// ── What is answered ────────────────────────────────────────────────────────────────────────────────────────────
+// ── To API types ────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// What a view is made with.
+/// Context for building a view.
 pub struct Showing<'a> {
-    /// The centre's zone.
+    /// Default time zone.
     pub zone: &'a Zone,
-    /// The name of its app.
+    /// Name of the app.
     pub app: String,
-    /// What the caller may do with it.
+    /// Rights of the caller in the app.
     pub rights: Vec<Right>,
-    /// What the children that may be shown are called.
+    /// Names of the children that may be shown.
     pub children: &'a [JobName],
-    /// Children that are not among these are shown by their number, not left out.
+    /// Whether children that are not in `children` are shown by id instead of being left out.
     pub all_children: bool,
-    /// With the source of its script.
+    /// Whether to include the source of the script.
     pub with_source: bool,
 }
 
 impl Showing<'_> {
-    /// A job, as it stands.
+    /// Builds the view of a job.
     pub fn view(self, row: JobRow) -> JobView {
         let body = self.body(&row);
         let overridden = row.declaration.as_ref().map(|said| said.overridden(&row.job)).unwrap_or_default();
@@ -358,7 +358,7 @@ impl Showing<'_> {
         }
     }
 
-    /// What people wrote about it.
+    /// Builds the editable definition of a job.
     pub fn body(&self, row: &JobRow) -> JobBody {
         let spec = &row.job.spec;
         let script = spec.script.as_ref().map(|script| ScriptBody {
@@ -400,7 +400,7 @@ impl Showing<'_> {
 
     fn schedule(&self, row: &JobRow) -> Schedule {
         match &row.job.spec.schedule {
-            // What cannot be read is shown as it is written, so that it can be put right.
+            // An invalid schedule is shown as stored, so that it can be corrected.
             cron::Schedule::Never if row.job.problem.is_some() => Schedule::Cron {
                 expression: row.written_schedule.1.clone(),
                 dialect: CronDialect::Quartz,
@@ -412,7 +412,7 @@ impl Showing<'_> {
     }
 }
 
-/// A schedule in our words.
+/// Converts a schedule to its API type.
 pub fn schedule_words(schedule: &cron::Schedule, centre: &Zone) -> Schedule {
     match schedule {
         cron::Schedule::Never => Schedule::None,

@@ -1,4 +1,4 @@
-//! `/v1/jobs`: jobs, from their definitions to what became of their instants.
+//! `/v1/jobs`: job definitions, triggers, missed fires and scripts.
 
 use axum::http::StatusCode;
 use engine::{Job, JobId, JobSpec, StoreError};
@@ -24,7 +24,7 @@ use crate::jobs::Belongings;
 
 const EDIT: Needs = Needs::Right(Rights::EDIT);
 
-// ── Looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Read ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> {
     let query = &call.query;
@@ -42,7 +42,7 @@ pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> 
     let order = order(query.text("sort").unwrap_or("-id"))?;
     let found = call.inside.database.job_list(&filter, order, after.as_ref(), query.limit()?).await?;
     let next = found.next.map(|mark| format!("{}:{}", mark.job, mark.key));
-    // Counted with the first page only: who turns pages knows it already.
+    // Counted for the first page only; a client that fetches further pages already has the total.
     let total = match after {
         None => Some(call.inside.database.job_count(&filter).await?.0),
         Some(_) => None,
@@ -72,7 +72,7 @@ pub async fn show(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
     Ok(Reply::json(&view).revision(view.revision))
 }
 
-/// A job that was just looked at or changed.
+/// Current view of a job, with the source of its script.
 async fn view(call: &Call, job: JobId) -> Result<JobView, Refused> {
     let rows = call.inside.database.job_rows(&[job]).await?;
     views(call, rows, true).await?.pop().ok_or_else(gone)
@@ -82,7 +82,7 @@ fn gone() -> Refused {
     problem::new(ProblemCode::NotFound, "there is no such job")
 }
 
-/// Jobs, as the caller sees them.
+/// Views of jobs. Children that the caller may not view are left out.
 pub async fn views(call: &Call, rows: Vec<JobRow>, with_source: bool) -> Result<Vec<JobView>, Refused> {
     let children: Vec<JobId> = rows.iter().flat_map(|row| row.job.spec.children.iter().copied()).collect();
     let who = &call.who.principal;
@@ -104,7 +104,7 @@ pub async fn views(call: &Call, rows: Vec<JobRow>, with_source: bool) -> Result<
 pub async fn fires(call: Call, job: Authorised<Job>) -> Result<Reply, Refused> {
     let count = call.query.number("count")?;
     let after = call.query.instant("after")?.unwrap_or(call.inside.engine.now());
-    // A job's own bounds count too, so its next instants are asked for one by one.
+    // The job's own `valid_from` and `valid_until` also count, so its next fires are computed one by one.
     let next = |after| job.spec.next_after(after);
     Ok(Reply::json(&schedules::preview(&call, &job.spec.schedule, count, after, next)?))
 }
@@ -154,7 +154,7 @@ pub async fn changes(call: Call, job: Authorised<Job>) -> Result<Reply, Refused>
     Ok(Reply::json(&page))
 }
 
-// ── Changing ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Write ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn create(call: Call, app: Authorised<AppInBody>) -> Result<Reply, Refused> {
     let body: JobBody = call.json()?;
@@ -163,7 +163,7 @@ pub async fn create(call: Call, app: Authorised<AppInBody>) -> Result<Reply, Ref
     add(&call, &body, spec).await
 }
 
-/// The definition of a new job with that key.
+/// Definition of a new job with that key.
 async fn new_spec(call: &Call, body: &JobBody, key: String) -> Result<JobSpec, Refused> {
     check_key(&key).map_err(|wrong| problem::fields(vec![wrong]))?;
     let app = admit_app(call, &body.app, EDIT).await?;
@@ -183,8 +183,9 @@ pub async fn put(call: Call, place: Authorised<Place<Job>>) -> Result<Reply, Ref
             let spec = new_spec(&call, &body, key).await?;
             add(&call, &body, spec).await
         }
-        // A job of that key that the caller may not see: whatever is wrong with the request is answered first, as if the
-        // key were free. Only a request that would have added a job learns that it is not.
+        // The key belongs to a job that the caller may not see: all other errors of the request are returned
+        // first, as if the key were free. Only a request that would have created a job learns that the key is
+        // taken.
         Place::Hidden(key, refused) => {
             let spec = new_spec(&call, &body, key).await?;
             call.jobs().check_new(&spec, &belongings(&body)).await?;
@@ -201,7 +202,7 @@ pub async fn put(call: Call, place: Authorised<Place<Job>>) -> Result<Reply, Ref
     }
 }
 
-/// Whether a job is only to be made, not changed.
+/// Whether the request may only create a job (`If-None-Match: *`).
 fn wants_new(call: &Call) -> bool {
     call.header("if-none-match").is_some_and(|tag| tag.trim() == "*")
 }
@@ -218,7 +219,7 @@ async fn add(call: &Call, body: &JobBody, spec: JobSpec) -> Result<Reply, Refuse
     let is_named = spec.key.is_some();
     let added = call.jobs().create(spec, belongings(body)).await;
     let id = added.map_err(|fault| match fault.code {
-        // Somebody else has just added one of the same key.
+        // Another request has just created a job with the same key.
         ProblemCode::Conflict if is_named && wants_new(call) => outdated(THERE_ALREADY),
         _ => fault.into(),
     })?;
@@ -255,7 +256,8 @@ fn belongings(body: &JobBody) -> Belongings<'_> {
     Belongings { enabled: body.enabled, tags: body.tags.clone(), remark }
 }
 
-/// The jobs that a body names as those that follow: each one that the caller may run, or that follows the job already.
+/// Resolves the child jobs that a body names. A new child needs the right to operate it; an existing one only the
+/// right to view it.
 async fn children(call: &Call, body: &JobBody, job: Option<&Job>) -> Result<Vec<JobId>, Refused> {
     let mut ids = Vec::with_capacity(body.children.len());
     for child in body.children.iter().take(CHILDREN_READ) {
@@ -275,22 +277,22 @@ async fn children(call: &Call, body: &JobBody, job: Option<&Job>) -> Result<Vec<
     }
 }
 
-/// Each is looked up; what their column holds is less.
+/// Each child is looked up in the database; their column holds fewer than this.
 const CHILDREN_READ: usize = 100;
 
-/// A job as the audit keeps it.
+/// Definition of a job as stored in the audit log.
 async fn written(call: &Call, job: JobId) -> Result<Option<serde_json::Value>, Refused> {
     Ok(on_record(&call.inside, job).await?)
 }
 
-/// The job of that number as the audit keeps it, for the doors that speak XXL-JOB's words. That it cannot be read keeps
-/// nobody from changing it.
+/// Definition of the job with that id as stored in the audit log, for the compat APIs. `None` if it cannot be
+/// read: the change itself goes ahead.
 pub async fn text_on_record(inside: &Inside, id: &str) -> Option<String> {
     let job = on_record(inside, JobId(id.trim().parse().ok()?)).await.ok().flatten()?;
     Some(job.to_string())
 }
 
-/// The same for all doors: without the source of its script, whose versions are kept anyway.
+/// Shared by all APIs. Without the source of the script, since its versions are stored anyway.
 async fn on_record(inside: &Inside, job: JobId) -> Result<Option<serde_json::Value>, StoreError> {
     let Some(row) = inside.database.job_rows(&[job]).await?.pop() else { return Ok(None) };
     let children = inside.database.job_names(&row.job.spec.children).await?;
@@ -323,7 +325,7 @@ pub async fn trigger(call: Call, job: Authorised<Job>) -> Result<Reply, Refused>
     run_now(&call, &job, param, address).await
 }
 
-/// Runs a job now. Who sends the same `Idempotency-Key` again gets the same run.
+/// Triggers a job now. A repeated `Idempotency-Key` returns the same run.
 pub async fn run_now(
     call: &Call,
     job: &Job,
@@ -337,7 +339,8 @@ pub async fn run_now(
     Ok(reply.about(job_name(job.id)).changed(None, Some(serde_json::json!({ "run": run.0, "param": param }))))
 }
 
-/// The number that stands for a request: of the header and who sent it, or a new one.
+/// Id of the trigger request: a hash of the idempotency key and the caller's name, or a random number without that
+/// header.
 fn key(call: &Call) -> i64 {
     let Some(header) = call.header(IDEMPOTENCY_KEY) else { return fastrand::i64(1..) };
     let digest = crate::executors::fingerprint(&format!("{}\0{header}", call.who.principal.name));
@@ -368,7 +371,7 @@ pub async fn save_script(call: Call, job: Authorised<Job>) -> Result<Reply, Refu
     Ok(Reply::done().changed(None, Some(serde_json::json!({ "language": word, "remark": remark }))))
 }
 
-// ── Many at once ────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Bulk operations ─────────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn bulk(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
     let bulk: Bulk = call.json()?;
@@ -395,7 +398,7 @@ pub async fn bulk(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> 
     Ok(Reply::json(&results).noting(each))
 }
 
-/// Does it to one of them; with how it was and how it is, where that is another definition.
+/// Applies the action to one job. Returns its definition before and after, if the action changes it.
 async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<Change, Refused> {
     let right = match bulk.action {
         BulkAction::Start | BulkAction::Stop => Rights::OPERATE,
@@ -422,8 +425,8 @@ async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<Change, Refused> {
     Ok((before, after))
 }
 
-/// How a job was, and how it is.
+/// Definition of a job before and after a change.
 type Change = (Option<serde_json::Value>, Option<serde_json::Value>);
 
-/// Somebody waits for all of them.
+/// Upper limit, because the client waits for all of them.
 const BULK_MAX: usize = 1_000;

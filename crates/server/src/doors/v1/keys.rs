@@ -1,4 +1,4 @@
-//! `/v1/keys`: API keys, by which programs act in a person's place.
+//! `/v1/keys`: API keys, with which programs act on behalf of a user.
 
 use axum::http::StatusCode;
 use engine::AppId;
@@ -14,7 +14,7 @@ use super::reply::Reply;
 use super::session::{rights_of, rights_view};
 use crate::executors::{fingerprint, generate};
 
-/// One's own; an administrator sees all.
+/// Lists the caller's keys; an administrator sees all keys.
 pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
     let me = me(&call)?;
     let whose = (!call.who.principal.is_admin()).then_some(me.id);
@@ -47,7 +47,7 @@ fn view(key: ApiKey, user: String, apps: &[(AppId, String)]) -> ApiKeyView {
     ApiKeyView { id: key.id, user, body, created_at, used_at }
 }
 
-/// Makes a key. It never opens more than its owner has, and what the owner loses it loses too.
+/// Creates a key. Its rights never exceed those of its owner, also when the owner loses rights later.
 pub async fn create(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
     let body: ApiKeyBody = call.json()?;
     let me = me(&call)?;
@@ -67,7 +67,7 @@ pub async fn create(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused
         name: body.name.trim().into(),
         digest: fingerprint(&secret),
         apps,
-        // Without it a key could not even see what it works on.
+        // Without this right, a key could not even see the objects that it works on.
         rights: rights_of(&body.rights).with(Rights::VIEW),
         expires_at: body.expires_at.map(|at| Timestamp::from_millis(at.millis())),
     };
@@ -77,7 +77,7 @@ pub async fn create(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused
     Ok(reply.about(format!("key:{id}")).changed(None, Some(after)))
 }
 
-/// The apps that a list names; each one that the caller sees.
+/// Resolves the apps that a key is limited to. The caller must be able to view each.
 fn apps(call: &Call, names: &[String]) -> Result<Vec<AppId>, Refused> {
     let find = |name: &String| {
         let app = call.inside.directory.app_named(name);
@@ -97,5 +97,5 @@ fn me(call: &Call) -> Result<&User, Refused> {
     call.who.user.as_ref().ok_or_else(|| problem::new(ProblemCode::NotSignedIn, "sign in first"))
 }
 
-/// More than anybody can tell apart.
+/// Per user: more than anyone can keep track of.
 const KEYS_MAX: usize = 100;

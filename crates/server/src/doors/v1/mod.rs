@@ -1,8 +1,9 @@
-//! Our own API, `/v1`: what the console, the command line and everybody's programs use.
+//! Native API, `/v1`: used by the console, the command line and other programs.
 //!
-//! All paths stand in one table ([`routes`]), each with who may come and what it is about; from the same table come the
-//! description at `/v1/openapi.json` and what `tickwright routes` prints. A handler never decides who may do what: it is
-//! given an [`Authorised`](authorise::Authorised) object, and nothing else can make one.
+//! All paths are in one table ([`routes`]), each with its credentials, required right and object. The OpenAPI
+//! document at `/v1/openapi.json` and the output of `tickwright routes` come from the same table. A handler makes
+//! no access decisions: it receives an [`Authorised`](authorise::Authorised) object, and only [`authorise`] can
+//! create one.
 
 mod alerts;
 mod apps;
@@ -55,7 +56,7 @@ pub use events::Streams;
 pub use jobs::text_on_record;
 pub use routes::{Described, described};
 
-/// Its paths.
+/// Routes of this API.
 pub fn door() -> Router<Arc<Inside>> {
     let mut methods: BTreeMap<&str, MethodRouter<Arc<Inside>>> = BTreeMap::new();
     for route in routes::table() {
@@ -81,7 +82,7 @@ async fn no_such_path() -> Response {
     answered(Err(problem::new(ProblemCode::NoSuchPath, "there is no such path; /v1/docs lists all")))
 }
 
-/// One request: who asks, may they, do it, put it on record.
+/// Serves one request: authenticate, authorise, handle, audit.
 async fn serve(
     inside: Arc<Inside>,
     route: Arc<Route>,
@@ -91,7 +92,7 @@ async fn serve(
     let (head, body) = request.into_parts();
     let origin = http::caller(&head);
     let who = match route.plane {
-        // Who signs in may still carry what does not count any more.
+        // A client that signs in may still send an expired credential.
         Plane::Open => Ok(Caller::nobody()),
         Plane::Api | Plane::Person => Caller::recognise(&inside, &head).await,
     };
@@ -112,11 +113,11 @@ async fn serve(
         },
         Err(refused) => Served { object, result: Err(refused) },
     };
-    // Bodies cannot be shared, so what is to be kept is written before anything is waited for.
+    // Bodies cannot be shared between threads, so the audit entries are built before the next await.
     let entries = Record { principal: name, origin, route: &route, served: &served }.entries();
     match known || served.result.is_ok() {
         true => inside.audit.record_all(&entries).await,
-        // Of strangers only so much is kept.
+        // The number of audit entries about unauthenticated callers is limited.
         false => {
             for entry in entries {
                 inside.audit.refused(entry).await;
@@ -126,7 +127,7 @@ async fn serve(
     answered(served.result)
 }
 
-/// Whether somebody may come to this route at all. What they may do with what it is about comes later.
+/// Checks rate limit, origin and credentials. Rights on the object are checked later.
 async fn admit(
     inside: &Inside,
     route: &Route,
@@ -135,7 +136,7 @@ async fn admit(
     origin: Origin,
 ) -> Result<(), Refused> {
     let now = inside.clock.monotonic();
-    // A user's sessions and API keys count together.
+    // All sessions and API keys of a user share one rate limit.
     let turn = match &who.user {
         Some(user) => inside.callers.turn(user.id, now),
         None => inside.callers.turn(origin.ip, now),
@@ -202,7 +203,7 @@ fn answered(result: Result<Reply, Refused>) -> Response {
     browser::protect(response)
 }
 
-/// What is put on record of a request.
+/// Audit record of a request.
 struct Record<'a> {
     principal: String,
     origin: Origin,
@@ -211,7 +212,7 @@ struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Changes are kept, done or not; and looks at what is not the caller's to see.
+    /// Records all changes, successful or not, and attempts to read objects that the caller may not see.
     fn is_kept(&self) -> bool {
         let refused = self.served.result.as_ref().err();
         let is = |code| refused.is_some_and(|refused| refused.problem.code == code);

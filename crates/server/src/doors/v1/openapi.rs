@@ -1,4 +1,4 @@
-//! The description of the API: OpenAPI 3.1 from the table of routes, and a page of ours that shows it.
+//! API reference: an OpenAPI 3.1 document built from the table of routes, and a page that shows it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,7 +17,7 @@ use super::routes;
 use crate::centre::Inside;
 use crate::doors::browser;
 
-/// The description, the page that shows it, and what the codes of errors mean.
+/// Routes of the document, the page that shows it, and the error pages.
 pub fn pages() -> Router<Arc<Inside>> {
     Router::new()
         .route("/v1/openapi.json", get(async || shown("application/json", description())))
@@ -39,7 +39,7 @@ fn error_page(code: &str) -> Response {
     }
 }
 
-/// What a code means: the page in `docs/errors`.
+/// Explanation of an error code: the page in `docs/errors`.
 fn explanation(code: &str) -> Option<&'static str> {
     EXPLANATIONS.iter().find(|(known, _)| known.word() == code).map(|(_, text)| *text)
 }
@@ -76,8 +76,8 @@ fn description() -> &'static str {
     TEXT.get_or_init(|| document(&routes::table()).to_string())
 }
 
-/// The document. Its parts are made by hand, since a table says all there is to say about a path; only the shapes of
-/// bodies come from their types.
+/// Builds the document. Paths are built by hand, because the table has all that is needed; only the schemas of
+/// bodies are derived from their types.
 fn document(table: &[Route]) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     let mut shapes: Map<String, Value> = Map::new();
@@ -115,7 +115,7 @@ fn document(table: &[Route]) -> Value {
     })
 }
 
-/// Adds a shape. One name for two shapes would describe one of them wrongly.
+/// Adds a schema. Two schemas with one name are a bug: one of them would be described wrongly.
 fn add(shapes: &mut Map<String, Value>, name: String, schema: &RefOr<Schema>) {
     let schema = json!(schema);
     if let Some(known) = shapes.get(&name) {
@@ -124,8 +124,8 @@ fn add(shapes: &mut Map<String, Value>, name: String, schema: &RefOr<Schema>) {
     shapes.entry(name).or_insert(schema);
 }
 
-/// The shapes with each that extends others (`allOf`) written out as one object. The others are strict about fields they do
-/// not know, as bodies of requests; an object that extends them has more fields, so it could never satisfy them.
+/// Writes each schema that extends others (`allOf`) as one object. The others reject unknown fields, as request
+/// bodies; an object that extends them has more fields, so it could never satisfy them.
 fn flat(shapes: &Map<String, Value>) -> Map<String, Value> {
     let whole = |schema: &Value| match schema["allOf"].as_array() {
         None => schema.clone(),
@@ -196,7 +196,7 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
-/// The media type of a response and the schema of its body.
+/// Media type of a response and schema of its body.
 fn content(gives: &Content) -> Option<(&'static str, Value)> {
     match gives {
         Content::Empty => None,
@@ -204,7 +204,7 @@ fn content(gives: &Content) -> Option<(&'static str, Value)> {
         Content::List(shape) => {
             Some(("application/json", json!({ "type": "array", "items": reference(shape) })))
         }
-        // Each event, as OpenAPI 3.2 describes them.
+        // Schema of one event, as in OpenAPI 3.2.
         Content::Events(shape) => {
             let data = json!({
                 "type": "string", "contentMediaType": "application/json", "contentSchema": reference(shape)
@@ -219,7 +219,7 @@ fn content(gives: &Content) -> Option<(&'static str, Value)> {
     }
 }
 
-/// The values of a name in a path: numbers, except where people or programs choose the name.
+/// Values of a path parameter: numbers, except where people or programs choose the name.
 fn in_path(path: &str, name: &str) -> Values {
     match name {
         "run" => Values::Number(1, i64::MAX),

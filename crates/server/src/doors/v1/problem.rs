@@ -1,4 +1,4 @@
-//! Why something was not done, as an answer.
+//! Error responses.
 
 use std::time::Duration;
 
@@ -10,34 +10,34 @@ use protocol::v1::{FieldProblem, Problem, ProblemCode};
 
 use crate::fault::Fault;
 
-/// A problem, and how long to wait before trying again, where that helps.
+/// A problem, with an optional delay before a retry.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// What is wrong.
+    /// Problem details to return.
     pub problem: Box<Problem>,
-    /// What the audit calls what it was about, where the path does not say.
+    /// Object for the audit record, if the path does not name it.
     pub object: Option<String>,
-    /// It is there, and is answered as if it were not: somebody looked at what is not theirs.
+    /// The object exists but the caller may not see it, so the response is the same as for a missing one.
     pub hides: bool,
     wait: Option<Duration>,
 }
 
-/// A problem of that kind, with what was wrong this time.
+/// A problem with that code and detail.
 pub fn new(code: ProblemCode, detail: impl Into<String>) -> Refused {
     Problem::new(code, detail).into()
 }
 
-/// The request cannot be read.
+/// A request that cannot be parsed.
 pub fn malformed(detail: impl Into<String>) -> Refused {
     new(ProblemCode::MalformedRequest, detail)
 }
 
-/// A field, or a parameter in the query, holds what it may not.
+/// A field or query parameter with an invalid value.
 pub fn field(field: &str, detail: impl Into<String>) -> Refused {
     Problem::field(field, detail).into()
 }
 
-/// Several fields do.
+/// Several fields with invalid values.
 pub fn fields(fields: Vec<FieldProblem>) -> Refused {
     let texts: Vec<String> =
         fields.iter().map(|wrong| format!("{}: {}", wrong.field, wrong.detail)).collect();
@@ -46,22 +46,22 @@ pub fn fields(fields: Vec<FieldProblem>) -> Refused {
 }
 
 impl Refused {
-    /// The same, with how long to wait.
+    /// Sets the delay before a retry.
     pub fn retry_after(self, wait: Duration) -> Refused {
         Refused { wait: Some(wait), ..self }
     }
 
-    /// The same, with what the audit calls what it was about.
+    /// Sets the object of the audit record.
     pub fn about(self, object: &str) -> Refused {
         Refused { object: Some(object.to_owned()), ..self }
     }
 
-    /// The same, hiding something that is there.
+    /// Marks the error as hiding an existing object.
     pub fn hiding(self, object: &str) -> Refused {
         Refused { hides: true, ..self.about(object) }
     }
 
-    /// RFC 9457.
+    /// Response with problem details (RFC 9457).
     pub fn into_response(self) -> Response {
         let body = serde_json::to_vec(&self.problem).expect("problems are made of texts and numbers");
         let mut response = Response::new(Body::from(body));

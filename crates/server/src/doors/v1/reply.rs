@@ -1,4 +1,4 @@
-//! What is answered when all went well.
+//! Successful responses.
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -6,34 +6,34 @@ use axum::response::Response;
 use serde::Serialize;
 use serde_json::Value;
 
-/// An answer, and what the audit is to say of it.
+/// A response with the data for its audit record.
 pub struct Reply {
     status: StatusCode,
     body: Body,
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// What it was about, where the path does not say.
+    /// Object of the audit record, if the path does not name it.
     pub object: Option<String>,
-    /// Who did it, where nobody had signed in yet.
+    /// User of the audit record, if the caller was not signed in yet.
     pub by: Option<String>,
-    /// How the object was before, without secrets,
+    /// Object before the change, without secrets.
     pub before: Option<Value>,
-    /// and after.
+    /// Object after the change.
     pub after: Option<Value>,
-    /// What was done to each, where it was done to many.
+    /// One record per object, for a bulk operation.
     pub each: Vec<Noted>,
 }
 
-/// What the audit is to say of one of many.
+/// Audit record for one object of a bulk operation.
 pub struct Noted {
-    /// What was done,
+    /// Name of the action.
     pub action: &'static str,
-    /// to what,
+    /// Object of the action.
     pub object: String,
-    /// and what came of it.
+    /// Result of the action.
     pub result: String,
-    /// How it was before, where it is another now,
+    /// Object before the action, if it was changed.
     pub before: Option<Value>,
-    /// and after.
+    /// Object after the action, if it was changed.
     pub after: Option<Value>,
 }
 
@@ -51,60 +51,60 @@ impl Reply {
         }
     }
 
-    /// This, as JSON.
+    /// A JSON response.
     pub fn json(view: &impl Serialize) -> Reply {
         let json = serde_json::to_vec(view).expect("views have texts for keys");
         Reply::typed("application/json", Body::from(json))
     }
 
-    /// A body of that kind.
+    /// A response with that content type.
     pub fn typed(kind: &'static str, body: Body) -> Reply {
         Reply::new(StatusCode::OK, body).header(header::CONTENT_TYPE, HeaderValue::from_static(kind))
     }
 
-    /// It is done, and there is nothing to say about it.
+    /// 204: done, without a body.
     pub fn done() -> Reply {
         Reply::new(StatusCode::NO_CONTENT, Body::empty())
     }
 
-    /// It will be done, and there is nothing to say about it yet.
+    /// 202: accepted, without a body.
     pub fn accepted() -> Reply {
         Reply::new(StatusCode::ACCEPTED, Body::empty())
     }
 
-    /// The same with another status.
+    /// Sets the status.
     pub fn status(self, status: StatusCode) -> Reply {
         Reply { status, ..self }
     }
 
-    /// The same with one more header.
+    /// Adds a header.
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Reply {
         self.headers.push((name, value));
         self
     }
 
-    /// The same, with the revision that an edit may name.
+    /// Sets the `ETag` to the revision, for `If-Match` in a later edit.
     pub fn revision(self, revision: i64) -> Reply {
         let tag = format!("\"{revision}\"").parse().expect("digits in quotes are a header");
         self.header(header::ETAG, tag)
     }
 
-    /// Tells the audit what it was about.
+    /// Sets the object of the audit record.
     pub fn about(self, object: impl Into<String>) -> Reply {
         Reply { object: Some(object.into()), ..self }
     }
 
-    /// Tells the audit who did it.
+    /// Sets the user of the audit record.
     pub fn by(self, name: impl Into<String>) -> Reply {
         Reply { by: Some(name.into()), ..self }
     }
 
-    /// Tells the audit how things were, and how they are.
+    /// Sets the object before and after the change in the audit record.
     pub fn changed(self, before: Option<Value>, after: Option<Value>) -> Reply {
         Reply { before, after, ..self }
     }
 
-    /// Tells the audit what was done to each of many.
+    /// Sets the audit records of a bulk operation.
     pub fn noting(self, each: Vec<Noted>) -> Reply {
         Reply { each, ..self }
     }

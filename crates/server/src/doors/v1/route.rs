@@ -1,4 +1,4 @@
-//! A route: the one way to put a path under `/v1`.
+//! A route: the only way to add a path under `/v1`.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,59 +15,59 @@ use super::problem::Refused;
 use super::reply::Reply;
 use crate::http;
 
-/// A path with a method: who may come, what it is about, and what it does.
+/// A path with a method, its access rules and its handler.
 pub struct Route {
-    /// How it is asked for,
+    /// HTTP method.
     pub method: Method,
-    /// and where. Names of objects stand in braces.
+    /// Path, with parameters in braces.
     pub path: &'static str,
-    /// By which credentials.
+    /// Accepted credentials.
     pub plane: Plane,
-    /// What the caller must be allowed,
+    /// Right that the caller needs.
     pub needs: Needs,
-    /// with what.
+    /// Kind of object that the right applies to.
     pub object: &'static str,
-    /// What it does, in a sentence.
+    /// One-sentence summary.
     pub summary: &'static str,
-    /// What a change is called in the audit.
+    /// Name of the change in the audit log; `None` if the route only reads.
     pub action: Option<&'static str>,
-    /// Parameters of the query.
+    /// Query parameters.
     pub query: &'static [Parameter],
-    /// Headers that change what the route does.
+    /// Headers that change the behaviour of the route.
     pub headers: &'static [Parameter],
     /// Body of the request.
     pub takes: Option<Shape>,
-    /// Whether the request may come without its body.
+    /// Whether the body may be omitted.
     pub body_optional: bool,
     /// Status and body of a successful response.
     pub gives: (u16, Content),
-    /// Whether a successful response may also be a 201: the object is new.
+    /// Whether a successful response may also be 201, for a new object.
     pub creates: bool,
-    /// Scripts may be sent.
+    /// Whether the body may contain a script, which raises its size limit.
     large: bool,
     pub(super) serve: Serve,
 }
 
-/// A parameter of a query, or a header: its name, its meaning and its values.
+/// A query parameter or header: name, meaning and values.
 pub type Parameter = (&'static str, &'static str, Values);
 
-/// The values a parameter may have.
+/// Values that a parameter may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
     /// Any text.
     Text,
-    /// A whole number from the first to the second.
+    /// An integer between the two bounds, inclusive.
     Number(i64, i64),
     /// `true` or `false`.
     Flag,
-    /// An instant, for example `2026-06-21T08:00:00Z`.
+    /// A time, for example `2026-06-21T08:00:00Z`.
     Instant,
     /// One of these words.
     OneOf(&'static [&'static str]),
 }
 
 impl Values {
-    /// What is wrong with a value, if it is none of these.
+    /// Error message for a value that is not allowed.
     pub fn objection(self, value: &str) -> Option<String> {
         let (is_one, wanted) = match self {
             Values::Text => return None,
@@ -86,22 +86,22 @@ impl Values {
     }
 }
 
-/// The body of a response.
+/// Body of a response.
 pub enum Content {
-    /// None.
+    /// No body.
     Empty,
-    /// JSON of this shape.
+    /// JSON of this schema.
     Json(Shape),
-    /// A JSON array with items of this shape.
+    /// A JSON array with items of this schema.
     List(Shape),
-    /// Server-sent events, whose data are JSON of this shape.
+    /// Server-sent events with JSON data of this schema.
     Events(Shape),
     /// Plain text.
     Text,
 }
 
 impl Content {
-    /// The shape of its JSON, if it has any.
+    /// Schema of the JSON, if there is any.
     pub fn shape(&self) -> Option<&Shape> {
         match self {
             Content::Json(shape) | Content::List(shape) | Content::Events(shape) => Some(shape),
@@ -110,27 +110,27 @@ impl Content {
     }
 }
 
-/// The shape of a body: its name, itself, and all shapes it is made of.
+/// Schema of a body.
 pub struct Shape {
-    /// What it is called.
+    /// Name of the schema.
     pub name: String,
-    /// How it is referred to.
+    /// Reference to the schema.
     pub schema: RefOr<Schema>,
-    /// It and its parts.
+    /// The schema and all schemas that it uses.
     pub parts: Vec<(String, RefOr<Schema>)>,
 }
 
 type Serve = Box<dyn Fn(Call) -> Pin<Box<dyn Future<Output = Served> + Send>> + Send + Sync>;
 
-/// What came of a call.
+/// Result of a request.
 pub struct Served {
-    /// What it was about.
+    /// Object of the request, as named in the audit log.
     pub object: String,
-    /// The answer.
+    /// Response or error.
     pub result: Result<Reply, Refused>,
 }
 
-/// A route whose handler is given an object that the caller may do this with.
+/// Defines a route. Its handler receives an object on which the caller may perform this action.
 pub fn route<O, F, Answer>(
     method: Method,
     path: &'static str,
@@ -178,22 +178,22 @@ where
 }
 
 impl Route {
-    /// Says what it does.
+    /// Sets the summary.
     pub fn says(self, summary: &'static str) -> Route {
         Route { summary, ..self }
     }
 
-    /// Says what the change is called in the audit.
+    /// Sets the name of the change in the audit log.
     pub fn noted_as(self, action: &'static str) -> Route {
         Route { action: Some(action), ..self }
     }
 
-    /// Lists the parameters of the query.
+    /// Sets the query parameters.
     pub fn asks(self, query: &'static [Parameter]) -> Route {
         Route { query, ..self }
     }
 
-    /// Lists the headers that change what the route does.
+    /// Sets the headers that change the behaviour of the route.
     pub fn heeds(self, headers: &'static [Parameter]) -> Route {
         Route { headers, ..self }
     }
@@ -203,7 +203,7 @@ impl Route {
         Route { takes: Some(shape::<T>()), ..self }
     }
 
-    /// Sets the body of the request, which may be left out.
+    /// Sets the body of the request, which may be omitted.
     pub fn may_take<T: ToSchema>(self) -> Route {
         Route { body_optional: true, ..self.takes::<T>() }
     }
@@ -213,12 +213,12 @@ impl Route {
         Route { gives: (status, Content::Json(shape::<T>())), ..self }
     }
 
-    /// The same for a route that creates an object or replaces it: 201 or 200.
+    /// Sets the response of a route that creates (201) or replaces (200) an object.
     pub fn gives_new_or_changed<T: ToSchema>(self) -> Route {
         Route { creates: true, ..self.gives::<T>(200) }
     }
 
-    /// The same for a page of a list. All pages have one type with a parameter, so they are named by what is listed.
+    /// Sets the response to a page of a list. All pages share one generic type, so each is named after its items.
     pub fn gives_page<T: ToSchema>(self) -> Route
     where
         Page<T>: ToSchema,
@@ -231,17 +231,17 @@ impl Route {
         Route { gives: (200, Content::Json(Shape { name, ..page })), ..self }
     }
 
-    /// The same for a whole list.
+    /// Sets the response to a whole list.
     pub fn gives_list<T: ToSchema>(self) -> Route {
         Route { gives: (200, Content::List(shape::<T>())), ..self }
     }
 
-    /// The same for server-sent events.
+    /// Sets the response to server-sent events.
     pub fn streams<T: ToSchema>(self) -> Route {
         Route { gives: (200, Content::Events(shape::<T>())), ..self }
     }
 
-    /// The same for plain text.
+    /// Sets the response to plain text.
     pub fn gives_text(self) -> Route {
         Route { gives: (200, Content::Text), ..self }
     }
@@ -251,12 +251,12 @@ impl Route {
         Route { gives: (status, Content::Empty), ..self }
     }
 
-    /// Says that scripts may be sent.
+    /// Allows scripts in the body.
     pub fn large(self) -> Route {
         Route { large: true, ..self }
     }
 
-    /// The longest body.
+    /// Maximum length of the body in bytes.
     pub fn body_max(&self) -> usize {
         match self.plane {
             Plane::Open => http::SMALL_MAX,
@@ -275,32 +275,32 @@ fn shape<T: ToSchema>() -> Shape {
     Shape { name, schema, parts }
 }
 
-/// More than any definition has.
+/// Larger than any job definition.
 const BODY_MAX: usize = 1024 * 1024;
 
-/// Java executors take no more than 5 MiB, the rest of the request included.
+/// Java executors accept at most 5 MiB, including the rest of the request.
 const SCRIPT_MAX: usize = 4 * 1024 * 1024;
 
-/// How a path is asked for.
+/// HTTP method of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// A look.
+    /// Reads.
     Get,
-    /// A deed.
+    /// Performs an action.
     Post,
-    /// Makes something be so.
+    /// Creates or replaces an object.
     Put,
-    /// Makes something be gone.
+    /// Deletes an object.
     Delete,
 }
 
 impl Method {
-    /// Whether it is more than a look.
+    /// Whether it changes anything.
     pub fn changes(self) -> bool {
         self != Method::Get
     }
 
-    /// In capitals.
+    /// Name in upper case.
     pub fn word(self) -> &'static str {
         match self {
             Method::Get => "GET",
@@ -320,32 +320,32 @@ impl Method {
     }
 }
 
-/// By which credentials a route can be reached.
+/// Credentials that a route accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plane {
-    /// None.
+    /// None needed.
     Open,
     /// A session or an API key.
     Api,
-    /// A session: what a key must never do.
+    /// A session only: not allowed with an API key.
     Person,
 }
 
-/// What the caller must be allowed.
+/// Right that the caller needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Nothing more than to come in.
+    /// None beyond the credential.
     Nothing,
-    /// This right, for the object's app.
+    /// This right in the object's app.
     Right(Rights),
-    /// To own the object, or to be an administrator.
+    /// Ownership of the object, or administrator.
     Own,
-    /// To be an administrator.
+    /// Administrator.
     Admin,
 }
 
 impl Needs {
-    /// In a word.
+    /// Name of the right, in one word.
     pub fn word(self) -> &'static str {
         match self {
             Needs::Nothing => "-",

@@ -1,4 +1,4 @@
-//! The table: every path of the API, who may come, what it is about and what it does.
+//! Table of all API routes: path, credentials, required right, object and handler.
 
 use protocol::v1::{
     About, AlertView, ApiKeyBody, ApiKeyView, AppBody, AppView, AuditView, Bulk, BulkResult, Calendar, Clear,
@@ -56,7 +56,7 @@ const JOB_ORDERS: Values = OneOf(&["id", "-id", "name", "-name", "next_fire_at",
 #[rustfmt::skip]
 pub fn table() -> Vec<Route> {
     vec![
-        // People.
+        // Users.
         route(Post, "/v1/session", Open, NOTHING, session::open).noted_as("session.open").says("Signs in").heeds(&[CLIENT]).takes::<SignIn>().gives::<Me>(200),
         route(Delete, "/v1/session", Person, NOTHING, session::close).noted_as("session.close").says("Signs out").answers(204),
         route(Get, "/v1/me", Api, NOTHING, session::show).says("Who is signed in, and what they may do").gives::<Me>(200),
@@ -113,7 +113,7 @@ pub fn table() -> Vec<Route> {
         // Alerts.
         route(Get, "/v1/alerts", Api, VIEW, alerts::list).says("What people were told of, or should have been, newest first").asks(&[APP, JOB, ("kind", "Of this kind", ALERT_KINDS), ("state", "In this state", ALERT_STATES), FROM, UNTIL, AFTER, LIMIT]).gives_page::<AlertView>(),
 
-        // The centre.
+        // Cluster.
         route(Get, "/v1/overview", Api, VIEW, centre::overview).says("What is going on").asks(&[APP]).gives::<Overview>(200),
         route(Get, "/v1/statistics", Api, VIEW, statistics::runs).says("Runs over time").asks(&[FROM, UNTIL, STEP, APP, JOB]).gives::<Statistics>(200),
         route(Get, "/v1/events", Api, NOTHING, events::list).says("Hints that something is new, as server-sent events").streams::<Event>(),
@@ -123,24 +123,24 @@ pub fn table() -> Vec<Route> {
     ]
 }
 
-/// A route in words, for whoever wants to see them all.
+/// Description of a route, for example for `tickwright routes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
-    /// Its method,
+    /// HTTP method.
     pub method: &'static str,
-    /// and its path.
+    /// Path, with parameters in braces.
     pub path: &'static str,
-    /// By which credentials it is reached: `open`, `api` (a session or an API key) or `person` (a session).
+    /// Accepted credentials: `open` (none), `api` (a session or an API key) or `person` (a session).
     pub plane: &'static str,
-    /// What the caller must be allowed,
+    /// Right that the caller needs.
     pub needs: &'static str,
-    /// with what.
+    /// Kind of object that the right applies to.
     pub object: &'static str,
-    /// What it does.
+    /// One-sentence summary.
     pub summary: &'static str,
 }
 
-/// All routes in words.
+/// Descriptions of all routes.
 pub fn described() -> Vec<Described> {
     let describe = |route: Route| Described {
         method: route.method.word(),

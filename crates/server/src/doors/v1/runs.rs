@@ -1,4 +1,4 @@
-//! `/v1/runs`: runs, their logs, and the end of both.
+//! `/v1/runs`: runs, their logs, cancelling and deleting them.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use super::{events, jobs, timeline};
 use crate::centre::Inside;
 use crate::runs::{log, not_ended};
 
-// ── Looking ─────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Read ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> {
     let query = &call.query;
@@ -43,7 +43,7 @@ pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> 
     Ok(Reply::json(&Page { items: views(&call, found.rows).await?, next, total: None }))
 }
 
-/// A job that is named in the query; its runs may outlive it, so a number needs no job.
+/// Job named in the query. Runs may outlive their job, so an id is accepted without a job.
 pub async fn seen_job(call: &Call, name: &str) -> Result<Option<JobId>, Refused> {
     match find_job(call, name).await? {
         Some(job) => Ok(call.who.principal.may(Rights::VIEW, job.spec.app).then_some(job.id)),
@@ -62,7 +62,7 @@ pub async fn show(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused>
     Ok(Reply::json(&RunView { timeline, ..view }))
 }
 
-/// Runs, with what their jobs are called.
+/// Views of runs, with the names of their jobs.
 pub async fn views(call: &Call, rows: Vec<RunRow>) -> Result<Vec<RunView>, Refused> {
     let mut jobs: Vec<JobId> = rows.iter().map(|row| row.job).collect();
     jobs.sort_unstable();
@@ -78,7 +78,7 @@ pub async fn views(call: &Call, rows: Vec<RunRow>) -> Result<Vec<RunView>, Refus
     Ok(rows.into_iter().map(view).collect())
 }
 
-/// What jobs are called, of those that the caller may see: a run stays with its app when its job is moved to another.
+/// Names of jobs that the caller may see. A run stays in its app when its job is moved to another.
 pub fn seen_names(call: &Call, names: Vec<JobName>) -> BTreeMap<JobId, JobName> {
     let seen = names.into_iter().filter(|name| call.who.principal.may(Rights::VIEW, name.app));
     seen.map(|name| (name.job, name)).collect()
@@ -122,14 +122,14 @@ fn view(app: String, name: Option<&JobName>, way: &Way, row: RunRow) -> RunView 
     }
 }
 
-/// `index/total`, as XXL-JOB writes it.
+/// Parses `index/total`, as XXL-JOB stores it.
 fn shard(written: Option<&str>) -> (u32, u32) {
     let read = written.and_then(|text| text.split_once('/'));
     let read = read.and_then(|(index, total)| Some((index.parse().ok()?, total.parse().ok()?)));
     read.unwrap_or((0, 1))
 }
 
-/// Why a run exists, where its row or the flight recorder knows.
+/// Why a run exists, if its row or its trace has recorded it.
 fn origin(open: Option<&OpenRun>, sending: Option<&Sending>) -> Option<Origin> {
     let (cause, retry_of) = match (open, sending) {
         (Some(open), _) => (open.origin, open.retry_of),
@@ -175,7 +175,7 @@ fn from_line(call: &Call) -> Result<u32, Refused> {
     }
 }
 
-/// Lines of a run's log. That there are none is an answer too.
+/// Lines of a run's log. A log that cannot be read is a page with a problem, not an error.
 async fn lines(inside: &Inside, run: &RunRow, from: u32) -> LogPage {
     match log::run_log(inside, run, from).await {
         Ok(page) => LogPage {
@@ -203,7 +203,7 @@ async fn lines(inside: &Inside, run: &RunRow, from: u32) -> LogPage {
     }
 }
 
-/// The whole log, page by page, as a file.
+/// The whole log as a file, fetched page by page.
 pub async fn download(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
     let name = format!("attachment; filename=\"run-{}.log\"", run.id);
     let name: HeaderValue = name.try_into().expect("a number is a plain text");
@@ -212,7 +212,7 @@ pub async fn download(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refu
         let mut bounds = bounds?;
         let page = lines(&inside, &run, from).await;
         let next = u32::try_from(page.next).unwrap_or(u32::MAX);
-        // Of a run that goes on, what there is so far.
+        // For an unfinished run, the log so far.
         let is_last = page.end || next <= from;
         let mut text = page.text;
         let has_room = bounds.take(text.len());
@@ -226,7 +226,7 @@ pub async fn download(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refu
     Ok(reply.header(header::CONTENT_DISPOSITION, name))
 }
 
-/// What may still be read of one log, however much its executor has to say.
+/// Remaining pages and bytes of one log, to limit executors with huge logs.
 struct Bounds {
     pages: u32,
     bytes: usize,
@@ -239,7 +239,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Takes a page of so many bytes; whether another may follow.
+    /// Counts a page of that size; returns whether another may follow.
     fn take(&mut self, bytes: usize) -> bool {
         self.pages = self.pages.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);
@@ -247,22 +247,22 @@ impl Bounds {
     }
 }
 
-/// Pages of one log. A page has a line at least, and most have thousands.
+/// Pages of one log. A page has at least one line, and most have thousands.
 const PAGES_MAX: u32 = 10_000;
 
-/// Bytes of one log: more than a person reads, and a bound for an executor whose log never ends.
+/// Bytes of one log: more than a person reads, and a bound for an executor with an endless log.
 const BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// The last line of a download that is not the whole log.
+/// Last line of a truncated download.
 const CUT_OFF: &str = "[the log goes on; read the rest at its executor]\n";
 
-/// A run's log as it is written, until its end.
+/// Streams a run's log while it is written, until its end.
 pub async fn live(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
     let mut from = from_line(&call)?;
     let id = run.id;
     drop(run);
     events::stream(call, move |inside, out| async move {
-        // A run that goes on may write for ever. The rest of a finished run is bounded.
+        // An unfinished run may write any amount; the rest of a finished run is bounded.
         let mut rest = Bounds::default();
         loop {
             let Ok(Some(run)) = inside.database.run(id).await else { return };
@@ -282,10 +282,10 @@ pub async fn live(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused>
     })
 }
 
-/// How often an executor is asked for more lines while somebody looks on.
+/// How often an executor is asked for more lines while a client follows the log.
 const LOG_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
 
-// ── Ending ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Cancel and delete ───────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn kill(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
     let Kill { force } = call.json_or_default()?;
@@ -297,7 +297,8 @@ pub async fn kill(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused>
     }
 }
 
-/// The same job with the same parameter. The job may have moved to another app since, where other rights count.
+/// Triggers the same job with the same parameter. The job may have moved to another app, so its rights are checked
+/// again.
 pub async fn again(call: Call, run: Authorised<RunRow>) -> Result<Reply, Refused> {
     let job = call.jobs().find(run.job, Rights::OPERATE).await?;
     jobs::run_now(&call, &job, Some(run.param.clone()), None).await
@@ -317,7 +318,7 @@ pub async fn clear(call: Call, app: Authorised<AppInBody>) -> Result<Reply, Refu
     let mut cleared = Cleared { deleted: 0, more: true };
     for _ in 0..CLEAR_ROUNDS {
         let deleted = match call.inside.database.clear_runs(&clearing, CLEAR_AT_ONCE).await {
-            // The runs of earlier rounds are deleted, and the answer and the audit have to say so.
+            // Runs of earlier rounds are already deleted; the response and the audit record must include them.
             Err(error) if cleared.deleted > 0 => {
                 tracing::warn!(%error, deleted = cleared.deleted, "clearing runs broke off; the caller may go on");
                 break;
@@ -335,8 +336,8 @@ pub async fn clear(call: Call, app: Authorised<AppInBody>) -> Result<Reply, Refu
     Ok(Reply::json(&cleared).changed(None, Some(after)))
 }
 
-/// Runs deleted in one transaction,
+/// Runs deleted per transaction.
 const CLEAR_AT_ONCE: usize = 1_000;
 
-/// and so often, while somebody waits.
+/// Transactions per request, because the client waits.
 const CLEAR_ROUNDS: usize = 200;

@@ -1,4 +1,4 @@
-//! `/v1/schedules`: what a schedule means, before anybody saves it.
+//! `/v1/schedules`: preview of a schedule before it is saved.
 
 use cron::{Language, Zone};
 use protocol::v1::{Preview, PreviewFire, PreviewRequest};
@@ -20,7 +20,7 @@ pub async fn show(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> 
     Ok(Reply::json(&preview(&call, &schedule, count, after, next)?))
 }
 
-/// A schedule in words, and its next instants as `next` gives them.
+/// Description of a schedule and its next fires, as `next` returns them.
 pub fn preview(
     call: &Call,
     schedule: &cron::Schedule,
@@ -59,17 +59,17 @@ fn fires(instants: impl Iterator<Item = Timestamp>, after: Timestamp, zone: &Zon
     instants.map(fire).collect()
 }
 
-/// An instant on the clocks of a zone.
+/// Local time in a zone.
 pub fn local(at: Timestamp, zone: &Zone) -> jiff::Zoned {
     let instant = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     let zone = jiff::tz::TimeZone::get(zone.name()).unwrap_or_else(|_| jiff::tz::TimeZone::system());
     instant.to_zoned(zone)
 }
 
-/// Fires where nothing is said,
+/// Default number of fires.
 const COUNT: usize = 10;
 
-/// and at most.
+/// Maximum number of fires.
 const COUNT_MAX: usize = 1_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `/v1/session` and `/v1/me`: signing in and out, and what people do with their own account.
+//! `/v1/session` and `/v1/me`: sign in, sign out, and the user's own account.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::reply::Reply;
 use crate::doors::browser;
 use crate::people::{DEVICE_LIFETIME, Opened, Principal, SignedIn, Visitor};
 
-/// Opens a session. Whatever session the caller had is not taken over.
+/// Opens a new session. An existing session of the caller is never reused.
 pub async fn open(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
     let SignIn { user, password } = call.json()?;
     let people = &call.inside.people;
@@ -39,15 +39,15 @@ pub async fn open(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> 
     })
 }
 
-/// Ends the session; the browser forgets its cookie.
+/// Ends the session and deletes its cookie.
 pub async fn close(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
     call.inside.people.sign_out(signed_in(&call)?).await?;
     let ended = cookie(&call, [COOKIE, SECURE_COOKIE], "", &age(Duration::ZERO));
     Ok(Reply::done().header(header::SET_COOKIE, ended))
 }
 
-/// A cookie, by its name without and with encryption. A browser that got it on an encrypted connection never sends it on
-/// another, and lets no other host of the domain set it.
+/// Builds a cookie, with a separate name on encrypted connections (`__Host-`): browsers send that one only over
+/// encrypted connections, and no other host of the domain can set it.
 fn cookie(call: &Call, names: [&str; 2], value: &str, more: &str) -> HeaderValue {
     let [plain_name, secure_name] = names;
     let (name, secure) = if call.origin.secure { (secure_name, "; Secure") } else { (plain_name, "") };
@@ -62,13 +62,13 @@ fn plain(value: String) -> HeaderValue {
     value.try_into().expect("it is made of plain letters")
 }
 
-/// Programs that want their session told say so with this header,
+/// Request header by which programs ask for the session secret.
 const CLIENT: &str = "tickwright-client";
 
-/// and find it in this one.
+/// Response header that carries the session secret.
 const SESSION: &str = "tickwright-session";
 
-/// Who is signed in.
+/// Returns the signed-in user.
 pub async fn show(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
     Ok(Reply::json(&me(&call, &call.who.principal, call.who.session.as_ref())))
 }
@@ -88,12 +88,12 @@ fn me(call: &Call, who: &Principal, session: Option<&SignedIn>) -> Me {
     Me { user, admin: who.is_admin(), grants, csrf, zone: call.inside.zone.name().into() }
 }
 
-/// Rights, one by one.
+/// Converts a set of rights to a list.
 pub fn rights_view(rights: Rights) -> Vec<Right> {
     RIGHTS.iter().filter(|(_, bit)| rights.contains(*bit)).map(|(right, _)| *right).collect()
 }
 
-/// Rights, together.
+/// Converts a list of rights to a set.
 pub fn rights_of(rights: &[Right]) -> Rights {
     let bits = RIGHTS.iter().filter(|(right, _)| rights.contains(right)).map(|(_, bit)| *bit);
     bits.fold(Rights::NONE, Rights::with)
@@ -106,14 +106,14 @@ const RIGHTS: [(Right, Rights); 4] = [
     (Right::Script, Rights::SCRIPT),
 ];
 
-/// Another password; all other sessions of the same person end.
+/// Changes the password and ends all other sessions of the user.
 pub async fn change_password(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
     let PasswordChange { old, new } = call.json()?;
     call.inside.people.change_password(signed_in(&call)?, &old, &new, call.origin.ip).await?;
     Ok(Reply::done().about(format!("user:{}", call.who.principal.name)))
 }
 
-/// The sessions of whoever asks.
+/// Lists the caller's sessions.
 pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> {
     let current = signed_in(&call)?;
     let sessions = call.inside.database.sessions_of(current.user.id).await?;
@@ -128,13 +128,13 @@ pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, Refused> 
     Ok(Reply::json(&sessions.into_iter().map(view).collect::<Vec<_>>()))
 }
 
-/// Ends one of them.
+/// Ends one of the caller's sessions.
 pub async fn end(call: Call, session: Authorised<UserSession>) -> Result<Reply, Refused> {
     call.inside.people.end_session(&session.digest).await?;
     Ok(Reply::done())
 }
 
-/// The session, on a path for people.
+/// Session of the caller; an error if there is none.
 fn signed_in(call: &Call) -> Result<&SignedIn, Refused> {
     call.who.session.as_ref().ok_or_else(|| problem::new(ProblemCode::NotSignedIn, "sign in first"))
 }

@@ -1,4 +1,4 @@
-//! `/v1/statistics` and `/v1/calendar`: runs that were, and fires to come, over time.
+//! `/v1/statistics` and `/v1/calendar`: past runs and future fires over time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::problem::{self, Refused};
 use super::reply::Reply;
 use super::schedules;
 
-/// Some time, in parts of the same length.
+/// A time range, split into steps of equal length.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     from: Timestamp,
@@ -24,7 +24,7 @@ struct Span {
 }
 
 impl Span {
-    /// What the query names; a day around `now` where it says nothing.
+    /// Range given by the query. If omitted, `from` and `until` are these defaults, but at least a day apart.
     fn read(call: &Call, default_from: Timestamp, default_until: Timestamp) -> Result<Span, Refused> {
         let from = call.query.instant("from")?.unwrap_or(default_from);
         let until = call.query.instant("until")?.unwrap_or(default_until.max(from + DAY));
@@ -54,36 +54,36 @@ impl Span {
         self.from + self.step * part
     }
 
-    /// All parts: where each begins and ends.
+    /// Start and end of each step.
     fn parts(&self) -> impl Iterator<Item = (Timestamp, Timestamp)> {
         let starts = (0..STEPS_MAX).map(|part| self.start(part)).take_while(|start| *start < self.until);
         starts.map(|start| (start, (start + self.step).min(self.until)))
     }
 }
 
-/// A round length that people know from clocks, no shorter than that.
+/// The shortest round step that is not shorter than `length`.
 fn whole_minutes(length: Duration) -> Duration {
     let minutes = length.as_secs().div_ceil(60).max(1);
     let round = ROUND_MINUTES.iter().copied().find(|round| *round >= minutes);
     Duration::from_secs(60 * round.unwrap_or_else(|| minutes.next_multiple_of(24 * 60)))
 }
 
-/// From a minute to a day.
+/// In minutes, from one minute to one day.
 const ROUND_MINUTES: [u64; 10] = [1, 2, 5, 10, 15, 30, 60, 3 * 60, 6 * 60, 24 * 60];
 
-/// Parts where nothing is said of their length,
+/// Number of steps if the query does not set their length.
 const STEPS: u32 = 100;
 
-/// and at most.
+/// Maximum number of steps.
 const STEPS_MAX: u32 = 400;
 
 pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-// ── Runs that were ──────────────────────────────────────────────────────────────────────────────────────────────
+// ── Past runs ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn runs(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> {
     let now = call.inside.engine.now();
-    // Runs are remembered to the second: those of this one count.
+    // Run times have a resolution of one second; include the current second.
     let span = Span::read(&call, now - DAY, now + Duration::from_secs(1))?;
     let job = match call.query.text("job") {
         None => None,
@@ -107,7 +107,7 @@ pub async fn runs(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> 
     }))
 }
 
-/// The counts of whole days that are over, where all runs of apps are asked for: they were counted while the days passed.
+/// Counts of whole past days, for queries that are not limited to one job. They were stored while the days passed.
 async fn days(
     database: &dyn Database,
     filter: &RunFilter,
@@ -119,12 +119,12 @@ async fn days(
     let days = database.report((span.from, span.until), filter.apps.as_deref()).await?;
     let counts =
         |day: &DayReport| RunCounts { running: day.running, succeeded: day.succeeded, failed: day.failed };
-    // One in which something still runs, or that goes on, is counted anew.
+    // A day with unfinished runs, including today, is counted again.
     let is_over = days.into_iter().filter(|day| day.running == 0);
     Ok(is_over.map(|day| (day.day.clone(), counts(&day))).collect())
 }
 
-/// Counts runs, at most so many for one answer.
+/// Counts runs, at most `left` of them for one response.
 struct Counting<'a> {
     database: &'a dyn Database,
     zone: &'a Zone,
@@ -134,16 +134,16 @@ struct Counting<'a> {
     left: usize,
 }
 
-/// Runs that were counted.
+/// Result of counting.
 struct Counted {
-    /// Parts of the time in which there were some, in order.
+    /// Steps that have runs, in order.
     parts: Vec<((Timestamp, Timestamp), RunCounts)>,
-    /// Where not all could be counted: since when they were.
+    /// If not all runs could be counted: the time from which on they were.
     counted_from: Option<Timestamp>,
 }
 
 impl Counting<'_> {
-    /// The runs of all parts. The newest are what people look at: where not all can be counted, they are.
+    /// Counts the runs of all steps, newest first, because users look at those; stops when the limit is reached.
     async fn all(mut self, span: Span) -> Result<Counted, StoreError> {
         let all: Vec<_> = span.parts().collect();
         let (mut parts, mut counted_from) = (Vec::new(), None);
@@ -161,7 +161,7 @@ impl Counting<'_> {
         Ok(Counted { parts, counted_from })
     }
 
-    /// The runs between two instants; none if there are too many.
+    /// Counts the runs between two times; `None` if there are too many.
     async fn count(&mut self, from: Timestamp, until: Timestamp) -> Result<Option<RunCounts>, StoreError> {
         if let Some(counts) = self.whole_day(from, until) {
             return Ok(Some(counts));
@@ -197,30 +197,30 @@ impl Counting<'_> {
     }
 }
 
-/// Adds runs to others.
+/// Adds the counts of a tally.
 pub fn add(counts: &mut RunCounts, tally: &RunTally) {
     counts.running += tally.running;
     counts.succeeded += tally.succeeded;
     counts.failed += tally.failed;
 }
 
-/// Runs counted for one answer: about half a second of reading,
+/// Runs counted for one response: about half a second of reading.
 const RUNS_MAX: usize = 400_000;
 
-/// and in one go, so that nobody who fires waits for it: some dozen milliseconds.
+/// Runs counted by one query: a few dozen milliseconds, so that fires do not wait for it.
 const AT_ONCE: usize = 50_000;
 
-/// Runs are remembered to the second: less is not told apart.
+/// Run times have a resolution of one second, so a shorter range is not split further.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// When the runs of a day that is over were counted for the last time: that is done each minute, or less often where it
-/// takes long.
+/// Time after the end of a day at which its stored counts are final. They are updated each minute, or less often
+/// if counting takes long.
 const COUNTED_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// A day on which clocks are put forward by as much as they ever are.
+/// Length of the shortest possible day, when clocks go forward.
 const SHORTEST_DAY: Duration = Duration::from_secs(21 * 60 * 60);
 
-// ── Fires to come ───────────────────────────────────────────────────────────────────────────────────────────────
+// ── Future fires ────────────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn calendar(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> {
     let now = call.inside.engine.now();
@@ -231,7 +231,7 @@ pub async fn calendar(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refus
     Ok(Reply::json(&Calendar { step_ms: span.step_ms(), buckets, complete, jobs }))
 }
 
-/// The fires of at most so many jobs, and whether those are all.
+/// Fires of at most `most` jobs, and whether these are all jobs.
 async fn fires(
     database: &dyn Database,
     filter: &JobFilter,
@@ -245,7 +245,7 @@ async fn fires(
         let (order, max) = (JobOrder::default(), left.min(store::Page::MAX));
         let found = database.job_list(filter, order, after.as_ref(), max).await?;
         left -= found.rows.len().min(left);
-        // Counting is work for a processor, not for those who wait for answers.
+        // Counting uses much CPU, so it must not block the threads that serve requests.
         let counted = tokio::task::spawn_blocking(move || {
             let enough = found.rows.iter().any(|row| !fires.add(&row.job));
             (fires, enough)
@@ -262,7 +262,7 @@ async fn fires(
     }
     let is_all = match &after {
         None => true,
-        // A page that is full says nothing of whether more would follow.
+        // A full page does not show whether more rows follow.
         Some(_) => database.job_list(filter, JobOrder::default(), after.as_ref(), 1).await?.rows.is_empty(),
     };
     Ok((fires, is_all))
@@ -273,17 +273,18 @@ fn too_much() -> Refused {
     problem::new(ProblemCode::InvalidFields, why)
 }
 
-/// As many jobs as are looked at, in pages: some seconds of reading. Beyond that the answer says that it is not complete.
+/// Jobs read for one response, page by page: a few seconds of reading. If there are more, the response is marked
+/// as not complete.
 const JOBS_MAX: usize = 100_000;
 
-/// Fires found one by one for one answer: about a second of a processor.
+/// Fires counted for one response: about one second of CPU time.
 const FIRES_MAX: usize = 1_000_000;
 
-/// How many fires each part of some time has.
+/// Number of fires in each step of a range.
 struct Fires {
     span: Span,
     counts: Vec<u64>,
-    /// Jobs of one schedule fire together, so each schedule is looked at once.
+    /// Counts per schedule: jobs with the same schedule fire together, so each schedule is evaluated once.
     known: HashMap<String, Vec<u64>>,
     found: usize,
     jobs: u64,
@@ -294,7 +295,7 @@ impl Fires {
         Fires { counts: vec![0; span.parts().count()], span, known: HashMap::new(), found: 0, jobs: 0 }
     }
 
-    /// Adds the fires of a job; false when there are too many to count.
+    /// Adds the fires of a job. Returns false if there are too many to count.
     fn add(&mut self, job: &Job) -> bool {
         self.jobs += 1;
         let name = format!("{:?} {:?} {:?}", job.spec.schedule, job.spec.valid_from, job.spec.valid_until);
@@ -370,7 +371,7 @@ mod tests {
     }
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    /// A database, its clock, and a job that fires each ten minutes.
+    /// A database, its clock, and a job that fires every ten minutes.
     async fn database() -> (SqliteStore, Arc<ManualClock>, JobSpec) {
         let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_782_000_000_000)));
         let database = SqliteStore::in_memory(clock.clone()).unwrap();
@@ -386,7 +387,7 @@ mod tests {
         let job = database.create_job(&spec).await.unwrap();
         let from = clock.now();
         for key in 0..12 {
-            // Three in each hour.
+            // Three per hour.
             database.trigger(job, &Trigger { key, at: None, param: None, address: None }).await.unwrap();
             clock.advance(HOUR / 3);
         }

@@ -1,4 +1,4 @@
-//! What happened to a run, in order: as the nodes that had a part in it noted it, else as far as its rows say.
+//! Trace of a run, in order: as the nodes recorded it, otherwise as far as its rows show it.
 
 use engine::{Receipt, RunState};
 use protocol::v1::{Moment, MomentKind};
@@ -7,7 +7,7 @@ use timer::Timestamp;
 
 use super::call::instant;
 
-/// What happened to a run. `claimed_at` is when the node that has it now claimed it, where that is known.
+/// Builds the trace of a run. `claimed_at` is when the current node claimed it, if known.
 pub fn of(run: &RunRow, flights: &[Flight], claimed_at: Option<Timestamp>) -> Vec<Moment> {
     let senders: Vec<(&str, &Sending)> =
         flights.iter().filter_map(|flight| Some((flight.node.as_str(), flight.sending.as_ref()?))).collect();
@@ -42,13 +42,13 @@ impl Story {
         self.0.push(Moment { at: at.map(instant), kind, detail: plain(detail) });
     }
 
-    /// A node took it: the first, or from another.
+    /// A node claimed the run: the first one, or one that took it over from another.
     fn taken(&mut self, at: Option<Timestamp>, node: &str) {
         let is_first = !self.0.iter().any(|moment| moment.kind == MomentKind::Claimed);
         self.add(at, if is_first { MomentKind::Claimed } else { MomentKind::TakenOver }, node);
     }
 
-    /// What the node noted that sent it.
+    /// Adds the steps recorded by the node that sent the run.
     fn sent(&mut self, sending: &Sending) {
         let answer = sending.answer.as_ref();
         let address = match answer {
@@ -69,7 +69,7 @@ impl Story {
         }
     }
 
-    /// What the rows say of the sending.
+    /// Adds the steps that the run's row shows, if no node recorded the dispatch.
     fn as_rows_say(&mut self, run: &RunRow) {
         let was_sent = !matches!(run.state, RunState::Waiting | RunState::Claimed | RunState::Cancelling);
         if let Some(address) = run.address.as_deref().filter(|_| was_sent) {
@@ -85,7 +85,7 @@ impl Story {
     }
 }
 
-/// XXL-JOB writes its messages with line breaks for pages; they are texts here.
+/// XXL-JOB stores messages with HTML line breaks; converts them to plain text.
 fn plain(message: &str) -> String {
     ["<br>", "<br/>", "<br />"].iter().fold(message.to_owned(), |text, tag| text.replace(tag, "\n"))
 }

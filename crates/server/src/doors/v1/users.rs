@@ -1,4 +1,4 @@
-//! `/v1/users`: people, whom only administrators look after.
+//! `/v1/users`: user accounts, for administrators only.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub async fn delete(call: Call, user: Authorised<User>) -> Result<Reply, Refused
     Ok(Reply::done().changed(Some(written(&user, &call.inside.directory.names())), None))
 }
 
-/// Nobody shuts themselves out by mistake.
+/// Rejects a change of the caller's own account, so that administrators cannot lock themselves out.
 fn refuse_own(call: &Call, user: &User) -> Result<(), Refused> {
     match call.who.user.as_ref().is_some_and(|own| own.id == user.id) {
         true => {
@@ -76,7 +76,7 @@ async fn access(call: &Call, body: &UserBody) -> Result<Access, Refused> {
         let rights = rights_of(rights);
         let id = app.ok_or_else(none)?.id;
         if rights != Rights::NONE {
-            // Who may change something may see it.
+            // Every other right includes the right to view.
             grants.insert(id, rights.with(Rights::VIEW));
         }
     }
@@ -103,7 +103,7 @@ fn grants(access: &Access, names: &[(AppId, String)]) -> Vec<Grant> {
     access.grants.iter().filter_map(grant).collect()
 }
 
-/// A user, as the audit keeps them.
+/// Rights of a user as stored in the audit log.
 fn written(user: &User, names: &[(AppId, String)]) -> serde_json::Value {
     let Access { admin, disabled, .. } = user.access;
     json!({ "admin": admin, "disabled": disabled, "grants": grants(&user.access, names) })

@@ -1,4 +1,4 @@
-//! How runs fared on their way, as all nodes know it.
+//! Traces of runs, merged from all nodes.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use store::{Flight, Sending};
 use super::call::Call;
 use super::problem::Refused;
 
-/// What is known of one run's way: by node, the senders first, in the order they sent it.
+/// Trace of one run, one entry per node: first the nodes that sent it, in the order of sending.
 #[derive(Clone, Debug, Default)]
 pub struct Way(pub Vec<Flight>);
 
 impl Way {
-    /// How it was sent first.
+    /// First dispatch of the run.
     pub fn sending(&self) -> Option<&Sending> {
         self.0.iter().find_map(|flight| flight.sending.as_ref())
     }
 
-    /// The node that sent it last.
+    /// Node that sent it last.
     pub fn node(&self) -> Option<&str> {
         self.0.iter().rfind(|flight| flight.sending.is_some()).map(|flight| flight.node.as_str())
     }
 
-    /// Adds what this node remembers, which may be more, or less, than it has written down.
+    /// Merges this node's trace from memory, which may hold more, or less, than its stored one.
     fn add(&mut self, own: Flight) {
         match self.0.iter_mut().find(|flight| flight.node == own.node) {
             Some(written) => {
@@ -38,7 +38,7 @@ impl Way {
     }
 }
 
-/// The ways of runs, as nodes wrote them down and this one remembers them.
+/// Traces of runs: those stored by all nodes, merged with this node's memory.
 pub async fn of(call: &Call, runs: &[RunId]) -> Result<BTreeMap<RunId, Way>, Refused> {
     let mut ways: BTreeMap<RunId, Way> = BTreeMap::new();
     for flight in call.inside.database.flights_of(runs).await? {

@@ -1,4 +1,4 @@
-//! `/jobgroup`: groups of executors, which only administrators look after.
+//! `/jobgroup`: groups of executors (apps), for administrators only.
 
 use engine::AppId;
 use protocol::xxl::GroupView;
@@ -68,7 +68,7 @@ impl Visit<'_> {
         app.ok_or_else(|| Refusal(format!("there is no group {id}")))
     }
 
-    /// What the form says about a group, checked. A name that is not said again stays.
+    /// Parses and checks the form of a group. A missing name stays unchanged.
     async fn app_spec(&self, before: Option<&App>) -> Result<AppSpec, Refusal> {
         let fields = &self.fields;
         let name = match (fields.trimmed("appname"), before) {
@@ -88,14 +88,14 @@ impl Visit<'_> {
         Ok(AppSpec { name, title, addresses })
     }
 
-    /// Addresses that a person has entered, each one that may be called.
+    /// Parses manually entered addresses and checks that each may be called.
     async fn addresses(&self, list: &str) -> Result<Vec<String>, Refusal> {
         let addresses: Vec<String> = list.split(',').map(|address| address.trim().to_owned()).collect();
         apps::check_addresses(self.inside, &addresses).await?;
         Ok(addresses)
     }
 
-    /// The token that the newest lineage's form gives a group. Nothing said: the one it has stays.
+    /// Token in the form of the newest protocol version. If empty, the group keeps its token.
     fn new_token(&self) -> Result<Option<&str>, Refusal> {
         match self.fields.trimmed("accessToken") {
             "" => Ok(None),
@@ -106,7 +106,7 @@ impl Visit<'_> {
         }
     }
 
-    /// Makes this node know at once what has changed.
+    /// Stores a new token, if there is one, and reloads the apps so that this node sees the change at once.
     async fn give_token(&self, app: AppId, token: Option<&str>) -> Result<(), Refusal> {
         match token {
             Some(token) => drop(self.inside.keeper.add_token(app, token).await?),
@@ -136,5 +136,5 @@ impl Visit<'_> {
     }
 }
 
-/// With fewer, guessing is worth a try.
+/// Shorter tokens could be guessed.
 const TOKEN_MIN: usize = 16;

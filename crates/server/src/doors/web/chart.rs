@@ -1,4 +1,4 @@
-//! `/chartInfo`: how many runs of each day went well, of the apps that the caller may see.
+//! `/chartInfo`: runs per day and result, for the apps that the caller may see.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The shapes of answers, which changed over the releases.
+//! Response formats of the different XXL-JOB releases.
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, LOCATION};
@@ -14,19 +14,20 @@ use super::routes::{Call, Route, Since};
 use super::time;
 use crate::refusal::Refusal;
 
-/// How a caller wants to be answered.
+/// Response format that a client expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// Up to 3.1.
     Two,
-    /// 3.2: the new login with the old shapes.
+    /// 3.2: the new login with the old response format.
     Between,
     /// From 3.3 on.
     Three,
 }
 
 impl Dialect {
-    /// Chosen by which login was used; among those who use the new one, by what 3.2 still wrote the old way.
+    /// Chosen by the login that was used; with the new login, by parameters that only 3.2 still sends in the old
+    /// way.
     pub fn of(route: Route, login: Option<Login>, fields: &Fields) -> Dialect {
         let by_path = if route.since == Since::New { Login::Three } else { Login::Two };
         let login = if route.call == Call::SignIn { by_path } else { login.unwrap_or(by_path) };
@@ -39,23 +40,23 @@ impl Dialect {
         }
     }
 
-    /// The login that speaks like this.
+    /// Login that goes with this format.
     pub fn login(self) -> Login {
         if self == Dialect::Two { Login::Two } else { Login::Three }
     }
 
-    /// All went well.
+    /// Success response.
     pub fn done(self, payload: Value) -> Response {
         let msg = (self != Dialect::Two).then_some("Success");
         self.answer(CODE_OK, msg, payload)
     }
 
-    /// It was not done.
+    /// Error response.
     pub fn refused(self, why: &Refusal) -> Response {
         self.answer(CODE_FAIL, Some(&why.0), Value::Null)
     }
 
-    /// Some rows of a list.
+    /// One page of a list.
     pub fn page(self, rows: Vec<Value>, total: u64) -> Response {
         match self {
             Dialect::Two | Dialect::Between => {
@@ -65,7 +66,7 @@ impl Dialect {
         }
     }
 
-    /// Nobody has signed in. Old clients look for where they are sent, new ones for a message.
+    /// Response for a request without a session. Old clients expect a redirect, new ones a message.
     pub fn not_signed_in(self, head: &Parts) -> Response {
         if self == Dialect::Two {
             return (StatusCode::FOUND, [(LOCATION, HeaderValue::from_static(SIGN_IN_PAGE))]).into_response();
@@ -82,14 +83,14 @@ impl Dialect {
         })
     }
 
-    /// An instant, as its lists show it.
+    /// A time as shown in lists.
     pub fn time(self, at: Option<Timestamp>, zone: &Zone) -> Option<String> {
         let at = at?;
         Some(if self == Dialect::Three { time::wall(at, zone) } else { time::universal(at) })
     }
 }
 
-/// Where old clients find the page. The path with XXL-JOB's old prefix is the one they know, and is always served.
+/// Redirect target for old clients. They know the path with XXL-JOB's old prefix, and it is always served.
 const SIGN_IN_PAGE: &str = "/xxl-job-admin/toLogin";
 
 fn json_response(value: &Value) -> Response {

@@ -45,7 +45,7 @@ impl Visit<'_> {
         Ok(rows.into_iter().map(|row| self.job_view(row, &seen)).collect())
     }
 
-    /// The apps whose things a list may show: those the caller sees, and only the one that is named, if one is.
+    /// Apps to include in a list: those that the caller may view, limited to `jobGroup` if it is set.
     pub(super) fn seen_apps(&self) -> Result<Option<Vec<AppId>>, Refusal> {
         let named = self.fields.number("jobGroup")?.filter(|group| *group > 0).map(AppId);
         Ok(match named {
@@ -55,7 +55,7 @@ impl Visit<'_> {
         })
     }
 
-    /// The jobs of a group, to choose from.
+    /// Jobs of a group, for a selection list.
     pub(super) async fn jobs_of_app(&self) -> Result<Reply, Refusal> {
         let named = self.fields.number("jobGroup")?.map(AppId).filter(|app| self.who.may(Rights::VIEW, *app));
         let filter = JobFilter { apps: Some(named.into_iter().collect()), ..JobFilter::default() };
@@ -112,7 +112,7 @@ impl Visit<'_> {
         Ok(Reply::Done(Value::Null))
     }
 
-    /// A job with those of its children that the caller may see.
+    /// View of a job, with only those children that the caller may see.
     fn job_view(&self, row: JobRow, seen: &[JobId]) -> Value {
         let JobRow { job, written_schedule: (schedule_type, schedule_conf), .. } = row;
         let time = |at| self.dialect.time(at, &self.inside.zone);

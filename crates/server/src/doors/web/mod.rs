@@ -1,9 +1,9 @@
-//! The web API of XXL-JOB's admin, as scripts and tools use it after signing in.
+//! Web API of XXL-JOB's admin, for scripts and tools that sign in.
 //!
-//! Every path answers GET and POST alike (but for signing in and out), takes its parameters from the query, a form or a
-//! multipart body, and ignores what it does not know: that is what the callers of this door rely on. Browsers are another
-//! matter: pages of other sites are turned away, and with GET, which says nothing about the page it comes from, a browser
-//! changes nothing. All paths stand in one table, with who may come.
+//! Every path accepts GET and POST alike (except sign in and sign out), reads parameters from the query, a form or
+//! a multipart body, and ignores unknown ones, because existing clients rely on that. Requests from pages of other
+//! sites are rejected, and a browser cannot change anything with GET, because GET does not show which page sent
+//! it. All paths are in one table, with the required role.
 
 mod apps;
 mod chart;
@@ -41,7 +41,7 @@ use request::Cookie;
 use routes::{Call, Needs, ROUTES, Route};
 pub use routes::{Described, described};
 
-/// Its paths.
+/// Routes of this API.
 pub fn door() -> Router<Arc<Inside>> {
     ROUTES.iter().fold(Router::new(), |router, route| {
         let serve =
@@ -111,7 +111,7 @@ async fn serve(inside: Arc<Inside>, route: Route, request: Request<Body>) -> Res
     }
 }
 
-/// Whose session one of the cookies is. There may be others of the same name, left by a Java admin.
+/// Session of the first valid cookie. There may be others of the same name, set by a Java admin.
 async fn who(inside: &Inside, cookies: &[Cookie]) -> Result<Option<SignedIn>, StoreError> {
     for cookie in cookies {
         if let Some(signed_in) = inside.people.session(&cookie.value).await? {
@@ -121,21 +121,21 @@ async fn who(inside: &Inside, cookies: &[Cookie]) -> Result<Option<SignedIn>, St
     Ok(None)
 }
 
-/// What is answered when all went well.
+/// Successful result of a request.
 enum Reply {
     Done(Value),
-    /// Some rows, and how many there are in all.
+    /// One page of rows, and the total number of rows.
     Page(Vec<Value>, u64),
     /// Runs were deleted.
     Cleared {
-        /// What the audit keeps of it.
+        /// Content of the audit record.
         record: Value,
-        /// Set if more runs are to be deleted than one request does.
+        /// Set if there are more runs to delete than one request may.
         more: Option<Refusal>,
     },
 }
 
-/// One request of somebody who has signed in.
+/// A request of a signed-in user.
 struct Visit<'a> {
     inside: &'a Inside,
     route: Route,
@@ -182,7 +182,7 @@ impl Visit<'_> {
         }
     }
 
-    /// The one id that a request is about: `id`, or the only one of `ids[]`.
+    /// Id in the request: `id`, or the only one of `ids[]`.
     fn id(&self) -> Result<i64, Refusal> {
         if let Some(id) = self.fields.number("id")? {
             return Ok(id);
@@ -197,7 +197,7 @@ impl Visit<'_> {
         }
     }
 
-    /// Which rows a list request is about.
+    /// Requested page of a list.
     fn page(&self) -> Result<store::Page, Refusal> {
         let number = |old: &str, new: &str| -> Result<Option<i64>, Refusal> {
             Ok(self.fields.number(old)?.or(self.fields.number(new)?))
@@ -212,10 +212,10 @@ impl Visit<'_> {
     }
 }
 
-/// As many rows as XXL-JOB gives where nothing is said.
+/// XXL-JOB's default page size.
 const PAGE: usize = 10;
 
-/// Turns what was found into rows of an answer.
+/// Converts results to rows of a response.
 fn rows<T: serde::Serialize>(found: impl IntoIterator<Item = T>) -> Vec<Value> {
     found.into_iter().map(value).collect()
 }

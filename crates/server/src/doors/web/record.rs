@@ -1,4 +1,4 @@
-//! The audit record of a request: who asked, for which object, what came of it.
+//! Audit record of a request: caller, object and result.
 
 use std::net::IpAddr;
 
@@ -16,10 +16,10 @@ pub fn entry(who: &str, from: IpAddr, route: Route, result: impl Into<String>) -
     audit::entry("web", who, from, route.path, result)
 }
 
-/// What the audit needs to know before a request is carried out, because a deletion takes it away.
+/// Data for the audit record that must be read before the request is handled, because a deletion removes it.
 pub struct Before {
     object: String,
-    /// Definition of the job that is to change.
+    /// Definition of the job before the change.
     job: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl Visit<'_> {
         }
     }
 
-    /// Records a change, with the job's definition before and after, or a refusal.
+    /// Records a change, with the job's definition before and after, or a rejection.
     pub(super) async fn remember(&self, result: &Result<Reply, Refusal>, before: Before) {
         if !self.is_recorded() {
             return;
@@ -60,19 +60,19 @@ impl Visit<'_> {
         self.inside.audit.record(AuditEntry { object, ..record }).await;
     }
 
-    /// Changes are recorded, done or refused; so is an attempt to read what only administrators may.
+    /// Records all changes, successful or not, and attempts to read data that only administrators may read.
     fn is_recorded(&self) -> bool {
         let call = self.route.call;
         call.changes() || call.needs() == Needs::Admin && !self.who.is_admin()
     }
 
-    /// Records a refused attempt to read an object.
+    /// Records a rejected attempt to read an object.
     pub(super) async fn put_on_record(&self, object: String, result: String) {
         let entry = AuditEntry { object, ..entry(&self.who.name, self.from, self.route, result) };
         self.inside.audit.record(entry).await;
     }
 
-    /// The object of the request, spelled as `/v1` spells it, so that one filter finds both.
+    /// Object of the request, in the same format as in `/v1`, so that one filter finds both.
     async fn object(&self) -> String {
         let of = |kind: &str, name: String| if name.is_empty() { name } else { format!("{kind}:{name}") };
         match self.route.call {
@@ -88,12 +88,12 @@ impl Visit<'_> {
             Call::AddUser => of("user", self.fields.trimmed("username").to_owned()),
             Call::UpdateUser | Call::RemoveUser => of("user", self.user_name().await),
             Call::ChangePassword | Call::SignOut => of("user", self.who.name.clone()),
-            // A new job has no id yet, and lists are about no single object.
+            // A new job has no id yet, and lists have no single object.
             _ => String::new(),
         }
     }
 
-    /// The id that the request is carried out for; where none can be read from it, the text it has instead.
+    /// Id in the request; if it cannot be parsed, the text as sent.
     fn named(&self) -> String {
         match self.id() {
             Ok(id) => id.to_string(),
@@ -104,13 +104,13 @@ impl Visit<'_> {
         }
     }
 
-    /// Name of an app, or its id once the app is gone.
+    /// Name of an app, or its id if the app is deleted.
     fn app_name(&self, id: i64) -> String {
         let known = self.inside.directory.names().into_iter().find(|(app, _)| *app == AppId(id));
         known.map_or_else(|| id.to_string(), |(_, name)| name)
     }
 
-    /// Name of the app whose runs are to be cleared; `*` stands for every app.
+    /// Name of the app that has its runs deleted; `*` stands for all apps.
     fn cleared_app_name(&self) -> String {
         match self.fields.number("jobGroup") {
             Ok(Some(group)) if group > 0 => self.app_name(group),
@@ -119,20 +119,20 @@ impl Visit<'_> {
         }
     }
 
-    /// Name of the user that the request names by id, or the id if there is no such user.
+    /// Name of the user with the id in the request, or the id if there is no such user.
     async fn user_name(&self) -> String {
         let Ok(id) = self.id() else { return self.named() };
         let user = self.inside.database.user(UserId(id)).await.ok().flatten();
         user.map_or_else(|| id.to_string(), |user| user.name)
     }
 
-    /// Id of the job that the request gives another definition, or takes its definition away.
+    /// Id of the job that the request updates or deletes.
     fn named_job_id(&self) -> Option<String> {
         let defines = matches!(self.route.call, Call::UpdateJob | Call::RemoveJob);
         self.id().ok().filter(|_| defines).map(|id| id.to_string())
     }
 
-    /// A job as the audit keeps it.
+    /// Definition of a job as stored in the audit log.
     async fn job_on_record(&self, id: Option<String>) -> Option<String> {
         crate::doors::v1::text_on_record(self.inside, &id?).await
     }

@@ -1,10 +1,10 @@
-//! A request, read the way XXL-JOB's callers write theirs.
+//! Lenient request parsing, as XXL-JOB's clients need it.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use protocol::xxl::Fields;
 
-/// What a caller says in the query, then in a form or a multipart body. A body of another kind says nothing.
+/// Fields of the query, then of a form or multipart body. Bodies of other types are ignored.
 pub fn fields(head: &Parts, body: &[u8]) -> Fields {
     let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let query = form(head.uri.query().unwrap_or_default().as_bytes());
@@ -23,12 +23,12 @@ fn form(text: &[u8]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The texts of a multipart body. Files are texts too.
+/// Text fields of a multipart body. Files are read as text too.
 fn multipart(kind: &str, body: &[u8]) -> Option<Vec<(String, String)>> {
     let boundary = parameter(kind, "boundary")?;
     let line = format!("--{boundary}");
     let body = String::from_utf8_lossy(body);
-    // What comes before the first boundary is for people, and the last is followed by two dashes.
+    // The part before the first boundary is a comment; the last boundary is followed by two dashes.
     let parts = body.split(line.as_str()).skip(1).take_while(|part| !part.starts_with("--")).take(FIELDS_MAX);
     Some(parts.filter_map(part).collect())
 }
@@ -40,7 +40,7 @@ fn part(part: &str) -> Option<(String, String)> {
     Some((name, text.strip_suffix("\r\n").unwrap_or(text).to_owned()))
 }
 
-/// The value of a parameter in a header such as `form-data; name="id"`.
+/// Value of a parameter in a header such as `form-data; name="id"`.
 fn parameter(header: &str, name: &str) -> Option<String> {
     header.split(';').skip(1).find_map(|parameter| {
         let (known, value) = parameter.split_once('=')?;
@@ -49,7 +49,7 @@ fn parameter(header: &str, name: &str) -> Option<String> {
     })
 }
 
-/// Which of the two logins made a session.
+/// Login that created a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Login {
     /// `/login`, up to 3.1.
@@ -59,7 +59,7 @@ pub enum Login {
 }
 
 impl Login {
-    /// The name of its cookie.
+    /// Name of its cookie.
     pub fn cookie(self) -> &'static str {
         match self {
             Login::Two => "XXL_JOB_LOGIN_IDENTITY",
@@ -68,17 +68,17 @@ impl Login {
     }
 }
 
-/// A cookie that may be a session of ours.
+/// A cookie that may hold one of our sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cookie {
-    /// Which login made it.
+    /// Login that sets this cookie.
     pub login: Login,
-    /// Its secret.
+    /// Session secret.
     pub value: String,
 }
 
-/// The cookies of ours, among whatever else there is: other cookies, or the attributes of a `Set-Cookie` that a client
-/// sent back whole.
+/// Finds our cookies among others, or among the attributes of a `Set-Cookie` header that a client sent back
+/// unchanged.
 pub fn cookies(headers: &HeaderMap) -> Vec<Cookie> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split([';', ','])).filter_map(|pair| pair.trim().split_once('='));
@@ -92,7 +92,7 @@ pub fn cookies(headers: &HeaderMap) -> Vec<Cookie> {
 /// More than any form has.
 const FIELDS_MAX: usize = 200;
 
-/// Each is looked up.
+/// Cookies tried; each is looked up in the database.
 const COOKIES_MAX: usize = 4;
 
 #[cfg(test)]

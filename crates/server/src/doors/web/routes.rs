@@ -1,28 +1,28 @@
-//! The table of paths: what each does, whose it is, and who may come.
+//! Table of the paths of XXL-JOB's web API, with release, action and required role.
 
 /// A path.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
-    /// Without the old context path.
+    /// Path without the old context path.
     pub path: &'static str,
-    /// What it does.
+    /// Action of the path.
     pub call: Call,
-    /// Which releases have it.
+    /// XXL-JOB releases that have it.
     pub since: Since,
 }
 
-/// Which releases have a path.
+/// XXL-JOB releases that have a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
     /// Up to 3.2.
     Old,
-    /// Later ones.
+    /// Later than 3.2.
     New,
     /// All.
     Both,
 }
 
-/// What can be asked for.
+/// Actions of this API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     SignInPage,
@@ -55,7 +55,7 @@ pub enum Call {
     Chart,
 }
 
-/// Who may ask. Rights for single apps are asked for where the app is known.
+/// Role that a caller needs. Rights in single apps are checked later, when the app is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     Nobody,
@@ -64,7 +64,7 @@ pub enum Needs {
 }
 
 impl Call {
-    /// Who may ask.
+    /// Role that a caller needs.
     pub fn needs(self) -> Needs {
         match self {
             Call::SignInPage | Call::SignIn => Needs::Nobody,
@@ -74,7 +74,7 @@ impl Call {
         }
     }
 
-    /// Whether it is more than a look.
+    /// Whether it changes anything.
     pub fn changes(self) -> bool {
         !matches!(
             self,
@@ -91,26 +91,26 @@ impl Call {
         )
     }
 
-    /// Whether only POST will do, as with XXL-JOB.
+    /// Whether it accepts only POST, as in XXL-JOB.
     pub fn posts(self) -> bool {
         matches!(self, Call::SignIn | Call::SignOut)
     }
 }
 
-/// A path in words, for whoever wants to see them all.
+/// Description of a path, for example for `tickwright routes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Described {
     /// `POST`, or `any`.
     pub method: &'static str,
-    /// Without the old context path.
+    /// Path without the old context path.
     pub path: &'static str,
-    /// Who may ask: `nobody` in particular, a `person` who has signed in, an `admin`.
+    /// Required role: `nobody` (no session needed), `person` (signed in) or `admin`.
     pub needs: &'static str,
-    /// Whether it is more than a look.
+    /// Whether it changes anything.
     pub changes: bool,
 }
 
-/// All paths in words.
+/// Descriptions of all paths.
 pub fn described() -> Vec<Described> {
     let describe = |route: &Route| Described {
         method: if route.call.posts() { "POST" } else { "any" },

@@ -1,4 +1,4 @@
-//! `/joblog`: runs, their logs, and the end of both.
+//! `/joblog`: runs, their logs, cancelling and deleting them.
 
 use engine::{JobId, Killed, RunId, RunState};
 use protocol::xxl::{CODE_OK, LogView, RunView};
@@ -36,7 +36,7 @@ impl Visit<'_> {
         Ok(self.fields.number("jobId")?.filter(|job| *job > 0).map(JobId))
     }
 
-    /// `2026-06-21 00:00:00 - 2026-06-21 23:59:59`, where the last second is meant too.
+    /// Parses a range such as `2026-06-21 00:00:00 - 2026-06-21 23:59:59`; the last second is included.
     fn filter_time(&self) -> Result<(Option<Timestamp>, Option<Timestamp>), Refusal> {
         let written = self.fields.trimmed("filterTime");
         if written.is_empty() {
@@ -54,7 +54,7 @@ impl Visit<'_> {
         let missing = Refusal(format!("there is no run {id}"));
         match self.inside.database.run(RunId(id)).await? {
             Some(run) if self.who.may(rights, run.app) => Ok(run),
-            // Whoever tries one number after another is told nothing, and seen.
+            // A caller that probes ids gets the same error as for a missing run, and the attempt is recorded.
             Some(run) if !self.route.call.changes() => {
                 self.put_on_record(format!("run:{}", run.id), missing.to_string()).await;
                 Err(missing)
@@ -63,7 +63,7 @@ impl Visit<'_> {
         }
     }
 
-    /// A run's log from its own executor, wherever the request says it might be; or what was kept of it.
+    /// A run's log from its executor, regardless of the address in the request; otherwise the stored part of it.
     pub(super) async fn run_log(&self) -> Result<Reply, Refusal> {
         let id = self.fields.number("logId")?.ok_or_else(|| Refusal::new("logId: name a run"))?;
         let run = self.find_run(id, Rights::VIEW).await?;
@@ -74,7 +74,7 @@ impl Visit<'_> {
             from_line_num: number(page.from),
             to_line_num: number(page.to),
             log_content: escaped(&page.text),
-            // Callers stop reading at the end, so it comes after the last lines, not with them.
+            // Clients stop reading at `end`, so it is set on the empty page after the last lines.
             end: page.end && page.text.is_empty(),
         })))
     }
@@ -99,7 +99,7 @@ impl Visit<'_> {
             let cleared = self.inside.database.clear_runs(&clearing, CLEAR_AT_ONCE).await;
             deleted += match cleared {
                 Err(error) if deleted == 0 => return Err(error.into()),
-                // The runs of earlier rounds are deleted, and the audit has to say so.
+                // Runs of earlier rounds are already deleted; the audit record must include them.
                 Err(error) => {
                     let why = Refusal::from(error);
                     let why = Refusal(format!("{deleted} runs are deleted, then clearing failed: {why}"));
@@ -121,7 +121,7 @@ impl Visit<'_> {
         Ok(Reply::Cleared { record: cleared_record(&clearing, deleted), more: more.then(again) })
     }
 
-    /// Whose runs are deleted: the named group's, or for an administrator who names none, everybody's.
+    /// Apps to delete runs of: the named group, or all apps if an administrator names none.
     async fn cleared_apps(&self) -> Result<Option<Vec<engine::AppId>>, Refusal> {
         let group = self.fields.number("jobGroup")?.unwrap_or(0);
         let none = || Refusal::new("jobGroup: choose a group of executors that exists");
@@ -132,7 +132,7 @@ impl Visit<'_> {
         if !self.who.may(Rights::EDIT, app) || self.inside.database.app(app).await?.is_none() {
             return Err(none());
         }
-        // One of another group reads like one that never was.
+        // A job of another group gives the same error as a missing one.
         if let Some(job) = self.named_job()?
             && self.inside.database.job(job).await?.is_none_or(|job| job.spec.app != app)
         {
@@ -160,13 +160,14 @@ impl Visit<'_> {
 
     fn run_view(&self, run: RunRow) -> Value {
         let time = |at| self.dialect.time(at, &self.inside.zone);
-        // The log is written when a run is over. Until then its state says whether an executor has it.
+        // The log row is written when a run finishes. Until then its state shows whether an executor has accepted
+        // it.
         let trigger_code = match run.state {
             RunState::Running => i64::from(CODE_OK),
             state if state.is_over() => run.trigger_code,
             _ => 0,
         };
-        // Tools take it apart, so it is never empty.
+        // Tools parse it, so it is never empty.
         let trigger_message = run.trigger_message.filter(|text| !text.is_empty()).unwrap_or_else(|| {
             let address = run.address.as_deref().unwrap_or_default();
             format!("address：{address}<br>code：{trigger_code}<br>msg：")
@@ -191,7 +192,7 @@ impl Visit<'_> {
     }
 }
 
-/// What the audit keeps of a clearing: which runs were meant, and how many were deleted.
+/// Audit record of a deletion: its filter and the number of deleted runs.
 fn cleared_record(clearing: &Clearing, deleted: usize) -> Value {
     let kept = match clearing.keep {
         Keep::Since(at) => format!("since {at}"),
@@ -201,8 +202,8 @@ fn cleared_record(clearing: &Clearing, deleted: usize) -> Value {
     json!({ "job": clearing.job.map(|job| job.0), "kept": kept, "deleted": deleted })
 }
 
-/// A log for pages that put it into their own text as it comes. The three tags that XXL-JOB lets through cannot carry
-/// anything with them.
+/// Escapes a log for pages that insert it as HTML. The three tags that XXL-JOB allows are kept; without attributes
+/// they are harmless.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -220,10 +221,10 @@ fn escaped(text: &str) -> String {
         .fold(safe, |safe, (escaped, tag)| safe.replace(escaped, tag))
 }
 
-/// Runs deleted in one transaction,
+/// Runs deleted per transaction.
 const CLEAR_AT_ONCE: usize = 1_000;
 
-/// and so often, while somebody waits.
+/// Transactions per request, because the client waits.
 const CLEAR_ROUNDS: usize = 1_000;
 
 #[cfg(test)]

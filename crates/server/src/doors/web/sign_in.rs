@@ -1,4 +1,4 @@
-//! Signing in and out, and another password.
+//! Sign in and sign out.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ use crate::http;
 use crate::people::{Opened, SESSION_MAX, Visitor};
 use crate::refusal::Refusal;
 
-/// For people who were sent here.
+/// Help text for people who open a sign-in page.
 pub fn page() -> Response {
     const PAGE: &str = "Sign in with a POST of userName and password to login, or to auth/doLogin.\n";
     let plain = [(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))];
     (plain, PAGE).into_response()
 }
 
-/// Opens a session. Whatever session the caller had is not taken over.
+/// Opens a new session. An existing session of the caller is never reused.
 pub async fn sign_in(
     inside: &Inside,
     route: Route,
@@ -49,19 +49,19 @@ pub async fn sign_in(
         }
         Err(fault) => {
             let refusal = Refusal::from(fault);
-            // Whether there is somebody of that name is not known to whoever asks, so it is a stranger's.
+            // The caller is not authenticated, so the entry counts against the audit budget for strangers.
             inside.audit.refused(entry(name, caller.ip, route, refusal.to_string())).await;
             dialect.refused(&refusal)
         }
     }
 }
 
-/// The session is over; the client forgets its cookie.
+/// Ends the session and deletes its cookie.
 pub fn signed_out(dialect: Dialect, secure: bool) -> Response {
     with_cookie(dialect, "", Some(Duration::ZERO), secure)
 }
 
-/// The cookie keeps XXL-JOB's name, by which scripts find it, so it has no `__Host-` before it.
+/// The cookie keeps XXL-JOB's name, which scripts look for, so it has no `__Host-` prefix.
 fn with_cookie(dialect: Dialect, secret: &str, age: Option<Duration>, secure: bool) -> Response {
     let name = dialect.login().cookie();
     let age = age.map(|age| format!("; Max-Age={}", age.as_secs())).unwrap_or_default();

@@ -1,33 +1,33 @@
-//! Instants as XXL-JOB writes them.
+//! Times in XXL-JOB's formats.
 
 use cron::{Timestamp, Zone};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Span, Zoned};
 
-/// What clocks in the zone show, to the second.
+/// Local time in the zone, to the second.
 pub fn wall(at: Timestamp, zone: &Zone) -> String {
     zoned(at, zone).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// The date in the zone.
+/// Local date in the zone.
 pub fn day(at: Timestamp, zone: &Zone) -> String {
     zoned(at, zone).strftime("%Y-%m-%d").to_string()
 }
 
-/// In universal time, with milliseconds.
+/// UTC time, with milliseconds.
 pub fn universal(at: Timestamp) -> String {
     zoned(at, &Zone::utc()).strftime("%Y-%m-%dT%H:%M:%S%.3f+00:00").to_string()
 }
 
-/// The instant at which clocks in the zone show that; of two, the first.
+/// Parses a local time in the zone; of two possible times, returns the first.
 pub fn read(text: &str, zone: &Zone) -> Option<Timestamp> {
     let shown = DateTime::strptime("%Y-%m-%d %H:%M:%S", text.trim()).ok()?;
     let at = calendar(zone).to_ambiguous_timestamp(shown).compatible().ok()?;
     Some(Timestamp::from_millis(at.as_millisecond()))
 }
 
-/// So many months before.
+/// Time that many months earlier.
 pub fn months_before(at: Timestamp, months: i32, zone: &Zone) -> Timestamp {
     let then = zoned(at, zone).checked_sub(Span::new().months(months));
     then.map_or(at, |then| Timestamp::from_millis(then.timestamp().as_millisecond()))

@@ -1,4 +1,4 @@
-//! `/user`: people, whom only administrators look after.
+//! `/user`: user accounts, for administrators only.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ impl Visit<'_> {
         Ok(Reply::Done(Value::Null))
     }
 
-    /// Names are never changed, and nobody changes their own account here.
+    /// Updates a user. Names never change, and users cannot change their own account here.
     pub(super) async fn update_user(&self) -> Result<Reply, Refusal> {
         let user = self.other_user().await?;
         let password = Some(self.fields.trimmed("password")).filter(|password| !password.is_empty());
@@ -54,7 +54,7 @@ impl Visit<'_> {
         self.inside.database.user(id).await?.ok_or_else(|| no_such_user(id).into())
     }
 
-    /// What the form says somebody may do. What XXL-JOB cannot say about an app stays for the apps that are named again.
+    /// Parses the rights in the form. Rights that XXL-JOB does not know are kept for apps that stay in the list.
     fn access(&self, before: Option<&Access>) -> Result<Access, Refusal> {
         let list = self.fields.trimmed("permission");
         let ids = list.split(',').map(str::trim).filter(|id| !id.is_empty());

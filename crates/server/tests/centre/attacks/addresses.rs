@@ -1,4 +1,4 @@
-//! Addresses that somebody slips in, to have the centre call them and show its token.
+//! Addresses planted in requests, to make the server call them and send its token.
 
 use engine::JobId;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::kit::{Bench, echo};
 use crate::script::{NEW, OLD};
 use crate::v1::client::{PASSWORD, problem};
 
-/// X3 (CVE-2022-43183): where a log is read says the run, never the request.
+/// X3 (CVE-2022-43183): the run decides where a log is read, never the request.
 #[tokio::test]
 async fn a_log_is_read_only_where_its_run_went() {
     let bench = Bench::start().await;
@@ -26,7 +26,7 @@ async fn a_log_is_read_only_where_its_run_went() {
             let reply = script.send(method, "/joblog/logDetailCat", &form).await;
             assert!(reply.body.contains("given mine"), "{reply:?}");
         }
-        // Neither in JSON, which this door does not read, beside what it reads from the query.
+        // Nor in JSON, which this API does not read, beside the query, which it reads.
         let body = json!({ "executorAddress": elsewhere, "address": elsewhere, "logId": 1 }).to_string();
         let request = format!(
             "POST /joblog/logDetailCat?logId={run}&fromLineNum=1&address={elsewhere} HTTP/1.1\r\nHost: centre\r\n\
@@ -48,7 +48,7 @@ async fn a_log_is_read_only_where_its_run_went() {
     bench.stop().await;
 }
 
-/// X4 (CVE-2024-24113): a run goes to executors that are registered for its app, whoever asks, through whichever door.
+/// X4 (CVE-2024-24113): a run is sent only to executors registered for its app, for every caller and API.
 #[tokio::test]
 async fn a_run_is_sent_to_registered_executors_only() {
     let bench = Bench::start().await;
@@ -84,8 +84,8 @@ async fn a_run_is_sent_to_registered_executors_only() {
     bench.stop().await;
 }
 
-/// X5: addresses that somebody types are checked when they are saved. At each call they are checked again, at the very
-/// IP that is connected to (`tests/outbound/guard.rs`), so a name that changes its mind gains nothing.
+/// X5: addresses entered by users are checked when they are saved. At each call they are checked again, for the IP
+/// address that is connected to (`tests/outbound/guard.rs`), so a DNS change in between has no effect.
 #[tokio::test]
 async fn addresses_that_are_nobody_s_executor_are_not_saved() {
     let bench = Bench::start().await;

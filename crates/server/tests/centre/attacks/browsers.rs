@@ -1,4 +1,4 @@
-//! Pages of other sites that make somebody's browser ask for changes.
+//! Pages of other sites that make a user's browser send changes (CSRF).
 
 use serde_json::json;
 use tickwright_server::{RouteLine, routes, web_routes};
@@ -8,7 +8,7 @@ use crate::kit::Bench;
 use crate::script::{NEW, OLD, job_form};
 use crate::v1::client::Client;
 
-/// A browser with a session of the administrator: its cookie, and the token that only pages of ours know.
+/// A browser with a session of the administrator: its cookie, and the token that only our own pages know.
 async fn browser(bench: &Bench) -> (Client<'_>, String) {
     let sign_in = json!({ "user": bench.admin.name, "password": bench.admin.password });
     let page = bench.nobody().with("Sec-Fetch-Site: same-origin");
@@ -18,7 +18,7 @@ async fn browser(bench: &Bench) -> (Client<'_>, String) {
     (bench.nobody().with(&format!("Cookie: {cookie}")), token)
 }
 
-/// A path that names things which are there.
+/// Returns a path with the names of existing objects.
 fn path(route: &RouteLine, bench: &Bench) -> String {
     [("{app}", bench.app.as_str()), ("{job}", "victim"), ("{run}", "1"), ("{name}", "admin"), ("{id}", "1")]
         .iter()
@@ -26,7 +26,7 @@ fn path(route: &RouteLine, bench: &Bench) -> String {
 }
 
 /// X17 (CVE-2020-24922, CVE-2022-29002, CVE-2023-0674, CVE-2026-26718, CVE-2026-106708): every change that `/v1` can
-/// make, asked for with somebody's cookie and without what only a page of ours sends along.
+/// make, requested with a user's cookie but without the token that only our own pages send.
 #[tokio::test]
 async fn a_cookie_alone_changes_nothing_on_any_path() {
     let bench = Bench::start().await;
@@ -57,7 +57,7 @@ async fn a_cookie_alone_changes_nothing_on_any_path() {
         if !table.iter().any(|other| other.path == route.path && other.method == "GET") {
             assert_eq!(whole.send("GET", &path, &json!({})).await.status, 405, "{path}");
         }
-        // Who signs in has no session yet, so there is nothing to show but where the request comes from.
+        // A sign-in has no session yet, so only the origin of the request can be checked.
         let lacking = lacking.iter().filter(|client| {
             route.plane != "open" || client.headers.contains("-site") || client.headers.contains("Origin: ")
         });
@@ -72,7 +72,7 @@ async fn a_cookie_alone_changes_nothing_on_any_path() {
             );
             attempts += 1;
         }
-        // What a form can send without asking first.
+        // Content types that a form can send without a preflight request.
         for kind in ["text/plain", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"] {
             let reply = whole.send_as(kind, route.method, &path, "{}").await;
             assert_eq!(
@@ -83,13 +83,15 @@ async fn a_cookie_alone_changes_nothing_on_any_path() {
             attempts += 1;
         }
     }
-    // The preview of a schedule is posted and changes nothing, so it is not on record; of strangers only so much is.
+    // The schedule preview is a POST that changes nothing, so it is not audited; unauthenticated calls are audited
+    // up to a limit.
     before.refused(attempts - 2 * (lacking.len() + 3));
     bench.stop().await;
 }
 
-/// X17 for XXL-JOB's web API. Scripts have no token to send, so the door leans on what browsers say of themselves: the
-/// cookie stays with our own site, and no browser's request is taken from a page of another, nor any change by GET.
+/// X17 for XXL-JOB's web API. Scripts have no token to send, so this API relies on browser headers: the cookie is
+/// limited to our own site, and a browser's request from a page of another site is rejected, and so is any change by
+/// GET.
 #[tokio::test]
 async fn pages_of_other_sites_reach_no_path_of_the_web_api() {
     let bench = Bench::start().await;
@@ -129,7 +131,7 @@ async fn pages_of_other_sites_reach_no_path_of_the_web_api() {
                 }
             }
         }
-        // A flood of these is counted, and not kept one by one.
+        // A flood of these is counted, not audited one by one.
         before.refused(if login == OLD { 20 } else { 0 });
         assert_eq!(script.page("/user/pageList", &[]).await.1, 1, "the session itself works on");
     }

@@ -1,4 +1,4 @@
-//! Bytes that other programs would turn into objects of the sender's choice.
+//! Bytes that other programs would deserialize into objects of the sender's choice.
 
 use serde_json::Value;
 use tickwright_server::{routes, web_routes};
@@ -7,7 +7,7 @@ use super::evidence::Evidence;
 use crate::kit::Bench;
 use crate::script::NEW;
 
-/// Hessian, Java's own, JSON that names a class, YAML that does, a pickle, and nothing at all.
+/// Hessian, Java serialization, JSON and YAML that name a class, a pickle, and zero bytes.
 const BODIES: [&[u8]; 7] = [
     b"H\x02\x00C\x04exec\x90",
     b"\xac\xed\x00\x05sr\x00\x11java.util.HashMap\x05\x07\xda\xc1\xc3\x16`\xd1",
@@ -18,7 +18,7 @@ const BODIES: [&[u8]; 7] = [
     b"\x00\x00\x00\x00",
 ];
 
-/// X23 (CVE-2023-45146, CVE-2022-46478): every path of every door, with every kind that is claimed for them.
+/// X23 (CVE-2023-45146, CVE-2022-46478): every path of every API, with every content type claimed for these bytes.
 #[tokio::test]
 async fn no_door_makes_objects_of_what_it_is_sent() {
     let bench = Bench::start().await;
@@ -74,7 +74,7 @@ async fn no_door_makes_objects_of_what_it_is_sent() {
     bench.stop().await;
 }
 
-/// X22, X23: nothing that is built in evaluates templates or makes objects of bytes.
+/// X22, X23: no dependency evaluates templates or deserializes bytes into arbitrary objects.
 #[test]
 fn nothing_that_evaluates_or_revives_foreign_data_is_built_in() {
     let lock = include_str!("../../../../../Cargo.lock");

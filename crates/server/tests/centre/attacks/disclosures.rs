@@ -1,4 +1,4 @@
-//! What answers about one's own jobs tell about others'.
+//! Answers about the caller's own jobs must not disclose those of other apps.
 
 use serde_json::{Value, json};
 use store::Rights;
@@ -7,7 +7,7 @@ use crate::kit::Bench;
 use crate::script::{OLD, job_form};
 use crate::v1::client::body;
 
-/// A second app, which only administrators see.
+/// A second app that only administrators can see.
 async fn secret_app(bench: &Bench) -> String {
     let admin = bench.admin().await;
     admin
@@ -20,7 +20,7 @@ async fn secret_app(bench: &Bench) -> String {
     "secret-app".into()
 }
 
-/// Children in other apps are not named, in no answer; and they stay when somebody edits the job who does not see them.
+/// No answer names children in other apps; and they stay when the job is edited by a user that cannot see them.
 #[tokio::test]
 async fn foreign_children_are_neither_named_nor_lost() {
     let bench = Bench::start().await;
@@ -61,7 +61,7 @@ async fn foreign_children_are_neither_named_nor_lost() {
     assert_eq!(children().await, ids(&[own_id, hidden, numbered]));
     let text = anna.get("/v1/jobs/parent/changes").await.to_string();
     assert!(!text.contains("payroll-key") && !text.contains(&format!("\"{numbered}\"")), "{text}");
-    // Whoever sees them can take them away, and nobody can add them who may not run them.
+    // A user can remove them only if it sees them, and add them only if it may run them.
     edited["children"] = json!(["payroll-key"]);
     assert_eq!(anna.refused("PUT", "/v1/jobs/parent", &edited).await, "invalid_fields");
     edited["children"] = json!([]);
@@ -70,7 +70,7 @@ async fn foreign_children_are_neither_named_nor_lost() {
     bench.stop().await;
 }
 
-/// A job that was moved out of an app does not bring along what happened to it there.
+/// A job that was moved out of an app does not take its history of that app along.
 #[tokio::test]
 async fn a_moved_job_keeps_the_history_of_its_former_app_to_itself() {
     let bench = Bench::start().await;
@@ -133,11 +133,11 @@ async fn a_moved_job_keeps_the_history_of_its_former_app_to_itself() {
             !versions.to_string().contains("classified") && versions.to_string().contains("public-2"),
             "{versions}"
         );
-        // Who sees both apps sees all.
+        // A user that sees both apps sees everything.
         assert!(admin.get(&format!("{path}/changes")).await.to_string().contains("classified-1"));
         assert!(admin.get(&format!("{path}/script")).await.to_string().contains("classified-1"));
     }
-    // The other way round: the runs stay with their app, and do not tell what the job is called elsewhere.
+    // The other way round: runs stay with their app, and do not disclose the job's name in the other app.
     admin.done("PUT", "/v1/jobs/leaves", &body(&bench.app, "Harmless")).await;
     let run = admin.post("/v1/jobs/leaves/trigger", &Value::Null).await["run"].as_i64().unwrap();
     let mut renamed = body(&secret, "Payroll of the board");
@@ -149,7 +149,7 @@ async fn a_moved_job_keeps_the_history_of_its_former_app_to_itself() {
     bench.stop().await;
 }
 
-/// A key that is taken in an app that the caller does not see is answered like a free one, as long as nothing is added.
+/// A key used in an app that the caller cannot see gives the same answer as a free one, as long as nothing is added.
 #[tokio::test]
 async fn an_edit_does_not_tell_whether_a_foreign_key_exists() {
     let bench = Bench::start().await;

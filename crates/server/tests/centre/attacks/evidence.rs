@@ -1,4 +1,4 @@
-//! What must be the same after an attack, and what must not.
+//! Checks that an attack changed nothing and was audited.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 use crate::kit::{Bench, until};
 
-/// What the database held before.
+/// Content of the database before an attack.
 pub struct Evidence<'a> {
     bench: &'a Bench,
     rows: BTreeMap<String, Vec<String>>,
@@ -16,7 +16,7 @@ pub struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    /// Looks before the attack, when nothing changes by itself any more.
+    /// Reads the database before the attack, once nothing changes by itself any more.
     pub async fn before(bench: &'a Bench) -> Evidence<'a> {
         let rows = until("nothing changes by itself", async || {
             let first = rows(bench);
@@ -27,7 +27,7 @@ impl<'a> Evidence<'a> {
         Evidence { bench, rows, noted: noted(bench) }
     }
 
-    /// Nothing was changed, and each of the attempts is on record.
+    /// Checks that nothing was changed and each of the attempts was audited.
     pub fn refused(self, attempts: usize) {
         for (table, rows) in rows(self.bench) {
             assert_eq!(Some(&rows), self.rows.get(&table), "a refused attempt changed {table}");
@@ -37,7 +37,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// Every row of every table, but for those that only say that time has passed or somebody has asked.
+/// Every row of every table, except those that change with time or with any request.
 fn rows(bench: &Bench) -> BTreeMap<String, Vec<String>> {
     let database = open(bench);
     let mut tables = database
@@ -50,7 +50,7 @@ fn rows(bench: &Bench) -> BTreeMap<String, Vec<String>> {
 }
 
 fn content(database: &Connection, table: &str) -> Vec<String> {
-    // An executor that beats is no change.
+    // A heartbeat of an executor is not a change.
     let columns = if table == "xxl_job_registry" { "registry_key, registry_value" } else { "*" };
     let mut rows = database.prepare(&format!("SELECT {columns} FROM {table}")).unwrap();
     let count = rows.column_count();
@@ -75,7 +75,7 @@ fn open(bench: &Bench) -> Connection {
     database
 }
 
-/// How a run went is written down a second after it did; the run itself is compared.
+/// Tables that are not compared. Traces are stored a second after a run has finished; the run itself is compared.
 const LIVELY: [&str; 8] = [
     "tw_audit",
     "tw_counter",
@@ -87,7 +87,7 @@ const LIVELY: [&str; 8] = [
     "xxl_job_log_report",
 ];
 
-/// An address that nobody is to be made to call.
+/// An address that the server must not be made to call.
 pub struct Trap(TcpListener);
 
 impl Trap {
@@ -99,7 +99,7 @@ impl Trap {
         format!("http://{}/", self.0.local_addr().unwrap())
     }
 
-    /// Nobody came.
+    /// Checks that it was not called.
     pub async fn caught_nobody(self) {
         tokio::select! {
             biased;

@@ -1,4 +1,4 @@
-//! Other people's apps, jobs, runs and users: asked for by number, by list, by body and by query.
+//! Apps, jobs, runs and users of others, requested by id, in lists, in bodies and in queries.
 
 use engine::{AppId, JobId, RunId};
 use serde_json::{Value, json};
@@ -10,14 +10,14 @@ use crate::kit::{Bench, echo, until};
 use crate::script::{NEW, OLD, Script, job_form};
 use crate::v1::client::{PASSWORD, body};
 
-/// Somebody else's app, with a job and a run of it.
+/// An app of another user, with a job and a run of it.
 struct Foreign {
     app: AppId,
     job: JobId,
     run: RunId,
 }
 
-/// Nothing has this number.
+/// An id that does not exist.
 const MISSING: i64 = 471_147_114_711;
 
 impl Foreign {
@@ -30,8 +30,8 @@ impl Foreign {
     }
 }
 
-/// X8 (CVE-2022-36157), X13 (CVE-2023-27087): every path of the web API, by strangers and by people who administer
-/// nothing. The same for every path of `/v1`: `every_route_lets_in_exactly_who_may`.
+/// X8 (CVE-2022-36157), X13 (CVE-2023-27087): every path of the web API, for unauthenticated callers and
+/// non-administrators. The same for every path of `/v1`: `every_route_lets_in_exactly_who_may`.
 #[tokio::test]
 async fn administrators_paths_are_closed_to_others_and_all_paths_to_strangers() {
     let bench = Bench::start().await;
@@ -41,7 +41,7 @@ async fn administrators_paths_are_closed_to_others_and_all_paths_to_strangers() 
         let before = Evidence::before(&bench).await;
         let mut attempts = 0;
         for route in web_routes().iter().filter(|route| route.needs == "admin") {
-            // Whatever the form says, nobody looks at it.
+            // The form is not even read.
             let form =
                 [("id", "1"), ("ids[]", "1"), ("username", "evil"), ("role", "1"), ("appname", "evil")];
             assert_eq!(script.refused(route.path, &form).await, "only administrators may do this");
@@ -58,13 +58,13 @@ async fn administrators_paths_are_closed_to_others_and_all_paths_to_strangers() 
             assert_eq!(there.body, gone.body, "{} tells strangers what is there", route.path);
         }
     }
-    // Of strangers only so much is kept, or they could fill the database.
+    // Unauthenticated calls are audited up to a limit, or they could fill the database.
     before.refused(20);
     bench.stop().await;
 }
 
-/// X9 (CVE-2023-33779), X12 (CVE-2025-9263, CVE-2025-9264): jobs of others can be neither used nor moved, and read like
-/// jobs that are not there; through both dialects of the web API and the calls of programs. `/v1` is tried in
+/// X9 (CVE-2023-33779), X12 (CVE-2025-9263, CVE-2025-9264): jobs of other apps can be neither used nor moved, and
+/// look like jobs that do not exist; in both dialects of the web API and the calls of programs. `/v1` is tested in
 /// `a_foreign_app_cannot_be_reached_through_a_body_or_a_query`.
 #[tokio::test]
 async fn jobs_of_other_apps_can_be_neither_used_nor_seen() {
@@ -77,7 +77,7 @@ async fn jobs_of_other_apps_can_be_neither_used_nor_seen() {
         let before = Evidence::before(&bench).await;
         same_as_missing(&script, &foreign).await;
         let (job, group) = (foreign.job.to_string(), foreign.app.0.to_string());
-        // Neither may a job be put there, or moved there.
+        // Nor may a job be created there, or moved there.
         let change = ("jobGroup", group.as_str());
         script.refused(&script.path("/jobinfo/add", "/jobinfo/insert"), &job_form(&[change])).await;
         script.refused("/jobinfo/update", &job_form(&[("id", &own), change])).await;
@@ -109,7 +109,7 @@ async fn jobs_of_other_apps_can_be_neither_used_nor_seen() {
     bench.stop().await;
 }
 
-/// Every call that names a job or a run answers for somebody else's as for one that never was.
+/// Every call that names a job or a run answers the same for one of another app as for one that does not exist.
 async fn same_as_missing(script: &Script<'_>, foreign: &Foreign) {
     let check = async |path: &str, field: &str, theirs: &str, form: &[(&str, &str)]| {
         let missing = MISSING.to_string();
@@ -133,7 +133,7 @@ async fn same_as_missing(script: &Script<'_>, foreign: &Foreign) {
     check("/joblog/clearLog", "jobId", &job, &[("jobGroup", "1"), ("type", "9")]).await;
 }
 
-/// X10 (CVE-2024-42681): a job is followed by jobs that exist, that its author may run, and that do not lead back.
+/// X10 (CVE-2024-42681): children of a job must exist, be jobs that its author may run, and form no cycle.
 #[tokio::test]
 async fn children_exist_are_the_author_s_own_and_never_lead_back() {
     let bench = Bench::start().await;
@@ -171,8 +171,8 @@ async fn children_exist_are_the_author_s_own_and_never_lead_back() {
     bench.stop().await;
 }
 
-/// X11 (CVE-2023-48087 and five reports since): whoever tries one number after another reads no log of others, clears
-/// none, and is seen trying.
+/// X11 (CVE-2023-48087 and five reports since): a caller that tries one id after another reads no log of other apps,
+/// clears none, and is audited.
 #[tokio::test]
 async fn logs_of_other_apps_are_neither_read_nor_cleared() {
     let bench = Bench::start().await;

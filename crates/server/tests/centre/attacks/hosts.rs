@@ -1,4 +1,4 @@
-//! DNS rebinding, and what browsers are told about every answer.
+//! DNS rebinding, and security headers of every answer.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ async fn ask(bench: &Bench, method: &str, path: &str, headers: &str, body: &str)
     bench.exchange(request.as_bytes()).await
 }
 
-/// A page of another site, whose name resolves to the centre, reaches nothing. A browser says in `Host` whom it means.
+/// A page of another site reaches nothing, even if its name resolves to the server: browsers send that name in `Host`.
 #[tokio::test]
 async fn a_name_that_is_not_the_centre_s_reaches_nothing() {
     let bench = Bench::start_with(|settings| {
@@ -65,7 +65,7 @@ async fn a_proxy_in_front_may_use_any_name_unless_names_are_set() {
     }
 }
 
-/// Executors are no browsers: a page, of whatever site, cannot use the executor API, also where no token is needed.
+/// Executors are not browsers: a page of any site cannot use the executor API, even if no token is needed.
 #[tokio::test]
 async fn pages_do_not_reach_the_executor_api() {
     let bench = Bench::start_with(|settings| settings.allow_no_token = true).await;
@@ -80,7 +80,7 @@ async fn pages_do_not_reach_the_executor_api() {
         let reply = ask(&bench, "POST", "/api/registry", &headers, &body.to_string()).await;
         assert_eq!(reply.status, 403, "{line}: {reply:?}");
     }
-    // Libraries of Node.js send this one.
+    // Node.js libraries send this header.
     let reply = ask(
         &bench,
         "POST",
@@ -93,7 +93,7 @@ async fn pages_do_not_reach_the_executor_api() {
     bench.stop().await;
 }
 
-/// Whatever is answered, browsers neither guess its type, nor run anything in it, nor keep it.
+/// For every answer, browsers neither guess its type, nor run code in it, nor cache it.
 #[tokio::test]
 async fn every_answer_tells_browsers_how_to_treat_it() {
     let bench = Bench::start().await;

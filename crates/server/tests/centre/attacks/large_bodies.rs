@@ -1,4 +1,4 @@
-//! Large bodies that are sent slowly, to keep others from sending theirs.
+//! Large bodies sent slowly, to block those of other clients.
 
 use serde_json::{Value, json};
 use store::Rights;
@@ -8,19 +8,19 @@ use tokio::net::TcpStream;
 use crate::kit::Bench;
 use crate::v1::client::body;
 
-/// Begins a chunked request and holds it back.
+/// Begins a chunked request and does not finish it.
 async fn hold(bench: &Bench, path: &str, headers: &str, sent: usize) -> TcpStream {
     let mut stream = TcpStream::connect(bench.address).await.unwrap();
     let head =
         format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Transfer-Encoding: chunked\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
     let chunk = format!("{sent:x}\r\n{}\r\n", " ".repeat(sent));
-    // A server that refuses may close before all is sent.
+    // A server that rejects the request may close before all is sent.
     let _ = stream.write_all(chunk.as_bytes()).await;
     stream
 }
 
-/// A job with a description of more than 64 KiB.
+/// A job definition of more than 64 KiB.
 fn large(app: &str) -> Value {
     let mut job = body(app, "Large");
     job["author"] = json!("a".repeat(50));
@@ -43,7 +43,7 @@ async fn strangers_keep_nobody_from_sending_large_bodies() {
     let answer = bench.post("/api/callback", Some(&bench.token), &callback.to_string()).await;
     assert!(answer.contains(r#""code":200"#), "{answer}");
     admin.done("PUT", "/v1/jobs/large", &large(&bench.app)).await;
-    // Nothing that a stranger sends is done, so a large body of one is not even read.
+    // Requests of unauthenticated callers do nothing, so their large bodies are not even read.
     let answer = bench.post("/api/callback", Some("a wrong token"), &callback.to_string()).await;
     assert!(answer.contains("The access token is wrong."), "{answer}");
     drop(held);

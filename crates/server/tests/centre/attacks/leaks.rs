@@ -1,4 +1,4 @@
-//! Answers that say more than they should.
+//! Answers that disclose more than they should.
 
 use serde_json::{Value, json};
 use store::Rights;
@@ -8,7 +8,7 @@ use crate::kit::{Bench, echo};
 use crate::script::{NEW, OLD};
 use crate::v1::client::body;
 
-/// X13 (CVE-2023-27087): no look at anything shows a password, its hash, a session, a key or a token, to whomever.
+/// X13 (CVE-2023-27087): no GET shows a password, its hash, a session, a key or a token to any caller.
 #[tokio::test]
 async fn no_answer_shows_a_secret() {
     let bench = Bench::start().await;
@@ -40,7 +40,7 @@ async fn no_answer_shows_a_secret() {
         }
     };
     for route in routes().iter().filter(|route| route.method == "GET") {
-        // What never ends is made of the same parts as what does.
+        // Endless answers are made of the same parts as the others.
         if route.path == "/v1/events" || route.path.ends_with("/live") {
             continue;
         }
@@ -65,7 +65,7 @@ async fn no_answer_shows_a_secret() {
     bench.stop().await;
 }
 
-/// What is open to everybody.
+/// Paths open to every caller.
 const OPEN: [&str; 8] = [
     "/",
     "/healthz",
@@ -77,7 +77,7 @@ const OPEN: [&str; 8] = [
     "/errors/not_found",
 ];
 
-/// X30 (CVE-2023-48796): what is there for machines tells nothing of this machine, and nothing else is there.
+/// X30 (CVE-2023-48796): paths for machines disclose nothing about this machine, and no other path is open.
 #[tokio::test]
 async fn doors_for_machines_tell_nothing_of_this_one() {
     let bench = Bench::start().await;
@@ -120,7 +120,7 @@ async fn doors_for_machines_tell_nothing_of_this_one() {
     bench.stop().await;
 }
 
-/// X30: how a centre is doing is shown to its own machine, and to whoever has a key.
+/// X30: metrics are shown to the server's own machine, and to callers with a key.
 #[tokio::test]
 async fn metrics_are_shown_to_other_machines_only_with_a_key() {
     let bench = Bench::start_with(|settings| settings.proxies = vec!["127.0.0.0/8".parse().unwrap()]).await;

@@ -1,4 +1,4 @@
-//! Texts that are longer than anything that is meant.
+//! Texts longer than any legitimate one.
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,7 @@ use crate::kit::Bench;
 use crate::script::{NEW, OLD, job_form};
 use crate::v1::client::body;
 
-/// A text to search for has a maximum, in every list and at every door. What is longer is the caller's mistake, not the
-/// database's.
+/// A search text has a maximum length in every list of every API: a longer one is a client error, not a database error.
 #[tokio::test]
 async fn a_search_text_has_a_maximum_in_every_list() {
     let bench = Bench::start().await;
@@ -52,7 +51,7 @@ async fn a_search_text_has_a_maximum_in_every_list() {
     bench.stop().await;
 }
 
-/// A parameter has 16 000 characters at most, at every door.
+/// A parameter has 16 000 characters at most, in every API.
 #[tokio::test]
 async fn a_parameter_has_a_maximum_at_every_door() {
     let bench = Bench::start().await;

@@ -1,6 +1,6 @@
-//! What this kind of program has been attacked with, tried here: docs/security.md lists the attacks by number.
+//! Known attacks on this kind of program: docs/security.md lists them by number.
 //!
-//! A refused attempt changes no row, calls nobody, is put on record, and does not tell whether what it names is there.
+//! A rejected attempt changes no row, calls no address, is audited, and does not disclose if the object exists.
 
 mod addresses;
 mod browsers;

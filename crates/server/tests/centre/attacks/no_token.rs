@@ -1,4 +1,4 @@
-//! `--allow-no-token`: callers without a token work for apps that have none, and reach no other app.
+//! `--allow-no-token`: callers without a token may access apps that have none, and no other app.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::script::Reply;
 const LEGACY: &str = "legacy-app";
 const WRONG: &str = "The access token is wrong.";
 
-/// A centre that admits callers without a token, as `migrate` sets it up for old releases of XXL-JOB. Its sample app has a
-/// token, as in every new database.
+/// A server that admits callers without a token, as `migrate` configures it for old releases of XXL-JOB. Its sample
+/// app has a token, as in every new database.
 async fn open_centre() -> Bench {
     Bench::start_with(|settings| settings.allow_no_token = true).await
 }
@@ -119,7 +119,7 @@ async fn a_result_is_judged_by_the_rule_of_the_app_whose_run_it_names() {
         let reply = call(&bench, "callback", headers, &report(own)).await;
         assert_eq!(reply.json()["code"], 200, "{headers:?}: {reply:?}");
         assert_eq!(bench.database.run(own).await.unwrap().unwrap().state, RunState::Succeeded, "{headers:?}");
-        // In one call with a result that is refused, the others are stored.
+        // If one result of a call is rejected, the others are stored.
         let own = open_run(&bench, legacy, &address).await;
         let mut both = report(protected);
         both.as_array_mut().unwrap().extend(report(own).as_array().unwrap().clone());
@@ -162,7 +162,7 @@ async fn without_a_token_no_app_that_has_one_can_be_reached() {
         }
         let reply = call(&bench, "addJob", headers, &form(1)).await;
         assert_eq!(reply.json()["code"], 500, "{headers:?}: {reply:?}");
-        // Its own app is the caller's to manage.
+        // The caller may manage its own app.
         let reply = call(&bench, "addJob", headers, &form(legacy.0)).await;
         let id: i64 = reply.json()["data"]
             .as_str()

@@ -12,7 +12,7 @@ fn job(app: &str, name: &str, enabled: bool) -> Value {
     json!({ "app": app, "name": name, "handler": "echo", "schedule": schedule, "enabled": enabled })
 }
 
-/// Whatever a request is called, one that starts or stops a job needs the right to operate in the app where it does.
+/// Every request that starts or stops a job, at any endpoint, needs the right to operate in that job's app.
 #[tokio::test]
 async fn every_way_to_start_or_stop_a_job_needs_the_right() {
     let bench = Bench::start().await;
@@ -101,7 +101,7 @@ async fn every_way_to_start_or_stop_a_job_needs_the_right() {
     script.refused("/jobinfo/update", &job_form(&[("id", &on), ("scheduleType", "NONE")])).await;
     script.refused("/jobinfo/add", &job_form(&[("triggerStatus", "1")])).await;
     assert_eq!([stored("on").await, stored("off").await, stored("elsewhere-on").await], before);
-    // All the rest of an edit is theirs.
+    // The other parts of an edit are allowed.
     edith.done("PUT", "/v1/jobs/on", &without("author", json!("edith"))).await;
     edith.done("PUT", "/v1/jobs/off", &job(app, "off", false)).await;
     edith.done("PUT", "/v1/jobs/elsewhere-off", &job(app, "elsewhere-off", false)).await;

@@ -1,4 +1,4 @@
-//! Passwords and tokens that everybody knows, and those that somebody guesses.
+//! Well-known passwords and tokens, and password guessing.
 
 use serde_json::{Value, json};
 use store::{Password, Rights};
@@ -7,13 +7,13 @@ use crate::kit::Bench;
 use crate::script::OLD;
 use crate::v1::client::PASSWORD;
 
-/// X2: what XXL-JOB ships with opens nothing here, at either door, and is not in the database in any form.
+/// X2: XXL-JOB's default credentials are not accepted by either API, and are not in the database in any form.
 #[tokio::test]
 async fn nothing_that_everybody_knows_opens_a_new_centre() {
     let bench = Bench::start().await;
     let known = ["", "default_token", "xxl-job", "123456", "admin"];
     for password in known {
-        // No more tries than are free, so that each is looked at.
+        // Not more attempts than are free of throttling, so that each is checked.
         let reply = bench.sign_in(OLD, "admin", password).await;
         assert_eq!(reply.json()["code"], 500, "{password}");
         assert!(reply.header("set-cookie").is_empty());
@@ -29,7 +29,7 @@ async fn nothing_that_everybody_knows_opens_a_new_centre() {
             );
         }
     }
-    // MD5, SHA-1 and SHA-256 of them, as programs of this kind have kept passwords.
+    // MD5, SHA-1 and SHA-256 of them, as such programs have stored passwords.
     let digests = [
         "91b4ab2460dfee5bc88e377a735551c5",
         "5becad02496453968fc2c264f2390b3f3494561b",
@@ -55,7 +55,7 @@ async fn nothing_that_everybody_knows_opens_a_new_centre() {
     bench.stop().await;
 }
 
-/// X19: passwords are kept as argon2id with a salt each; long ones are taken, short ones are not.
+/// X19: passwords are stored as argon2id with a salt each; long ones are accepted, short ones are not.
 #[tokio::test]
 async fn a_password_is_kept_as_a_slow_hash_of_its_own() {
     let bench = Bench::start().await;
@@ -81,9 +81,9 @@ async fn a_password_is_kept_as_a_slow_hash_of_its_own() {
     bench.stop().await;
 }
 
-/// X21: of a thousand guesses few are even looked at, from one address or from fifty; the right password goes on working
-/// elsewhere; and whether there is somebody of that name is not told. How long the right one has to wait is a rule of
-/// `people/throttle.rs`, tried there.
+/// X21: of a thousand guesses only few are checked, from one address or from fifty; the right password still works
+/// elsewhere; and whether the user exists is not disclosed. How long the right password must wait is tested in
+/// `people/throttle.rs`.
 #[tokio::test]
 async fn guessing_is_slowed_down_and_tells_nothing() {
     let bench = Bench::start_with(|settings| settings.proxies = vec!["127.0.0.0/8".parse().unwrap()]).await;
@@ -111,7 +111,7 @@ async fn guessing_is_slowed_down_and_tells_nothing() {
     bench.stop().await;
 }
 
-/// A centre behind a proxy, so that attempts can come from many addresses.
+/// A server behind a proxy, so that attempts can come from many addresses.
 async fn proxied() -> Bench {
     Bench::start_with(|settings| settings.proxies = vec!["127.0.0.0/8".parse().unwrap()]).await
 }
@@ -127,7 +127,7 @@ async fn attempt(bench: &Bench, name: &str, password: &str, address: &str) -> (i
     (json["code"].as_i64().unwrap(), json["msg"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Guesses from five addresses until a new address has to wait.
+/// Guesses from five addresses until a new address is throttled.
 async fn flood(bench: &Bench, name: &str) {
     for number in 0..200 {
         let address = format!("203.0.113.{}", number % 5);
@@ -139,8 +139,8 @@ async fn flood(bench: &Bench, name: &str) {
     panic!("no guess was slowed down");
 }
 
-/// X21, the other way round: guesses of others do not keep the owner of an account out, neither from an address that the
-/// account was signed in to from before, nor in a browser that was used for it before, wherever that is now.
+/// X21, the other way round: guesses by others do not lock out the owner of an account, neither at an address from
+/// which the account has signed in before, nor in a browser that was used for it before, at any address.
 #[tokio::test]
 async fn guesses_of_others_do_not_lock_the_owner_out() {
     let bench = proxied().await;
@@ -157,7 +157,7 @@ async fn guesses_of_others_do_not_lock_the_owner_out() {
     let known = browser.with(&format!("Cookie: {device}"));
     let reply = known.with(&from("192.0.2.77")).send("POST", "/v1/session", &sign_in).await;
     assert_eq!(reply.status, 200, "{reply:?}");
-    // The cookie of another account does not help, nor does one that was made up.
+    // The cookie of another account does not help, nor does a forged one.
     for cookie in [device.to_owned(), format!("{device}0"), "tickwright_device=0.9999999999999.00".to_owned()]
     {
         let attempt = json!({ "user": "admin", "password": "a wrong guess" });
@@ -168,7 +168,7 @@ async fn guesses_of_others_do_not_lock_the_owner_out() {
         }
         assert!(looked_at <= 20, "{cookie}: {looked_at}");
     }
-    // With their session the owner can also choose another password meanwhile.
+    // Meanwhile the owner can also change the password in an open session.
     let session = bench.script(OLD, "anna", PASSWORD).await;
     let change = [("oldPassword", PASSWORD), ("password", "plum otter vista")];
     let headers = format!("Cookie: {}\r\n{}\r\n", session.cookie, from("192.0.2.78"));
@@ -177,7 +177,7 @@ async fn guesses_of_others_do_not_lock_the_owner_out() {
     bench.stop().await;
 }
 
-/// Right passwords are not slowed down: scripts that sign in for each call, and the many people behind one address.
+/// Right passwords are not throttled: scripts that sign in for each call, and many users behind one address.
 #[tokio::test]
 async fn right_passwords_are_not_throttled() {
     let bench = proxied().await;
@@ -193,7 +193,7 @@ async fn right_passwords_are_not_throttled() {
     bench.stop().await;
 }
 
-/// Passwords that consist of common words and the usual additions are refused, at every door.
+/// Passwords made of common words and the usual additions are rejected, in every API.
 #[tokio::test]
 async fn common_passwords_are_refused() {
     let bench = Bench::start().await;

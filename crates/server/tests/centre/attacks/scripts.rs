@@ -1,4 +1,4 @@
-//! Scripts run as commands on executors, so whoever may write one rules there.
+//! Scripts run as commands on executors, so the right to write one gives control over them.
 
 use serde_json::json;
 use store::Rights;
@@ -8,7 +8,7 @@ use crate::kit::Bench;
 use crate::script::{NEW, OLD, job_form};
 use crate::v1::client::{PASSWORD, body};
 
-/// X14 (CVE-2023-48089): scripts are a right of their own, through every door that takes one.
+/// X14 (CVE-2023-48089): writing scripts is a separate right, in every API that accepts one.
 #[tokio::test]
 async fn who_may_edit_jobs_may_not_write_scripts() {
     let bench = Bench::start().await;
@@ -19,7 +19,7 @@ async fn who_may_edit_jobs_may_not_write_scripts() {
     for name in ["member", "viewer"] {
         tried(&bench, name, job).await;
     }
-    // What is left out of an edit stays, and is nobody's writing.
+    // A script omitted from an edit is kept, and does not count as written by the editor.
     let mut kept = body(&bench.app, "renamed");
     kept["handler"] = json!("");
     member.done("PUT", &format!("/v1/jobs/id:{job}"), &kept).await;
@@ -28,8 +28,7 @@ async fn who_may_edit_jobs_may_not_write_scripts() {
     bench.stop().await;
 }
 
-/// X14, X27: where scripts are switched off, as they are unless somebody switches them on, nobody writes one: an
-/// administrator neither.
+/// X14, X27: while scripts are disabled, which is the default, not even an administrator can write one.
 #[tokio::test]
 async fn where_scripts_are_off_not_even_an_administrator_writes_one() {
     let bench = Bench::start_with(|settings| settings.scripts = false).await;
@@ -48,7 +47,7 @@ async fn tried(bench: &Bench, name: &str, job: engine::JobId) {
     tried_as(bench, name, PASSWORD, job).await;
 }
 
-/// Every way to write a script is refused.
+/// Checks that every way to write a script is rejected.
 async fn tried_as(bench: &Bench, name: &str, password: &str, job: engine::JobId) {
     let client = bench.client(name, password).await;
     let scripts = [bench.script(OLD, name, password).await, bench.script(NEW, name, password).await];
@@ -73,7 +72,7 @@ async fn tried_as(bench: &Bench, name: &str, password: &str, job: engine::JobId)
         assert!([400, 403, 404, 422].contains(&reply.status), "{name} {method} {path}: {reply:?}");
     }
     before.refused(2 * 2 + 4);
-    // An edit by XXL-JOB's form leaves a script as it is, whatever the form says.
+    // An edit by XXL-JOB's form leaves a script unchanged, even if the form contains one.
     for script in &scripts {
         let form = job_form(&[("id", &id), ("glueType", "GLUE_SHELL"), ("glueSource", "id")]);
         script.send("POST", "/jobinfo/update", &form).await;

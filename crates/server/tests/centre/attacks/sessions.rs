@@ -1,4 +1,4 @@
-//! Sessions that are made up, taken over, or should be over.
+//! Sessions that are forged, taken over, or should have ended.
 
 use serde_json::{Value, json};
 use store::Rights;
@@ -7,7 +7,7 @@ use crate::kit::Bench;
 use crate::script::{NEW, OLD};
 use crate::v1::client::PASSWORD;
 
-/// X18: a cookie is 256 random bits and says nothing; the database has only its digest. XXL-JOB's own could be made up.
+/// X18: a cookie is 256 random bits without meaning; only its digest is stored. XXL-JOB's own could be forged.
 #[tokio::test]
 async fn a_session_is_an_opaque_cookie_that_only_a_digest_is_kept_of() {
     let bench = Bench::start().await;
@@ -19,7 +19,7 @@ async fn a_session_is_an_opaque_cookie_that_only_a_digest_is_kept_of() {
     ];
     for (name, reply) in replies {
         let cookies = reply.header("set-cookie");
-        // Browsers get a second one, by which the device is known the next time; it opens nothing.
+        // Browsers get a second one, which identifies the device the next time; it gives no access.
         let (cookie, device) = match cookies[..] {
             [cookie] => (cookie, None),
             [cookie, device] => (cookie, Some(device)),
@@ -47,7 +47,7 @@ async fn a_session_is_an_opaque_cookie_that_only_a_digest_is_kept_of() {
         assert!(secret.bytes().all(|byte| byte.is_ascii_hexdigit()));
         assert!(!kept(&bench, secret), "the secret itself is in a file");
     }
-    // What XXL-JOB made of the first user, in hexadecimal: {"id":1,"username":"admin"} and so on.
+    // XXL-JOB's cookie of the first user, in hexadecimal: {"id":1,"username":"admin"} and so on.
     let forged = "7b226964223a312c22757365726e616d65223a2261646d696e227d";
     for name in ["XXL_JOB_LOGIN_IDENTITY", "xxl_job_login_token", "tickwright_session"] {
         for value in [forged, "", "admin", "1", "0", "' OR '1'='1"] {
@@ -68,8 +68,8 @@ fn kept(bench: &Bench, secret: &str) -> bool {
     files.filter_map(Result::ok).any(is_in)
 }
 
-/// X20 (as CVE-2023-50270): another password, other rights, a lock: all other sessions of that person are over, opened
-/// through whichever door, and with the next request.
+/// X20 (as CVE-2023-50270): a new password, changed rights or a lock end all other sessions of that user, opened
+/// through any API, with the next request.
 #[tokio::test]
 async fn what_changes_a_person_ends_their_sessions() {
     let bench = Bench::start().await;
@@ -101,7 +101,7 @@ async fn what_changes_a_person_ends_their_sessions() {
     bench.stop().await;
 }
 
-/// X20: a session that somebody planted before the sign-in is not the one that is opened, and a sign-out ends one.
+/// X20: a session id planted before the sign-in is not used for the new session, and a sign-out ends a session.
 #[tokio::test]
 async fn a_planted_session_is_not_taken_over() {
     let bench = Bench::start().await;

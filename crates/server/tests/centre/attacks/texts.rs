@@ -1,5 +1,5 @@
-//! Texts that would do something if anybody took them for more than texts. They come back byte for byte; that pages show
-//! them as text is tried in a browser.
+//! Texts that would have an effect if they were interpreted. They come back byte for byte; that pages show them as
+//! text is tested in a browser.
 
 use executor::{Context, Job};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::kit::{Bench, until};
 use crate::script::{NEW, OLD, job_form};
 use crate::v1::client::body;
 
-/// What HTML, template engines, terminals and databases have been tricked with.
+/// Known attacks on HTML, template engines, terminals and databases.
 const CORPUS: [&str; 15] = [
     "<script>alert(1)</script>",
     "<svg onbegin=alert(1)>",
@@ -27,8 +27,8 @@ const CORPUS: [&str; 15] = [
     "日本語 𝒳 ＜script＞",
 ];
 
-/// X16 (CVE-2020-23814, CVE-2023-26120, CVE-2026-94426, CVE-2026-106706 and others), X22 (CVE-2024-3366): every text that
-/// people write.
+/// X16 (CVE-2020-23814, CVE-2023-26120, CVE-2026-94426, CVE-2026-106706 and others), X22 (CVE-2024-3366): every text
+/// that users write.
 #[tokio::test]
 async fn what_people_write_comes_back_byte_for_byte() {
     let bench = Bench::start().await;
@@ -72,7 +72,7 @@ async fn what_people_write_comes_back_byte_for_byte() {
     bench.stop().await;
 }
 
-/// X15 (CVE-2023-48088), X16 by way of executors: what they say of runs, in results, logs and registrations.
+/// X15 (CVE-2023-48088), X16 through executors: their texts about runs, in results, logs and registrations.
 #[tokio::test]
 async fn what_executors_say_comes_back_byte_for_byte() {
     let bench = Bench::start().await;
@@ -100,11 +100,11 @@ async fn what_executors_say_comes_back_byte_for_byte() {
         assert_eq!(download.header("x-content-type-options"), ["nosniff"]);
         let (rows, _) = script.page("/joblog/pageList", &[("jobId", &job.to_string())]).await;
         assert!(rows.iter().any(|row| row["handleMsg"] == text), "{text}");
-        // Pages of XXL-JOB's put a log into their own text as it comes, so there it comes escaped.
+        // XXL-JOB's pages insert a log into their HTML as it is, so this API escapes it.
         let log = script.done("/joblog/logDetailCat", &[("logId", &id), ("fromLineNum", "1")]).await;
         let shown = log["logContent"].as_str().unwrap();
         assert!(!shown.contains("<script") && !shown.contains("<svg") && !shown.contains("<img"), "{shown}");
-        // What is no address does not get onto a list of addresses.
+        // A text that is not an address does not get into a list of addresses.
         let registration =
             json!({ "registryGroup": "EXECUTOR", "registryKey": bench.app, "registryValue": text });
         let answer = bench.post("/api/registry", Some(&bench.token), &registration.to_string()).await;

@@ -1,4 +1,4 @@
-//! Alerts, as people look at them.
+//! Alerts, as shown to users.
 
 use serde_json::{Value, json};
 use store::Rights;
@@ -6,7 +6,7 @@ use store::Rights;
 use super::client::body;
 use crate::kit::{Bench, until};
 
-/// A job that wants its trouble told, and that no executor takes.
+/// A job with alerts enabled that no executor accepts.
 async fn watched(bench: &Bench, key: &str, app: &str) {
     let mut job = body(app, key);
     job["alert"] = json!(true);

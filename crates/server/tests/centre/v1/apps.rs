@@ -85,7 +85,7 @@ async fn an_executor_is_asked_whether_it_is_there_and_no_stranger_is() {
 async fn what_is_wrong_with_an_executor_is_told_by_a_code() {
     let bench = Bench::start().await;
     let admin = bench.admin().await;
-    // One port where nobody listens, and one where something else than an executor answers: the centre's own.
+    // One port without a listener, and one with another server than an executor: the server's own.
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (address, code) in [
         (format!("http://{nobody}/"), "connect_refused"),

@@ -1,4 +1,4 @@
-//! A program that talks to the API.
+//! A client of the API.
 
 use serde_json::{Value, json};
 use store::{Access, Rights};
@@ -6,7 +6,7 @@ use store::{Access, Rights};
 use crate::kit::Bench;
 use crate::script::Reply;
 
-/// What a caller sends to be recognised: whole lines of a head.
+/// A caller's credentials: whole header lines.
 #[derive(Clone)]
 pub struct Client<'a> {
     bench: &'a Bench,
@@ -16,12 +16,12 @@ pub struct Client<'a> {
 pub const PASSWORD: &str = "correct horse battery";
 
 impl Bench {
-    /// Nobody in particular.
+    /// A client without credentials.
     pub fn nobody(&self) -> Client<'_> {
         Client { bench: self, headers: String::new() }
     }
 
-    /// Somebody with a session, as the command line has it.
+    /// A user with a session, as the command line uses it.
     pub async fn client(&self, name: &str, password: &str) -> Client<'_> {
         let nobody = Client { headers: "Tickwright-Client: cli\r\n".into(), ..self.nobody() };
         let reply = nobody.send("POST", "/v1/session", &json!({ "user": name, "password": password })).await;
@@ -34,7 +34,7 @@ impl Bench {
         self.client(&self.admin.name, &self.admin.password).await
     }
 
-    /// A person with these rights in the sample app.
+    /// A user with these rights in the sample app.
     pub async fn person(&self, name: &str, rights: Rights) -> Client<'_> {
         let grants = [(engine::AppId(1), rights)].into_iter().filter(|(_, rights)| *rights != Rights::NONE);
         let access = Access { grants: grants.collect(), ..Access::default() };
@@ -49,19 +49,19 @@ impl Bench {
         self.database.update_user(user.id, access).await.unwrap();
     }
 
-    /// Whoever has that secret.
+    /// A client with this bearer token.
     pub fn bearer(&self, secret: &str) -> Client<'_> {
         Client { bench: self, headers: format!("Authorization: Bearer {secret}\r\n") }
     }
 }
 
 impl Client<'_> {
-    /// The same with one more line in the head.
+    /// Returns the same client with one more header line.
     pub fn with(&self, line: &str) -> Self {
         Client { headers: format!("{}{line}\r\n", self.headers), ..self.clone() }
     }
 
-    /// Sends JSON; nothing for null.
+    /// Sends JSON, or no body for null.
     pub async fn send(&self, method: &str, path: &str, body: &Value) -> Reply {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.send_as("application/json", method, path, &body).await
@@ -77,7 +77,7 @@ impl Client<'_> {
         self.bench.exchange(request.as_bytes()).await
     }
 
-    /// Something that succeeds; gives the body of the answer.
+    /// A request that succeeds; returns the body of the answer.
     pub async fn done(&self, method: &str, path: &str, body: &Value) -> Value {
         let reply = self.send(method, path, body).await;
         assert!((200..300).contains(&reply.status), "{method} {path}: {reply:?}");
@@ -92,14 +92,14 @@ impl Client<'_> {
         self.done("POST", path, body).await
     }
 
-    /// Something that does not; gives the code of the problem.
+    /// A request that fails; returns the error code.
     pub async fn refused(&self, method: &str, path: &str, body: &Value) -> String {
         let reply = self.send(method, path, body).await;
         problem(&reply)
     }
 }
 
-/// The code of a problem, whose form is checked.
+/// Returns the code of an error, after checking its format.
 pub fn problem(reply: &Reply) -> String {
     assert!(reply.status >= 400, "{reply:?}");
     assert_eq!(reply.header("content-type"), ["application/problem+json"], "{reply:?}");

@@ -1,4 +1,4 @@
-//! What is sent as it happens, and what the API says about itself.
+//! Event streams, and the API's description of itself.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use super::client::{Client, body};
 use crate::kit::{Bench, echo};
 
-/// A stream of events that somebody looks at.
+/// An event stream opened by a client.
 struct Stream(TcpStream, String);
 
 impl Stream {
@@ -23,7 +23,7 @@ impl Stream {
         stream
     }
 
-    /// Reads until that was said; false if the stream ends before.
+    /// Reads until the text arrives; false if the stream ends before.
     async fn until(&mut self, wanted: &str) -> bool {
         let read = async {
             let mut bytes = [0; 4_096];
@@ -87,7 +87,7 @@ async fn a_stream_ends_with_its_credential() {
     admin.done("PUT", "/v1/users/anna", &fewer).await;
     ends(of_session, "other rights").await;
     ends(of_key, "other rights of the key's owner").await;
-    // What another node, or a program with the database, does is noticed too.
+    // A change by another node, or by a program with access to the database, is noticed too.
     let session = bench.client("anna", super::client::PASSWORD).await;
     let stream = Stream::open(&bench, &session, "/v1/events").await;
     let anna = bench.database.user_by_name("anna").await.unwrap().unwrap();
@@ -98,7 +98,7 @@ async fn a_stream_ends_with_its_credential() {
     bench.stop().await;
 }
 
-/// A user has so many streams, whatever sessions and API keys they are opened with.
+/// The number of streams is limited per user, across all sessions and API keys.
 #[tokio::test]
 async fn streams_are_counted_for_each_user() {
     let bench = Bench::start().await;
@@ -130,7 +130,7 @@ async fn whoever_looks_on_is_told_of_alerts_until_they_are_settled() {
     admin.done("PUT", "/v1/jobs/one", &job).await;
     let mut stream = Stream::open(&bench, &admin, "/v1/events").await;
     admin.post("/v1/jobs/one/trigger", &Value::Null).await;
-    // Whoever reads the list after each hint, and at no other time, sees how it ends.
+    // A client that reads the list after each hint, and at no other time, sees the final state.
     let settled = async {
         loop {
             assert!(stream.until(r#"data: {"kind":"alerts"}"#).await);
@@ -150,7 +150,7 @@ async fn whoever_looks_on_is_told_of_alerts_until_they_are_settled() {
 async fn a_stream_that_is_closed_makes_room_for_another_at_once() {
     let bench = Bench::start().await;
     let admin = bench.admin().await;
-    // Far more than one person may have open at a time.
+    // Far more than one user may have open at a time.
     for _ in 0..60 {
         Stream::open(&bench, &admin, "/v1/events").await;
     }

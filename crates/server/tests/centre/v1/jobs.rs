@@ -1,4 +1,4 @@
-//! Jobs: written, read back, changed, started, triggered.
+//! Jobs: create, read, change, start, trigger.
 
 use engine::JobId;
 use serde_json::{Value, json};
@@ -337,7 +337,7 @@ async fn a_put_is_done_with_its_script_or_not_at_all() {
     };
     let kept = [(json!("echo 2"), json!("second")), (json!("echo 1"), json!("first"))];
     assert_eq!(versions().await, kept);
-    // The database refuses the name, and the script with it; and the other way round.
+    // The database rejects the name, and the script with it; and the other way round.
     for (name, source) in [("Three\0", "echo 3"), ("Three", "echo 3\0")] {
         (job["name"], job["script"]) = (json!(name), script(source, "third"));
         assert_eq!(admin.refused("PUT", "/v1/jobs/one", &job).await, "invalid_fields");

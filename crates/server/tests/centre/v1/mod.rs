@@ -1,4 +1,4 @@
-//! Our own API, as programs and pages use it.
+//! The `/v1` API, as used by programs and pages.
 
 mod alerts;
 mod apps;

@@ -1,4 +1,4 @@
-//! Who may do what: every route of the table, for every kind of caller, with what is theirs and what is not.
+//! Authorization: every route of the table, for every kind of caller, with own and foreign objects.
 
 use serde_json::{Value, json};
 use store::Rights;
@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use super::client::{Client, body};
 use crate::kit::Bench;
 
-/// Somebody, and what they may do in the sample app.
+/// A caller and its rights in the sample app.
 struct Caller<'a> {
     name: &'static str,
     client: Client<'a>,
@@ -25,7 +25,7 @@ enum Kind {
     Admin,
 }
 
-/// Things that paths name: of the sample app and its people, or of others.
+/// Objects that paths name: of the sample app and its users, or of others.
 struct Things {
     app: String,
     job: &'static str,
@@ -50,7 +50,7 @@ impl Things {
     }
 }
 
-/// What is to come of a call, as far as rights decide it.
+/// Returns the expected status of a call, as far as rights decide it.
 fn expected(route: &RouteLine, caller: &Caller<'_>, is_own: bool) -> Option<u16> {
     let needed = match route.needs {
         "view" => Rights::VIEW,
@@ -65,7 +65,7 @@ fn expected(route: &RouteLine, caller: &Caller<'_>, is_own: bool) -> Option<u16>
         () if caller.kind == Kind::Nobody => Some(401),
         () if route.plane == "person" && caller.kind == Kind::Key => Some(403),
         () if route.needs == "admin" => (caller.kind != Kind::Admin).then_some(403),
-        // Sessions are only ever one's own; keys are an administrator's to see.
+        // A user sees only its own sessions; administrators see all keys.
         () if route.object == "session" => Some(404),
         () if route.object == "key" => (caller.kind != Kind::Admin).then_some(404),
         () if !is_of_app || caller.kind == Kind::Admin => None,
@@ -75,7 +75,7 @@ fn expected(route: &RouteLine, caller: &Caller<'_>, is_own: bool) -> Option<u16>
     }
 }
 
-/// The status of an answer; what follows it may never end.
+/// Returns the status of an answer; its body may never end.
 async fn status(bench: &Bench, client: &Client<'_>, method: &str, path: &str) -> u16 {
     let (kind, body) = if method == "GET" { ("", "") } else { ("Content-Type: application/json\r\n", "{}") };
     let request = format!(
@@ -147,7 +147,7 @@ async fn every_route_lets_in_exactly_who_may() {
     ];
     over.done("DELETE", "/v1/session", &Value::Null).await;
     let mut table = routes();
-    // A job that is made again has other runs.
+    // Deletes last, because a job that is created again has other runs.
     table.sort_by_key(|route| route.method == "DELETE");
     for route in table {
         for (thing, is_own) in [(&own, true), (&foreign, false)] {
@@ -155,11 +155,11 @@ async fn every_route_lets_in_exactly_who_may() {
             for caller in &callers {
                 let wanted = expected(&route, caller, is_own);
                 let destroys = route.method == "DELETE" && wanted.is_none();
-                // What would take away what the others need is tried elsewhere.
+                // Deleting objects that the other callers need is tested elsewhere.
                 if destroys && (route.object != "job" || caller.kind == Kind::Admin) {
                     continue;
                 }
-                // To somebody who does not see it, a key that is taken is like one that is free.
+                // For a caller that cannot see it, a used key looks like a free one.
                 let wanted = match wanted {
                     Some(404) if (route.method, route.path) == ("PUT", "/v1/jobs/{job}") => {
                         Some(status(&bench, &caller.client, "PUT", "/v1/jobs/free").await)

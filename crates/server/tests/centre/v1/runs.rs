@@ -1,4 +1,4 @@
-//! Runs, their logs and their ends; and what is counted of them.
+//! Runs, their logs, their ends and their counts.
 
 use engine::JobId;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::client::{Client, body};
 use crate::kit::{Bench, echo, until};
 
-/// A run of an echo, over.
+/// A finished run of the echo handler.
 async fn run(bench: &Bench, client: &Client<'_>) -> Value {
     client.done("PUT", "/v1/jobs/one", &body(&bench.app, "One")).await;
     let run = client.post("/v1/jobs/one/trigger", &json!({ "param": "hello" })).await["run"].clone();

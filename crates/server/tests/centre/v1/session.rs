@@ -1,4 +1,4 @@
-//! Signing in, and what shows that a change comes from whoever has.
+//! Sign-in, and the proof that a change comes from the signed-in user.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn sign_in(bench: &Bench) -> Value {
     json!({ "user": bench.admin.name, "password": bench.admin.password })
 }
 
-/// A browser with a session: what it sends with a look, and what a page of ours adds for a change.
+/// A browser with a session: a client for reads, and one with headers that our own pages add for changes.
 async fn browser(bench: &Bench) -> (Client<'_>, Client<'_>, String) {
     let reply =
         bench.nobody().with("Sec-Fetch-Site: same-origin").send("POST", "/v1/session", &sign_in(bench)).await;

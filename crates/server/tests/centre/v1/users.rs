@@ -1,4 +1,4 @@
-//! People, keys and the audit.
+//! Users, API keys and the audit log.
 
 use serde_json::{Value, json};
 use store::Rights;
