@@ -1,4 +1,4 @@
-//! `tickwright agent`: a ready executor for scripts, URLs and programs. The library does the work; here are its options.
+//! `tickwright agent`: options of the ready-made executor for scripts, URLs and programs. A library implements it.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use executor::{Executor, Language, Scripts};
 use crate::secret;
 use crate::terminal::Paint;
 
-/// Runs scripts, calls URLs and starts programs for a scheduling centre, Tickwright's or XXL-JOB's.
+/// Run an executor for scripts, URLs and programs, for a scheduling centre of Tickwright or XXL-JOB.
 ///
-/// Allowed is nothing by default: scripts, URLs and programs each have an option of their own.
+/// By default nothing is allowed: scripts, URLs and programs each have their own option.
 #[derive(Args)]
 pub struct Options {
-    /// A scheduling centre's address; several nodes in several options, or with commas between.
+    /// Address of the scheduling centre; repeat the option or use commas for several nodes.
     #[arg(
         long = "admin",
         env = "TICKWRIGHT_AGENT_ADMIN",
@@ -26,23 +26,23 @@ pub struct Options {
         required = true
     )]
     admins: Vec<String>,
-    /// The token shared with the centre: `file:PATH` names a file that holds it. Best given by the environment.
+    /// Token shared with the scheduling centre, or `file:PATH`. Preferably set it in the environment.
     #[arg(long, env = TOKEN, hide_env_values = true, value_name = "TOKEN", default_value = "", hide_default_value = true)]
     token: String,
-    /// The application, as its group is called in the centre.
+    /// Name of the app that the agent registers for (XXL-JOB: AppName).
     #[arg(long, env = "TICKWRIGHT_AGENT_APP", value_name = "NAME")]
     app: String,
-    /// Where to listen. Off loopback, this needs a token that is not well known.
+    /// Address to listen on. Outside loopback, a token that is not well known is required.
     #[arg(long, env = "TICKWRIGHT_AGENT_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:9999")]
     listen: String,
-    /// The URL the centre should call, if it is not the address listened on.
+    /// URL that the scheduling centre calls, if it differs from the listen address.
     #[arg(long, env = "TICKWRIGHT_AGENT_ADDRESS", value_name = "URL")]
     address: Option<String>,
-    /// Where the journal, logs and working folders are kept. Each agent has its own.
+    /// Directory of the journal, logs and working directories. Each agent needs its own.
     #[arg(long, env = "TICKWRIGHT_AGENT_DATA_DIR", value_name = "PATH", default_value = "tickwright-agent")]
     data_dir: PathBuf,
-    /// Runs scripts written in the centre: in all languages, or in those named (shell, python, python2, php, node,
-    /// powershell).
+    /// Allow scripts from the scheduling centre: in all languages, or in those listed (shell, python, python2, php,
+    /// node, powershell).
     #[arg(
         long,
         env = "TICKWRIGHT_AGENT_ALLOW_SCRIPTS",
@@ -53,7 +53,7 @@ pub struct Options {
         default_missing_value = "all"
     )]
     allow_scripts: Vec<String>,
-    /// Lets the handler `http` call URLs that begin so, or all on a host.
+    /// URL prefix or host that the handler `http` may call.
     #[arg(
         long = "allow-url",
         env = "TICKWRIGHT_AGENT_ALLOW_URL",
@@ -61,7 +61,7 @@ pub struct Options {
         value_delimiter = ','
     )]
     urls: Vec<String>,
-    /// Lets the handler `command` start this program.
+    /// Program that the handler `command` may start.
     #[arg(
         long = "allow-program",
         env = "TICKWRIGHT_AGENT_ALLOW_PROGRAM",
@@ -69,20 +69,20 @@ pub struct Options {
         value_delimiter = ','
     )]
     programs: Vec<PathBuf>,
-    /// Shows scripts and programs this variable of the agent's environment.
+    /// Environment variable to pass to scripts and programs.
     #[arg(long = "pass-env", env = "TICKWRIGHT_AGENT_PASS_ENV", value_name = "NAME", value_delimiter = ',')]
     passed: Vec<String>,
-    /// How many days run logs are kept; 0 keeps them for ever.
+    /// Days to keep logs of runs; 0 keeps them forever.
     #[arg(long, env = "TICKWRIGHT_AGENT_LOG_DAYS", value_name = "DAYS", default_value_t = 30)]
     log_days: u32,
-    /// How many seconds runs have to end when the agent is told to stop.
+    /// Seconds that runs may take to finish when the agent is stopped.
     #[arg(long, env = "TICKWRIGHT_AGENT_DRAIN", value_name = "SECONDS", default_value_t = 30)]
     drain: u32,
 }
 
 const TOKEN: &str = "TICKWRIGHT_AGENT_TOKEN";
 
-/// Runs until told to stop.
+/// Runs until it receives a stop signal.
 pub fn run(options: Options) -> Result<()> {
     log_to_stderr();
     hide_memory();
@@ -142,11 +142,11 @@ async fn serve(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// `all`, or languages by name; none if the option is not given.
+/// Parses `all` or a list of languages; none if the option is not given.
 fn scripts(words: &[String]) -> Result<Option<Scripts>> {
     match words {
         [] => Ok(None),
-        // By the environment one says yes or no, too.
+        // An environment variable may also be a boolean.
         [word] if ["", "0", "no", "false"].contains(&word.as_str()) => Ok(None),
         [word] if ["all", "1", "yes", "true"].contains(&word.as_str()) => Ok(Some(Scripts::all())),
         words => {
@@ -156,7 +156,7 @@ fn scripts(words: &[String]) -> Result<Option<Scripts>> {
     }
 }
 
-/// What the agent may do, for people.
+/// Allowed scripts, URLs and programs, for the start message.
 struct Abilities {
     scripts: Vec<String>,
     urls: Vec<String>,
@@ -182,7 +182,7 @@ impl Abilities {
     }
 }
 
-/// Prints a line. Whoever started the agent may have stopped reading; that is no reason to stop working.
+/// Prints a line, ignoring errors: a closed pipe is no reason to stop working.
 fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
@@ -197,7 +197,7 @@ fn log_to_stderr() {
         .init();
 }
 
-/// Scripts run as the same user, who could otherwise read the token in this process's memory and environment.
+/// Prevents scripts, which run as the same user, from reading the token in this process's memory and environment.
 fn hide_memory() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)

@@ -1,4 +1,4 @@
-//! Calls of a centre's `/v1`: one at a time, each with a deadline.
+//! Client of the scheduling centre's API `/v1`: one call at a time, each with a timeout.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,46 +19,46 @@ use serde::de::DeserializeOwned;
 use crate::session::{Credential, Sessions};
 use crate::trouble::Trouble;
 
-/// Which centre, and how to print what it says.
+/// Options of all commands that call a scheduling centre.
 #[derive(Args, Clone)]
 pub struct Remote {
-    /// The centre's address [default: where you last signed in, or http://127.0.0.1:8080]
+    /// Address of the scheduling centre [default: the last one you signed in to, or http://127.0.0.1:8080].
     #[arg(long, env = "TICKWRIGHT_URL", value_name = "URL", global = true)]
     pub url: Option<String>,
 
-    /// How to print the answer
+    /// Output format.
     #[arg(long, short, value_enum, default_value_t, global = true)]
     pub output: Output,
 }
 
-/// For whom the answer is printed.
+/// Output format.
 #[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// For people
+    /// Table for people.
     #[default]
     Table,
-    /// For programs: what the API answered
+    /// Response of the API, for programs.
     Json,
 }
 
-/// How much of a long list to show.
+/// Limits the number of rows of a list.
 #[derive(Args, Clone, Copy)]
 pub struct Most {
-    /// How many at most
+    /// Maximum number of rows.
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// All there are
+    /// Show all rows.
     #[arg(long, conflicts_with = "limit")]
     all: bool,
 }
 
 impl Most {
-    /// So many rows.
+    /// Maximum number of rows.
     pub fn rows(self) -> usize {
         if self.all { usize::MAX } else { usize::try_from(self.limit).unwrap_or(usize::MAX) }
     }
 
-    /// Tells people that there are more.
+    /// Prints a hint if there are more rows.
     pub fn hint(self, more: bool) {
         if more {
             eprintln!("there are more; add --all, or --limit and a number above {}", self.limit);
@@ -66,19 +66,19 @@ impl Most {
     }
 }
 
-/// Where a centre is when nobody says so.
+/// Default address of the scheduling centre.
 pub const LOCAL: &str = "http://127.0.0.1:8080";
 
-/// A centre that can be called.
+/// Client of one scheduling centre.
 pub struct Client {
     http: Http<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    /// Its address, without a slash at the end.
+    /// Address, without a trailing slash.
     base: String,
     credential: Option<Credential>,
 }
 
 impl Client {
-    /// The centre that was named, or else the one where somebody last signed in, with what opens it.
+    /// Client of the named scheduling centre, or of the last one signed in to, with its credential.
     pub fn of(remote: &Remote) -> anyhow::Result<Client> {
         let sessions = Sessions::load()?;
         let base = remote.url.as_deref().or(sessions.current()).unwrap_or(LOCAL);
@@ -86,7 +86,7 @@ impl Client {
         Client::new(base, credential)
     }
 
-    /// The centre at that address.
+    /// Client of the scheduling centre at an address.
     pub fn new(base: &str, credential: Option<Credential>) -> anyhow::Result<Client> {
         let base = trimmed(base);
         if !base.starts_with("http://") && !base.starts_with("https://") {
@@ -95,17 +95,18 @@ impl Client {
         Ok(Client { http: Http::builder(TokioExecutor::new()).build(connector(&base)), base, credential })
     }
 
-    /// Its address.
+    /// Address of the scheduling centre.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// Calls, and reads what is answered.
+    /// Sends a request and parses the response.
     pub async fn fetch<T: DeserializeOwned>(&self, call: Call) -> Result<T, Trouble> {
         self.send(call).await?.read()
     }
 
-    /// Calls, and waits for the whole answer. Whoever asks too often waits as long as the centre says.
+    /// Sends a request and reads the whole response. If rate-limited, waits for the time in the response and
+    /// retries.
     pub async fn send(&self, call: Call) -> Result<Answer, Trouble> {
         for _ in 0..TURNS_MAX {
             match self.once(&call).await {
@@ -130,13 +131,13 @@ impl Client {
         tokio::time::timeout(PATIENCE, whole).await.unwrap_or_else(|_| Err(self.silent()))
     }
 
-    /// Calls, and reads the answer as it comes.
+    /// Sends a request and streams the response body.
     pub async fn open(&self, call: Call) -> Result<Incoming, Trouble> {
         let begun = tokio::time::timeout(PATIENCE, self.begin(&call)).await;
         Ok(begun.unwrap_or_else(|_| Err(self.silent()))?.into_body())
     }
 
-    /// The head of the answer; a refusal is read whole and is an error.
+    /// Returns the head of a successful response; an error response is read completely and returned as an error.
     async fn begin(&self, call: &Call) -> Result<Response<Incoming>, Trouble> {
         let request = call.request(&self.base, self.credential.as_ref())?;
         let response = self.http.request(request).await.map_err(|error| self.lost(&error))?;
@@ -161,7 +162,7 @@ impl Client {
     }
 
     fn lost(&self, error: &(dyn std::error::Error + 'static)) -> Trouble {
-        // The last cause is the one that people know: connection refused, no such host.
+        // The innermost error is the familiar one: connection refused, no such host.
         let cause =
             std::iter::successors(Some(error), |error| error.source()).last().map(ToString::to_string);
         Trouble::Unreachable { base: self.base.clone(), cause: cause.unwrap_or_default() }
@@ -172,7 +173,7 @@ impl Client {
         Trouble::Unreachable { base: self.base.clone(), cause }
     }
 
-    /// The rows of a list, page by page, until there are so many or no more; and whether there are more.
+    /// Fetches up to `most` items of a paginated list; also returns whether there are more.
     pub async fn list<T: DeserializeOwned>(
         &self,
         call: Call,
@@ -194,14 +195,14 @@ impl Client {
     }
 }
 
-/// How long a call may take. An edit waits for every node of the centre to know.
+/// Timeout of a call. An edit waits until all nodes know it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often, and how long each time, we wait because we ask too often.
+/// Maximum number of retries after a rate limit, and maximum wait before each.
 const TURNS_MAX: usize = 5;
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Rows of a page: as many as the API gives.
+/// Page size: the maximum of the API.
 const PAGE_MAX: usize = 200;
 
 fn trimmed(base: &str) -> String {
@@ -215,7 +216,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 fn connector(base: &str) -> HttpsConnector<HttpConnector> {
     let mut roots = rustls::RootCertStore::empty();
-    // Reading them takes longer than most calls.
+    // Loading them takes longer than most calls.
     if base.starts_with("https://") {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
@@ -228,15 +229,15 @@ fn connector(base: &str) -> HttpsConnector<HttpConnector> {
     let mut http = HttpConnector::new();
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT));
-    // Or it would refuse `https` before the encryption is wrapped around it.
+    // Otherwise it would reject `https` before TLS is layered on top.
     http.enforce_http(false);
     HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1().wrap_connector(http)
 }
 
-/// A centre that is there takes the connection at once.
+/// Connection timeout; a live scheduling centre accepts connections immediately.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// What to ask of a centre.
+/// A request to the scheduling centre.
 #[derive(Clone)]
 pub struct Call {
     method: Method,
@@ -247,22 +248,22 @@ pub struct Call {
 }
 
 impl Call {
-    /// Shows something.
+    /// Creates a GET request, which reads an object.
     pub fn get(path: impl Into<String>) -> Call {
         Call::new(Method::GET, path)
     }
 
-    /// Deletes something.
+    /// Creates a DELETE request.
     pub fn delete(path: impl Into<String>) -> Call {
         Call::new(Method::DELETE, path)
     }
 
-    /// Does something.
+    /// Creates a POST request, which performs an action.
     pub fn post(path: impl Into<String>) -> Call {
         Call::new(Method::POST, path)
     }
 
-    /// Makes something be so.
+    /// Creates a PUT request, which creates or replaces an object.
     pub fn put(path: impl Into<String>) -> Call {
         Call::new(Method::PUT, path)
     }
@@ -271,20 +272,20 @@ impl Call {
         Call { method, path: path.into(), query: Vec::new(), headers: Vec::new(), body: None }
     }
 
-    /// With this in the query, if there is something to say.
+    /// Adds a query parameter, if it has a value.
     pub fn query(mut self, name: &'static str, value: Option<impl ToString>) -> Call {
         self.query.extend(value.map(|value| (name, value.to_string())));
         self
     }
 
-    /// With this in a header.
+    /// Adds a header.
     pub fn header(mut self, name: &str, value: &str) -> Call {
         let (name, value) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value));
         self.headers.extend(name.ok().zip(value.ok()));
         self
     }
 
-    /// With this as the body.
+    /// Sets the body.
     pub fn json(mut self, body: &impl Serialize) -> Call {
         let json = serde_json::to_vec(body).expect("the API's words have texts for keys");
         self.body = Some(Bytes::from(json));
@@ -315,10 +316,10 @@ impl Call {
     }
 }
 
-/// How we are shown among somebody's sessions.
+/// User agent, shown in the user's list of sessions.
 const AGENT: &str = concat!("tickwright-cli/", env!("CARGO_PKG_VERSION"));
 
-/// What a centre answered.
+/// A response.
 pub struct Answer {
     base: String,
     headers: HeaderMap,
@@ -326,12 +327,12 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// A header of it.
+    /// Value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// What it says.
+    /// Parses the body.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Trouble> {
         let strange =
             |error: serde_json::Error| Trouble::Strange { base: self.base.clone(), said: error.to_string() };
@@ -339,7 +340,7 @@ impl Answer {
     }
 }
 
-/// A path with a name in it that may hold anything, slashes too.
+/// Builds a path with a name in it, percent-encoded; the name may contain any character, also slashes.
 pub fn path(before: &str, name: &str, after: &str) -> String {
     let mut path = before.to_owned();
     for byte in name.bytes() {

@@ -1,4 +1,4 @@
-//! `tickwright app`: who is there to run jobs.
+//! `tickwright app`: apps and their executors.
 
 use std::path::{Path, PathBuf};
 
@@ -21,27 +21,27 @@ pub struct App {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Lists apps, with their executors
+    /// List apps with their executors.
     List,
-    /// Adds an app, for executors to register under its name
+    /// Add an app, so that executors can register under its name.
     Add {
-        /// Its name
+        /// Name of the app.
         name: String,
-        /// What people call it [default: its name]
+        /// Display name [default: the name].
         #[arg(long)]
         title: Option<String>,
     },
-    /// Makes a token for an app's executors; older ones go on working
+    /// Create a token for an app's executors; older tokens stay valid.
     Token {
-        /// The app
+        /// Name of the app.
         app: String,
-        /// The file to write it to, which nobody else can read; standard output if left out
+        /// File to write the token to, readable by you only [default: standard output].
         #[arg(long, value_name = "FILE")]
         to: Option<PathBuf>,
     },
 }
 
-/// Does it.
+/// Runs the command.
 pub async fn run(App { remote, command }: App) -> Result<()> {
     let client = Client::of(&remote)?;
     match command {
@@ -102,7 +102,7 @@ async fn list(client: &Client, output: Output) -> Result<()> {
     terminal::say(&terminal::table(&["APP", "TITLE", "JOBS", "EXECUTORS"], apps.iter().map(row)))
 }
 
-/// The executors in one cell, and how they are together.
+/// Executors as text for one cell, and their overall state.
 fn executors(executors: &[ExecutorView]) -> (String, Mood) {
     let describe = |executor: &ExecutorView| match executor.state {
         ExecutorState::Alive => executor.address.clone(),

@@ -1,4 +1,4 @@
-//! `tickwright cron`: what an expression means, before anyone relies on it.
+//! `tickwright cron`: explains cron expressions.
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -9,53 +9,53 @@ use clap::{Args, Subcommand, ValueEnum};
 use jiff::tz::TimeZone;
 use timer::{Clock as _, SystemClock};
 
-/// What can be asked about cron expressions.
+/// Subcommands of `tickwright cron`.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Says in words when an expression fires, and lists its previous and next fires.
+    /// Describe an expression in words, and list its previous and next fires.
     Explain(Explain),
 }
 
-/// Answers, on stdout.
+/// Prints the explanation to standard output.
 pub fn run(command: Command) -> anyhow::Result<()> {
     let answer = match command {
         Command::Explain(explain) => explain.answer(SystemClock::new().now())?,
     };
     match io::stdout().write_all(answer.as_bytes()) {
-        // Whoever reads has seen enough.
+        // The reader has closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write the answer"),
     }
 }
 
-/// An expression, and how to look at it.
+/// Options of `tickwright cron explain`.
 #[derive(Args)]
 pub struct Explain {
-    /// The expression, in quotes: '0 0/15 9-17 ? * MON-FRI'.
+    /// Cron expression in quotes, for example '0 0/15 9-17 ? * MON-FRI'.
     expr: String,
 
-    /// How it is written: quartz begins with seconds, unix is what crontab reads.
+    /// Syntax of the expression: quartz begins with seconds, unix is the crontab format.
     #[arg(long, value_enum, default_value_t)]
     dialect: Dialect,
 
-    /// The zone whose clocks it follows, such as Europe/London [default: this machine's].
+    /// Time zone of the expression, for example Europe/London [default: this machine's].
     #[arg(long)]
     zone: Option<Zone>,
 
-    /// What becomes of times that daylight saving removes or repeats: quartz, natural, or a gap and a fold word
-    /// such as skip-first [default: natural with --zone, quartz without].
+    /// Rule for times that daylight saving skips or repeats: quartz, natural, or a combination such as skip-first
+    /// [default: natural with --zone, quartz without].
     #[arg(long, value_name = "RULE")]
     dst: Option<DstRule>,
 
-    /// How many fires to list.
+    /// Number of fires to list.
     #[arg(short = 'n', long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     count: u16,
 
-    /// The instant to look from, such as 2026-10-24T12:00:00Z [default: now].
+    /// Start time, for example 2026-10-24T12:00:00Z [default: now].
     #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
     from: Option<Timestamp>,
 
-    /// The language of the answer.
+    /// Language of the description.
     #[arg(long, value_enum, default_value_t)]
     lang: Language,
 }
@@ -65,7 +65,7 @@ impl Explain {
         let cron = parse(&self.expr, self.dialect)?;
         let from = self.from.unwrap_or(now);
         let zone = self.zone.clone().unwrap_or_else(Zone::system);
-        // The rules a job gets, with a zone of its own and without.
+        // The same defaults as for a job with or without its own zone.
         let usual = if self.zone.is_some() { DstRule::NATURAL } else { DstRule::QUARTZ };
         let dst = self.dst.unwrap_or(usual);
         let previous = cron.previous_before(from, &zone, dst);
@@ -97,7 +97,7 @@ fn parse_instant(text: &str) -> Result<Timestamp, String> {
     }
 }
 
-/// What is printed.
+/// The printed explanation.
 struct Answer {
     cron: Cron,
     zone: Zone,
@@ -132,9 +132,9 @@ impl fmt::Display for Answer {
 }
 
 impl Answer {
-    /// One fire, by the clocks of the zone and in UTC.
+    /// Writes one fire, in the zone's local time and in UTC.
     fn write_fire(&self, f: &mut fmt::Formatter<'_>, fire: Timestamp) -> fmt::Result {
-        // Only this machine's own zone can be without a name.
+        // Only this machine's own zone can have no name.
         let zone = TimeZone::get(self.zone.name()).unwrap_or_else(|_| TimeZone::system());
         let local = jiff::Timestamp::from_millisecond(fire.as_millis())
             .expect("a fire lies between 1970 and 2199")
@@ -145,7 +145,7 @@ impl Answer {
     }
 }
 
-/// The ways of writing cron, as options.
+/// Cron syntaxes, as option values.
 #[derive(Clone, Copy, Default, ValueEnum)]
 enum Dialect {
     #[default]
@@ -162,7 +162,7 @@ impl From<Dialect> for ::cron::Dialect {
     }
 }
 
-/// The languages we answer in, as options.
+/// Languages of the output, as option values.
 #[derive(Clone, Copy, Default, ValueEnum)]
 enum Language {
     #[default]
@@ -179,7 +179,7 @@ impl From<Language> for ::cron::Language {
     }
 }
 
-/// All that is said besides the description.
+/// Translated texts besides the description.
 struct Words {
     zone: &'static str,
     dst: &'static str,
@@ -187,7 +187,7 @@ struct Words {
     never_before: &'static str,
     next: &'static str,
     never_again: &'static str,
-    /// From Monday on.
+    /// Starting with Monday.
     weekdays: [&'static str; 7],
 }
 

@@ -1,4 +1,4 @@
-//! `tickwright doctor`: looks whether a centre with these options would be well, and says what to do.
+//! `tickwright doctor`: checks the configuration and environment of a scheduling centre with these options.
 
 use std::io::IsTerminal;
 
@@ -7,7 +7,7 @@ use server::doctor::{Finding, Health, examine};
 
 use crate::serve::Options;
 
-/// Prints what was found, a line for each; true if nothing is wrong.
+/// Prints one line per finding; returns true if nothing is wrong.
 pub fn run(options: Options) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -25,7 +25,7 @@ pub fn run(options: Options) -> anyhow::Result<bool> {
     Ok(findings.iter().all(|finding| finding.health != Health::Bad))
 }
 
-/// One finding: how it is, what was seen, and below it what to do.
+/// Formats one finding: its status, the observation, and below it the suggested fix.
 fn line(finding: &Finding, colour: bool) -> String {
     let (word, code) = match finding.health {
         Health::Good => ("ok   ", 32),

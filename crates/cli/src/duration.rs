@@ -1,10 +1,10 @@
-//! Lengths of time as people type them.
+//! Parsing and formatting of durations.
 
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-/// A number and a unit: `500ms`, `3s`, `5m`, `12h`, `30d`.
+/// Parses a number and a unit: `500ms`, `3s`, `5m`, `12h`, `30d`.
 pub fn parse(written: &str) -> Result<Duration> {
     let text = written.trim();
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -25,7 +25,7 @@ pub fn parse(written: &str) -> Result<Duration> {
     }
 }
 
-/// The same for people to read, rounded: `250 ms`, `1.5 s`, `3 min 20 s`, `2 h 5 min`.
+/// Formats a duration for people, rounded: `250 ms`, `1.5 s`, `3 min 20 s`, `2 h 5 min`.
 pub fn in_words(millis: i64) -> String {
     let seconds = millis / 1_000;
     match millis {

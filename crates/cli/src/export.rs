@@ -1,4 +1,4 @@
-//! `tickwright export`: jobs as a file that can be read, kept under version control, and imported elsewhere.
+//! `tickwright export`: writes jobs to a file for review, version control and import elsewhere.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,20 +11,20 @@ use crate::api::{Call, Client, Remote, path};
 use crate::terminal;
 use crate::yaml::Jobs;
 
-/// Which jobs, and where to.
+/// Options of `tickwright export`.
 #[derive(Args)]
 pub struct Export {
-    /// The file to write; standard output if left out
+    /// File to write [default: standard output].
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Only jobs of this app
+    /// Only jobs of this app.
     #[arg(long)]
     app: Option<String>,
     #[command(flatten)]
     remote: Remote,
 }
 
-/// Writes them.
+/// Runs the command.
 pub async fn run(options: Export) -> Result<()> {
     let client = Client::of(&options.remote)?;
     let call = Call::get("/v1/jobs").query("app", options.app).query("sort", Some("id"));
@@ -38,7 +38,7 @@ pub async fn run(options: Export) -> Result<()> {
             continue;
         };
         if view.body.script.is_some() {
-            // Lists come without the sources of scripts.
+            // Lists do not contain the sources of scripts.
             view = client.fetch(Call::get(path("/v1/jobs/", &key, ""))).await.with_context(|| key.clone())?;
         }
         jobs.jobs.insert(key, view.body);

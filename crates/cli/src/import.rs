@@ -1,4 +1,4 @@
-//! `tickwright import`: jobs become what a file says, by their keys. Doing it twice changes nothing more.
+//! `tickwright import`: creates or updates jobs from a file, by key. Idempotent.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,20 +17,20 @@ use crate::terminal::{self, Mood, Paint};
 use crate::trouble::Trouble;
 use crate::yaml::Jobs;
 
-/// Which file, and whether to look only.
+/// Options of `tickwright import`.
 #[derive(Args)]
 pub struct Import {
-    /// A file as `tickwright export` writes it; - for standard input
+    /// File in the format of `tickwright export`; - for standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Says what would change, and changes nothing
+    /// Print the changes without applying them.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     remote: Remote,
 }
 
-/// Imports a file. A job that is refused does not keep the others from being imported.
+/// Imports a file. A rejected job does not prevent the import of the others.
 pub async fn run(options: Import) -> Result<()> {
     let jobs = Jobs::read(&text(&options.file)?).with_context(|| options.file.display().to_string())?;
     let client = Client::of(&options.remote)?;
@@ -67,25 +67,25 @@ fn text(file: &Path) -> Result<String> {
     text.with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// Whether the next job would meet the same trouble.
+/// Whether the next job would fail with the same error.
 fn stops(trouble: &Trouble) -> bool {
     trouble.exit_code() == 5 || trouble.is(ProblemCode::NotSignedIn)
 }
 
-/// What an import does with one job.
+/// Planned change of one job.
 #[derive(Serialize)]
 struct Step {
     job: String,
     change: Change,
-    /// What changes in a job that is there.
+    /// Fields that change in an existing job.
     fields: Vec<String>,
-    /// Why it was not done.
+    /// Why the change failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
-    /// What the plan was made from; nobody may have changed it since.
+    /// Revision the plan is based on; the change fails if the job was changed since.
     #[serde(skip)]
     revision: Option<String>,
-    /// Its script is as the file says, and need not be sent.
+    /// Whether the script is unchanged and need not be sent.
     #[serde(skip)]
     keeps_script: bool,
 }
@@ -99,7 +99,7 @@ enum Change {
 }
 
 impl Step {
-    /// Compares the file with the centre.
+    /// Compares the file with the scheduling centre.
     async fn plan(client: &Client, key: &str, body: &JobBody, zone: &str) -> Result<Step, Trouble> {
         let mut step = Step {
             job: key.to_owned(),
@@ -121,7 +121,7 @@ impl Step {
         Ok(step)
     }
 
-    /// Does it.
+    /// Applies the change.
     async fn take(mut self, client: &Client, body: &JobBody) -> Step {
         if self.change == Change::None {
             return self;
@@ -173,7 +173,8 @@ fn report(steps: &[Step], options: &Import) -> Result<()> {
     Ok(())
 }
 
-/// The fields in which a job is not what a file says. What the file leaves out where that means "as it is" is no difference.
+/// Fields in which a job differs from the file. A field that is omitted in the file and means "unchanged" is no
+/// difference.
 fn differences(file: &JobBody, now: &JobBody, zone: &str) -> Vec<String> {
     let mut wanted = file.clone();
     wanted.enabled = wanted.enabled.or(now.enabled);
@@ -199,7 +200,8 @@ fn differences(file: &JobBody, now: &JobBody, zone: &str) -> Vec<String> {
     names.into_iter().filter(|name| wanted.get(*name) != now.get(*name)).cloned().collect()
 }
 
-/// Whether two scripts do the same. Shells choke on carriage returns, so the centre takes them out.
+/// Whether two scripts are equivalent. The server removes carriage returns from shell scripts, because they break
+/// shells.
 fn is_same(a: &ScriptBody, b: &ScriptBody) -> bool {
     let source = |script: &ScriptBody| match script.language {
         ScriptLanguage::Shell => script.source.replace('\r', ""),
@@ -208,7 +210,7 @@ fn is_same(a: &ScriptBody, b: &ScriptBody) -> bool {
     a.language == b.language && source(a) == source(b)
 }
 
-/// A schedule with all that is left out written down, so that two that mean the same are equal.
+/// Fills in all defaults of a schedule, so that equivalent schedules are equal.
 fn settled(schedule: &Schedule, centre: &str) -> Schedule {
     let Schedule::Cron { expression, dialect, zone, dst } = schedule else { return schedule.clone() };
     let known = match dialect {

@@ -1,4 +1,4 @@
-//! `tickwright key`: API keys, by which programs act in your place.
+//! `tickwright key`: API keys for programs that act on behalf of a user.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,46 +23,46 @@ pub struct Key {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Lists your keys; an administrator sees everybody's
+    /// List your keys; an administrator sees the keys of all users.
     List,
-    /// Makes a key for a program, and shows it once
+    /// Create a key for a program, and show it once.
     Add {
-        /// What you tell it from others by
+        /// Display name of the key.
         name: String,
-        /// What it may do, of what you may; seeing is always part of it
+        /// Rights of the key, limited to your own; `view` is always included.
         #[arg(long, value_delimiter = ',', default_value = "view")]
         rights: Vec<Allowed>,
-        /// Only with these apps [default: all of yours]
+        /// Only these apps [default: all of yours].
         #[arg(long = "app", value_name = "APP")]
         apps: Vec<String>,
-        /// It counts for so long: 90d [default: until it is deleted]
+        /// Validity period, for example 90d [default: until it is deleted].
         #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
         expires: Option<Duration>,
-        /// The file to write it to, which nobody else can read; standard output if left out
+        /// File to write the key to, readable by you only [default: standard output].
         #[arg(long, value_name = "FILE")]
         to: Option<PathBuf>,
     },
-    /// Deletes keys: from then on they open nothing
+    /// Delete keys; they stop working immediately.
     Rm {
-        /// Their numbers
+        /// Ids of the keys.
         #[arg(required = true)]
         keys: Vec<i64>,
-        /// Does not ask whether you are sure
+        /// Do not ask for confirmation.
         #[arg(long, short)]
         yes: bool,
     },
 }
 
-/// What a key may do.
+/// A right of a key.
 #[derive(Clone, Copy, ValueEnum)]
 enum Allowed {
-    /// See jobs, runs and logs
+    /// View jobs, runs and logs.
     View,
-    /// Start, stop and trigger jobs, and end runs
+    /// Start, stop and trigger jobs, and cancel runs.
     Operate,
-    /// Create, change and delete jobs
+    /// Create, change and delete jobs.
     Edit,
-    /// Write scripts
+    /// Write scripts.
     Script,
 }
 
@@ -77,7 +77,7 @@ impl From<Allowed> for Right {
     }
 }
 
-/// Does it.
+/// Runs the command.
 pub async fn run(Key { remote, command }: Key) -> Result<()> {
     let client = Client::of(&remote)?;
     match command {

@@ -1,4 +1,4 @@
-//! A run's log on the screen: what there is, or line by line as it is written.
+//! Prints a run's log: the lines written so far, or live until the run ends.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use crate::duration;
 use crate::run;
 use crate::terminal;
 
-/// How a run that was followed ended.
+/// Result of a run that was followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// Well.
+    /// The run succeeded.
     Succeeded,
-    /// Not so.
+    /// The run did not succeed.
     Failed,
 }
 
-/// Prints what there is of a log, from a line on.
+/// Prints the existing lines of a log, starting at line `from`.
 pub async fn print(client: &Client, run: i64, mut from: u64) -> Result<()> {
     for _ in 0..PAGES_MAX {
         let call = Call::get(format!("/v1/runs/{run}/log")).query("from", Some(from));
@@ -30,7 +30,7 @@ pub async fn print(client: &Client, run: i64, mut from: u64) -> Result<()> {
             bail!("there is no log of run {run}: {}", problem.detail);
         }
         show(&page.text)?;
-        // Of a run that goes on, this is all there is so far.
+        // For a run that is still active, these are all lines so far.
         if page.end || page.next <= from {
             return Ok(());
         }
@@ -39,10 +39,10 @@ pub async fn print(client: &Client, run: i64, mut from: u64) -> Result<()> {
     bail!("the log of run {run} goes on; read on with: tickwright run logs {run} --from {from}")
 }
 
-/// Pages printed at once: a bound for an executor whose log never ends.
+/// Maximum number of pages printed: a bound for an executor with an endless log.
 const PAGES_MAX: u32 = 10_000;
 
-/// Prints a log as it is written, until the run is over; then says how it went.
+/// Prints a log while it is written, until the run is finished, and returns its result.
 pub async fn follow(client: &Client, run: i64, from: u64) -> Result<Ending> {
     let mut tail = Tail { next: from, is_over: false, in_vain: 0, told: None };
     let live = |next| Call::get(format!("/v1/runs/{run}/log/live")).query("from", Some(next));
@@ -73,22 +73,22 @@ pub async fn follow(client: &Client, run: i64, from: u64) -> Result<Ending> {
     Ok(if view.state == RunState::Succeeded { Ending::Succeeded } else { Ending::Failed })
 }
 
-/// A centre that restarts is back within these tries.
+/// Enough reconnects for a restart of the scheduling centre.
 const RECONNECTS: u32 = 10;
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 
-/// How far a log was read.
+/// Read position in a log.
 struct Tail {
     next: u64,
     is_over: bool,
-    /// How often in a row there was trouble instead of lines.
+    /// Number of consecutive pages with an error instead of lines.
     in_vain: u32,
-    /// The last trouble that was told, so that it is told once.
+    /// Last error printed, so that it is not repeated.
     told: Option<String>,
 }
 
 impl Tail {
-    /// Reads server-sent pages until there are no more, or the connection breaks.
+    /// Reads server-sent pages until there are no more or the connection breaks.
     async fn read(&mut self, mut body: Incoming) -> Result<()> {
         let mut rest = Vec::new();
         while let Ok(Some(Ok(frame))) = tokio::time::timeout(SILENCE, body.frame()).await {
@@ -117,7 +117,7 @@ impl Tail {
             return Ok(());
         };
         self.in_vain += 1;
-        // A run that never began has no log, and how it ended says why.
+        // A run that never started has no log; its result explains why.
         let is_lasting = self.in_vain > NOT_YET && !self.is_over;
         if is_lasting && self.told.as_ref() != Some(&problem) {
             eprintln!("no lines: {problem}");
@@ -127,16 +127,16 @@ impl Tail {
     }
 }
 
-/// A run is known up to two seconds before its executor hears of it, and the centre looks for lines every second.
+/// A run exists up to two seconds before its executor receives it, and the server polls for lines every second.
 const NOT_YET: u32 = 3;
 
-/// The centre says that it is still there more often than this.
+/// The server sends keep-alive messages more often than this.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// More than a page of a log has.
+/// Larger than any page of a log.
 const LINE_MAX: usize = 64 * 1024 * 1024;
 
-/// Prints lines, the last of which may lack its end.
+/// Prints lines and adds a missing final line break.
 fn show(text: &str) -> Result<()> {
     match text {
         "" => Ok(()),
@@ -145,7 +145,7 @@ fn show(text: &str) -> Result<()> {
     }
 }
 
-/// A run, once its end is recorded, which is a moment after its log's.
+/// Fetches a run once its end is recorded, shortly after the end of its log.
 async fn over(client: &Client, run: i64) -> Result<RunView> {
     for _ in 0..RECORD_LOOKS {
         let view = run::fetch(client, run).await?;
@@ -162,11 +162,11 @@ fn is_over(state: RunState) -> bool {
     matches!(state, Succeeded | Failed | TimedOut | Lost | Cancelled)
 }
 
-/// An executor that cannot reach the centre reports later than we wait.
+/// An executor that cannot reach the scheduling centre reports later than this limit.
 const RECORD_LOOKS: u32 = 40;
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// The newest run of a job; waits for the first one as long as nobody interrupts it.
+/// Returns the newest run of a job; waits for the first one until interrupted.
 pub async fn newest(client: &Client, job: &str) -> Result<i64> {
     let mut told = false;
     loop {
@@ -181,24 +181,24 @@ pub async fn newest(client: &Client, job: &str) -> Result<i64> {
     }
 }
 
-/// The newest run of a job that has begun, if one has.
+/// Returns the newest run of a job that has started, if any.
 pub async fn newest_begun(client: &Client, job: &str) -> Result<Option<i64>> {
     let runs = latest(client, job).await?;
     let is_ahead = |run: &&RunView| matches!(run.state, RunState::Waiting | RunState::Claimed);
     Ok(runs.iter().find(|run| !is_ahead(run)).map(|run| run.id))
 }
 
-/// The last few runs of a job, newest first.
+/// Returns the latest runs of a job, newest first.
 async fn latest(client: &Client, job: &str) -> Result<Vec<RunView>> {
     let call = Call::get("/v1/runs").query("job", Some(job)).query("limit", Some(LATEST));
     let page: Page<RunView> = client.fetch(call).await?;
     if page.items.is_empty() {
-        // That there are no runs may mean that there is no such job.
+        // An empty list may also mean that the job does not exist.
         let call = Call::get(crate::api::path("/v1/jobs/", job, ""));
         client.send(call).await.with_context(|| format!("job `{job}`"))?;
     }
     Ok(page.items)
 }
 
-/// More than are taken ahead of their instants, even of a job that fires ten times a second.
+/// More than the runs claimed ahead of time, even for a job that fires ten times a second.
 const LATEST: usize = 50;

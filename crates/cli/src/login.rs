@@ -1,4 +1,4 @@
-//! `tickwright login` and `logout`: a session for the commands that talk to a centre.
+//! `tickwright login` and `logout`: session for the commands that call a scheduling centre.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -11,19 +11,19 @@ use crate::session::{self, Sessions};
 use crate::terminal;
 use crate::trouble::Trouble;
 
-/// Where to sign in, and as whom.
+/// Options of `tickwright login`.
 #[derive(Args)]
 pub struct Login {
-    /// The centre's address
+    /// Address of the scheduling centre.
     #[arg(env = "TICKWRIGHT_URL", value_name = "URL", default_value = LOCAL)]
     url: String,
 
-    /// Your name there; asked for if left out
+    /// User name [default: ask for it].
     #[arg(long, short)]
     user: Option<String>,
 }
 
-/// Signs in: the password is asked for, or read from the first line of standard input where that is no terminal.
+/// Signs in. Asks for the password, or reads it from the first line of standard input if that is not a terminal.
 pub async fn login(login: Login) -> Result<()> {
     let client = Client::new(&login.url, None)?;
     if client.base().starts_with("http://") && !is_this_machine(client.base()) {
@@ -45,7 +45,7 @@ pub async fn login(login: Login) -> Result<()> {
     Ok(())
 }
 
-/// Ends the session, here and there.
+/// Ends the session on the server and deletes it here.
 pub async fn logout(remote: Remote) -> Result<()> {
     let mut sessions = Sessions::load()?;
     let client = Client::of(&remote)?;
@@ -53,7 +53,7 @@ pub async fn logout(remote: Remote) -> Result<()> {
         bail!("nobody is signed in to {}", client.base());
     }
     let ended = client.send(Call::delete("/v1/session")).await;
-    // What the centre does not know any more is to be forgotten here, too.
+    // Delete the session here even if the server no longer knows it.
     sessions.forget(client.base())?;
     match ended {
         Err(trouble) if !trouble.is(ProblemCode::NotSignedIn) => {

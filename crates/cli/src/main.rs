@@ -1,4 +1,4 @@
-//! The one binary: parses what was typed, calls the library that knows, prints what it says.
+//! The `tickwright` binary: parses the command line, calls the libraries and prints their results.
 
 mod agent;
 mod api;
@@ -50,9 +50,9 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
-        // What is wrong has been said.
+        // The problem has been printed.
         Ok(false) => ExitCode::FAILURE,
-        // Whoever reads has seen enough.
+        // The reader has closed the pipe.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs what talks to a centre. It does one thing at a time, so one thread is enough.
+/// Runs a command that calls a scheduling centre. It makes one call at a time, so one thread is enough.
 fn call(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start")?.block_on(work).map(|()| true)
@@ -79,7 +79,7 @@ fn completions(shell: clap_complete::Shell) -> anyhow::Result<()> {
     terminal::write(&String::from_utf8_lossy(&script))
 }
 
-/// A distributed job scheduler.
+/// Distributed job scheduler.
 #[derive(Parser)]
 #[command(name = "tickwright", version, arg_required_else_help = true)]
 struct Cli {
@@ -89,36 +89,36 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs the scheduling centre.
+    /// Run the scheduling centre.
     Serve(Box<serve::Options>),
-    /// Looks whether a centre with these options would be well, and says what to do.
+    /// Check the configuration and environment of a scheduling centre with these options.
     Doctor(Box<serve::Options>),
     Migrate(Box<migrate::Options>),
     Agent(Box<agent::Options>),
-    /// Signs in to a centre; the other commands then talk to it.
+    /// Sign in to a scheduling centre; later commands use it.
     Login(login::Login),
-    /// Signs out.
+    /// Sign out.
     Logout(api::Remote),
-    /// Lists, adds, changes, starts, stops and triggers jobs.
+    /// List, add, change, start, stop and trigger jobs.
     Job(Box<job::Job>),
-    /// Shows runs and their logs, and ends runs.
+    /// Show runs and their logs, and cancel runs.
     Run(run::Run),
-    /// Shows apps and their executors.
+    /// Show apps and their executors.
     App(app::App),
-    /// Lists, makes and deletes API keys, by which programs act in your place.
+    /// List, create and delete API keys for programs that act on your behalf.
     Key(key::Key),
-    /// Makes jobs be as a YAML file says, by their keys.
+    /// Create or update jobs from a YAML file, by key.
     Import(import::Import),
-    /// Writes jobs as YAML, by their keys.
+    /// Write jobs to YAML, by key.
     Export(export::Export),
-    /// Questions about cron expressions.
+    /// Inspect cron expressions.
     #[command(subcommand)]
     Cron(cron::Command),
-    /// Prints a script that completes commands in a shell.
+    /// Print a completion script for a shell.
     Completions {
-        /// Which shell
+        /// Shell.
         shell: clap_complete::Shell,
     },
-    /// Lists the paths of the API, with the credentials and the right each needs.
+    /// List the paths of the API, with the credentials and the right that each requires.
     Routes,
 }

@@ -1,8 +1,8 @@
-//! `tickwright routes`: every path of the API, and who may come.
+//! `tickwright routes`: all paths of the API with their required credentials and rights.
 
 use server::{RouteLine, WebRouteLine, routes, web_routes};
 
-/// Prints the table that the server serves from, so it is never out of date.
+/// Prints the route table that the server itself uses, so it is always up to date.
 pub fn run() -> anyhow::Result<()> {
     let table = routes();
     let width = |column: fn(&RouteLine) -> &'static str| {

@@ -1,4 +1,4 @@
-//! `tickwright run`: what ran, how it went, what it wrote.
+//! `tickwright run`: runs, their results and logs.
 
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
@@ -20,31 +20,32 @@ pub struct Run {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Lists runs, newest first
+    /// List runs, newest first.
     List(List),
-    /// Shows a run, and what happened to it
+    /// Show a run and its trace.
     Show {
-        /// Its number
+        /// Id of the run.
         run: i64,
     },
-    /// Prints a run's log
+    /// Print the log of a run.
     Logs {
-        /// Its number, or a job: then its newest run
+        /// Id of a run, or a job for its newest run.
         #[arg(value_name = "RUN|JOB")]
         run: String,
-        /// Goes on as it is written, until the run is over; waits for the job's first run if there is none
+        /// Print lines as they are written, until the run is finished; wait for the job's first run if there is
+        /// none.
         #[arg(long, short)]
         follow: bool,
-        /// From this line on
+        /// First line to print.
         #[arg(long, value_name = "LINE", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
         from: u64,
     },
-    /// Cancels a run: its executor is asked to end it
+    /// Cancel a run: ask its executor to end it.
     #[command(visible_alias = "kill")]
     Cancel {
-        /// Its number
+        /// Id of the run.
         run: i64,
-        /// Close the run even if its executor refuses or cannot be reached; a later result is discarded
+        /// Close the run even if its executor refuses or cannot be reached; a later result is discarded.
         #[arg(long)]
         force: bool,
     },
@@ -52,26 +53,26 @@ enum Command {
 
 #[derive(Args)]
 struct List {
-    /// Only of this app
+    /// Only runs of this app.
     #[arg(long)]
     app: Option<String>,
-    /// Only of this job, by its key, or id: and its number
+    /// Only runs of this job: its key, or its id as id:42.
     #[arg(long)]
     job: Option<String>,
-    /// Only those that stand so
+    /// Only runs in this state.
     #[arg(long, value_parser = PossibleValuesParser::new(["running", "succeeded", "failed"]))]
     state: Option<String>,
-    /// Only for instants from then on,
+    /// Only runs scheduled at or after this time.
     #[arg(long, value_name = "INSTANT")]
     from: Option<Instant>,
-    /// and before then
+    /// Only runs scheduled before this time.
     #[arg(long, value_name = "INSTANT")]
     until: Option<Instant>,
     #[command(flatten)]
     most: Most,
 }
 
-/// Does it.
+/// Runs the command.
 pub async fn run(Run { remote, command }: Run) -> Result<()> {
     let client = Client::of(&remote)?;
     match command {
@@ -119,7 +120,7 @@ async fn show(client: &Client, run: i64, output: Output) -> Result<()> {
     }
 }
 
-/// A run.
+/// Fetches a run.
 pub async fn fetch(client: &Client, run: i64) -> Result<RunView> {
     let view = client.fetch(Call::get(format!("/v1/runs/{run}"))).await;
     view.with_context(|| format!("run {run}"))
@@ -149,12 +150,12 @@ async fn cancel(client: &Client, run: i64, force: bool, output: Output) -> Resul
     }
 }
 
-/// How a run's job is named in commands.
+/// Key of the run's job, or `id:` and its id.
 fn job(run: &RunView) -> String {
     run.job_key.clone().unwrap_or_else(|| format!("id:{}", run.job))
 }
 
-/// What there is to say about a run: its result, or why it got nowhere.
+/// Message of the result, or of the dispatch if the run did not get further.
 pub fn message(run: &RunView) -> &str {
     match run.result_message.as_str() {
         "" if is_bad(run.state) => &run.dispatch_message,
@@ -175,7 +176,7 @@ fn mood(state: RunState) -> Mood {
     }
 }
 
-/// The state in words, with a cancellation that the executor has not carried out.
+/// State as text, with a pending cancellation request.
 fn state(run: &RunView) -> String {
     let state = terminal::word(&run.state);
     if run.cancel_requested { format!("{state}, cancel requested") } else { state }

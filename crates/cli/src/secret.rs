@@ -1,4 +1,4 @@
-//! Values that nobody else should see.
+//! Reading and writing of secrets.
 
 use std::fs;
 use std::io::{self, Write};
@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// What was written: the value itself, or `file:PATH` for one in a file that only its owner can read.
+/// Returns the value itself, or the content of the file for `file:PATH`; only the owner may have read access to
+/// that file.
 pub fn read(written: &str) -> Result<String> {
     let Some(path) = written.strip_prefix("file:") else { return Ok(written.to_owned()) };
     let path = Path::new(path);
@@ -16,14 +17,14 @@ pub fn read(written: &str) -> Result<String> {
     Ok(secret.trim().to_owned())
 }
 
-/// Whether a secret stands in the command line, where everybody can see it.
+/// Whether the secret is on the command line, where all users of the machine can see it.
 pub fn is_typed(written: &str, variable: &str) -> bool {
     let is_itself = !written.is_empty() && !written.starts_with("file:");
     is_itself && std::env::var(variable).as_deref() != Ok(written)
 }
 
-/// Writes a value to a file that only its owner can read. It is written beside an older one and put in its place, so that
-/// it is never half there.
+/// Writes a value to a file that only its owner can read. Writes a temporary file and renames it, so that the file
+/// is never incomplete.
 pub fn write(path: &Path, value: &str) -> Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
@@ -35,7 +36,7 @@ pub fn write(path: &Path, value: &str) -> Result<()> {
 
 fn create(path: &Path) -> io::Result<fs::File> {
     match fs::remove_file(path) {
-        // A process of this number may have died in the middle of this.
+        // A process with this id may have crashed here and left its file.
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
@@ -47,12 +48,12 @@ fn create(path: &Path) -> io::Result<fs::File> {
     options.open(path)
 }
 
-/// Refuses a file that anybody but its owner can read.
+/// Rejects a file that other users or its group can read.
 fn refuse_open_file(path: &Path) -> Result<()> {
     refuse(path, 0o077, "others can read it; run: chmod 600")
 }
 
-/// Refuses a file that every user of this machine can read; its group may.
+/// Rejects a file that all users of this machine can read; its group may.
 pub fn refuse_world_readable(path: &Path) -> Result<()> {
     refuse(path, 0o007, "every user of this machine can read it; run: chmod o=")
 }

@@ -1,4 +1,4 @@
-//! Who we are to which centre: sessions in a file of the user's own, or an API key in the environment.
+//! Credentials for scheduling centres: sessions in a private file of the user, or an API key in the environment.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::secret;
 
-/// What opens a centre.
+/// Credential for a scheduling centre.
 pub enum Credential {
-    /// A program's, from the environment.
+    /// API key from the environment.
     Key(String),
-    /// A person's.
+    /// Session of a user.
     Session(String),
 }
 
 impl Credential {
-    /// What there is for a centre. A session goes to no other centre than the one that gave it.
+    /// Returns the credential for a scheduling centre. A session is only ever sent to the centre that issued it.
     pub fn for_centre(base: &str, sessions: &Sessions) -> Option<Credential> {
         match std::env::var("TICKWRIGHT_API_KEY") {
             Ok(key) if !key.trim().is_empty() => Some(Credential::Key(key.trim().to_owned())),
@@ -27,7 +27,7 @@ impl Credential {
         }
     }
 
-    /// What is sent.
+    /// Secret to send.
     pub fn secret(&self) -> &str {
         match self {
             Credential::Key(secret) | Credential::Session(secret) => secret,
@@ -35,10 +35,10 @@ impl Credential {
     }
 }
 
-/// The sessions of this user, by centre.
+/// Sessions of this user, by address of the scheduling centre.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Sessions {
-    /// Where somebody last signed in.
+    /// Address of the last sign-in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     current: Option<String>,
     #[serde(default)]
@@ -52,7 +52,7 @@ struct Session {
 }
 
 impl Sessions {
-    /// What the file holds; nothing if there is none.
+    /// Loads the file; empty if it does not exist.
     pub fn load() -> Result<Sessions> {
         let path = path()?;
         match path.try_exists() {
@@ -65,17 +65,17 @@ impl Sessions {
         toml::from_str(&text).with_context(unreadable)
     }
 
-    /// Where somebody last signed in.
+    /// Address of the last sign-in.
     pub fn current(&self) -> Option<&str> {
         self.current.as_deref()
     }
 
-    /// The session at a centre.
+    /// Session for an address.
     pub fn of(&self, base: &str) -> Option<&str> {
         self.centres.get(base).map(|session| session.session.as_str())
     }
 
-    /// Keeps a session. Commands then talk to its centre unless they are told otherwise.
+    /// Stores a session. Later commands use its scheduling centre by default.
     pub fn keep(&mut self, base: &str, user: &str, session: &str) -> Result<()> {
         let kept = Session { user: user.to_owned(), session: session.to_owned() };
         self.centres.insert(base.to_owned(), kept);
@@ -83,7 +83,7 @@ impl Sessions {
         self.save()
     }
 
-    /// Forgets the session at a centre.
+    /// Deletes the session for an address.
     pub fn forget(&mut self, base: &str) -> Result<()> {
         self.centres.remove(base);
         self.current = self.current.take().filter(|current| current != base);
@@ -100,7 +100,7 @@ impl Sessions {
     }
 }
 
-/// The file, in the user's folder for settings.
+/// Path of the file, in the user's configuration directory.
 pub fn path() -> Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));

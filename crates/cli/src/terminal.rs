@@ -1,4 +1,4 @@
-//! What is printed, and how: tables and colours for people, JSON for programs.
+//! Output: tables and colours for people, JSON for programs.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -9,31 +9,31 @@ use jiff::tz::TimeZone;
 use protocol::v1::Instant;
 use serde::Serialize;
 
-/// Colours, where a person looks and has not said no.
+/// Colours, if standard output is a terminal and they are not disabled.
 #[derive(Clone, Copy)]
 pub struct Paint {
     is_on: bool,
 }
 
 impl Paint {
-    /// For what goes to standard output.
+    /// Colours for standard output.
     pub fn stdout() -> Paint {
         Paint {
             is_on: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty()),
         }
     }
 
-    /// Something important.
+    /// Emphasizes text.
     pub fn bold(self, text: &str) -> String {
         self.with("1", text)
     }
 
-    /// Something that is well.
+    /// Marks a good state.
     pub fn green(self, text: &str) -> String {
         self.with("32", text)
     }
 
-    /// Something that need not be read.
+    /// Marks unimportant text.
     pub fn dim(self, text: &str) -> String {
         self.with("2", text)
     }
@@ -42,7 +42,7 @@ impl Paint {
         if self.is_on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    /// A cell of a table.
+    /// Creates a table cell.
     pub fn cell(self, text: impl ToString, mood: Mood) -> Cell {
         let cell = Cell::new(text);
         match mood {
@@ -56,22 +56,22 @@ impl Paint {
     }
 }
 
-/// What a cell's colour says.
+/// Meaning of a cell's colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mood {
-    /// Nothing.
+    /// No colour.
     Plain,
-    /// All is well.
+    /// Good.
     Good,
-    /// Somebody should look.
+    /// Needs attention.
     Bad,
-    /// It goes on.
+    /// In progress.
     Busy,
-    /// It need not be read.
+    /// Unimportant.
     Quiet,
 }
 
-/// A table without lines, which people read and `grep` does, too.
+/// Formats a table without lines, readable for people and `grep`.
 pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -80,7 +80,7 @@ pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> Strin
     for column in table.column_iter_mut() {
         column.set_padding((0, GAP));
     }
-    // Of what is piped elsewhere, each row is one line.
+    // In a pipe, each row is one line.
     if let Some(screen) = table.width().filter(|_| io::stdout().is_terminal()) {
         fit(&mut table, screen);
     }
@@ -88,7 +88,7 @@ pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> Strin
     lines.join("\n")
 }
 
-/// Lets the widest column, which has the sentences, go on over several lines where the screen is too narrow for all of it.
+/// Wraps the widest column, which has the sentences, if the terminal is too narrow for the table.
 fn fit(table: &mut Table, screen: u16) {
     let widths: Vec<u16> =
         table.column_max_content_widths().iter().map(|width| width.saturating_add(GAP)).collect();
@@ -103,18 +103,18 @@ fn fit(table: &mut Table, screen: u16) {
     }
 }
 
-/// Between columns.
+/// Space between columns.
 const GAP: u16 = 2;
 
-/// A column that is narrower is better left to the terminal to break.
+/// Minimum width of a wrapped column; a narrower one is left to the terminal to wrap.
 const READABLE: u16 = 24;
 
-/// What there is to say about one thing, each on a line; what is empty is left out.
+/// Formats properties of one object, one per line; empty ones are omitted.
 pub fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> String {
     let paint = Paint::stdout();
     let facts: Vec<_> = facts.into_iter().filter(|(_, value)| !value.is_empty()).collect();
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    // What has several lines goes on under its first.
+    // Further lines of a value are indented below the first.
     let indent = format!("\n{:1$}", "", width + 2);
     let line = |(name, value): (&str, String)| {
         format!("{}  {}", paint.dim(&format!("{name:<width$}")), value.trim_end().replace('\n', &indent))
@@ -127,18 +127,18 @@ pub fn say(text: &str) -> Result<()> {
     write(&format!("{text}\n"))
 }
 
-/// Prints a text as it is.
+/// Prints a text unchanged.
 pub fn write(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write the answer")
 }
 
-/// Prints something for programs.
+/// Prints a value as JSON.
 pub fn say_json(value: &impl Serialize) -> Result<()> {
     say(&serde_json::to_string_pretty(value).context("cannot write the answer as JSON")?)
 }
 
-/// Asks a person, who has to be there.
+/// Asks the user for confirmation; fails if standard input is not a terminal.
 pub fn is_sure(question: &str) -> Result<bool> {
     if !io::stdin().is_terminal() {
         bail!("add --yes if you are sure");
@@ -150,25 +150,25 @@ pub fn is_sure(question: &str) -> Result<bool> {
     Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
 }
 
-/// Work that takes long, for whoever looks on at a terminal.
+/// Progress bar, shown on terminals only.
 pub fn progress(what: &'static str, length: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} {eta}");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(u64::try_from(length).unwrap_or(u64::MAX)).with_style(style).with_message(what)
 }
 
-/// An instant on this machine's clocks.
+/// Formats a time in this machine's time zone.
 pub fn local(at: Instant) -> String {
     let at = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// The same where there may be none.
+/// Formats an optional time; `-` if absent.
 pub fn local_or_dash(at: Option<Instant>) -> String {
     at.map_or_else(|| "-".into(), local)
 }
 
-/// The word that stands for a value on the wire.
+/// Name of an enum value in the API.
 pub fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,

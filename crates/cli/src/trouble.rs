@@ -1,41 +1,41 @@
-//! Why a centre did not do what it was asked: one sentence with a way out, and an exit code for programs.
+//! Errors of calls to a scheduling centre: one sentence with a suggestion, and an exit code for programs.
 
 use std::time::Duration;
 
 use protocol::v1::{Problem, ProblemCode};
 
-/// What came of a call instead of an answer.
+/// Error of a call.
 #[derive(Debug)]
 pub enum Trouble {
-    /// Nobody answered.
+    /// The scheduling centre did not respond.
     Unreachable {
-        /// Where.
+        /// Address that was called.
         base: String,
-        /// What the system says.
+        /// Error message of the operating system.
         cause: String,
     },
-    /// The centre said no.
+    /// The scheduling centre rejected the request.
     Refused {
-        /// Which centre.
+        /// Address that was called.
         base: String,
-        /// Why.
+        /// Error in the response.
         problem: Box<Problem>,
-        /// When to ask again, if it said so.
+        /// Time to wait before a retry, if the response contains it.
         wait: Option<Duration>,
-        /// We came with an API key.
+        /// Whether the request was sent with an API key.
         by_key: bool,
     },
-    /// Somebody answered, but not as a centre does.
+    /// The response does not come from a scheduling centre.
     Strange {
-        /// Where.
+        /// Address that was called.
         base: String,
-        /// What was said.
+        /// Why the response could not be parsed.
         said: String,
     },
 }
 
 impl Trouble {
-    /// What the command exits with; docs/guides/command-line.md lists them.
+    /// Exit code of the command; docs/guides/command-line.md lists them.
     pub fn exit_code(&self) -> u8 {
         match self {
             Trouble::Refused { problem, .. } => match problem.code {
@@ -51,7 +51,7 @@ impl Trouble {
         }
     }
 
-    /// Whether the centre said this.
+    /// Whether the scheduling centre responded with this error code.
     pub fn is(&self, code: ProblemCode) -> bool {
         matches!(self, Trouble::Refused { problem, .. } if problem.code == code)
     }
@@ -102,7 +102,7 @@ impl std::fmt::Display for Trouble {
     }
 }
 
-/// What was wrong this time; of each field, if several were.
+/// Description of the error, or of each invalid field.
 fn detail(problem: &Problem) -> String {
     match problem.fields.as_slice() {
         [] if problem.detail.is_empty() => problem.title.clone(),
@@ -116,7 +116,7 @@ fn detail(problem: &Problem) -> String {
     }
 }
 
-/// Where to look for what is not there under that name.
+/// Command that lists existing objects if the named one does not exist.
 fn way_out(detail: &str) -> &'static str {
     match detail {
         "there is no such job" => "; see those there are with: tickwright job list",

@@ -1,4 +1,4 @@
-//! Jobs in a file, by their keys: what `export` writes and `import` reads.
+//! File format of `export` and `import`: jobs by key, in YAML.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,21 +6,21 @@ use anyhow::{Context, Result, anyhow};
 use protocol::v1::JobBody;
 use serde::{Deserialize, Serialize};
 
-/// The file.
+/// Content of a file.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Jobs {
-    /// Jobs by their keys, each as `PUT /v1/jobs/{key}` takes it.
+    /// Jobs by key, each in the format of `PUT /v1/jobs/{key}`.
     pub jobs: BTreeMap<String, JobBody>,
 }
 
 impl Jobs {
-    /// Reads a file's text.
+    /// Parses the text of a file.
     pub fn read(text: &str) -> Result<Jobs> {
         let unreadable = |error: serde_saphyr::Error| {
             anyhow!("the file is not a list of jobs by their keys: {}", error.without_snippet())
         };
-        // What expands or nests stays bounded; of plain jobs there may be as many as a centre has.
+        // Bounds alias expansion and nesting; the number of plain jobs may be as large as a scheduling centre's.
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! {
                 max_nodes: NODES_MAX,
@@ -31,12 +31,12 @@ impl Jobs {
         serde_saphyr::from_str_with_options(text, options).map_err(unreadable)
     }
 
-    /// The text of a file.
+    /// Serializes the jobs.
     pub fn write(&self) -> Result<String> {
         serde_saphyr::to_string(self).context("jobs cannot be written as YAML")
     }
 
-    /// The keys in an order in which each job comes after those that it names as its children.
+    /// Keys in an order in which each job comes after its child jobs.
     pub fn in_order(&self) -> Vec<&str> {
         let mut order = Vec::with_capacity(self.jobs.len());
         let mut seen = BTreeSet::new();
@@ -47,7 +47,7 @@ impl Jobs {
     }
 
     fn visit<'a>(&'a self, key: &'a str, seen: &mut BTreeSet<&'a str>, order: &mut Vec<&'a str>) {
-        // Every key is seen before its children are, so jobs that name each other in a circle end this, too.
+        // Every key is marked before its children, so cycles of children terminate, too.
         let mut open = vec![(key, false)];
         while let Some((key, is_done)) = open.pop() {
             if is_done {
@@ -62,10 +62,11 @@ impl Jobs {
     }
 }
 
-/// Keys and values in a file: a job has about fifty, so this is enough for a hundred thousand jobs,
+/// Maximum number of keys and values in a file. A job has about fifty, so this is enough for a hundred thousand
+/// jobs.
 const NODES_MAX: usize = 10_000_000;
 
-/// and the letters in them, scripts included.
+/// Maximum number of bytes of text in a file, scripts included.
 const TEXT_MAX: usize = 1024 * 1024 * 1024;
 
 #[cfg(test)]

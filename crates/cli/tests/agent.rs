@@ -67,7 +67,7 @@ fn a_killed_agent_s_scripts_are_ended_and_never_run_again() {
     );
     let again = agent.trigger(100, &source);
     assert!(again.contains(r#""code":500"#) || again.contains(r#""code":200"#), "{again}");
-    // Its turn comes after the repetition would have had its own.
+    // Run 101 is queued after the repeated trigger, so if that had run, it would show now.
     agent.trigger(101, "exit 0");
     until(&calls, "/api/callback", r#""logId":101"#);
     assert_eq!(fs::read_to_string(&notes).unwrap(), pids, "it ran once");
@@ -75,7 +75,7 @@ fn a_killed_agent_s_scripts_are_ended_and_never_run_again() {
     agent.terminate();
 }
 
-/// Few machines have all of these languages. What stands in for them says how it was called, and with which script.
+/// Few machines have all of these languages. Substitutes print how they were called, and with which script.
 #[test]
 fn every_language_is_started_as_xxl_job_starts_it() {
     let (centre, calls) = centre();
@@ -175,7 +175,7 @@ fn a_token_is_best_not_typed() {
 struct Agent {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
-    /// What it said at the start.
+    /// Lines it printed at startup.
     lines: Vec<String>,
     address: SocketAddr,
 }
@@ -224,7 +224,7 @@ impl Agent {
         answer
     }
 
-    /// Tells it to stop; the last line it says.
+    /// Stops it with a signal; returns its last line of output.
     fn terminate(mut self) -> String {
         let told = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
         assert!(told.success());
@@ -241,7 +241,7 @@ impl Drop for Agent {
     }
 }
 
-/// An agent of the application `scripts`, with nothing of this process's environment that it would listen to.
+/// An agent of the app `scripts`, without variables of this process's environment that it would read.
 fn agent(directory: &Path, token: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tickwright"));
     command.args(["agent", "--app", "scripts", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory);
@@ -249,7 +249,7 @@ fn agent(directory: &Path, token: &str) -> Command {
     command
 }
 
-/// Runs an agent that does not get far.
+/// Runs an agent that fails to start.
 fn refused(directory: &Path, arguments: &[&str], token: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tickwright"));
     command.args(["agent", "--app", "scripts", "--data-dir"]).arg(directory.join("data")).args(arguments);
@@ -265,7 +265,7 @@ fn read_line(from: &mut impl BufRead) -> String {
     line.trim_end().to_owned()
 }
 
-/// A centre that says yes to everything; what it was told, path and body.
+/// A scheduling centre that accepts every call; also returns the received paths and bodies.
 fn centre() -> (String, Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -279,7 +279,7 @@ fn centre() -> (String, Receiver<(String, String)>) {
     (address, told)
 }
 
-/// Takes the calls of one connection.
+/// Serves the calls of one connection.
 fn listen(mut stream: TcpStream, tell: &mpsc::Sender<(String, String)>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     loop {
@@ -303,7 +303,7 @@ fn listen(mut stream: TcpStream, tell: &mpsc::Sender<(String, String)>) {
     }
 }
 
-/// The next call with that path whose body holds that text.
+/// Waits for the next call of that path with that text in its body.
 fn until(calls: &Receiver<(String, String)>, path: &str, text: &str) -> String {
     loop {
         let (called, body) = calls.recv_timeout(SOON).unwrap_or_else(|_| panic!("no {path} with {text}"));
@@ -323,7 +323,7 @@ fn wait_for<T>(mut seen: impl FnMut() -> Option<T>) -> T {
     panic!("waited in vain");
 }
 
-/// Whether a process is there and more than a name its parent has not struck off.
+/// Whether a process is running and is not a zombie.
 fn is_alive(pid: &str) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }

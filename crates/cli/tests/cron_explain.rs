@@ -31,9 +31,9 @@ fn every_option_is_heard() {
     check("'0 0/15 9-17 ? * MON-FRI' --lang zh", "每周一至周五");
     check("'0 0 9 ? * MON' --lang zh --from 2026-06-21T00:00:00Z", "周一 2026-06-22 09:00:00");
     check("'0 0 9 * * ?' --zone asia/shanghai", "zone: Asia/Shanghai, daylight-saving rule: natural");
-    // Without a zone of its own a job follows the machine's clocks, and the rule of old.
+    // Without its own zone a job follows the machine's clock and the old rule.
     check("'0 0 9 * * ?'", "zone: UTC, daylight-saving rule: quartz");
-    // 01:30 happens twice that night; the rule says which of the two counts.
+    // 01:30 occurs twice that night; the rule selects one of the two.
     let night = "'0 30 1 25 10 ?' --zone Europe/London --from 2026-10-24T12:00:00Z -n 1";
     check(&format!("{night} --dst skip-first"), "2026-10-25T00:30:00Z");
     check(&format!("{night} --dst quartz"), "2026-10-25T01:30:00Z");
@@ -81,7 +81,7 @@ struct Outcome {
     stderr: String,
 }
 
-/// Runs the binary, on a machine whose clocks show UTC.
+/// Runs the binary with the time zone UTC.
 fn run(arguments: &str) -> Outcome {
     let output = Command::new(env!("CARGO_BIN_EXE_tickwright"))
         .args(words(arguments))

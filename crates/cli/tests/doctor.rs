@@ -1,4 +1,4 @@
-//! `tickwright doctor` as people call it.
+//! `tickwright doctor` as a command.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;

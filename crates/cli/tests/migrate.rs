@@ -1,4 +1,4 @@
-//! `tickwright migrate` as people call it.
+//! `tickwright migrate` as a command.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;

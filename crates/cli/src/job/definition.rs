@@ -1,4 +1,4 @@
-//! A job's definition as options: for a new job, and for what to change in one that is there.
+//! Options that define a job, for `job add` and `job edit`.
 
 use std::fs;
 use std::io::Read;
@@ -16,110 +16,110 @@ use serde_json::Value;
 
 use crate::duration;
 
-/// What can be said about a job. What is not said has its default in a new job, and stays as it is in an edit.
+/// Definition of a job. An omitted option has its default in a new job and is unchanged in an edit.
 #[derive(Args, Clone, Default, PartialEq)]
 pub struct Definition {
-    /// The app whose executors run it
+    /// App whose executors run the job.
     #[arg(long)]
     app: Option<String>,
-    /// What people call it [default: its key]
+    /// Display name [default: the key].
     #[arg(long)]
     name: Option<String>,
 
-    /// The handler to call
+    /// Handler to call.
     #[arg(long, conflicts_with = "script")]
     handler: Option<String>,
-    /// A file with the script to run instead of a handler; - for standard input
+    /// File with a script to run instead of a handler; - for standard input.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// The script's language [default: by the file's ending]
+    /// Language of the script [default: by file extension].
     #[arg(long, requires = "script", value_parser = words::<ScriptLanguage>(&["shell", "python", "python2", "php", "node", "powershell", "groovy"]))]
     language: Option<ScriptLanguage>,
-    /// What is new about the script
+    /// Description of the change to the script.
     #[arg(long, requires = "script", value_name = "TEXT")]
     remark: Option<String>,
-    /// What the handler or script is given
+    /// Parameter of the handler or script.
     #[arg(long, allow_hyphen_values = true)]
     param: Option<String>,
 
-    /// Fires by a cron expression: '0 0/5 * * * ?'
+    /// Cron expression, for example '0 0/5 * * * ?'.
     #[arg(long, group = "schedule", value_name = "EXPRESSION")]
     cron: Option<String>,
-    /// How the expression is written [default: quartz]
+    /// Syntax of the expression [default: quartz].
     #[arg(long, requires = "cron", value_parser = words::<CronDialect>(&["quartz", "unix"]))]
     dialect: Option<CronDialect>,
-    /// Whose clocks the expression speaks of, such as Asia/Shanghai [default: the centre's]
+    /// Time zone of the expression, for example Asia/Shanghai [default: the scheduling centre's].
     #[arg(long, requires = "cron")]
     zone: Option<String>,
-    /// What becomes of times that daylight saving removes or repeats: quartz, natural, skip-first, …
+    /// Rule for times that daylight saving skips or repeats: quartz, natural, skip-first, ….
     #[arg(long, requires = "cron", value_name = "RULE")]
     dst: Option<String>,
-    /// Fires always so long after it last fired: 30s
+    /// Fixed interval, for example 30s.
     #[arg(long, group = "schedule", value_name = "DURATION", value_parser = duration::parse)]
     every: Option<Duration>,
-    /// Fires so long after its last run ended: 30s
+    /// Fixed delay after the end of the last run, for example 30s.
     #[arg(long, group = "schedule", value_name = "DURATION", value_parser = duration::parse)]
     delay: Option<Duration>,
-    /// Fires once: 2026-06-21T08:00:00Z
+    /// Time of a single fire, for example 2026-06-21T08:00:00Z.
     #[arg(long, group = "schedule", value_name = "INSTANT")]
     at: Option<Instant>,
-    /// Fires only when somebody, or another job, triggers it
+    /// No schedule: only manual triggers and parent jobs start it.
     #[arg(long, group = "schedule")]
     manual: bool,
-    /// Fires only from then on,
+    /// Time from which the schedule fires.
     #[arg(long, value_name = "INSTANT")]
     valid_from: Option<Instant>,
-    /// and up to then
+    /// Time up to which the schedule fires.
     #[arg(long, value_name = "INSTANT")]
     valid_until: Option<Instant>,
-    /// Each fire is sent up to so long after its time
+    /// Maximum random delay of each fire.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     jitter: Option<Duration>,
 
-    /// What to do with fires that could not be sent in time [default: skip]
+    /// Misfire policy, for fires that could not be dispatched in time [default: skip].
     #[arg(long, value_parser = PossibleValuesParser::new(["skip", "fire-once"]).map(|word| misfire(&word)))]
     misfire: Option<Misfire>,
-    /// What to do while another run is going on anywhere [default: allow]
+    /// Overlap policy, for fires while another run of the job is active on any executor [default: allow].
     #[arg(long, value_parser = words::<Overlap>(&["allow", "skip", "wait", "replace"]))]
     overlap: Option<Overlap>,
-    /// What to do when nobody knows whether a request arrived [default: probe]
+    /// Delivery policy, if it is unknown whether an executor received a request [default: probe].
     #[arg(long, value_parser = words::<Delivery>(&["at-most-once", "probe", "at-least-once"]))]
     delivery: Option<Delivery>,
-    /// How often a run that failed is tried again
+    /// Maximum number of retries of a failed run.
     #[arg(long, value_name = "COUNT")]
     retries: Option<u32>,
-    /// How long after it failed
+    /// Delay before a retry, for example 30s.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     retry_wait: Option<Duration>,
-    /// A run that takes longer is ended
+    /// Timeout of a run, for example 10m; a run that takes longer is stopped.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     timeout: Option<Duration>,
-    /// How an executor is chosen: FIRST, ROUND, RANDOM, FAILOVER, SHARDING_BROADCAST, …
+    /// Routing strategy: FIRST, ROUND, RANDOM, FAILOVER, SHARDING_BROADCAST, ….
     #[arg(long)]
     route: Option<String>,
-    /// What an executor does with a second run: SERIAL_EXECUTION, DISCARD_LATER, COVER_EARLY
+    /// Block strategy for a second run on the same executor: SERIAL_EXECUTION, DISCARD_LATER, COVER_EARLY.
     #[arg(long)]
     block: Option<String>,
 
-    /// Jobs that run when this one succeeds
+    /// Job to run when this one succeeds; may be repeated.
     #[arg(long = "child", value_name = "JOB")]
     children: Vec<String>,
-    /// Whether a failed run raises an alert
+    /// Whether a failed run raises an alert.
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "YES")]
     alert: Option<bool>,
-    /// Who is told by mail
+    /// Mail address to notify of alerts; may be repeated.
     #[arg(long, value_name = "ADDRESS")]
     alert_to: Vec<String>,
-    /// Who answers for it
+    /// Person responsible for the job.
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
-    /// Words to find it by
+    /// Tag to search by; may be repeated.
     #[arg(long = "tag", value_name = "WORD")]
     tags: Vec<String>,
 }
 
 impl Definition {
-    /// A new job of that key.
+    /// Creates the definition of a new job.
     pub fn body(&self, key: &str) -> Result<JobBody> {
         let Some(app) = &self.app else {
             bail!("say which app runs it with --app; `tickwright app list` shows them");
@@ -129,10 +129,10 @@ impl Definition {
         Ok(body)
     }
 
-    /// Writes over a definition what is said here; whether anything is.
+    /// Applies these options to a definition; returns whether it changed.
     pub fn change(&self, body: &mut JobBody) -> Result<bool> {
         let before = body.clone();
-        // A script that is left out stays as it is, and needs no right of its own.
+        // An omitted script is unchanged and does not require the right for scripts.
         body.script = self.script()?;
         set(&mut body.app, &self.app);
         set(&mut body.name, &self.name);
@@ -158,7 +158,7 @@ impl Definition {
         Ok(body.script.is_some() || JobBody { script: None, ..before } != *body)
     }
 
-    /// Whether nothing is said.
+    /// Whether no option is given.
     pub fn is_empty(&self) -> bool {
         *self == Definition::default()
     }
@@ -233,7 +233,7 @@ fn misfire(word: &str) -> Misfire {
     if word == "skip" { Misfire::Skip } else { Misfire::FireOnce }
 }
 
-/// Values that are words on the wire, with dashes for its underscores.
+/// Parser for enum values of the API, with dashes for underscores.
 fn words<T: DeserializeOwned + Clone + Send + Sync + 'static>(
     known: &'static [&'static str],
 ) -> impl TypedValueParser<Value = T> {

@@ -1,4 +1,4 @@
-//! `tickwright job`: jobs, from the list to a run right now.
+//! `tickwright job`: list, edit and trigger jobs.
 
 mod definition;
 
@@ -24,70 +24,70 @@ pub struct Job {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Lists jobs
+    /// List jobs.
     List(List),
-    /// Shows a job
+    /// Show a job.
     Show {
-        /// Its key, or id: and its number
+        /// Key of the job, or its id as id:42.
         job: String,
     },
-    /// Adds a job
+    /// Add a job.
     Add {
-        /// The key by which it is named from now on, such as orders/sync
+        /// Key that identifies the job from now on, for example orders/sync.
         key: String,
         #[command(flatten)]
         definition: Box<Definition>,
-        /// Starts its schedule at once
+        /// Start its schedule immediately.
         #[arg(long)]
         start: bool,
     },
-    /// Changes what is said of a job, and leaves the rest
+    /// Change the given options of a job and keep the others.
     Edit {
-        /// Its key, or id: and its number
+        /// Key of the job, or its id as id:42.
         job: String,
         #[command(flatten)]
         definition: Box<Definition>,
     },
-    /// Deletes jobs
+    /// Delete jobs.
     Rm {
-        /// Their keys, or id: and their numbers
+        /// Keys of the jobs, or their ids as id:42.
         #[arg(required = true)]
         jobs: Vec<String>,
-        /// Does not ask whether you are sure
+        /// Do not ask for confirmation.
         #[arg(long, short)]
         yes: bool,
     },
-    /// Starts the schedules of jobs
+    /// Start the schedules of jobs.
     Start {
-        /// Their keys, or id: and their numbers
+        /// Keys of the jobs, or their ids as id:42.
         #[arg(required = true)]
         jobs: Vec<String>,
     },
-    /// Stops the schedules of jobs; what is running goes on
+    /// Stop the schedules of jobs; active runs continue.
     Stop {
-        /// Their keys, or id: and their numbers
+        /// Keys of the jobs, or their ids as id:42.
         #[arg(required = true)]
         jobs: Vec<String>,
     },
-    /// Runs a job now
+    /// Run a job now.
     Trigger {
-        /// Its key, or id: and its number
+        /// Key of the job, or its id as id:42.
         job: String,
-        /// Given to the handler instead of the job's own
+        /// Parameter for this run instead of the job's.
         #[arg(long, allow_hyphen_values = true)]
         param: Option<String>,
-        /// On this executor
+        /// Executor to run on.
         #[arg(long, value_name = "URL")]
         address: Option<String>,
-        /// Shows the log as it is written, and fails if the run does
+        /// Print the log as it is written; exit with an error if the run fails.
         #[arg(long, short)]
         follow: bool,
     },
-    /// Says when a job fires next
+    /// Show when a job fires next.
     Next {
-        /// Its key, or id: and its number
+        /// Key of the job, or its id as id:42.
         job: String,
-        /// How many fires to list
+        /// Number of fires to list.
         #[arg(short = 'n', long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
         count: u16,
     },
@@ -95,29 +95,29 @@ enum Command {
 
 #[derive(Args)]
 struct List {
-    /// Only of this app
+    /// Only jobs of this app.
     #[arg(long)]
     app: Option<String>,
-    /// Only those whose schedule fires
+    /// Only jobs with an active schedule.
     #[arg(long, conflicts_with = "stopped")]
     started: bool,
-    /// Only those whose schedule does not fire
+    /// Only jobs without an active schedule.
     #[arg(long)]
     stopped: bool,
-    /// Only those with this in their name or key
+    /// Only jobs with this text in their name or key.
     #[arg(long)]
     text: Option<String>,
-    /// Only those with this tag
+    /// Only jobs with this tag.
     #[arg(long)]
     tag: Option<String>,
-    /// Only those that call this handler
+    /// Only jobs that call this handler.
     #[arg(long)]
     handler: Option<String>,
     #[command(flatten)]
     most: Most,
 }
 
-/// Does it.
+/// Runs the command.
 pub async fn run(Job { remote, command }: Job) -> Result<()> {
     let client = Client::of(&remote)?;
     let jobs = Jobs { client, output: remote.output };
@@ -180,7 +180,7 @@ impl Jobs {
         }
     }
 
-    /// A job, and its revision.
+    /// Fetches a job and its revision.
     async fn view(&self, job: &str) -> Result<(JobView, String)> {
         let answer = self.client.send(Call::get(path("/v1/jobs/", job, ""))).await;
         let answer = answer.with_context(|| about(job))?;
@@ -209,8 +209,8 @@ impl Jobs {
         Ok(())
     }
 
-    /// Says so if no executor of the app is known to have the job's handler: it may be a slip of the pen. Not an error, since
-    /// a job may well be there before its program.
+    /// Warns if no executor of the app is known to have the job's handler, which may be a typo. It is not an error,
+    /// because a job may be created before its program is deployed.
     async fn look_for_handler(&self, job: &JobView) {
         let JobBody { app, handler, .. } = &job.body;
         let Ok(view) = self.client.fetch::<AppView>(Call::get(path("/v1/apps/", app, ""))).await else {
@@ -268,7 +268,7 @@ impl Jobs {
     }
 
     async fn trigger(&self, job: &str, trigger: Trigger, follow: bool) -> Result<()> {
-        // Should the answer be lost on its way, whoever repeats this request gets the same run.
+        // If the response is lost, a repeated request returns the same run.
         let key = format!("{:016x}", fastrand::u64(..));
         let call = Call::post(path("/v1/jobs/", job, "/trigger")).json(&trigger);
         let call = call.header(IDEMPOTENCY_KEY, &key);
@@ -295,7 +295,7 @@ impl Jobs {
             return terminal::say_json(&preview);
         }
         let Preview { english, zone, .. } = &preview;
-        // A rule that depends on a place names it.
+        // A description that depends on the zone already contains its name.
         let place = if english.contains(zone.as_str()) { String::new() } else { format!(", in {zone}") };
         terminal::say(&format!("{english}{place}"))?;
         for fire in &preview.fires {
@@ -316,12 +316,12 @@ impl Jobs {
     }
 }
 
-/// What an error is about.
+/// Context of an error message.
 fn about(job: &str) -> String {
     format!("job `{job}`")
 }
 
-/// How a job is named in commands.
+/// Key of a job, or `id:` and its id.
 pub fn name(job: &JobView) -> String {
     job.key.clone().unwrap_or_else(|| format!("id:{}", job.id))
 }

@@ -1,7 +1,7 @@
-//! Where XXL-JOB's own cron classes leave Quartz's meaning, which is ours.
+//! Deviations of XXL-JOB's cron classes from Quartz's semantics, which are ours.
 //!
-//! It has had three. Each deviation is told as a change to what should fire, so the fires of a class are ours with that
-//! change. They were found by running the classes; none of their code is here.
+//! XXL-JOB has had three classes. Each deviation is modelled as a change to our fires. The deviations were found by
+//! running the classes; none of their code is here.
 
 use cron::{Cron, DstRule, Timestamp, Zone};
 use jiff::civil::{Date, Weekday};
@@ -18,10 +18,10 @@ pub enum Class {
 }
 
 impl Class {
-    /// All of them.
+    /// All classes.
     pub const ALL: [Class; 3] = [Class::A, Class::B, Class::C];
 
-    /// The releases that have it.
+    /// XXL-JOB releases with this class.
     pub fn releases(self) -> &'static str {
         match self {
             Class::A => "2.2.0 to 3.0.0",
@@ -31,23 +31,23 @@ impl Class {
     }
 }
 
-/// What a class makes of an expression.
+/// Fires of an expression under a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fires {
-    /// The same as we.
+    /// The same as ours.
     Alike,
-    /// Something else, and why.
+    /// Different from ours.
     Otherwise {
-        /// Its fires.
+        /// Fires under the class.
         fires: Vec<Timestamp>,
-        /// What it does.
+        /// Explanation of the difference.
         why: &'static str,
     },
-    /// Nothing: it refuses the expression, and stops the job.
+    /// The class rejects the expression and stops the job.
     Refused(&'static str),
 }
 
-/// What a class makes of an expression: up to `count` fires after `from`, beside ours.
+/// Computes up to `count` fires after `from` under a class, compared with ours.
 pub fn under(
     class: Class,
     expr: &str,
@@ -62,7 +62,7 @@ pub fn under(
     }
     let Some(days) = fields.get(3).map(|days| days.to_ascii_uppercase()) else { return Fires::Alike };
     let parts: Vec<&str> = days.split(',').collect();
-    // More than are compared: some are left out.
+    // More than are compared, because some are removed.
     let fires = |days: &str| fires(&fields, days, zone, from, count * LEFT_OUT);
     let each_part = |lets: &dyn Fn(&str, Date) -> bool| {
         let mut all = Vec::new();
@@ -109,7 +109,7 @@ pub fn under(
     }
 }
 
-/// The fires of the expression with other days of the month.
+/// Fires of the expression with another day-of-month field.
 fn fires(fields: &[&str], days: &str, zone: &Zone, from: Timestamp, count: usize) -> Vec<Timestamp> {
     let mut fields = fields.to_vec();
     fields[3] = days;
@@ -142,20 +142,20 @@ fn day(at: Timestamp, zone: &Zone) -> Option<Date> {
     shown(at, zone).map(|shown| shown.date())
 }
 
-/// What clocks in the zone show.
+/// Local date and time in the zone.
 pub fn shown(at: Timestamp, zone: &Zone) -> Option<jiff::civil::DateTime> {
     let at = jiff::Timestamp::from_millisecond(at.as_millis()).ok()?;
     Some(at.to_zoned(jiff::tz::TimeZone::get(zone.name()).ok()?).datetime())
 }
 
-/// So many times more fires are looked at than compared: of twelve months seven have 31 days.
+/// Factor of fires computed to fires compared: only seven of twelve months have 31 days.
 const LEFT_OUT: usize = 3;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Fires after 2026-06-21 10:00:00.500 in Shanghai, to the day.
+    /// Checks fires after 2026-06-21 10:00:00.500 in Shanghai, to the day.
     fn check(class: Class, expr: &str, expected: Result<&[&str], &str>) {
         let zone = Zone::parse("Asia/Shanghai").unwrap();
         let from = Timestamp::from_millis(1_782_007_200_500);

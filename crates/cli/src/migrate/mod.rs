@@ -1,4 +1,4 @@
-//! `tickwright migrate`: from XXL-JOB's settings to ours, and what would fire otherwise than before.
+//! `tickwright migrate`: converts XXL-JOB's settings, and reports jobs that would fire differently.
 
 mod deviations;
 mod parity;
@@ -16,22 +16,22 @@ use clap::Args;
 
 use crate::serve;
 
-/// Takes over from XXL-JOB: turns its settings into ours, and tells which jobs would fire otherwise than before
+/// Migrate from XXL-JOB: convert its settings, and report jobs that would fire differently.
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
-// The options of `serve` are a group of that name already.
+// The options of `serve` already use a group of this name.
 #[group(skip)]
 pub struct Options {
-    /// Reads an application.properties of XXL-JOB's admin, and PARAMS and SPRING_… variables of its image, and writes
-    /// our options to a file; without FILE, from the variables alone
+    /// Convert an application.properties of XXL-JOB's admin, and PARAMS and SPRING_… variables of its image, to a
+    /// configuration file; without FILE, use the variables only.
     #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with = "check")]
     from_properties: Option<Option<PathBuf>>,
 
-    /// The file that is written
+    /// Configuration file to write.
     #[arg(long, value_name = "FILE", default_value = "tickwright.toml")]
     output: PathBuf,
 
-    /// Compares the next 100 fires of every job under XXL-JOB's cron classes and under ours, and explains each difference
+    /// Compare the next 100 fires of every job under XXL-JOB's cron classes and ours, and explain each difference.
     #[arg(long)]
     check: bool,
 
@@ -39,7 +39,7 @@ pub struct Options {
     serve: serve::Options,
 }
 
-/// Does what was asked for; true if every job can be fired.
+/// Runs the command; returns true if every job can be fired.
 pub fn run(options: Options) -> anyhow::Result<bool> {
     match options.from_properties {
         Some(file) => write_options(file.as_deref(), &options.output).map(|()| true),

@@ -1,4 +1,4 @@
-//! The parity report: what every job would do here and would have done there.
+//! Parity report: compares the fires of every job under Tickwright and XXL-JOB.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use timer::{Clock, SystemClock};
 use super::deviations::{Class, Fires, shown, under};
 use crate::serve;
 
-/// Prints the report; true if every job can be fired.
+/// Prints the report; returns true if every job can be fired.
 pub fn report(options: serve::Options) -> anyhow::Result<bool> {
     let settings = options.with_file()?.settings_to_look_at()?;
     if let Some(path) = missing_file(&settings.database) {
@@ -33,7 +33,7 @@ pub fn report(options: serve::Options) -> anyhow::Result<bool> {
     })
 }
 
-/// The SQLite file that is not there.
+/// Path of the SQLite file if it does not exist.
 fn missing_file(url: &str) -> Option<&str> {
     let path = url.strip_prefix("sqlite:")?.split('?').next()?;
     (!Path::new(path).exists()).then_some(path)
@@ -67,7 +67,7 @@ async fn compare_all(database: Arc<dyn Database>, zone: &Zone) -> anyhow::Result
     Ok(unreadable == 0)
 }
 
-/// What there is to say about a job: nothing, if it fires here as it did there.
+/// Remarks about a job; empty if it fires as it did under XXL-JOB.
 fn remarks(row: &JobRow, zone: &Zone, now: Timestamp) -> Vec<String> {
     let (kind, text) = &row.written_schedule;
     if let Some(problem) = &row.job.problem {
@@ -83,7 +83,7 @@ fn remarks(row: &JobRow, zone: &Zone, now: Timestamp) -> Vec<String> {
     }
 }
 
-/// Where a class first fires otherwise than we, and why.
+/// First difference of a class from our fires, and its explanation.
 fn difference(class: Class, text: &str, zone: &Zone, now: Timestamp, ours: &[Timestamp]) -> Option<String> {
     let releases = class.releases();
     let time = |at: Option<&Timestamp>| {
@@ -114,8 +114,8 @@ fn fixed_rate(text: &str) -> Vec<String> {
     too_long.then(why).into_iter().collect()
 }
 
-/// Fires that are compared.
+/// Number of fires compared.
 const COMPARED: usize = 100;
 
-/// Seconds whose milliseconds still fit into 32 bits.
+/// Maximum number of seconds whose milliseconds fit into 32 bits.
 const OVERFLOW: u64 = 2_147_483;

@@ -1,20 +1,21 @@
-//! Settings as Spring finds them: in a properties file, in variables of the environment, in arguments. What comes later
-//! weighs more.
+//! Settings as Spring reads them: from a properties file, environment variables and arguments. Later sources
+//! override earlier ones.
 
 use std::collections::BTreeMap;
 
-/// All that is set, by names without case, dashes and dots: `spring.datasource.url` and `SPRING_DATASOURCE_URL` are the same.
+/// All settings. Names ignore case, dashes and dots: `spring.datasource.url` and `SPRING_DATASOURCE_URL` are the
+/// same.
 pub struct Properties {
     values: BTreeMap<String, String>,
 }
 
 impl Properties {
-    /// What a name is set to; nothing, if that is blank.
+    /// Value of a setting; none if it is blank.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.values.get(&plain(name)).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Whether a name is set, even to nothing.
+    /// Whether a name is set, even to a blank value.
     pub fn has(&self, name: &str) -> bool {
         self.values.contains_key(&plain(name))
     }
@@ -43,7 +44,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The names and values of a properties file: `name=value`, `name: value`; a backslash at the end goes on.
+/// Names and values of a properties file: `name=value`, `name: value`; a trailing backslash continues the line.
 fn lines(text: &str) -> impl Iterator<Item = (String, String)> {
     let joined = text.replace("\\\r\n", "").replace("\\\n", "");
     let found: Vec<_> = joined
@@ -60,7 +61,7 @@ fn lines(text: &str) -> impl Iterator<Item = (String, String)> {
     found.into_iter()
 }
 
-/// The value with `${NAME:default}` filled in from the environment.
+/// Replaces `${NAME:default}` by values of the environment.
 fn filled(value: &str, environment: &BTreeMap<String, String>) -> String {
     let mut result = String::new();
     let mut rest = value;

@@ -1,4 +1,4 @@
-//! XXL-JOB's settings in our words: a TOML file for `--config`, with remarks where something needs a look.
+//! Converts XXL-JOB's settings to a TOML file for `--config`, with remarks where the user should check something.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use server::executors::is_well_known;
 
 use super::properties::Properties;
 
-/// Our options for what is set there.
+/// Converts XXL-JOB's settings to our options.
 pub fn translate(from: &Properties, environment: &BTreeMap<String, String>) -> String {
     let mut file = File::default();
     file.remark("Written by `tickwright migrate --from-properties`. Each line can also be an option: docs/options.md.");
@@ -48,7 +48,7 @@ fn listener(from: &Properties, file: &mut File) {
     }
 }
 
-/// Writes where the database is; returns the zone that its address names.
+/// Writes the database URL; returns the time zone named in XXL-JOB's URL.
 fn database(from: &Properties, file: &mut File) -> Option<String> {
     let Some(url) = from.get("spring.datasource.url") else {
         file.remark("No spring.datasource.url was found: name the database yourself.");
@@ -88,7 +88,7 @@ fn database(from: &Properties, file: &mut File) -> Option<String> {
     parameter("serverTimezone").or_else(|| parameter("connectionTimeZone"))
 }
 
-/// Letters, digits and a few signs stay; the rest would end the part of the address it stands in.
+/// Percent-encodes all but letters, digits and a few signs, which could end the current part of the URL.
 fn escaped(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
@@ -105,7 +105,7 @@ fn zone(of_url: Option<String>, environment: &BTreeMap<String, String>, file: &m
         .or_else(|| environment.get("TZ").cloned())
         .map(|zone| zone.replace("%2F", "/").replace("%2B", "+"));
     match named.as_deref() {
-        // Names that old systems have, and the letters that Java reads.
+        // Names used on old systems, and abbreviations known to Java.
         Some("PRC" | "CTT" | "GMT+8" | "UTC+8" | "GMT+08:00") => file.set("zone", "Asia/Shanghai"),
         Some(zone) if cron::Zone::parse(zone).is_ok() => file.set("zone", zone),
         other => {
@@ -166,7 +166,7 @@ fn mail(from: &Properties, file: &mut File) {
     let (Some(host), Some(user)) = (from.get("spring.mail.host"), from.get("spring.mail.username")) else {
         return;
     };
-    // What XXL-JOB ships is no account.
+    // The account in XXL-JOB's default settings is a placeholder.
     if user.starts_with("xxx@") {
         return;
     }
@@ -184,7 +184,7 @@ fn mail(from: &Properties, file: &mut File) {
     file.set("alert-from", from.get("spring.mail.from").unwrap_or(user));
 }
 
-/// The shortest token that nobody guesses.
+/// Minimum length of a token that cannot be guessed.
 const TOKEN_MIN: usize = 32;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Files that nobody else may read, and this machine's name.
+//! Private files, and the host name.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -10,7 +10,7 @@ use server::executors::Key;
 
 use crate::secret;
 
-/// The key in a file; a new one where there is no file yet.
+/// Reads the key from a file; creates the file with a new key if it is missing.
 pub fn key(path: &Path) -> anyhow::Result<Key> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         private_folder(folder)?;
@@ -32,18 +32,18 @@ pub fn key(path: &Path) -> anyhow::Result<Key> {
     }
 }
 
-/// The key in a file; one that is forgotten again where there is no file.
+/// Reads the key from a file; returns a temporary key, without creating the file, if it is missing.
 pub fn key_to_look_with(path: &Path) -> anyhow::Result<Key> {
     if path.exists() { key(path) } else { Ok(Key::generate()) }
 }
 
-/// A folder that only we may read, created if it is missing.
+/// Creates a folder that only this user can read, if it is missing.
 pub fn private_folder(path: &Path) -> anyhow::Result<()> {
     let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
     created.with_context(|| format!("could not create the folder {}", path.display()))
 }
 
-/// This machine's name.
+/// Host name of this machine.
 pub fn host_name() -> String {
     let name =
         fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| fs::read_to_string("/etc/hostname"));

@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 pub use options::Options;
 use welcome::Credentials;
 
-/// Serves until it is told to stop.
+/// Runs until it receives a stop signal.
 pub fn run(options: Options) -> anyhow::Result<()> {
     let started = Instant::now();
     log_to_stderr();
@@ -49,7 +49,7 @@ pub fn run(options: Options) -> anyhow::Result<()> {
             tracing::info!("stopping: claiming nothing more, finishing what is being sent");
             told.notify_one();
         };
-        // Beside the centre, which still takes the results of its runs.
+        // Concurrently with the scheduling centre, which still accepts the results of the sample's runs.
         let stop_sample = async {
             told.notified().await;
             if let Some(executor) = sample {
@@ -60,12 +60,12 @@ pub fn run(options: Options) -> anyhow::Result<()> {
         tracing::info!("stopped");
         Ok::<(), anyhow::Error>(())
     })?;
-    // A password that is just being checked is not waited for.
+    // Does not wait for a password check in progress.
     runtime.shutdown_timeout(SHUTDOWN_MAX);
     Ok(())
 }
 
-/// How long threads may take to end, after all that matters is done.
+/// Maximum time for threads to end, after all important work is done.
 const SHUTDOWN_MAX: Duration = Duration::from_millis(200);
 
 fn log_to_stderr() {
@@ -79,8 +79,8 @@ fn log_to_stderr() {
         .init();
 }
 
-/// How long the executor inside may take to stop. It only greets.
+/// Maximum time for the built-in sample executor to stop. It only prints a greeting.
 const SAMPLE_GRACE: Duration = Duration::from_millis(500);
 
-/// Threads that serve requests. Scheduling has its own, and so does the database.
+/// Number of threads that serve requests. Scheduling and the database have their own threads.
 const WORKERS: usize = 2;

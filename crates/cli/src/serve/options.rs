@@ -1,7 +1,8 @@
-//! What may be written about a centre: by flag, by environment variable, or in a file; in this order of weight.
+//! Options of the scheduling centre: flags, environment variables and a configuration file, in this order of
+//! precedence.
 //!
-//! One list serves all three, so a name is the same everywhere: `--call-timeout 3s`, `TICKWRIGHT_CALL_TIMEOUT=3s`,
-//! `call-timeout = "3s"`. Here it becomes [`server::Settings`], or an error that says what to write instead.
+//! All three share one list, so a name is the same everywhere: `--call-timeout 3s`, `TICKWRIGHT_CALL_TIMEOUT=3s`,
+//! `call-timeout = "3s"`. They are converted to [`server::Settings`], or to an error with a suggestion.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,99 +22,102 @@ use store::JavaAdmins;
 use super::files;
 use crate::{duration, secret};
 
-/// What may be written about a centre.
+/// Options of the scheduling centre.
 #[derive(Args, Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Options {
-    /// A TOML file with any of these options
+    /// TOML file with any of these options.
     #[arg(long, env = "TICKWRIGHT_CONFIG", value_name = "FILE")]
     #[serde(skip)]
     pub config: Option<PathBuf>,
 
-    /// Where to listen [default: 127.0.0.1:8080]
+    /// Address to listen on [default: 127.0.0.1:8080].
     #[arg(long, env = "TICKWRIGHT_LISTEN", value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
 
-    /// Names by which browsers and executors reach the centre, for example centre.example.com; requests with another Host
-    /// are refused. IP addresses and localhost always count [default: any name, or none when listening on loopback only]
+    /// Host names by which browsers and executors reach the scheduling centre, for example centre.example.com;
+    /// requests with another Host are rejected. IP addresses and localhost are always allowed [default: any name,
+    /// or none when listening on loopback only].
     #[arg(long, env = "TICKWRIGHT_HOSTNAMES", value_name = "NAME", value_delimiter = ',')]
     pub hostnames: Option<Vec<String>>,
 
-    /// Where to remember: sqlite:FILE, mysql://…, postgres://…, or file:PATH with one of them in it [default: a SQLite
-    /// file in the data directory]
+    /// Database: sqlite:FILE, mysql://…, postgres://…, or file:PATH of a file with the URL [default: a SQLite file
+    /// in the data directory].
     #[arg(long, env = "TICKWRIGHT_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub database_url: Option<String>,
 
-    /// Where files are kept: the SQLite database and the key [default: tickwright-data]
+    /// Directory of the SQLite database and the key [default: tickwright-data].
     #[arg(long, env = "TICKWRIGHT_DATA_DIR", value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
 
-    /// The file with the key that seals tokens; the same for all nodes of a database [default: tickwright.key in the data
-    /// directory, created if missing]
+    /// File with the key that encrypts tokens; the same for all nodes of a database [default: tickwright.key in the
+    /// data directory, created if missing].
     #[arg(long, env = "TICKWRIGHT_KEY_FILE", value_name = "FILE")]
     pub key_file: Option<PathBuf>,
 
-    /// This node's name, different on each node [default: host name and port]
+    /// Name of this node, unique in the cluster [default: host name and port].
     #[arg(long, env = "TICKWRIGHT_NODE", value_name = "NAME")]
     pub node: Option<String>,
 
-    /// The zone of jobs that name none, and of the wall-clock columns in an XXL-JOB database [default: the machine's]
+    /// Time zone of jobs without their own, and of the wall-clock columns in an XXL-JOB database [default: the
+    /// machine's].
     #[arg(long, env = "TICKWRIGHT_ZONE", value_name = "ZONE")]
     pub zone: Option<String>,
 
-    /// One token for all executors, as XXL-JOB up to 3.4 has it; best as file:PATH or in the environment
+    /// Token shared by all executors, as in XXL-JOB up to 3.4; preferably file:PATH or an environment variable.
     #[arg(long, env = "TICKWRIGHT_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     pub token: Option<String>,
 
-    /// Accepts a token that is short or that everybody knows, such as default_token
+    /// Accept a token that is short or publicly known, such as default_token.
     #[arg(long, env = "TICKWRIGHT_ALLOW_WEAK_TOKEN", num_args = 0..=1, default_missing_value = "true")]
     pub allow_weak_token: Option<bool>,
 
-    /// Lets executors in without a token where neither their app nor the centre has one
+    /// Accept executors without a token if neither their app nor the scheduling centre has one.
     #[arg(long, env = "TICKWRIGHT_ALLOW_NO_TOKEN", num_args = 0..=1, default_missing_value = "true")]
     pub allow_no_token: Option<bool>,
 
-    /// Calls executors only in these networks, such as 10.0.0.0/8 [default: all but link-local and the like]
+    /// Networks of executors, for example 10.0.0.0/8; others are not called [default: all but link-local and
+    /// similar].
     #[arg(long, env = "TICKWRIGHT_EXECUTOR_NETWORKS", value_name = "CIDR", value_delimiter = ',')]
     pub executor_networks: Option<Vec<String>>,
 
-    /// Lets jobs be scripts (GLUE): written here, run by executors that allow it
+    /// Allow script jobs (GLUE): written here, run by executors that allow them.
     #[arg(long, env = "TICKWRIGHT_ALLOW_SCRIPTS", num_args = 0..=1, default_missing_value = "true")]
     pub allow_scripts: Option<bool>,
 
-    /// Whose programs may declare jobs of their own, which are then added here [default: own-token]
+    /// Programs that may declare jobs, which are then added here [default: own-token].
     #[arg(long, env = "TICKWRIGHT_DECLARED_JOBS", value_name = "WHOSE")]
     pub declared_jobs: Option<Declarers>,
 
-    /// How long an executor may take to answer, 1s to 10s [default: 3s]
+    /// Timeout of calls to executors, 1s to 10s [default: 3s].
     #[arg(long, env = "TICKWRIGHT_CALL_TIMEOUT", value_name = "DURATION")]
     pub call_timeout: Option<String>,
 
-    /// A PEM file with certificate authorities to believe besides the system's, for executors with https
+    /// PEM file with certificate authorities to trust in addition to the system's, for executors with https.
     #[arg(long, env = "TICKWRIGHT_EXECUTOR_CA", value_name = "FILE")]
     pub executor_ca: Option<PathBuf>,
 
-    /// Believes any certificate of an executor, as XXL-JOB does
+    /// Accept any TLS certificate of an executor, as XXL-JOB does.
     #[arg(long, env = "TICKWRIGHT_EXECUTOR_ANY_CERTIFICATE", num_args = 0..=1, default_missing_value = "true")]
     pub executor_any_certificate: Option<bool>,
 
-    /// Connections to MySQL or PostgreSQL, at most [default: 8]
+    /// Maximum number of connections to MySQL or PostgreSQL [default: 8].
     #[arg(long, env = "TICKWRIGHT_CONNECTIONS", value_name = "COUNT")]
     pub connections: Option<u32>,
 
-    /// Whether Java admins of XXL-JOB work with the same database [default: auto]
+    /// Whether Java admins of XXL-JOB use the same database [default: auto].
     #[arg(long, env = "TICKWRIGHT_JAVA_ADMINS", value_name = "WHETHER")]
     pub java_admins: Option<Neighbors>,
 
-    /// The mail server for alerts: smtps://user:password@host:465, or file:PATH with it
+    /// Mail server for alerts: smtps://user:password@host:465, or file:PATH of a file with the URL.
     #[arg(long, env = "TICKWRIGHT_ALERT_MAIL", value_name = "URL", hide_env_values = true)]
     pub alert_mail: Option<String>,
 
-    /// Who alerts by mail come from; `tickwright@localhost` if nothing is said
+    /// Sender of alert mails; tickwright@localhost by default.
     #[arg(long, env = "TICKWRIGHT_ALERT_FROM", value_name = "ADDRESS")]
     pub alert_from: Option<String>,
 
-    /// Whom to tell of failures: json=URL, slack=URL, dingtalk=URL, wecom=URL or feishu=URL; may be repeated
+    /// Webhook for alerts: json=URL, slack=URL, dingtalk=URL, wecom=URL or feishu=URL; may be repeated.
     #[arg(
         long,
         env = "TICKWRIGHT_ALERT_WEBHOOK",
@@ -123,77 +127,78 @@ pub struct Options {
     )]
     pub alert_webhook: Option<Vec<String>>,
 
-    /// Tells of runs that begin more than this after their instants [default: 1m]
+    /// Raise an alert for runs that start later than this after their scheduled time [default: 1m].
     #[arg(long, env = "TICKWRIGHT_ALERT_LATE_AFTER", value_name = "DURATION")]
     pub alert_late_after: Option<String>,
 
-    /// Runs an executor inside, with a handler that greets and, at the first start, a job that calls it [default: true on a
-    /// loopback address without TLS]
+    /// Run a built-in executor with a sample handler and, at the first start, a job that calls it [default: true on
+    /// a loopback address without TLS].
     #[arg(long, env = "TICKWRIGHT_SAMPLE", num_args = 0..=1, default_missing_value = "true")]
     pub sample: Option<bool>,
 
-    /// How long runs and their logs are kept, such as 30d [default: 30d]
+    /// Retention period of runs and their logs, for example 30d [default: 30d].
     #[arg(long, env = "TICKWRIGHT_KEEP_RUNS", value_name = "DURATION")]
     pub keep_runs: Option<String>,
 
-    /// How many runs and logs are kept, about; the oldest go first [default: no limit]
+    /// Approximate maximum number of runs and logs to keep; the oldest are deleted first [default: no limit].
     #[arg(long, env = "TICKWRIGHT_KEEP_RUNS_MAX", value_name = "COUNT")]
     pub keep_runs_max: Option<u64>,
 
-    /// The shortest interval at which jobs may fire, such as 100ms [default: 10ms]
+    /// Minimum interval between fires of a job, for example 100ms [default: 10ms].
     #[arg(long, env = "TICKWRIGHT_MIN_INTERVAL", value_name = "DURATION")]
     pub min_interval: Option<String>,
 
-    /// Open runs that an app may have; fires beyond that are recorded as blocked [default: 30000]
+    /// Maximum number of open runs of an app; further fires are recorded as blocked [default: 30000].
     #[arg(long, env = "TICKWRIGHT_MAX_OPEN_RUNS", value_name = "COUNT")]
     pub max_open_runs: Option<u64>,
 
-    /// How long to wait at the start for a database server that does not answer [default: 30s]
+    /// Maximum time to wait at startup for a database server that does not respond [default: 30s].
     #[arg(long, env = "TICKWRIGHT_DATABASE_WAIT", value_name = "DURATION")]
     pub database_wait: Option<String>,
 
-    /// The certificate to listen with https, in PEM; read again when it changes
+    /// TLS certificate for https, in PEM; reloaded when it changes.
     #[arg(long, env = "TICKWRIGHT_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
 
-    /// The private key of the certificate, in PEM
+    /// Private key of the certificate, in PEM.
     #[arg(long, env = "TICKWRIGHT_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
 
-    /// Proxies with TLS in front of us, such as 10.0.0.0/8: they say who asks, and others may not come without TLS
+    /// Networks of reverse proxies with TLS, for example 10.0.0.0/8: their forwarded headers are trusted, and other
+    /// clients are rejected without TLS.
     #[arg(long, env = "TICKWRIGHT_BEHIND_PROXY", value_name = "CIDR", value_delimiter = ',')]
     pub behind_proxy: Option<Vec<String>>,
 
-    /// Listens off loopback without TLS: passwords and tokens can then be read on the network
+    /// Listen outside loopback without TLS: passwords and tokens can then be read on the network.
     #[arg(long, env = "TICKWRIGHT_INSECURE_HTTP", num_args = 0..=1, default_missing_value = "true")]
     pub insecure_http: Option<bool>,
 }
 
-/// Whose programs may declare jobs.
+/// Programs that may declare jobs.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Declarers {
-    /// Nobody's
+    /// None.
     None,
-    /// Those that have a token of their app's own
+    /// Programs with a token of their own app.
     OwnToken,
-    /// Those of everybody who is let in, with the token for all apps, too
+    /// All accepted programs, including those with the token shared by all apps.
     All,
 }
 
-/// Whether Java admins of XXL-JOB work with the same database.
+/// Whether Java admins of XXL-JOB use the same database.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Neighbors {
-    /// If XXL-JOB's tables were there before ours
+    /// If XXL-JOB's tables were there before ours.
     Auto,
-    /// They do, or may at any time: all take turns
+    /// They do, or may at any time: all schedulers take turns.
     Beside,
-    /// They do not, and will not: our nodes claim side by side, and a Java admin would fire everything once more
+    /// They do not, and never will: our nodes claim concurrently, and a Java admin would fire everything again.
     None,
 }
 
-/// Takes each field from the first that has it.
+/// Takes each field from the first struct that has it.
 macro_rules! first_of {
     ($over:ident, $under:ident: $($field:ident),+) => {
         Options { config: $over.config, $($field: $over.$field.or($under.$field)),+ }
@@ -201,7 +206,7 @@ macro_rules! first_of {
 }
 
 impl Options {
-    /// These, and where they say nothing what the file says.
+    /// Merges in the configuration file: its values apply where no flag or variable is set.
     pub fn with_file(self) -> anyhow::Result<Options> {
         let Some(path) = &self.config else { return Ok(self) };
         let text = std::fs::read_to_string(path)
@@ -221,7 +226,7 @@ impl Options {
         )
     }
 
-    /// Whether a value is a secret itself, and not the path of a file with it.
+    /// Whether a value contains a secret itself, and not the path of a file with it.
     fn has_secret(&self) -> bool {
         let webhooks = self.alert_webhook.iter().flatten();
         let urls =
@@ -230,7 +235,7 @@ impl Options {
         secrets.any(|value| !value.starts_with("file:"))
     }
 
-    /// What they mean. Folder and key file are made where they are missing.
+    /// Converts the options to settings. Creates a missing data directory and key file.
     pub fn settings(&self) -> anyhow::Result<Settings> {
         if self.database_url.is_none() {
             files::private_folder(&self.data_dir())?;
@@ -238,7 +243,7 @@ impl Options {
         self.read(files::key)
     }
 
-    /// The same for who only looks: nothing is made.
+    /// Converts the options to settings without creating any file, for read-only commands.
     pub fn settings_to_look_at(&self) -> anyhow::Result<Settings> {
         self.read(files::key_to_look_with)
     }
@@ -295,14 +300,14 @@ impl Options {
         })
     }
 
-    /// Whether an executor with the sample's handler runs inside.
+    /// Whether to run the built-in sample executor.
     pub fn has_sample(&self) -> bool {
-        // It would not believe a certificate that was made for other machines.
+        // It would not trust a certificate issued for other host names.
         let is_plain = self.tls_cert.is_none() && self.behind_proxy.is_none();
         self.sample.unwrap_or_else(|| is_plain && self.listen.unwrap_or(LISTEN).ip().is_loopback())
     }
 
-    /// Where files are kept.
+    /// Directory of data files.
     pub fn data_dir(&self) -> PathBuf {
         self.data_dir.clone().unwrap_or_else(|| DATA_DIR.into())
     }
@@ -408,19 +413,19 @@ fn duration(name: &str, written: &str) -> anyhow::Result<Duration> {
     duration::parse(written).with_context(|| format!("the option {name}"))
 }
 
-/// On this machine only, until somebody says otherwise.
+/// Reachable from this machine only, by default.
 const LISTEN: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 8080));
 
 const DATA_DIR: &str = "tickwright-data";
 
 const CONNECTIONS: u32 = 8;
 
-/// Ten thousand jobs that fire each second fit twice; the memory of a node holds more than one app can have.
+/// Twice the runs of ten thousand jobs that fire every second. A node's memory holds more than one app's share.
 const MAX_OPEN_RUNS: u64 = 30_000;
 
 const ALERT_FROM: &str = "Tickwright <tickwright@localhost>";
 
-/// The shortest token that nobody guesses.
+/// Minimum length of a token that cannot be guessed.
 const TOKEN_MIN: usize = 32;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The executor inside: it greets, so that the first run is seen a minute after the first command.
+//! Built-in sample executor: its handler prints a greeting, so that users see a first run within a minute.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use executor::{Context, Executor, Job};
 use server::{Centre, SAMPLE_APP, SAMPLE_HANDLER};
 
-/// Starts it. Without the sample app, which people may delete, there is none.
+/// Starts it; none if the sample app does not exist, because users may delete it.
 pub async fn start(
     centre: &Centre,
     address: SocketAddr,

@@ -1,8 +1,8 @@
-//! The text a person reads when the centre has started: its address, and at the first start the credentials of the new
+//! Start message of the scheduling centre: its address and, at the first start, the credentials of the new
 //! database.
 //!
-//! Credentials are printed on a terminal only. Anywhere else standard output ends up in a log file, so they are written
-//! to a file that only its owner can read, and the text names that file.
+//! Credentials are printed on a terminal only. Otherwise standard output may end up in a log file, so they are
+//! written to a file that only its owner can read, and the message contains its path.
 
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -15,7 +15,7 @@ use server::{FirstAdmin, FirstStart};
 use super::files;
 use crate::secret;
 
-/// Credentials that exist in clear only at the first start on a new database.
+/// Credentials that exist in plain text only at the first start on a new database.
 pub struct Credentials<'a> {
     /// The first administrator.
     pub admin: Option<&'a FirstAdmin>,
@@ -26,7 +26,8 @@ pub struct Credentials<'a> {
 /// Name of the file with the credentials, in the data directory.
 pub const FILE: &str = "initial-credentials.txt";
 
-/// Prints the welcome text; credentials go to standard output if it is a terminal, and to a file in `data_dir` if not.
+/// Prints the start message; credentials go to standard output if it is a terminal, otherwise to a file in
+/// `data_dir`.
 pub fn show(
     url: &str,
     credentials: &Credentials<'_>,
@@ -75,8 +76,8 @@ fn printed(url: &str, credentials: &Credentials<'_>) -> String {
     text
 }
 
-/// Writes the credentials to a file and returns its path. The account exists already, and nobody else knows its
-/// password, so a data directory that cannot be written falls back to the system's folder for temporary files.
+/// Writes the credentials to a file and returns its path. The account exists already and its password is stored
+/// nowhere else, so if the data directory is not writable, the system's temporary directory is used.
 fn save(url: &str, credentials: &Credentials<'_>, data_dir: &Path) -> anyhow::Result<PathBuf> {
     let text = saved(url, credentials);
     let path = data_dir.join(FILE);

@@ -1,4 +1,5 @@
-//! The centre and the agent are killed again and again, at every step of a run. Each run ends once, and none is run twice.
+//! Kills the scheduling centre and the agent repeatedly, at every step of a run. Each run ends once, and none runs
+//! twice.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use crate::kit::{Centre, Process, until};
 
-/// Kills per history.
+/// Number of kills per history.
 const ROUNDS: usize = 10;
 const JOBS: usize = 3;
 
@@ -34,9 +35,9 @@ fn each_run_ends_once_and_none_is_run_twice() {
 struct Town {
     centre: Centre,
     agent: Process,
-    /// Where the agent listens, in all its lives.
+    /// Address of the agent in all its incarnations.
     address: String,
-    /// What the scripts have noted.
+    /// File with the notes written by the scripts.
     notes: PathBuf,
 }
 
@@ -56,13 +57,14 @@ impl Town {
         Town { centre, agent, address, notes }
     }
 
-    /// Lets the next run begin, or end, or some time pass: while runs are claimed, sent, taken, done or reported.
+    /// Waits for the next run to start or end, or for a random time, so that runs are claimed, sent, accepted, done
+    /// or reported.
     fn wait_for_a_step(&self, random: &mut fastrand::Rng) {
         let pause = Duration::from_millis(random.u64(0..300));
         match random.u8(0..4) {
             0 => self.wait_for_another("start"),
             1 => self.wait_for_another("end"),
-            // The time is what is tried here.
+            // This variant tests elapsed time only.
             _ => std::thread::sleep(pause),
         }
     }
@@ -91,7 +93,7 @@ impl Town {
         self.agent = self.centre.agent_at(&self.address);
     }
 
-    /// Waits until work is done again, stops the jobs, and waits until all runs are over; gives them.
+    /// Waits until runs succeed again, stops the jobs, waits until all runs are finished, and returns them.
     fn come_to_rest(&mut self) -> Vec<Value> {
         self.centre.json_once("run list --state succeeded", |runs| !runs.as_array().unwrap().is_empty());
         for job in 0..JOBS {
@@ -129,7 +131,7 @@ impl Town {
     }
 }
 
-/// How often each note was made.
+/// Number of times each note was written.
 fn noted(notes: &Path) -> BTreeMap<(String, i64), usize> {
     let text = fs::read_to_string(notes).unwrap_or_default();
     let mut noted = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What is said when it does not work.
+//! Error messages of failed commands.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ fn without_a_centre_the_error_says_how_to_start_one() {
         |url: String| Shell { home: folder.path().into(), url: Some(url), key: None, input: String::new() };
     shell(format!("http://{free}")).run("job list").fails(5, "start one with `tickwright serve`");
     shell("somewhere".into()).run("job list").fails(1, "`somewhere` is not the address of a centre");
-    // There, but no centre.
+    // A server that is not a scheduling centre.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {

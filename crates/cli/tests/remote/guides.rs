@@ -1,4 +1,4 @@
-//! Every command of the guides, typed.
+//! Runs every command of the guides.
 
 use std::fs;
 use std::io::Write;
@@ -31,7 +31,7 @@ fn the_guide_says_the_same_in_chinese() {
         let lines = blocks.lines().filter(|line| !line.starts_with("# ")).map(str::to_owned);
         lines.collect::<Vec<_>>()
     };
-    // Each page has a time zone that its readers know.
+    // Each page uses a time zone familiar to its readers.
     let english: Vec<String> =
         commands(&english).iter().map(|line| line.replace("Europe/London", "Asia/Shanghai")).collect();
     assert_eq!(commands(&chinese), english);
@@ -43,7 +43,7 @@ fn the_page_about_jobs_that_declare_themselves_works_as_written() {
     let mut desk = Desk::new();
     desk.build_example("declared");
     desk.meet(&centre);
-    // What the guide before it has made.
+    // Created by the guide before this one.
     desk.type_in("tickwright app add my-app\ntickwright app token my-app --to my-app.token\n");
     let seen = desk.follow("declared-jobs.md");
     let words: Vec<&str> = seen.split_whitespace().collect();
@@ -58,7 +58,7 @@ fn the_page_about_jobs_that_declare_themselves_works_as_written() {
 #[test]
 fn the_page_about_the_command_line_works_as_written() {
     let centre = Centre::signed_in();
-    // The page begins with the centre that the guide before it has started, and with an agent.
+    // The page requires the scheduling centre started in the guide before, and an agent.
     let _agent = centre.agent();
     let mut desk = Desk::new();
     desk.meet(&centre);
@@ -84,20 +84,20 @@ fn a_slip_of_the_pen_in_a_guide_is_noticed() {
     }
 }
 
-/// Somebody who reads a guide and types what it says, in a folder of their own with what `make run` has built.
+/// A simulated reader that types the commands of a guide, in its own folder with the output of `make run`.
 struct Desk {
     folder: tempfile::TempDir,
     url: Option<String>,
     password: String,
-    /// What was said to the shell to remember.
+    /// Variables exported in the shell.
     exports: String,
     terminals: Vec<Process>,
 }
 
-/// A block that begins with this is typed in another terminal, where it goes on running.
+/// A block that begins with this runs in another terminal and keeps running.
 const OWN_TERMINAL: &str = "# in a terminal of its own";
 
-/// The address that guides speak of.
+/// Address used in the guides.
 const USUAL: &str = "http://127.0.0.1:8080";
 
 impl Desk {
@@ -112,15 +112,15 @@ impl Desk {
             exports: String::new(),
             terminals: Vec::new(),
         };
-        // `make` is the real one, and does what the repository says.
+        // `make` is the real one and uses the repository's Makefile.
         std::os::unix::fs::symlink(repository().join("Makefile"), desk.folder.path().join("Makefile"))
             .unwrap();
         desk.lay_out_cargo();
         desk
     }
 
-    /// A `cargo` that starts what was built for this test, with other options, where the real one would build it first.
-    /// It understands what the guides say to it and nothing else.
+    /// Installs a `cargo` that starts binaries built for this test, with other options, where the real one would
+    /// build them first. It supports only the commands of the guides.
     fn lay_out_cargo(&self) {
         let folder = self.folder.path().join("bin");
         fs::create_dir_all(&folder).unwrap();
@@ -129,7 +129,7 @@ impl Desk {
         fs::set_permissions(folder.join("cargo"), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// All tests together build the examples; alone, this one has to.
+    /// All tests together build the examples; this test alone must build them itself.
     fn build_example(&self, name: &str) {
         if !built().join("examples").join(name).exists() {
             let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -139,7 +139,7 @@ impl Desk {
         }
     }
 
-    /// Types every command of a guide; what was printed.
+    /// Runs every command of a guide; returns the printed output.
     fn follow(&mut self, guide: &str) -> String {
         let blocks = blocks(&page(guide), "sh");
         assert!(!blocks.is_empty());
@@ -162,7 +162,7 @@ impl Desk {
             .spawn()
             .unwrap();
         let typed = format!("{}\n", self.password);
-        // A block that asks for nothing may be over already.
+        // A block that reads no input may have exited already.
         let _ = child.stdin.take().unwrap().write_all(typed.as_bytes());
         let output = child.wait_with_output().unwrap();
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -177,11 +177,11 @@ impl Desk {
         let before = self.url.is_some().then(|| self.executors());
         let process = Process::start(self.shell(block, None));
         match before {
-            // The first terminal is the centre's.
+            // The first terminal runs the scheduling centre.
             None => {
                 let url = process.wait_for("listening   ").trim().to_owned();
                 self.url = Some(url);
-                // A test has no terminal to print it on.
+                // A test has no terminal, so the password is in the file.
                 self.password = credential(&self.folder.path().join("tickwright-data"), "password");
             }
             Some(before) => until("one more executor is there", || (self.executors() > before).then_some(())),
@@ -189,14 +189,14 @@ impl Desk {
         self.terminals.push(process);
     }
 
-    /// Goes on where another page has ended: with this centre, signed in.
+    /// Continues where another page has ended: with this scheduling centre, signed in.
     fn meet(&mut self, centre: &Centre) {
         self.url = Some(centre.url.clone());
         self.password.clone_from(&centre.password);
         self.type_in("export PATH=\"$PWD/target/release:$PATH\"\ntickwright login --user admin\n");
     }
 
-    /// How many executors the centre knows.
+    /// Number of executors that the scheduling centre knows.
     fn executors(&self) -> usize {
         let mut command = self.shell("target/release/tickwright app list --output json", Some(PATIENCE));
         let output = command.output().unwrap();
@@ -205,12 +205,12 @@ impl Desk {
         apps.as_array().unwrap().iter().map(|app| app["executors"].as_array().unwrap().len()).sum()
     }
 
-    /// A shell that is given a block to run, and, unless it is to stay, so much time.
+    /// A shell that runs a block, with a timeout unless it keeps running.
     fn shell(&self, block: &str, patience: Option<Duration>) -> Command {
         let url = self.url.as_deref().unwrap_or(USUAL);
         let script = format!("{}{}", self.exports, block.replace(USUAL, url));
         let path = format!("{}:{}", self.folder.path().join("bin").display(), std::env::var("PATH").unwrap());
-        // For `timeout`, no time at all is no bound.
+        // For `timeout`, 0 means no limit.
         let seconds = patience.map_or(0, |patience| patience.as_secs()).to_string();
         let mut command = Command::new("timeout");
         command.args([&seconds, "bash", "-eu", "-o", "pipefail", "-c", &script]);
@@ -224,7 +224,8 @@ impl Desk {
     }
 }
 
-/// What the guides say to `cargo`, done with what is there. An example must be one of the repository, and the only one of its name.
+/// Implements the `cargo` commands of the guides with existing binaries. An example must exist in the repository,
+/// with a unique name.
 const CARGO: &str = r#"#!/bin/sh
 no() { echo "cargo is not called so in a guide: $1" >&2; exit 101; }
 said="$*"
@@ -246,18 +247,18 @@ shift 4
 exec target/release/$program "$@"
 "#;
 
-/// A page of the guides.
+/// Text of a guide.
 fn page(name: &str) -> String {
     fs::read_to_string(repository().join("docs/guides").join(name)).unwrap()
 }
 
-/// What a page shows of a language.
+/// Code blocks of a language in a page.
 fn blocks(page: &str, language: &str) -> Vec<String> {
     let begin = format!("```{language}\n");
     page.split(&begin).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// Where the binary is, and the examples beside it.
+/// Directory of the binary and the examples.
 fn built() -> PathBuf {
     Path::new(TICKWRIGHT).parent().unwrap().to_owned()
 }

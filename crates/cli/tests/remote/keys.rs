@@ -33,7 +33,7 @@ fn a_key_is_shown_once_opens_what_it_may_and_ends_when_it_is_deleted() {
     centre.shell().run(&format!("key rm {id} --yes")).fails(4, &format!("key {id}: "));
     centre.shell().run("key add x --app nobodys").fails(1, "there is no app `nobodys`");
     centre.shell().run("key add x --rights all").fails(2, "view, operate, edit, script");
-    // A key makes no keys.
+    // An API key cannot create keys.
     program(writer.trim()).run("key list").fails(3, "");
     centre.stop();
 }

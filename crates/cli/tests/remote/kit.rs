@@ -1,4 +1,4 @@
-//! A centre and an agent as processes, and a shell to type in.
+//! A scheduling centre and an agent as processes, and a shell to run commands.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// The binary.
+/// Path of the binary.
 pub const TICKWRIGHT: &str = env!("CARGO_BIN_EXE_tickwright");
 
-/// An app that every new centre has.
+/// App that every new scheduling centre has.
 pub const APP: &str = "tickwright-sample";
 
-/// Longer than anything takes on a busy machine.
+/// Timeout that no step reaches, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A centre that has just been started for the first time, without its sample.
+/// A scheduling centre on a new database, without its sample executor.
 pub struct Centre {
     pub url: String,
     pub password: String,
@@ -47,26 +47,26 @@ impl Centre {
         Process::start(command)
     }
 
-    /// Dies, at once.
+    /// Kills the process.
     pub fn die(&mut self) {
         self.process.kill();
     }
 
-    /// Is back where it died, with what it had on disk.
+    /// Restarts the process at the same address, with its data.
     pub fn come_back(&mut self) {
         let address = self.url.trim_start_matches("http://");
         self.process = Centre::process(self.folder.path(), address);
         self.process.wait_for("listening   ");
     }
 
-    /// A centre where somebody is signed in.
+    /// A scheduling centre with a signed-in user.
     pub fn signed_in() -> Centre {
         let centre = Centre::start();
         centre.shell().input(&centre.password).run("login --user admin").succeeds();
         centre
     }
 
-    /// An agent that runs shell scripts for the sample app, once the centre knows of it.
+    /// Starts an agent that runs shell scripts for the sample app, and waits until it is registered.
     pub fn agent(&self) -> Process {
         let process = self.agent_at("127.0.0.1:0");
         until("the agent is registered", || {
@@ -76,7 +76,7 @@ impl Centre {
         process
     }
 
-    /// The agent, listening there.
+    /// Starts the agent at an address.
     pub fn agent_at(&self, address: &str) -> Process {
         let mut command = Command::new(TICKWRIGHT);
         command.args(["agent", "--app", APP, "--listen", address, "--allow-scripts=shell"]);
@@ -85,29 +85,29 @@ impl Centre {
         Process::start(command)
     }
 
-    /// A shell of somebody who talks to this centre.
+    /// A shell of a user of this scheduling centre.
     pub fn shell(&self) -> Shell {
         let home = self.folder.path().join("home");
         Shell { home, url: Some(self.url.clone()), key: None, input: String::new() }
     }
 
-    /// What a command prints for people.
+    /// Output of a command for people.
     pub fn says(&self, line: &str) -> String {
         self.shell().run(line).succeeds()
     }
 
-    /// What a command prints for programs.
+    /// Output of a command as JSON.
     pub fn json(&self, line: &str) -> Value {
         let printed = self.says(&format!("{line} --output json"));
         serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{line}: {error} in {printed}"))
     }
 
-    /// Waits for a command's answer to be as it should.
+    /// Repeats a command until its output fulfils a condition.
     pub fn json_once(&self, line: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         until(line, || Some(self.json(line)).filter(&is_so))
     }
 
-    /// Calls the API for what no command does.
+    /// Calls the API, for actions without a command.
     pub fn post(&self, path: &str, session: &str, body: &str) -> Value {
         let address = self.url.trim_start_matches("http://");
         let mut stream = TcpStream::connect(address).unwrap();
@@ -123,7 +123,7 @@ impl Centre {
         serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap_or_else(|_| panic!("{answer}"))
     }
 
-    /// A file with a script, for a job.
+    /// Writes a file, for example a script for a job.
     pub fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.folder.path().join(name);
         std::fs::write(&path, text).unwrap();
@@ -136,13 +136,13 @@ impl Centre {
         self.says(&format!("job add {key} --app {APP} --script {}", file.display()));
     }
 
-    /// Stops it.
+    /// Stops the process.
     pub fn stop(self) {
         drop(self.process);
     }
 }
 
-/// A value from the file with the credentials of a new database, in a data directory.
+/// Reads a value from the file with the credentials of a new database, in a data directory.
 pub fn credential(data_dir: &Path, name: &str) -> String {
     let path = data_dir.join("initial-credentials.txt");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -150,7 +150,7 @@ pub fn credential(data_dir: &Path, name: &str) -> String {
     line.unwrap_or_else(|| panic!("no `{name}` in {}", path.display())).to_owned()
 }
 
-/// Where somebody types.
+/// A shell to run commands in.
 pub struct Shell {
     pub home: PathBuf,
     pub url: Option<String>,
@@ -159,13 +159,13 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// With this typed when the command asks.
+    /// Sets the text typed when a command asks.
     pub fn input(mut self, text: &str) -> Shell {
         self.input = format!("{text}\n");
         self
     }
 
-    /// A command, with nothing of this process's environment that it would listen to.
+    /// Creates a command, without variables of this process's environment that it would read.
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(TICKWRIGHT);
         command.args(words(line)).env("XDG_CONFIG_HOME", &self.home).env("TZ", "UTC");
@@ -183,7 +183,7 @@ impl Shell {
         let mut command = self.command(line);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary was built for this test");
-        // A command that does not read may be over already.
+        // A command that reads no input may have exited already.
         let _ = child.stdin.take().unwrap().write_all(self.input.as_bytes());
         let output = child.wait_with_output().unwrap();
         let text = |bytes| String::from_utf8(bytes).expect("we print UTF-8");
@@ -192,7 +192,7 @@ impl Shell {
     }
 }
 
-/// What came of a command.
+/// Result of a command.
 pub struct Outcome {
     line: String,
     pub code: Option<i32>,
@@ -201,7 +201,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// It did what it should; what it printed.
+    /// Asserts success; returns the output.
     #[track_caller]
     pub fn succeeds(self) -> String {
         let Outcome { line, code, stdout, stderr } = self;
@@ -210,7 +210,7 @@ impl Outcome {
         stdout
     }
 
-    /// It did not, with this exit code and these words.
+    /// Asserts failure with this exit code and this text.
     #[track_caller]
     pub fn fails(self, expected_code: i32, expected: &str) {
         let Outcome { line, code, stdout, stderr } = self;
@@ -219,7 +219,7 @@ impl Outcome {
     }
 }
 
-/// A process whose lines are read as they come; killed when dropped, with all that it has started.
+/// A process whose output is read line by line; killed with its process group when dropped.
 pub struct Process {
     child: Child,
     lines: Receiver<String>,
@@ -236,7 +236,7 @@ impl Process {
         Process { child, lines }
     }
 
-    /// Waits for a line with this in it; what comes after that.
+    /// Waits for a line with this text; returns the rest of that line.
     #[track_caller]
     pub fn wait_for(&self, text: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
@@ -255,7 +255,7 @@ impl Process {
 }
 
 impl Process {
-    /// Ends it at once, with all that it has started in its group.
+    /// Kills the process and its process group.
     pub fn kill(&mut self) {
         let group = format!("-{}", self.child.id());
         let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
@@ -272,13 +272,13 @@ impl Drop for Process {
 fn pass_on(from: impl Read + Send + 'static, to: mpsc::Sender<String>) {
     thread::spawn(move || {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
-            // Reading goes on when nobody listens, or the process would wait for its pipe.
+            // Keep reading without a receiver, or the process would block on its pipe.
             let _ = to.send(line);
         }
     });
 }
 
-/// Waits until something is seen.
+/// Waits until the closure returns a value.
 #[track_caller]
 pub fn until<T>(what: &str, mut seen: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
@@ -302,7 +302,7 @@ fn words(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// The repository.
+/// Path of the repository.
 pub fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }

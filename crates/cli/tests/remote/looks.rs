@@ -1,12 +1,12 @@
-//! Colours and progress bars are for people: they come to a terminal and nowhere else.
+//! Colours and progress bars are for people: they are printed on a terminal only.
 
 use std::process::{Command, Stdio};
 
 use crate::kit::{APP, Centre, TICKWRIGHT};
 
-/// What somebody sees who types a command at a terminal, with everything that the terminal is sent.
+/// Output of a command on a terminal, including all control sequences.
 fn at_a_terminal(centre: &Centre, line: &str, variables: &[(&str, &str)]) -> String {
-    // `script` gives the command a terminal, and writes down what it shows.
+    // `script` runs the command in a terminal and captures its output.
     let mut command = Command::new("script");
     command.args(["-q", "-e", "-c", &format!("{TICKWRIGHT} {line}"), "/dev/null"]);
     command
@@ -32,7 +32,7 @@ fn colours_come_to_a_terminal_unless_somebody_says_no() {
         let plain = at_a_terminal(&centre, line, &[("NO_COLOR", "1")]);
         assert!(!plain.contains(COLOR), "{line}: {plain:?}");
         assert!(at_a_terminal(&centre, line, &[("NO_COLOR", "")]).contains(COLOR), "empty means nothing");
-        // In a pipe there are none; `says` looks.
+        // In a pipe there are no colours; `says` checks that.
         assert!(!centre.says(line).is_empty());
         let json = at_a_terminal(&centre, &format!("{line} --output json"), &[]);
         assert!(!json.contains(COLOR), "{line}: what programs read has none: {json:?}");

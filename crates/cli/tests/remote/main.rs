@@ -1,4 +1,4 @@
-//! The commands that talk to a centre, as typed in a shell: the real binary against a real centre.
+//! Commands that call a scheduling centre: the real binary against a real server.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod crashes;

@@ -94,7 +94,7 @@ fn without_an_executor_the_trigger_says_so() {
 fn a_handler_that_nobody_has_is_named_when_the_job_is_added_and_when_it_runs() {
     let centre = Centre::signed_in();
     let _agent = centre.agent();
-    // The agent has `http`, but for want of a URL it may call, no other handler.
+    // The agent has `http`, but no allowed URL, and no other handler.
     let added = centre.shell().run(&format!("job add typo --app {APP} --handler htpp"));
     assert!(
         added.stderr.contains("no executor of tickwright-sample is known to have a handler `htpp`"),

@@ -16,10 +16,10 @@ fn a_session_is_kept_where_nobody_else_can_read_it_until_the_end() {
     assert_eq!(mode(file.parent().unwrap().to_owned()), 0o700);
     assert!(!std::fs::read_to_string(&file).unwrap().contains(&centre.password));
 
-    // Whoever signed in need not say where any more.
+    // After signing in, the address is optional.
     let shell = Shell { url: None, ..centre.shell() };
     shell.run("job list").succeeds();
-    // A file that others can read is not used.
+    // A file that others can read is rejected.
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     shell.run("job list").fails(1, "chmod 600");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -27,7 +27,7 @@ fn a_session_is_kept_where_nobody_else_can_read_it_until_the_end() {
     let session = std::fs::read_to_string(&file).unwrap();
     assert_eq!(shell.run("logout").succeeds(), format!("signed out of {}\n", centre.url));
     centre.shell().run("job list").fails(3, "not signed in");
-    // The session is over at the centre, too.
+    // The session has ended on the server, too.
     std::fs::write(&file, session).unwrap();
     centre.shell().run("job list").fails(3, "not signed in");
     centre.stop();
