@@ -1,12 +1,12 @@
-//! Three processes, one database, no server: each is its own scheduling centre, and one of them is killed.
+//! Three processes share one database, without a server: each is its own scheduling centre, and one is killed.
 //!
 //! ```text
 //! cargo run --release -p tickwright-examples --example embedded [DATABASE]
 //! ```
 //!
-//! DATABASE is `sqlite:FILE?shared=true` (a fresh file if nothing is said), `postgres://…` or `mysql://…`. Twenty jobs fire
-//! five times a second each. Every run writes one line into a journal the moment it begins. After a while one process is
-//! killed with SIGKILL; at the end the journal, and nothing else, says what was run, lost or doubled.
+//! DATABASE is `sqlite:FILE?shared=true` (default: a new file), `postgres://…` or `mysql://…`. Twenty jobs fire
+//! five times per second each. Every run appends one line to a journal when it begins. After a while one process is
+//! killed with SIGKILL; at the end the journal alone shows which runs were executed, lost or duplicated.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -46,7 +46,7 @@ async fn main() -> Result<()> {
     outcome
 }
 
-/// One of the three processes: handlers and scheduling centre in one. Ends when its standard input does.
+/// One of the three processes: handlers and scheduling centre in one. Ends when its standard input is closed.
 async fn work(name: &str) -> Result<()> {
     let journal = PathBuf::from(std::env::var("TICKWRIGHT_EXAMPLE_JOURNAL")?);
     let store = open(&std::env::var("TICKWRIGHT_EXAMPLE_DATABASE")?).await?;
@@ -65,7 +65,7 @@ async fn work(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The work: a line in the journal, in one write, then a little while of being busy.
+/// The handler: appends a line to the journal in one write, then works for a short time.
 async fn count(journal: PathBuf, context: Context) -> Result<String, String> {
     let line = format!("{} {} {}\n", context.param, context.scheduled_at.as_millis(), context.attempt);
     let written = OpenOptions::new()
@@ -85,7 +85,7 @@ async fn supervise(folder: &Path) -> Result<()> {
     };
     let journal = folder.join("journal");
     let store = open(&url).await?;
-    // An engine that is never run: it only adds, starts and stops jobs.
+    // An engine that is not run: it only adds, starts and stops jobs.
     let control =
         Handlers::new().into_centre("supervisor", Arc::new(SystemClock::new()), store.clone()).engine();
 
@@ -100,7 +100,7 @@ async fn supervise(folder: &Path) -> Result<()> {
         let anchor = Timestamp::from_millis(number as i64 * 10);
         let mut spec =
             JobSpec::new(app, format!("count {number}"), Schedule::fixed_rate(anchor, PERIOD)?, "count");
-        // What the killed process had begun is tried again, what it had not is not given up for being late.
+        // Runs that the killed process had begun are retried; those it had not begun are executed late.
         spec.retry = Retry { count: 3, backoff: Backoff::Fixed(Duration::ZERO) };
         spec.misfire = Misfire::FireAll { window: Duration::from_secs(60), max: 1000 };
         let job = control.create(&spec).await?;
@@ -138,10 +138,10 @@ async fn supervise(folder: &Path) -> Result<()> {
     report(&due, unexpected)
 }
 
-/// What the journal says about one instant.
+/// Journal entries of one scheduled time.
 #[derive(Default)]
 struct Seen {
-    /// How often each attempt began.
+    /// How often each attempt began, by attempt number.
     attempts: BTreeMap<u32, u32>,
 }
 
@@ -177,7 +177,7 @@ fn report(due: &BTreeMap<(JobId, i64), Seen>, unexpected: usize) -> Result<()> {
     Ok(())
 }
 
-/// Waits until no run of the jobs is open: what the killed process had begun is found within its lease of 3 s.
+/// Waits until no run of the jobs is open: runs of the killed process are found within its lease of 3 s.
 async fn until_over(store: &dyn Store, jobs: impl Iterator<Item = JobId>) -> Result<()> {
     for job in jobs {
         let mut tries = 0;

@@ -1,9 +1,9 @@
-//! Throws any bytes at the readers of cron expressions, and what they accept at the search.
+//! Feeds random bytes to the parsers of cron expressions, and searches fires of the expressions they accept.
 //!
 //! On stable Rust: `cargo install cargo-fuzz`, then in the repository's root
 //! `cargo fuzz run -s none cron_parse -- -max_total_time=60`.
 //!
-//! The first eight bytes are the instant to search from; the rest is the expression.
+//! The first eight bytes are the time to search from; the rest is the expression.
 
 #![no_main]
 
@@ -44,7 +44,7 @@ fn check(cron: &Cron, t: Timestamp) {
     }
 }
 
-/// Fields that are one plain number can be checked without understanding cron.
+/// Checks fields that are a single number, which needs no knowledge of cron.
 fn fits_single_values(cron: &Cron, fire: Timestamp) {
     let at = jiff::Timestamp::from_millisecond(fire.as_millis()).expect("within the calendar");
     let at = at.to_zoned(jiff::tz::TimeZone::UTC);
@@ -53,7 +53,7 @@ fn fits_single_values(cron: &Cron, fire: Timestamp) {
     let shown = [at.second(), at.minute(), at.hour(), at.day(), at.month()].map(i64::from);
     let (fields, shown) = match (cron.dialect(), fields.len()) {
         (Dialect::Quartz, _) => (&fields[..5], &shown[..]),
-        // The day may differ: with both days given, either is enough.
+        // The day may differ: if both day fields are given, either may match.
         (Dialect::Unix, 5) => (&fields[..2], &shown[1..3]),
         (Dialect::Unix, _) => return,
     };

@@ -1,4 +1,4 @@
-//! The databases that can be tried here, each time a new one in them.
+//! The databases available for tests; each test creates a new one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use cron::Zone;
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, raw_sql};
 use store::Options;
 
-/// Where databases can be created.
+/// A database system that can create databases.
 #[derive(Clone, Debug)]
 pub enum Database {
     /// A file.
     Sqlite,
-    /// On a MySQL or MariaDB server.
+    /// A MySQL or MariaDB server.
     MySql {
-        /// Its address.
+        /// URL of the server.
         server: String,
     },
-    /// On a PostgreSQL server.
+    /// A PostgreSQL server.
     Postgres {
-        /// Its address.
+        /// URL of the server.
         server: String,
     },
 }
 
 impl Database {
-    /// SQLite always; the servers if their addresses are given.
+    /// SQLite always; the servers if their URLs are set.
     pub fn available() -> Vec<Database> {
         let mut databases = vec![Database::Sqlite];
         match std::env::var("TICKWRIGHT_TEST_MYSQL_URL") {
@@ -41,7 +41,7 @@ impl Database {
         databases
     }
 
-    /// What people call it.
+    /// Product name.
     pub fn name(&self) -> &'static str {
         match self {
             Database::Sqlite => "SQLite",
@@ -50,7 +50,7 @@ impl Database {
         }
     }
 
-    /// Whether it can be used.
+    /// Whether it accepts connections.
     pub async fn answers(&self) -> bool {
         match self {
             Database::Sqlite => true,
@@ -59,7 +59,7 @@ impl Database {
         }
     }
 
-    /// A new database, with nothing in it.
+    /// Creates a new, empty database.
     pub async fn create(&self) -> Result<Home> {
         let name = format!("tickwright_bench_{:08x}", fastrand::u32(..));
         Ok(match self {
@@ -83,33 +83,33 @@ fn with_database(server: &str, name: &str) -> Result<String> {
     Ok(format!("{address}/{name}"))
 }
 
-/// A database of our own.
+/// A database created for a test.
 #[derive(Clone, Debug)]
 pub enum Home {
     /// A file.
     Sqlite(PathBuf),
-    /// On a MySQL or MariaDB server.
+    /// A database on a MySQL or MariaDB server.
     MySql {
-        /// Its address,
+        /// URL of the database.
         url: String,
-        /// that of its server,
+        /// URL of the server.
         server: String,
-        /// and its name there.
+        /// Name of the database.
         name: String,
     },
-    /// On a PostgreSQL server.
+    /// A database on a PostgreSQL server.
     Postgres {
-        /// Its address,
+        /// URL of the database.
         url: String,
-        /// that of its server,
+        /// URL of the server.
         server: String,
-        /// and its name there.
+        /// Name of the database.
         name: String,
     },
 }
 
 impl Home {
-    /// Its address, with its password.
+    /// URL of the database, including the password.
     pub fn url(&self) -> String {
         match self {
             Home::Sqlite(path) => format!("sqlite:{}", path.display()),
@@ -117,13 +117,13 @@ impl Home {
         }
     }
 
-    /// Opens it, with its tables.
+    /// Opens the store and creates its tables.
     pub async fn open(&self) -> Result<Arc<dyn store::Database>> {
         Ok(store::open(&self.url(), Options { zone: Zone::utc(), ..Options::default() }).await?)
     }
 
-    /// After jobs were written with numbers of our own: what a server does by itself after a while, since before it has
-    /// counted, its plans are guesses; and PostgreSQL would number the next job like the first.
+    /// Updates statistics after jobs were written with explicit ids. Servers do so by themselves after a while, and
+    /// their query plans are poor until then; and PostgreSQL's sequence would start at the first id again.
     pub async fn count(&self) -> Result<()> {
         match self {
             Home::Sqlite(_) => Ok(()),
@@ -137,7 +137,7 @@ impl Home {
         }
     }
 
-    /// Runs statements, one after the other.
+    /// Executes statements in order.
     pub async fn run(&self, statements: &[String]) -> Result<()> {
         match self {
             Home::Sqlite(path) => {
@@ -160,7 +160,7 @@ impl Home {
         Ok(())
     }
 
-    /// Runs a statement in a transaction, and keeps that open for a while.
+    /// Executes a statement in a transaction and keeps it open for this long.
     pub async fn hold(&self, statement: &str, length: Duration) -> Result<()> {
         match self {
             Home::Sqlite(_) => bail!("a file has one writer, and nobody waits for rows"),
@@ -182,7 +182,7 @@ impl Home {
         Ok(())
     }
 
-    /// Deletes it.
+    /// Deletes the database.
     pub async fn remove(self) -> Result<()> {
         match self {
             Home::Sqlite(path) => {

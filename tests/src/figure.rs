@@ -1,6 +1,6 @@
-//! What benchmarks tell programs.
+//! Machine-readable results of benchmarks.
 
-/// One measured figure, a line of JSON.
+/// One measured figure, printed as a line of JSON.
 #[derive(Clone, Debug)]
 pub struct Figure {
     bench: &'static str,
@@ -10,12 +10,12 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// What a benchmark measured of a database, or of something else.
+    /// A figure that a benchmark measured for a database, or for another subject.
     pub fn new(bench: &'static str, of: &str, case: &str, value: f64, unit: &'static str) -> Figure {
         Figure { bench, case: format!("{} {case}", of.to_lowercase()), value, unit }
     }
 
-    /// The line.
+    /// The figure as a line of JSON.
     pub fn json(&self) -> String {
         let Figure { bench, case, value, unit } = self;
         format!(r#"{{"bench":"{bench}","case":"{case}","value":{value:.2},"unit":"{unit}"}}"#)

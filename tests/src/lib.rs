@@ -1,5 +1,5 @@
-//! The whole thing at once: clusters of engines over the real store, simulated with everything that can go wrong; and
-//! real processes, with real signals and a real network.
+//! End-to-end tests: clusters of engines on the real store, simulated with random faults; and real processes, with
+//! real signals and a real network.
 
 pub mod chaos;
 pub mod database;
@@ -15,7 +15,7 @@ pub use figure::Figure;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Does something for each number from `from` on, on all cores. `work` says whether to go on.
+/// Calls `work` for each number from `from` on, on all cores, until it returns false.
 pub fn for_each(from: u64, count: u64, work: impl Fn(u64) -> bool + Sync) {
     let next = AtomicU64::new(from);
     let end = from + count;

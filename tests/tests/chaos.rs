@@ -1,7 +1,7 @@
-//! Nodes, databases and executors are broken, one kind of fault after another, while jobs fire. Afterwards the executors'
-//! journals hold every instant once: nothing is lost, doubled or silent.
+//! Nodes, databases and executors are broken, one kind of fault after another, while jobs fire. Afterwards the
+//! executors' journals contain every fire exactly once: none is lost, duplicated or unexplained.
 //!
-//! A database whose server is not there is left out, and a line says so.
+//! A database without an available server is skipped, and a line is printed.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use anyhow::Result;
 use tickwright_tests::chaos::{Fault, Story};
 use tickwright_tests::database::Database;
 
-/// Plays one fault on every database it can be played on, one after the other: they share the machine.
+/// Plays one fault on every database it applies to, one after the other, because they share the machine.
 fn play(fault: Fault) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {

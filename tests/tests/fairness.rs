@@ -1,4 +1,4 @@
-//! I16: when more is due than can be done, everybody gets a fair part, and all is accounted for.
+//! I16: under overload every job gets a fair share, and every fire is accounted for.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,16 +40,16 @@ fn under_twice_the_load_no_job_is_favoured_and_nothing_is_silent() {
     assert!(p99 < 100.0, "ten seconds after the load has dropped, fires are {p99} ms late");
 }
 
-/// How long after the load has dropped all is as before, in milliseconds.
+/// Time after the load has dropped until everything is back to normal, in milliseconds.
 const RELIEF: i64 = 10_000;
 
-/// The id and the lateness of each fire whose instant is such.
+/// Job id and lateness of each fire with a matching scheduled time.
 fn during(job: &Served, such: impl Fn(i64) -> bool) -> impl Iterator<Item = (f64, f64)> {
     let arrived = job.arrived.iter().filter(move |(at, _)| such(*at));
     arrived.map(|(_, late)| (job.job.0 as f64, *late as f64))
 }
 
-/// Pearson's coefficient.
+/// Pearson correlation coefficient.
 fn correlation(pairs: &[(f64, f64)]) -> f64 {
     let count = pairs.len() as f64;
     let (x, y) = pairs.iter().fold((0.0, 0.0), |(x, y), pair| (x + pair.0 / count, y + pair.1 / count));

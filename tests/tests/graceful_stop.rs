@@ -1,4 +1,4 @@
-//! I23: a node that is asked to stop leaves soon, and nobody notices but its operator.
+//! I23: a node that is stopped gracefully ends soon, without any effect on fires.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,5 @@
-//! Bad input of every kind, to every listener of the built program at once: nothing is lost, doubled or forgotten meanwhile.
+//! Hostile input of every kind to every endpoint of the built program at once: no fire is lost, duplicated or
+//! forgotten meanwhile.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! Executors on other people's client libraries, unchanged, through everything that XXL-JOB's users know: they register,
-//! run, fail, are timed out, killed, restarted and stopped; and so is the centre. Which client can do what stands in
-//! [`Client`]. Ours goes through the same.
+//! Executors built on unchanged third-party client libraries go through all situations XXL-JOB's users know: they
+//! register, run, fail, time out, are killed, restarted and stopped; and so is the centre. [`Client`] lists the
+//! features of each client. Our own SDK goes through the same.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tickwright_tests::interop::{Client, JobForm, Program, Run, Stage, patiently}
 use tickwright_tests::process::{Journal, JournalExecutor, free_address};
 use tokio::net::TcpStream;
 
-/// Left out by this name where they are not installed.
+/// Skipped by this name if they are not installed.
 mod clients_of_other_people {
     use super::*;
 
@@ -55,7 +55,7 @@ async fn our_own_executors_are_served() {
     play(Client::OWN).await;
 }
 
-/// What the test above starts. By itself, it has nothing to do.
+/// The executor that the test above starts. Does nothing when run as a test.
 #[test]
 fn the_executor_of_our_own() {
     let variables = ["CENTRE", "APP", "TOKEN", "PORT"].map(|name| std::env::var(format!("INTEROP_{name}")));
@@ -82,7 +82,7 @@ fn the_executor_of_our_own() {
     runtime.block_on(builder.run()).unwrap();
 }
 
-/// Says how a handler ended, also when it is dropped halfway.
+/// Prints how a handler ended, also when it is dropped halfway.
 struct Ending(&'static str);
 
 impl Drop for Ending {
@@ -150,7 +150,7 @@ impl Story {
         self.logs(&run, "ok with wrenches &amp; 螺丝刀", "ok with wrenches & 螺丝刀").await
     }
 
-    /// A line is in the log as the centre shows it, or, where the client shows none, in the executor's output.
+    /// Checks that a line is in the log shown by the centre or, if the client shows none, in the executor's output.
     async fn logs(&self, run: &Run, shown: &str, said: &str) -> Result<()> {
         if !self.client.shows_logs {
             return self.executor.says(said, 1).await;
@@ -159,7 +159,7 @@ impl Story {
         patiently(&format!("`{shown}` is in the log"), whole).await.map(drop)
     }
 
-    /// All of a log, read as a page reads it: to the end.
+    /// Reads a complete log page by page.
     async fn whole_log(&self, run: i64) -> Result<String> {
         let (mut text, mut from) = (String::new(), 1);
         let whole = patiently("the log ends", async || {
@@ -239,13 +239,13 @@ impl Story {
             ensure!(script.kill(run.id, true).await?.is_none(), "a person insists");
         }
         let killed = script.ended(job).await?;
-        // Its answer or its report of the end, whichever was first.
+        // From its response or its report, whichever came first.
         let by_whom = ["killed by admin", "cancelled on request"];
         ensure!(killed.code == 500 && by_whom.iter().any(|text| killed.message.contains(text)), "{killed:?}");
         if self.client.obeys_kills {
             self.executor.says("slow was interrupted", 2).await?;
         }
-        // What the executor says of it afterwards changes nothing.
+        // A later report of the executor changes nothing.
         let next = script.run(&self.job("ok"), "").await?;
         ensure!(next.code == 200, "{next:?}");
         let still = script.ended(job).await?;
@@ -253,11 +253,11 @@ impl Story {
         Ok(())
     }
 
-    /// The log of a run that goes on has a line, then more, and no end.
+    /// The log of a running run gets a line, then more, and has no end.
     async fn grows(&self, run: i64) -> Result<()> {
         let (mut text, mut from) = (String::new(), 1);
         for second in ["slow second 1", "slow second 2"] {
-            // A busy machine may show both lines at once.
+            // On a busy machine both lines may appear at once.
             patiently(&format!("`{second}` is in the log"), async || {
                 let log = self.stage.script.log(run, from).await.ok()?;
                 text.push_str(&log.text);
@@ -269,7 +269,7 @@ impl Story {
         Ok(())
     }
 
-    /// The executor dies with a run, and is back at the same address. Returns the run.
+    /// The executor dies during a run and restarts at the same address. Returns the run.
     async fn executor_restarts(&mut self) -> Result<(i64, i64)> {
         let script = &self.stage.script;
         let orphaned = script.add_job(&self.job("slow")).await?;
@@ -285,7 +285,7 @@ impl Story {
         Ok((orphaned, orphan.id))
     }
 
-    /// The centre dies while a run goes on, and is back; its result arrives.
+    /// The centre dies during a run and restarts; the result arrives.
     async fn centre_restarts(&mut self) -> Result<()> {
         let job = self.stage.script.add_job(&self.job("slow")).await?;
         self.stage.script.trigger(job, "3").await?;
@@ -295,7 +295,7 @@ impl Story {
             self.executor.says("slow is done", 1).await?;
             self.stage.start_centre().await?;
         } else {
-            // The run must not end while the centre is away, however long that takes.
+            // The run must not end while the centre is down, however long that takes.
             self.executor.pause().await?;
             self.stage.kill_centre().await?;
             self.stage.start_centre().await?;
@@ -328,7 +328,7 @@ impl Story {
         Ok(second)
     }
 
-    /// Two routes ask executors before they choose one: whether they are there, and whether they are idle.
+    /// Two routing strategies query executors before choosing one: whether they are alive, and whether they are idle.
     async fn are_asked_first(&self) -> Result<()> {
         for route in ["FAILOVER", "BUSYOVER"] {
             let run = self.stage.script.run(&JobForm { route, ..self.job("ok") }, "").await?;
@@ -349,17 +349,17 @@ impl Story {
         if self.client.says_goodbye {
             self.stage.has_registered(0).await?;
         }
-        // Registered or not, nobody is there to take a run, and its row says so.
+        // Registered or not, no executor is available, and the row of the run records it.
         let run = self.stage.script.run(&self.job("ok"), "").await?;
         ensure!(run.sent == 500 && !run.sent_message.is_empty(), "{run:?}");
         Ok(())
     }
 }
 
-/// XXL-JOB's code for a run that took too long.
+/// XXL-JOB's code for a run that timed out.
 const ENDED_BY_THE_CENTRE: i64 = 502;
 
-/// Asked about after 30 s, it may be silent or without a result for a minute.
+/// The centre asks after 30 s and then tolerates a minute without a response or result.
 const LOST_MAX: Duration = Duration::from_secs(120);
 
 const GROOVY: &str = r#"

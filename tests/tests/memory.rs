@@ -1,6 +1,7 @@
-//! Memory does not grow with the number of runs, on any database. `make soak-memory` watches a whole process for longer.
+//! Memory does not grow with the number of runs, on any database. `make soak-memory` watches a whole process for
+//! longer.
 //!
-//! A database whose server is not available is skipped, and a line says so.
+//! A database without an available server is skipped, and a line is printed.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ async fn memory_does_not_grow_with_the_number_of_runs() {
     }
 }
 
-/// Bytes of resident memory that each run adds once the process is warm.
+/// Bytes of resident memory added by each run once the process is warm.
 async fn growth(database: &Database) -> Result<f64> {
     let home = lifecycles::create(database, BATCH as u64, 1).await?;
     let store = home.open().await?;
@@ -33,8 +34,8 @@ async fn growth(database: &Database) -> Result<f64> {
     Ok(growth)
 }
 
-/// Plays at least this many runs from claim to completion, and deletes each batch. The database stays small, so the page
-/// cache of SQLite does not grow.
+/// Executes at least this many runs from claim to completion, and deletes each batch. The database stays small, so
+/// the page cache of SQLite does not grow.
 async fn play(store: &dyn Store, node: &Node, at_least: usize) -> Result<usize> {
     let now = FIRST_FIRE + Duration::from_secs(86_400);
     let later = now + Duration::from_secs(86_400);
@@ -60,11 +61,11 @@ fn resident() -> Result<f64> {
 /// Runs per transaction, as the engine claims them.
 const BATCH: usize = 500;
 
-/// Runs after which caches and connection buffers have their size.
+/// Runs after which caches and connection buffers have reached their size.
 const WARM_UP: usize = 10_000;
 
-/// Runs that are measured: enough that a leak stands out from the noise of the allocator.
+/// Number of measured runs: enough that a leak exceeds the noise of the allocator.
 const RUNS: usize = 40_000;
 
-/// A leak of one list of ids for each run was 250 bytes; the noise over [`RUNS`] runs is below 10.
+/// A leak of one list of ids per run was 250 bytes; the noise over [`RUNS`] runs is below 10.
 const GROWTH_MAX: f64 = 50.0;

@@ -74,7 +74,7 @@ async fn a_database_that_is_away_is_not_met_by_a_crowd_of_connections() {
     on_each_server(async |town| {
         let centre = town.start(0).await?;
         town.proxies[0].turn(Weather::Cut);
-        // The connections it had break, and each is tried again once.
+        // Its connections break, and each is retried once.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let (before, started) = (town.proxies[0].connections(), std::time::Instant::now());
         tokio::time::sleep(Duration::from_secs(3)).await;
@@ -98,7 +98,7 @@ async fn a_centre_stops_in_time_while_its_database_does_not_answer() {
             .await?;
         town.proxies[0].turn(Weather::BlackHole);
         let took = centre.stop().await?;
-        // 5 s are promised; the parts of a stop, each with a limit of its own, once added up to 5.8 s.
+        // 5 s are guaranteed; the parts of a stop, each with its own limit, once added up to 5.8 s.
         anyhow::ensure!(took < Duration::from_millis(5_700), "it took {took:?}");
         Ok(())
     })
@@ -113,7 +113,7 @@ async fn a_centre_waits_a_moment_for_its_port() {
     let address = tickwright_tests::process::free_address().unwrap();
     let taken = TcpListener::bind(address).unwrap();
     let centre = Centre::spawn("patient", address, &url, &folder.join("key")).unwrap();
-    // Longer than a process takes to find the port taken, and shorter than it waits for it.
+    // Longer than the process takes to find the port in use, and shorter than it waits for the port.
     tokio::time::sleep(Duration::from_millis(500)).await;
     drop(taken);
     until("it is ready", Duration::from_secs(30), async || centre.is_ready().await.then_some(()))

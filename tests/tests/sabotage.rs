@@ -1,4 +1,4 @@
-//! Shows that the simulation finds what it is there to find: each deliberate bug is caught.
+//! Shows that the simulation detects bugs: each deliberate bug is caught.
 #![cfg(feature = "sabotage")]
 
 use std::sync::Mutex;
@@ -21,7 +21,7 @@ const BUGS: [Sabotage; 11] = [
     Sabotage::OneRetryTooMany,
 ];
 
-/// Each of them is caught within so many seeds.
+/// Every bug is caught within this many seeds.
 const WITHIN: u64 = 300;
 
 #[test]

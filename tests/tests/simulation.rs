@@ -1,6 +1,6 @@
-//! Thousands of simulated clusters, each from its seed.
+//! Thousands of simulated clusters, one per seed.
 //!
-//! `SIM_FROM` and `SIM_SEEDS` choose which: the first, and how many.
+//! `SIM_FROM` is the first seed, `SIM_SEEDS` the number of seeds.
 
 use std::sync::Mutex;
 
@@ -18,7 +18,7 @@ fn whatever_goes_wrong_every_promise_holds() {
         if !outcome.violations.is_empty() {
             failures.push((seed, outcome.violations));
         }
-        // Ten broken seeds say enough.
+        // Ten failed seeds are enough.
         failures.len() < 10
     });
     let total = total.into_inner().unwrap();
@@ -42,7 +42,7 @@ fn whatever_goes_wrong_every_promise_holds() {
     }
 }
 
-/// What must have been looked at, many times.
+/// Guarantees that must have been checked many times.
 const PROMISES: [&str; 14] =
     ["I1", "I1 recovery", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I11", "I12", "I13", "I14"];
 

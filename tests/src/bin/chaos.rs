@@ -1,8 +1,8 @@
-//! Breaks real processes, databases and networks for a long time: `make chaos`.
+//! Injects faults into real processes, databases and networks for a long time: `make chaos`.
 //!
-//! One fault after another on one database after another, at random moments from a printed seed. The table says, of each
-//! fault, how many fires were due, sent, lost, doubled and silent, how late the worst was, and how soon fires left after
-//! a database was back.
+//! One fault after another on one database after another, at random times from a printed seed. The table shows for
+//! each fault how many fires were due, sent, lost, duplicated and unexplained, how late the worst was, and how soon
+//! fires were sent after a database was available again.
 
 use std::time::{Duration, Instant};
 
@@ -11,22 +11,22 @@ use clap::Parser;
 use tickwright_tests::chaos::{Fault, Story, Told};
 use tickwright_tests::database::Database;
 
-/// Breaks a cluster, again and again.
+/// Injects faults into a cluster repeatedly.
 #[derive(Parser)]
 struct Options {
-    /// How long
+    /// Duration in seconds.
     #[arg(long, default_value_t = 600)]
     seconds: u64,
-    /// Decides the moments of faults
+    /// Seed of the times of faults.
     #[arg(long)]
     seed: Option<u64>,
-    /// Jobs that fire each second
+    /// Jobs that fire every second.
     #[arg(long, default_value_t = 128)]
     jobs: u64,
-    /// Only this fault, by its name in the table
+    /// Only this fault, by its name in the table.
     #[arg(long)]
     fault: Option<String>,
-    /// Only this database: sqlite, mariadb, postgresql
+    /// Only this database: sqlite, mariadb, postgresql.
     #[arg(long)]
     database: Option<String>,
 }
@@ -70,7 +70,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Over all stories.
+/// Sums over all stories.
 #[derive(Debug, Default)]
 struct Totals {
     stories: usize,

@@ -1,7 +1,7 @@
-//! Watches the resident memory of a started centre over many runs, on each database: `make soak-memory`.
+//! Watches the resident memory of a centre over many runs, on each database: `make soak-memory`.
 //!
-//! Jobs fire each second and executors report each run. After the warm-up, in which caches fill, memory may grow by a few
-//! MiB at most, however many runs follow.
+//! Jobs fire every second and executors report each run. After the warm-up, in which caches fill, memory may grow
+//! by a few MiB at most, for any number of runs.
 
 use std::time::Duration;
 
@@ -14,23 +14,23 @@ use tickwright_tests::process::{Centre, Nodes, Phases, Town, Workload};
 /// Watches the memory of a centre.
 #[derive(Parser)]
 struct Options {
-    /// Databases by name: sqlite, mariadb, postgresql [default: all that are available]
+    /// Databases by name: sqlite, mariadb, postgresql (default: all that are available).
     databases: Vec<String>,
-    /// Runs that are measured
+    /// Number of measured runs.
     #[arg(long, default_value_t = 300_000)]
     runs: u64,
-    /// Runs before that, while caches fill
+    /// Number of runs before that, while caches fill.
     #[arg(long, default_value_t = 100_000)]
     warm_up: u64,
-    /// Jobs, each of which fires each second
+    /// Jobs, each of which fires every second.
     #[arg(long, default_value_t = 800)]
     jobs: u64,
-    /// Growth that is allowed after the warm-up, in MiB
+    /// Allowed growth after the warm-up, in MiB.
     #[arg(long, default_value_t = 5.0)]
     growth: f64,
 }
 
-// One thread: executors are to cost as little as they can.
+// One thread: executors should cost as little as possible.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let options = Options::parse();
@@ -56,7 +56,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Memory of a centre, in MiB, before and after the runs that are measured.
+/// Memory of a centre, in MiB, before and after the measured runs.
 struct Watched {
     runs: usize,
     before: f64,
@@ -83,7 +83,7 @@ async fn watch(database: &Database, options: &Options) -> Result<Watched> {
     Ok(Watched { runs, before, after })
 }
 
-/// The least of a few looks: between two batches, buffers are given back.
+/// The minimum of several samples: between two batches, buffers are released.
 async fn settled_memory(centre: &Centre) -> Result<f64> {
     let mut least = f64::INFINITY;
     for _ in 0..LOOKS {
@@ -93,10 +93,10 @@ async fn settled_memory(centre: &Centre) -> Result<f64> {
     Ok(least)
 }
 
-/// To start the centre.
+/// Time to start the centre.
 const LEAD: Duration = Duration::from_secs(4);
 
-/// How long results may come after the last fire.
+/// How long results may arrive after the last fire.
 const SETTLE: Duration = Duration::from_secs(60);
 
 const LOOKS: u32 = 20;

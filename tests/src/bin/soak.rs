@@ -1,4 +1,4 @@
-//! Plays many seeds, or one with its trace.
+//! Simulates many seeds, or one with its trace.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -7,19 +7,19 @@ use clap::Parser;
 use tickwright_tests::for_each;
 use tickwright_tests::sim::{Counts, Setup, simulate};
 
-/// Simulates clusters with everything that can go wrong, and checks what is promised.
+/// Simulates clusters with random faults and checks the guarantees.
 #[derive(Parser)]
 struct Arguments {
-    /// How many seeds to play.
+    /// Number of seeds.
     #[arg(long, default_value_t = 1000)]
     seeds: u64,
-    /// The first of them.
+    /// First seed.
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// Play only this one.
+    /// Run only this seed.
     #[arg(long)]
     seed: Option<u64>,
-    /// Print all that happens.
+    /// Print every event.
     #[arg(long)]
     trace: bool,
 }

@@ -1,48 +1,48 @@
-//! What can go wrong.
+//! Faults of the chaos tests.
 
 use crate::database::Database;
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// kill -9 of one node, which comes back later.
+    /// One node is killed with kill -9 and restarted later.
     KillOne,
-    /// kill -9 of all nodes, which come back at once.
+    /// All nodes are killed with kill -9 and restarted immediately.
     KillAll,
-    /// SIGTERM to one node after the other, each of which comes back.
+    /// SIGTERM to one node after the other; each is restarted.
     RollingRestart,
-    /// SIGSTOP of one node, and SIGCONT after its lease has ended.
+    /// SIGSTOP of one node, and SIGCONT after its lease has expired.
     Pause,
-    /// kill -9 of the database, which comes back.
+    /// The database is killed with kill -9 and restarted.
     KillDatabase,
-    /// All connections to the database break, again and again.
+    /// All connections to the database break, repeatedly.
     CutDatabase,
-    /// Commits that never reach the database.
+    /// Commits are cut off before they reach the database.
     CutBeforeCommit,
-    /// Commits whose answer never comes.
+    /// The response to a commit is lost.
     CutAfterCommit,
-    /// Each packet to and from the database takes a while, and then a longer one.
+    /// Latency of the connection to the database, first short, then longer.
     SlowDatabase,
-    /// Each packet takes three seconds: leases end meanwhile.
+    /// A latency of three seconds: leases expire meanwhile.
     CrawlingDatabase,
-    /// As little passes as on a poor line.
+    /// Very low bandwidth to the database.
     ThinDatabase,
-    /// Somebody else holds rows that are due.
+    /// Another transaction locks rows that are due.
     HeldRows,
-    /// The database takes no writes, and then no connections.
+    /// The database rejects writes, and then connections.
     SickDatabase,
-    /// There is no room left where the file is.
+    /// The disk of the database file is full.
     FullDisk,
-    /// One node is cut off from the database without a word.
+    /// One node is partitioned from the database without an error.
     Partition,
-    /// One node hears the database, and is not heard.
+    /// One node receives from the database but cannot send.
     Mute,
-    /// One executor behaves badly in every way, one after the other.
+    /// One executor misbehaves in every way, one after the other.
     Executors,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Fault; 17] = [
         Fault::KillOne,
         Fault::KillAll,
@@ -63,7 +63,7 @@ impl Fault {
         Fault::Executors,
     ];
 
-    /// Whether it can happen there: a file has no network, and one node.
+    /// Whether the fault applies to this database: SQLite has no network and a single node.
     pub fn fits(self, database: &Database) -> bool {
         match database {
             Database::Sqlite => matches!(
@@ -74,7 +74,7 @@ impl Fault {
         }
     }
 
-    /// How many nodes it takes.
+    /// Number of nodes needed.
     pub fn nodes(self, database: &Database) -> usize {
         match (database, self) {
             (Database::Sqlite, _) => 1,
@@ -83,7 +83,7 @@ impl Fault {
         }
     }
 
-    /// Whether the whole server suffers: then it must be nobody else's.
+    /// Whether the whole server is affected; then the test needs a server of its own.
     pub fn is_the_server_s(self) -> bool {
         matches!(self, Fault::KillDatabase | Fault::SickDatabase)
     }

@@ -1,4 +1,4 @@
-//! Breaking things, and mending them.
+//! Injects faults and repairs them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{Fault, SETTLE, Story};
 use crate::process::{Centre, DatabaseServer, Disk, Mood, Sickness, Town, Weather, until};
 
 impl Story {
-    /// Breaks things, and mends them.
+    /// Injects the fault, then repairs it.
     pub(super) async fn harm(
         &self,
         town: &mut Town,
@@ -17,7 +17,7 @@ impl Story {
         disk: Option<&Disk>,
     ) -> Result<Option<Duration>> {
         town.at(BEGIN).await;
-        // Somewhere in a second, so that repeated runs meet different moments.
+        // A random moment within half a second, so that repeated runs hit different moments.
         pause(Duration::from_millis(fastrand::u64(0..500))).await;
         match self.fault {
             Fault::KillOne => {
@@ -78,7 +78,7 @@ impl Story {
                 for sickness in [Sickness::ReadOnly, Sickness::Crowded] {
                     let said = said(centres);
                     let illness = server.fall_ill(sickness).await?;
-                    // Rights and settings are those of new connections.
+                    // Privileges and settings apply to new connections only.
                     turn_all(town, Weather::Cut);
                     pause(NOTICED).await;
                     turn_all(town, Weather::Clear);
@@ -105,7 +105,7 @@ impl Story {
             Fault::Executors => {
                 let moods = [
                     Mood::Slow(Duration::from_millis(300)),
-                    // As long as a centre waits, and a little less or more.
+                    // Around the timeout of a centre: slightly less and slightly more.
                     Mood::Slow(CALL_TIMEOUT - Duration::from_millis(50)),
                     Mood::Slow(CALL_TIMEOUT + Duration::from_millis(50)),
                     Mood::Reset,
@@ -143,7 +143,7 @@ fn turn_all(town: &Town, weather: Weather) {
     town.proxies.iter().for_each(|proxy| proxy.turn(weather));
 }
 
-/// How long it takes from now on until something is sent again.
+/// Time until a run is sent again.
 async fn resumed(town: &Town) -> Result<Duration> {
     let (before, back) = (town.journal.len(), tokio::time::Instant::now());
     let resumed = async || (town.journal.len() > before).then_some(());
@@ -151,18 +151,18 @@ async fn resumed(town: &Town) -> Result<Duration> {
     Ok(back.elapsed())
 }
 
-/// How many lines the nodes have said so far.
+/// Number of lines the nodes have logged so far.
 fn said(centres: &[Option<Centre>]) -> usize {
     centres.iter().flatten().map(|centre| centre.said().lines().count()).sum()
 }
 
-/// They have said more since: nothing fails in silence.
+/// Fails unless the nodes have logged something since: no silent failures.
 fn ensure_told(centres: &[Option<Centre>], before: usize) -> Result<()> {
     ensure!(said(centres) > before, "the nodes say nothing about a database that does not work");
     Ok(())
 }
 
-/// A node whose database has no room says so: where load balancers ask, and once in its log.
+/// A node with a full database disk reports it: in `/readyz` for load balancers, and once in its log.
 async fn ensure_full(centres: &[Option<Centre>]) -> Result<()> {
     for centre in centres.iter().flatten() {
         let full = async || {
@@ -176,31 +176,31 @@ async fn ensure_full(centres: &[Option<Centre>]) -> Result<()> {
     Ok(())
 }
 
-/// One of the engine, and one of each loop of the centre that meets it for itself.
+/// One line of the engine, and one of each loop of the centre that encounters it.
 const FULL_LINES_MAX: usize = 8;
 
-/// Faults last for a time; that is no waiting for anything.
+/// Sleeps for the duration of a fault; does not wait for a condition.
 async fn pause(length: Duration) {
     tokio::time::sleep(length).await;
 }
 
-/// The fault comes when all is well.
+/// The fault starts when everything works.
 const BEGIN: Duration = Duration::from_millis(1_200);
 
-/// All connections are broken by then.
+/// By then all connections are broken.
 const NOTICED: Duration = Duration::from_millis(150);
 
-/// The others have declared a node dead by then.
+/// By then the other nodes have declared a node dead.
 const LONGER_THAN_A_LEASE: Duration = Duration::from_millis(4_500);
 
-/// How long a database is sick each time: shorter than a lease, so that nodes go on where they were.
+/// Duration of each degradation of the database: shorter than a lease, so that nodes keep their incarnation.
 const SICK: Duration = Duration::from_millis(1_500);
 
-/// In bytes each second.
+/// Bytes per second.
 const MEGABIT: u32 = 125_000;
 
-/// How long a centre waits for an executor's answer, where nothing else is said.
+/// Default timeout of a centre for the response of an executor.
 const CALL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The jobs whose rows somebody holds: from the first to this one.
+/// The jobs with locked rows: from the first to this one.
 const HELD_JOBS: i64 = 16;

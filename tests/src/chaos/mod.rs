@@ -1,4 +1,4 @@
-//! One fault in the life of a cluster, and what became of its fires.
+//! One fault in a cluster, and its effect on fires.
 
 mod fault;
 mod harm;
@@ -12,38 +12,39 @@ use crate::database::Database;
 use crate::process::{Centre, Check, DatabaseServer, Disk, Nodes, Phases, Template, Timing, Town, Workload};
 pub use fault::Fault;
 
-/// A cluster, and what happens to it.
+/// A cluster and its fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Story {
-    /// What goes wrong.
+    /// The fault.
     pub fault: Fault,
-    /// How many nodes there are.
+    /// Number of nodes.
     pub nodes: usize,
-    /// How many jobs fire each second.
+    /// Number of jobs that fire every second.
     pub jobs: u64,
-    /// How long they do.
+    /// Time from the first fire to the last.
     pub length: Duration,
 }
 
-/// How a story ended.
+/// Result of a story.
 pub struct Told {
-    /// What went wrong.
+    /// The fault.
     pub fault: Fault,
-    /// What the journals say.
+    /// Result of comparing the journals with the schedules.
     pub check: Check,
-    /// How late requests were.
+    /// Lateness of requests.
     pub timing: Timing,
-    /// From when the database was back to the first request after it, where it was away.
+    /// Time from when the database was available again to the first request; `None` if it was never unavailable.
     pub resumed_after: Option<Duration>,
 }
 
 impl Told {
-    /// A story that cannot be played here.
+    /// Result of a story that cannot be played on this machine.
     fn skipped(fault: Fault) -> Told {
         Told { fault, check: Check::default(), timing: Timing::default(), resumed_after: None }
     }
 
-    /// Whether every promise was kept. What a bad executor did not take must be on record; all else is taken once.
+    /// Whether every guarantee was kept. Runs not accepted by a misbehaving executor must be on record; all others
+    /// are accepted once.
     pub fn is_kept(&self) -> bool {
         if self.fault == Fault::Executors { self.check.is_safe() } else { self.check.is_clean() }
     }
@@ -72,9 +73,9 @@ impl fmt::Display for Told {
 }
 
 impl Story {
-    /// Plays it, to the end.
+    /// Plays the story to its end.
     pub async fn play(&self, database: &Database) -> Result<Told> {
-        // What is killed must be nobody else's.
+        // The killed server must belong to this test alone.
         let mut server = match self.fault.is_the_server_s() {
             true => DatabaseServer::like(database).await?,
             false => None,
@@ -85,7 +86,7 @@ impl Story {
         workload.templates =
             vec![Template::every(), Template::skipping(), Template::broadcast(), Template::every()];
         if self.fault == Fault::Executors {
-            // Each shard of a broadcast belongs to its executor, also to one that takes nothing.
+            // Each shard of a broadcast belongs to one executor, even to one that accepts nothing.
             workload.templates = vec![Template::every(), Template::skipping()];
         }
         let disk = match self.fault {
@@ -103,7 +104,7 @@ impl Story {
         let resumed_after = self.harm(&mut town, &mut centres, server.as_mut(), disk.as_ref()).await?;
         town.settle(SETTLE).await?;
         let check = match database {
-            // Only one process may have a file open.
+            // Only one process may open the file.
             Database::Sqlite => {
                 stop_all(&mut centres).await?;
                 town.check().await?
@@ -137,11 +138,11 @@ async fn stop_all(centres: &mut [Option<Centre>]) -> Result<()> {
     Ok(())
 }
 
-/// To start the nodes.
+/// Time to start the nodes.
 const LEAD: Duration = Duration::from_secs(4);
 
-/// The longest that what is owed may take, after the last instant: doubts are asked about, backlogs sent.
+/// Longest time for outstanding runs after the last fire: unclear runs are queried, backlogs sent.
 const SETTLE: Duration = Duration::from_secs(40);
 
-/// Lines of a node's log shown when a promise was broken.
+/// Log lines of a node shown when a guarantee was broken.
 const TOLD_MAX: usize = 40;

@@ -1,4 +1,4 @@
-//! What attackers are answered.
+//! Responses to attackers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// How often each status was seen; 0 for a connection that was closed without a word. Clones are the same.
+/// Count of each status; 0 for a connection closed without a response. Clones share the counts.
 #[derive(Clone, Default)]
 pub struct Answers(Arc<Mutex<Seen>>);
 
@@ -20,13 +20,13 @@ struct Seen {
 }
 
 impl Answers {
-    /// Sends bytes on a connection of their own, and notes the status of the answer.
+    /// Sends bytes on a new connection and counts the status of the response.
     pub async fn send(&self, to: SocketAddr, bytes: &[u8]) {
         let status = tokio::time::timeout(PATIENCE, exchange(to, bytes)).await.unwrap_or(0);
         self.note(status, || String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned());
     }
 
-    /// Notes the status of an answer to something.
+    /// Counts the status of a response.
     pub fn note(&self, status: u16, to: impl FnOnce() -> String) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *seen.by_status.entry(status).or_default() += 1;
@@ -35,7 +35,7 @@ impl Answers {
         }
     }
 
-    /// Answers that say that the centre failed.
+    /// Responses that indicate a failure of the centre.
     pub fn failures(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).failures.clone()
     }
@@ -49,15 +49,15 @@ impl fmt::Display for Answers {
     }
 }
 
-/// Sends, and reads no more than the status.
+/// Sends bytes and reads only the status.
 async fn exchange(to: SocketAddr, bytes: &[u8]) -> u16 {
     let Ok(mut stream) = TcpStream::connect(to).await else { return 0 };
-    // Who refuses may close before all is sent, and has said why.
+    // A server may close the connection before everything is sent; its response is still read.
     let _ = stream.write_all(bytes).await;
     status(&mut stream).await
 }
 
-/// The status of the answer that comes next; 0 if none does.
+/// Status of the next response; 0 if there is none.
 pub async fn status(stream: &mut TcpStream) -> u16 {
     let mut head = [0; 12];
     match stream.read_exact(&mut head).await {
@@ -66,7 +66,7 @@ pub async fn status(stream: &mut TcpStream) -> u16 {
     }
 }
 
-/// Longer than any bound of the centre's.
+/// Longer than any timeout of the centre.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 const SHOWN: usize = 120;

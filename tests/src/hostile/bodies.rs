@@ -1,4 +1,4 @@
-//! Bodies that are wrong in every way, posted to every path.
+//! Malformed bodies of every kind, posted to every path.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::answers::Answers;
 use super::guest::Guest;
 
-/// Posts one body after another, none larger than this, to one path after another, for ever.
+/// Posts bodies of at most `largest` bytes to one path after another, forever.
 pub async fn post(to: SocketAddr, guest: Guest, largest: usize, answers: Answers) {
     let (paths, mut bodies) = (paths(), bodies());
     bodies.retain(|body| body.len() <= largest);
@@ -27,7 +27,7 @@ pub async fn post(to: SocketAddr, guest: Guest, largest: usize, answers: Answers
     }
 }
 
-/// Every path of every door, but for those by which the attackers would sign themselves out.
+/// Every path of every API, except those that would sign the attacker out.
 fn paths() -> Vec<(&'static str, String)> {
     let mut paths = Vec::new();
     for route in server::routes().iter().filter(|route| route.path != "/v1/session") {
@@ -87,8 +87,8 @@ fn bodies() -> Vec<Vec<u8>> {
     bodies
 }
 
-/// Nearly as much as is taken.
+/// Slightly less than the limit.
 const LARGE: usize = 4_900_000;
 
-/// Between two requests of one attacker.
+/// Pause between two requests of one attacker.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -1,4 +1,4 @@
-//! Connections that cost more than they ask.
+//! Connections that use more resources than their request needs.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::answers::{Answers, status};
 
-/// Opens all kinds of them, strangers' and with these lines of credentials; each that is closed is opened anew.
+/// Opens connections of every kind, anonymous and with these credential headers; closed ones are opened again.
 pub fn open(to: SocketAddr, credentials: &str, answers: &Answers, attackers: &mut JoinSet<()>) {
     for number in 0..HALF_OPEN {
         let word = if number % 2 == 0 { "" } else { "POST /api/call" };
@@ -18,7 +18,7 @@ pub fn open(to: SocketAddr, credentials: &str, answers: &Answers, attackers: &mu
     }
     for _ in 0..DRIPPING {
         attackers.spawn(again(to, answers.clone(), |stream| drip(stream, String::new(), 1_000, 0)));
-        // Nearly all of a large body comes at once, so it has to be held; the rest takes its time.
+        // Most of a large body arrives immediately, so it has to be buffered; the rest arrives slowly.
         for lines in [String::new(), credentials.to_owned()] {
             let attack = move |stream| drip(stream, lines.clone(), LARGE + 1_000, LARGE);
             attackers.spawn(again(to, answers.clone(), attack));
@@ -31,7 +31,7 @@ pub fn open(to: SocketAddr, credentials: &str, answers: &Answers, attackers: &mu
     attackers.spawn(lie(to, answers.clone()));
 }
 
-/// Opens a connection again and again, not all of them at the same moment.
+/// Opens a connection repeatedly, after a random pause.
 async fn again<F: Future<Output = u16>>(to: SocketAddr, answers: Answers, attack: impl Fn(TcpStream) -> F) {
     loop {
         tokio::time::sleep(Duration::from_millis(fastrand::u64(..REOPEN_MS))).await;
@@ -41,13 +41,13 @@ async fn again<F: Future<Output = u16>>(to: SocketAddr, answers: Answers, attack
     }
 }
 
-/// Says nothing, or half a word, and waits.
+/// Sends nothing, or half a request line, and waits.
 async fn silent(mut stream: TcpStream, word: &str) -> u16 {
     let _ = stream.write_all(word.as_bytes()).await;
     status(&mut stream).await
 }
 
-/// Announces a body, sends some of it at once, and the rest byte by byte.
+/// Announces a body, sends the first part at once, and the rest byte by byte.
 async fn drip(stream: TcpStream, lines: String, length: usize, at_once: usize) -> u16 {
     let (mut read, mut write) = stream.into_split();
     let head = format!(
@@ -74,7 +74,7 @@ async fn drip(stream: TcpStream, lines: String, length: usize, at_once: usize) -
     }
 }
 
-/// One header after another.
+/// Sends headers without end.
 async fn endless_head(mut stream: TcpStream) -> u16 {
     let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n").await;
     while stream.write_all(b"X-More: and more and more and more and more\r\n").await.is_ok() {
@@ -83,7 +83,7 @@ async fn endless_head(mut stream: TcpStream) -> u16 {
     status(&mut stream).await
 }
 
-/// One chunk after another.
+/// Sends chunks without end.
 async fn endless_body(mut stream: TcpStream) -> u16 {
     let _ = stream
         .write_all(b"POST /jobinfo/insert HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -95,7 +95,7 @@ async fn endless_body(mut stream: TcpStream) -> u16 {
     status(&mut stream).await
 }
 
-/// Requests that are none, or lie about their length.
+/// Invalid requests, and requests with a wrong length.
 async fn lie(to: SocketAddr, answers: Answers) {
     let post = |head: &str, body: &str| {
         format!("POST /api/callback HTTP/1.1\r\nHost: localhost\r\n{head}\r\n{body}")
@@ -122,18 +122,18 @@ async fn lie(to: SocketAddr, answers: Answers) {
     }
 }
 
-/// Connections that say nothing, or half a word.
+/// Connections that send nothing, or half a request line.
 const HALF_OPEN: usize = 2_000;
 
-/// Bodies that drip, of each kind. Held whole they would be more memory than there may be.
+/// Slow bodies of each kind. Buffered completely, they would exceed the memory limit.
 const DRIPPING: usize = 80;
 
 const LARGE: usize = 64 * CHUNK;
 const CHUNK: usize = 64 * 1024;
 const DRIP: Duration = Duration::from_millis(200);
 
-/// Heads and bodies without an end, of each.
+/// Endless heads and endless bodies, of each.
 const ENDLESS: usize = 4;
 
-/// The longest pause before a connection is opened again.
+/// Longest pause before a connection is opened again, in milliseconds.
 const REOPEN_MS: u64 = 1_500;

@@ -8,7 +8,8 @@ use serde_json::json;
 use super::guest::Guest;
 use crate::serve::WebServer;
 
-/// Creates the app and its jobs, lets them fire for `length`, and deletes them; returns how long the slowest deletion took.
+/// Creates the app and its jobs, lets them fire for `length`, and deletes them; returns the duration of the slowest
+/// deletion.
 pub async fn come_and_go(guest: Guest, length: Duration) -> Result<Duration> {
     // The executor accepts every run and reports no result, so all of them stay open.
     let executor = WebServer::start(Some(r#"{"code":200,"msg":null}"#)).await?;
@@ -35,7 +36,7 @@ pub async fn come_and_go(guest: Guest, length: Duration) -> Result<Duration> {
 
 const APP: &str = "crowd";
 
-/// Together they fire 2 000 times a second.
+/// Together they fire 2,000 times per second.
 const JOBS: usize = 20;
 
 /// The shortest interval that is allowed by default.

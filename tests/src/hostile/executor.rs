@@ -1,4 +1,4 @@
-//! An executor whose answers and logs never end.
+//! An executor with endless responses and logs.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::process::http::Wire;
 
-/// Listens until it is dropped.
+/// A hostile executor that listens until it is dropped.
 pub struct Endless {
     address: SocketAddr,
     listening: JoinHandle<()>,
@@ -22,7 +22,7 @@ impl Endless {
         Ok(Endless { address, listening: tokio::spawn(listen(listener)) })
     }
 
-    /// Where it is called.
+    /// URL of the executor.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -50,7 +50,7 @@ async fn serve(stream: TcpStream) -> io::Result<()> {
     let mut wire = Wire::new(stream);
     while let Some(request) = wire.receive().await? {
         match request.path() {
-            // Every other run is taken, so that there are logs to ask for.
+            // Every other run is accepted, so that there are logs to read.
             "/run" | "/trigger" if fastrand::bool() => {
                 let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {HUGE}\r\n\r\n");
                 return forever(wire.stream, head.as_bytes(), b" ").await;
@@ -67,7 +67,7 @@ async fn serve(stream: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Goes on until the other side has had enough.
+/// Sends until the client closes the connection.
 async fn forever(mut stream: TcpStream, begin: &[u8], rest: &[u8]) -> io::Result<()> {
     stream.write_all(begin).await?;
     let rest = rest.repeat(64 * 1024);

@@ -1,4 +1,4 @@
-//! Somebody who may come in, and behaves badly inside.
+//! An authenticated attacker.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use super::answers::Answers;
 use crate::process::http::Wire;
 
-/// All credentials there are: attacks that fail for want of one show little.
+/// All kinds of credentials: an attack that fails for lack of one shows little.
 #[derive(Clone)]
 pub struct Guest {
     to: SocketAddr,
@@ -29,7 +29,7 @@ impl Guest {
         Ok(Guest { to, session, token: token.to_owned() })
     }
 
-    /// Lines of a head that open every door.
+    /// Header lines that authenticate with every API.
     pub fn credentials(&self) -> String {
         let Guest { session, token, .. } = self;
         format!(
@@ -37,7 +37,7 @@ impl Guest {
         )
     }
 
-    /// Gives an executor an app and jobs of its own, which fire each second.
+    /// Creates an app for an executor, with jobs that fire every second.
     pub async fn employ(&self, executor: &str) -> Result<()> {
         let app = json!({ "title": "Endless", "addressing": { "kind": "manual", "addresses": [executor] } });
         self.put(&format!("/v1/apps/{APP}"), &app).await?;
@@ -51,7 +51,7 @@ impl Guest {
         Ok(())
     }
 
-    /// Creates something.
+    /// Sends a PUT request that must answer 201.
     pub(super) async fn put(&self, path: &str, body: &Value) -> Result<()> {
         let answer = self.ask("PUT", path, &body.to_string()).await?;
         ensure!(answer.0 == 201, "PUT {path}: {answer:?}");
@@ -67,7 +67,7 @@ impl Guest {
     }
 }
 
-/// Asks for the logs of the endless runs, in every way, for ever.
+/// Requests the logs of the endless runs in every way, forever.
 pub async fn read_logs(to: SocketAddr, guest: Guest, answers: Answers) {
     loop {
         tokio::time::sleep(PAUSE).await;
@@ -91,5 +91,5 @@ pub async fn read_logs(to: SocketAddr, guest: Guest, answers: Answers) {
 const APP: &str = "endless";
 const JOBS: usize = 5;
 
-/// Between two looks at the runs.
+/// Pause between two listings of the runs.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -1,7 +1,7 @@
-//! Bad input to every listener of a centre at once, while its jobs fire.
+//! Hostile input to every endpoint of a centre at once, while its jobs fire.
 //!
-//! What is wrong in form, size, depth, pace or length is sent to every path there is; thousands of connections say nothing
-//! or half a word; an executor answers with 100 MB and logs that never end. The jobs of others must not notice.
+//! Requests with wrong format, size, nesting, pace or length go to every path; thousands of connections send
+//! nothing or half a request line; an executor responds with 100 MB and endless logs. Other jobs must not be affected.
 
 mod answers;
 mod bodies;
@@ -22,48 +22,48 @@ pub use answers::Answers;
 use executor::Endless;
 use guest::Guest;
 
-/// A centre at work, attacked or in peace.
+/// A centre that runs jobs, with or without a disturbance.
 #[derive(Clone, Copy, Debug)]
 pub struct Story {
-    /// How many jobs fire each second.
+    /// Number of jobs that fire every second.
     pub jobs: u64,
-    /// How long they do.
+    /// Time from the first fire to the last.
     pub length: Duration,
-    /// What else happens meanwhile.
+    /// The disturbance while jobs fire.
     pub disturbance: Disturbance,
 }
 
-/// What a centre meets while jobs fire.
+/// A disturbance of a centre while jobs fire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disturbance {
-    /// Nothing.
+    /// No disturbance.
     None,
-    /// Bad input to every listener.
+    /// Hostile input to every endpoint.
     BadInput,
-    /// Jobs of another app that fire 2 000 times a second are deleted with all their open runs.
+    /// Jobs of another app that fire 2,000 times per second are deleted with all their open runs.
     Deletions,
 }
 
-/// How a story ended.
+/// Result of a story.
 pub struct Told {
-    /// What the journals say.
+    /// Result of comparing the journals with the schedules.
     pub check: Check,
-    /// How late requests were, from when the attack was under way.
+    /// Lateness of requests since the disturbance began.
     pub timing: Timing,
-    /// The most memory it ever held, in MiB.
+    /// Peak memory of the centre, in MiB.
     pub peak_memory_mib: f64,
-    /// What the attackers were answered.
+    /// Responses to the attackers.
     pub answers: Answers,
-    /// Whether it was ready in the end.
+    /// Whether the centre was ready at the end.
     pub was_ready: bool,
-    /// How long the slowest deletion took, if jobs were deleted.
+    /// Duration of the slowest deletion, if jobs were deleted.
     pub deletion: Option<Duration>,
-    /// What it said about failures of its own, if anything.
+    /// Panics in the centre's log.
     pub panics: Vec<String>,
 }
 
 impl Story {
-    /// Plays it, to the end.
+    /// Plays the story to its end.
     pub async fn play(&self, database: &Database) -> Result<Told> {
         let nodes = Nodes { centres: 1, executors: 2, lead: LEAD, length: self.length };
         let town = Town::build(database, nodes, Workload::each_second(self.jobs, Phases::Spread)).await?;
@@ -100,7 +100,7 @@ impl Story {
 }
 
 impl Told {
-    /// Whether nobody noticed.
+    /// Fails if the attack had any effect.
     pub fn ensure_unharmed(&self) -> Result<()> {
         ensure!(self.panics.is_empty(), "it panicked: {:?}", self.panics);
         ensure!(self.answers.failures().is_empty(), "it failed: {:?}", self.answers.failures());
@@ -132,7 +132,7 @@ impl fmt::Display for Told {
     }
 }
 
-/// Everybody who attacks. They stop when it is dropped.
+/// All attackers. They stop when it is dropped.
 struct Siege {
     attackers: JoinSet<()>,
     answers: Answers,
@@ -147,7 +147,7 @@ impl Siege {
         guest.employ(&executor.url()).await?;
         let answers = Answers::default();
         let mut attackers = JoinSet::new();
-        // Large ones wait long for a place, and the small ones not for them.
+        // Large bodies wait long for a slot; small ones must not wait for them.
         for largest in [SMALL, SMALL, usize::MAX] {
             attackers.spawn(bodies::post(to, guest.clone(), largest, answers.clone()));
         }
@@ -156,7 +156,7 @@ impl Siege {
         Ok(Siege { attackers, answers, _executor: executor })
     }
 
-    /// Ends it.
+    /// Ends the attack.
     fn lift(self) -> Answers {
         drop(self.attackers);
         self.answers
@@ -171,17 +171,17 @@ async fn sign_in(centre: &Centre, token: &str) -> Result<Guest> {
 /// Time left for deletions before the last fire.
 const DELETIONS: Duration = Duration::from_secs(3);
 
-/// To start the centre, and the attack.
+/// Time to start the centre and the attack.
 const LEAD: Duration = Duration::from_secs(6);
 
 /// The first second warms connections and caches.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// How long what is owed may take after the last instant.
+/// Longest time for outstanding runs after the last fire.
 const SETTLE: Duration = Duration::from_secs(40);
 
-/// Whatever is thrown at it.
+/// Memory limit of the centre under any input.
 const MEMORY_MAX_MIB: f64 = 256.0;
 
-/// Bodies that need no place among the large ones.
+/// Bodies that do not need a slot for large ones.
 const SMALL: usize = 10_000;

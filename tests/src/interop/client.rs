@@ -1,28 +1,28 @@
-//! What each client can do of what XXL-JOB's users expect. What one cannot is its own affair, and the centre copes.
+//! Features of XXL-JOB that each client library supports. The centre has to cope with those that are missing.
 
-/// A client library, as the executor on it behaves.
+/// A client library and the behaviour of an executor built on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
-    /// Its folder in `tests/interop`.
+    /// Folder in `tests/interop`.
     pub name: &'static str,
-    /// Logs of runs can be read through the centre. Otherwise they are in its output only.
+    /// Logs of runs can be read through the centre. Otherwise they are only in its output.
     pub shows_logs: bool,
-    /// Tells a handler that its run is killed. Otherwise the handler goes on, though the run is over.
+    /// Notifies a handler when its run is killed. Otherwise the handler continues although the run is over.
     pub obeys_kills: bool,
-    /// Ends a run that takes too long, with this code. Otherwise the centre does, a little later.
+    /// Stops a run that times out, with this code. Otherwise the centre does, a little later.
     pub ends_late_runs_with: Option<i64>,
-    /// Runs scripts that are written in the centre.
+    /// Runs scripts written in the centre.
     pub runs_scripts: bool,
-    /// Also those in Groovy, which are Java.
+    /// Also runs Groovy scripts, which are Java code.
     pub runs_groovy: bool,
-    /// Keeps the result of a run that ended while no centre was there.
+    /// Keeps the result of a run that ended while no centre was available.
     pub keeps_results: bool,
-    /// Unregisters when it is asked to stop.
+    /// Deregisters on SIGTERM.
     pub says_goodbye: bool,
 }
 
 impl Client {
-    /// `com.xuxueli:xxl-job-core`: the reference.
+    /// `com.xuxueli:xxl-job-core`, the reference.
     pub const JAVA: Client = Client {
         name: "java",
         shows_logs: true,
@@ -34,14 +34,14 @@ impl Client {
         says_goodbye: true,
     };
 
-    /// Ours.
+    /// Our own SDK.
     pub const OWN: Client = Client { name: "own", runs_groovy: false, ..Client::JAVA };
 
     /// `pyxxl`.
     pub const PYTHON: Client =
         Client { name: "python", ends_late_runs_with: Some(500), runs_scripts: false, ..Client::JAVA };
 
-    /// `xxl-job` of npm.
+    /// `xxl-job` from npm.
     pub const NODE: Client = Client {
         name: "node",
         ends_late_runs_with: Some(500),

@@ -1,7 +1,7 @@
-//! Clients of other people against a real centre: executors on their libraries, and scripts that manage jobs.
+//! Third-party clients with a real centre: executors built on their libraries, and scripts that manage jobs.
 //!
-//! Their programs are in `tests/interop`; `scripts/interop` installs them. A centre is driven through XXL-JOB's web API
-//! only, as its users drive it.
+//! Their programs are in `tests/interop`; `scripts/interop` installs them. The centre is controlled through
+//! XXL-JOB's web API only, as its users do.
 
 mod client;
 mod program;
@@ -19,18 +19,18 @@ use anyhow::Result;
 
 use crate::process::until_each;
 
-/// Waits for something that a centre is asked about, or a program says.
+/// Polls a centre or a program's output until a condition holds.
 pub async fn patiently<T>(what: &str, look: impl AsyncFnMut() -> Option<T>) -> Result<T> {
     within(PATIENCE, what, look).await
 }
 
-/// The same, for what takes its time.
+/// The same with an explicit limit.
 pub async fn within<T>(limit: Duration, what: &str, look: impl AsyncFnMut() -> Option<T>) -> Result<T> {
     until_each(LOOK, what, limit, look).await
 }
 
-/// Each look is a request to a centre that shares two cores with the clients.
+/// Each poll is a request to a centre that shares two cores with the clients.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A client that keeps results retries each 30 s, and on a busy machine a program takes a minute to start.
+/// A client that keeps results retries every 30 s, and on a busy machine a program takes a minute to start.
 const PATIENCE: Duration = Duration::from_secs(180);

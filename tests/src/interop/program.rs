@@ -17,13 +17,13 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts the program of a client in a folder of its own, with settings in the environment.
+    /// Starts the program of a client in its own folder, with settings in the environment.
     pub fn start(client: &str, folder: &Path, settings: &[(&str, String)]) -> Result<Program> {
         std::fs::create_dir_all(folder)?;
         let mut process = launcher(client)?
             .current_dir(folder)
             .envs(settings.iter().map(|(name, value)| (name, value)))
-            // Some clients ask the environment for a proxy, and none leads here.
+            // Some clients read proxy settings from the environment, and no proxy leads here.
             .env("NO_PROXY", "127.0.0.1")
             .env("no_proxy", "127.0.0.1")
             .stdin(Stdio::null())
@@ -38,33 +38,33 @@ impl Program {
         Ok(Program { process, output })
     }
 
-    /// What it has said so far.
+    /// Its output so far.
     pub fn said(&self) -> String {
         self.output.text()
     }
 
-    /// Waits until it has said something so many times.
+    /// Waits until its output contains a text this many times.
     pub async fn says(&self, text: &str, times: usize) -> Result<()> {
         let found = async || (self.said().matches(text).count() >= times).then_some(());
         patiently(&format!("it has said `{text}` {times} times"), found).await
     }
 
-    /// SIGSTOP: nothing in it goes on until [`Program::resume`].
+    /// Sends SIGSTOP: the process is suspended until [`Program::resume`].
     pub async fn pause(&self) -> Result<()> {
         self.signal("STOP").await
     }
 
-    /// SIGCONT.
+    /// Sends SIGCONT.
     pub async fn resume(&self) -> Result<()> {
         self.signal("CONT").await
     }
 
-    /// kill -9.
+    /// Kills it with kill -9.
     pub async fn kill(&mut self) -> Result<()> {
         self.process.kill().await.context("could not kill it")
     }
 
-    /// SIGTERM.
+    /// Sends SIGTERM and waits for the end.
     pub async fn stop(&mut self) -> Result<ExitStatus> {
         self.signal("TERM").await?;
         self.ended().await
@@ -81,7 +81,8 @@ impl Program {
     }
 }
 
-/// What starts the program of a client. Ours is in the test's own program, as a test that by itself does nothing.
+/// The command that starts the program of a client. Ours is in the test binary, as a test that does nothing on its
+/// own.
 fn launcher(client: &str) -> Result<Command> {
     if client == Client::OWN.name {
         let mut command = Command::new(std::env::current_exe()?);
@@ -93,12 +94,12 @@ fn launcher(client: &str) -> Result<Command> {
     Ok(Command::new(start))
 }
 
-/// Where `scripts/interop` has put them.
+/// Folder where `scripts/interop` has installed the clients.
 fn installed() -> Result<PathBuf> {
     let folder =
         std::env::var_os("TICKWRIGHT_INTEROP").context("the clients are not installed; run: make interop")?;
     Ok(folder.into())
 }
 
-/// The slowest takes 10 s to stop in good order.
+/// The slowest client takes 10 s to stop gracefully.
 const END_MAX: Duration = Duration::from_secs(180);

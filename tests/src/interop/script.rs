@@ -1,4 +1,4 @@
-//! XXL-JOB's web API as a script of 2.x uses it: it signs in and posts forms.
+//! XXL-JOB's web API as used by a script for 2.x: signs in and posts forms.
 
 use std::net::SocketAddr;
 
@@ -16,24 +16,24 @@ pub struct Script {
     cookie: String,
 }
 
-/// What a new job says. The rest is as XXL-JOB's page has it.
+/// Fields of a new job. The others have the defaults of XXL-JOB's page.
 pub struct JobForm<'a> {
-    /// Of which group.
+    /// Id of the group.
     pub group: i64,
-    /// Which handler, and with what.
+    /// Name of the handler.
     pub handler: &'a str,
-    /// When: a rate in seconds; none if it is only run by hand.
+    /// Interval in seconds; `None` if the job is only triggered manually.
     pub each_seconds: Option<u32>,
-    /// To whom.
+    /// Routing strategy, for example `ROUND`.
     pub route: &'a str,
-    /// How long it may take, in seconds.
+    /// Timeout in seconds.
     pub timeout: u32,
-    /// The type and the source of a script.
+    /// Type and source of a script.
     pub script: Option<(&'a str, &'a str)>,
 }
 
 impl<'a> JobForm<'a> {
-    /// A handler, run by hand.
+    /// A job for a handler, triggered manually.
     pub fn of(group: i64, handler: &'a str) -> JobForm<'a> {
         JobForm { group, handler, each_seconds: None, route: "FIRST", timeout: 0, script: None }
     }
@@ -42,17 +42,17 @@ impl<'a> JobForm<'a> {
 /// A row of the log.
 #[derive(Debug)]
 pub struct Run {
-    /// Its id.
+    /// Id of the run.
     pub id: i64,
-    /// Whether it was sent: 0 is not yet, 200 is well.
+    /// Trigger code: 0 is not sent yet, 200 is success.
     pub sent: i64,
-    /// What there is to say about that.
+    /// Message of the trigger.
     pub sent_message: String,
-    /// Its result: 0 is not yet, 200 is well.
+    /// Result code: 0 is not finished yet, 200 is success.
     pub code: i64,
-    /// What there is to say about that.
+    /// Message of the result.
     pub message: String,
-    /// Which of how many.
+    /// Index and total of the shard.
     pub shard: String,
 }
 
@@ -70,20 +70,20 @@ impl Run {
         }
     }
 
-    /// It has a result, or was never taken.
+    /// Whether it has a result or was never accepted.
     pub fn is_over(&self) -> bool {
         self.code != 0 || !matches!(self.sent, 0 | 200)
     }
 }
 
-/// A piece of a run's log.
+/// A page of a run's log.
 #[derive(Debug)]
 pub struct Log {
-    /// Its lines, as a page shows them.
+    /// Lines as shown on a page.
     pub text: String,
-    /// The line to go on from.
+    /// Number of the next line.
     pub next: i64,
-    /// There will be no more.
+    /// Whether there are no more lines.
     pub end: bool,
 }
 
@@ -97,21 +97,21 @@ impl Script {
         Ok(script)
     }
 
-    /// Adds a group of executors with its token.
+    /// Adds a group of executors with its token; returns its id.
     pub async fn add_group(&self, app: &str, token: &str) -> Result<i64> {
         self.done("/jobgroup/save", &[("appname", app), ("title", app), ("accessToken", token)]).await?;
         let groups = self.page("/jobgroup/pageList", &[("appname", app)]).await?;
         groups.first().and_then(|group| group["id"].as_i64()).context("the new group is in the list")
     }
 
-    /// Who is registered in a group.
+    /// Addresses of the executors registered in a group.
     pub async fn registered(&self, group: i64) -> Result<Vec<String>> {
         let group = self.done("/jobgroup/loadById", &[("id", &group.to_string())]).await?;
         let addresses = group["registryList"].as_array().context("a list of addresses")?;
         Ok(addresses.iter().filter_map(Value::as_str).map(str::to_owned).collect())
     }
 
-    /// Adds a job, stopped.
+    /// Adds a stopped job; returns its id.
     pub async fn add_job(&self, job: &JobForm<'_>) -> Result<i64> {
         let (group, timeout) = (job.group.to_string(), job.timeout.to_string());
         let (kind, source) = job.script.unwrap_or(("BEAN", ""));
@@ -140,38 +140,38 @@ impl Script {
         id.as_str().and_then(|id| id.parse().ok()).with_context(|| format!("an id, not {id}"))
     }
 
-    /// Gives a job another script.
+    /// Replaces the script of a job.
     pub async fn save_script(&self, job: i64, source: &str) -> Result<()> {
         let form = [("id", job.to_string()), ("glueSource", source.into()), ("glueRemark", "another".into())];
         self.done("/jobcode/save", &form.each_ref().map(|(name, value)| (*name, value.as_str()))).await?;
         Ok(())
     }
 
-    /// Lets a job fire.
+    /// Starts a job.
     pub async fn start(&self, job: i64) -> Result<()> {
         self.done("/jobinfo/start", &[("id", &job.to_string())]).await.map(drop)
     }
 
-    /// Lets a job fire no more.
+    /// Stops a job.
     pub async fn stop(&self, job: i64) -> Result<()> {
         self.done("/jobinfo/stop", &[("id", &job.to_string())]).await.map(drop)
     }
 
-    /// Runs a job once.
+    /// Triggers a job once.
     pub async fn trigger(&self, job: i64, param: &str) -> Result<()> {
         let form = [("id", job.to_string()), ("executorParam", param.into()), ("addressList", String::new())];
         self.done("/jobinfo/trigger", &form.each_ref().map(|(name, value)| (*name, value.as_str()))).await?;
         Ok(())
     }
 
-    /// Runs a new job once, and waits for its end.
+    /// Creates a job, triggers it once, and waits for the end of the run.
     pub async fn run(&self, job: &JobForm<'_>, param: &str) -> Result<Run> {
         let job = self.add_job(job).await?;
         self.trigger(job, param).await?;
         self.ended(job).await
     }
 
-    /// The runs of a job, the newest first.
+    /// The runs of a job, newest first.
     pub async fn runs(&self, job: i64) -> Result<Vec<Run>> {
         let job = job.to_string();
         let rows =
@@ -179,7 +179,7 @@ impl Script {
         Ok(rows.iter().map(Run::read).collect())
     }
 
-    /// Waits until the newest run of a job is with an executor.
+    /// Waits until the newest run of a job is accepted by an executor.
     pub async fn taken(&self, job: i64) -> Result<Run> {
         let newest = async || self.runs(job).await.ok()?.into_iter().next().filter(|run| run.sent != 0);
         let run = patiently("the run is sent", newest).await?;
@@ -187,20 +187,20 @@ impl Script {
         Ok(run)
     }
 
-    /// Waits until the newest run of a job is over.
+    /// Waits until the newest run of a job is finished.
     pub async fn ended(&self, job: i64) -> Result<Run> {
         let newest = async || self.runs(job).await.ok()?.into_iter().next().filter(Run::is_over);
         patiently("the run is over", newest).await
     }
 
-    /// The same for one run, in a time of its own.
+    /// The same for one run, with an explicit limit.
     pub async fn ended_within(&self, limit: std::time::Duration, job: i64, run: i64) -> Result<Run> {
         let wanted =
             async || self.runs(job).await.ok()?.into_iter().find(|row| row.id == run && row.is_over());
         within(limit, "the run is over", wanted).await
     }
 
-    /// The log of a run from a line on.
+    /// The log of a run from this line on.
     pub async fn log(&self, run: i64, from: i64) -> Result<Log> {
         let (run, line) = (run.to_string(), from.to_string());
         let log = self.done("/joblog/logDetailCat", &[("logId", &run), ("fromLineNum", &line)]).await?;
@@ -211,7 +211,7 @@ impl Script {
         })
     }
 
-    /// Ends a run. Gives the reason if its executor does not end it and `force` is not set.
+    /// Kills a run. Returns the reason if its executor does not stop it and `force` is not set.
     pub async fn kill(&self, run: i64, force: bool) -> Result<Option<String>> {
         let form = [("id", run.to_string()), ("force", force.to_string())];
         let answer =

@@ -1,4 +1,4 @@
-//! A centre with one group of executors, and the programs of one client around it.
+//! A centre with one group of executors, and the programs of one client.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -12,11 +12,11 @@ use super::program::Program;
 use super::script::Script;
 use crate::process::{Centre, free_address};
 
-/// A centre on a new database, and what a client needs to know of it.
+/// A centre on a new database, with the settings a client needs.
 pub struct Stage {
-    /// What drives the centre.
+    /// Controls the centre.
     pub script: Script,
-    /// The group of the client's executors.
+    /// Id of the group of the client's executors.
     pub group: i64,
     app: String,
     token: String,
@@ -40,7 +40,7 @@ impl Stage {
         Ok(Stage { script, group, app, token, password, folder, address, centre: Some(centre) })
     }
 
-    /// Starts a program of a client, which is told where everything is.
+    /// Starts a program of a client with the settings of this centre.
     pub fn program(&self, client: &str, port: u16) -> Result<Program> {
         let settings = [
             ("INTEROP_CENTRE", format!("http://{}/xxl-job-admin", self.address)),
@@ -52,40 +52,40 @@ impl Stage {
         Program::start(client, &self.folder.join(port.to_string()), &settings)
     }
 
-    /// Who its executors belong to, and the token of it.
+    /// Name and token of the executors' app.
     pub fn app(&self) -> (&str, &str) {
         (&self.app, &self.token)
     }
 
-    /// Where the centre listens.
+    /// Address of the centre.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Waits until so many executors are registered.
+    /// Waits until this many executors are registered.
     pub async fn has_registered(&self, count: usize) -> Result<()> {
         let registered =
             async || self.script.registered(self.group).await.ok().filter(|found| found.len() == count);
         patiently(&format!("{count} executors are registered"), registered).await.map(drop)
     }
 
-    /// kill -9 of the centre.
+    /// Kills the centre with kill -9.
     pub async fn kill_centre(&mut self) -> Result<()> {
         self.centre.take().context("the centre is there")?.kill().await
     }
 
-    /// Starts the centre again, where it was.
+    /// Restarts the centre at the same address.
     pub async fn start_centre(&mut self) -> Result<()> {
         self.centre = Some(start_centre(&self.folder, self.address).await?);
         Ok(())
     }
 
-    /// What the centre has said since it was last started.
+    /// Output of the centre since its last start.
     pub fn said(&self) -> String {
         self.centre.as_ref().map(Centre::said).unwrap_or_default()
     }
 
-    /// Stops the centre in good order, and deletes everything.
+    /// Stops the centre gracefully and deletes everything.
     pub async fn close(mut self) -> Result<()> {
         self.centre.take().context("the centre is there")?.stop().await?;
         Ok(fs::remove_dir_all(&self.folder)?)

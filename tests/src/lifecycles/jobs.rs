@@ -9,8 +9,8 @@ use timer::Timestamp;
 
 use crate::database::{Database, Home};
 
-/// A new database with so many started jobs. They are due in so many blocks, [`BLOCK_STEP`] apart; the others
-/// much later.
+/// Creates a database with `jobs` started jobs. Those of the first `blocks` blocks are due [`BLOCK_STEP`] apart;
+/// the others much later.
 pub async fn create(database: &Database, jobs: u64, blocks: u64) -> Result<Home> {
     let home = database.create().await?;
     let store = home.open().await?;
@@ -22,12 +22,12 @@ pub async fn create(database: &Database, jobs: u64, blocks: u64) -> Result<Home>
     Ok(home)
 }
 
-/// Jobs that are due together.
+/// Number of jobs that are due together.
 pub const BLOCK: u64 = 1_000;
 /// Time between the fires of two blocks.
 pub const BLOCK_STEP: Duration = Duration::from_secs(60);
 
-/// The first block's fire.
+/// Time of the first block's fire.
 pub const FIRST_FIRE: Timestamp = Timestamp::from_millis(1_782_000_000_000);
 
 fn a_job(app: AppId) -> Result<JobSpec> {
@@ -38,7 +38,7 @@ fn a_job(app: AppId) -> Result<JobSpec> {
     Ok(spec)
 }
 
-/// Copies the first job, again and again by twos, and starts them all.
+/// SQL that copies the first job repeatedly, doubling each time, and starts all jobs.
 fn fill(jobs: u64, blocks: u64) -> Vec<String> {
     let mut sql = Vec::new();
     let mut count = 1;

@@ -1,4 +1,4 @@
-//! Whole lifecycles straight on the store: a due job is claimed, its run accepted and completed, with no engine around.
+//! Complete lifecycles directly on the store, without an engine: a due job is claimed, its run accepted and completed.
 
 mod jobs;
 
@@ -14,7 +14,7 @@ use timer::Timestamp;
 
 pub use jobs::{BLOCK, BLOCK_STEP, FIRST_FIRE, create};
 
-/// Claims at most `max` due jobs, accepts their runs and completes them. Returns how many runs there were.
+/// Claims at most `max` due jobs, accepts their runs and completes them. Returns the number of runs.
 pub async fn one_batch(
     store: &dyn Store,
     node: &Node,
@@ -35,14 +35,14 @@ fn accepted(order: &Order, now: Timestamp) -> Move {
     Move { run: order.run.id, version: order.run.version, to, trouble: None }
 }
 
-/// The run of an order has succeeded.
+/// A successful ending for the run of an order.
 pub fn succeeded(order: &Order) -> Ending {
     Ending { run: order.run.id, outcome: Outcome::Succeeded("done".into()), version: None, address: None }
 }
 
-/// Every fire is sent, and the next is a fixed step later.
+/// A planner that sends every fire; the next one is a fixed step later.
 pub struct Advance {
-    /// From one fire to the next.
+    /// Time from one fire to the next.
     pub step: Duration,
 }
 
@@ -73,7 +73,7 @@ impl Planner for Advance {
     }
 }
 
-/// No run is retried, and none has children.
+/// An ender without follow-ups: no retries, no child jobs.
 pub struct NothingFollows;
 
 impl Ender for NothingFollows {

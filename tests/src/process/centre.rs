@@ -1,4 +1,4 @@
-//! `tickwright serve` as a process of its own: started, watched, and harmed.
+//! `tickwright serve` as a separate process: starts, observes, and breaks it.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -23,7 +23,8 @@ pub struct Centre {
 }
 
 impl Centre {
-    /// Starts a node that listens at `address`, and waits until it may claim. Nodes of one database share the key file.
+    /// Starts a node that listens at `address`, and waits until it may claim. Nodes of one database share the key
+    /// file.
     pub async fn start(
         node: &str,
         address: SocketAddr,
@@ -37,7 +38,7 @@ impl Centre {
         }
     }
 
-    /// Starts a node and waits for nothing.
+    /// Starts a node without waiting.
     pub fn spawn(node: &str, address: SocketAddr, database_url: &str, key_file: &Path) -> Result<Centre> {
         let data_dir = key_file.with_file_name(format!("{node}-data"));
         let mut process = Command::new(binary()?)
@@ -55,9 +56,9 @@ impl Centre {
             .arg(key_file)
             .arg("--data-dir")
             .arg(&data_dir)
-            // Not by flag: a password does not belong into the list of processes.
+            // Not as an option: a password must not appear in the list of processes.
             .env("TICKWRIGHT_DATABASE_URL", database_url)
-            // Only what the test itself starts is to run.
+            // Only jobs of the test may run.
             .env("TICKWRIGHT_SAMPLE", "false")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -70,17 +71,17 @@ impl Centre {
         Ok(Centre { process, address, output, data_dir })
     }
 
-    /// Where it listens.
+    /// Address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its process, while it lives.
+    /// Process id, while it is running.
     pub fn pid(&self) -> Option<u32> {
         self.process.id()
     }
 
-    /// Whether it says that it may claim.
+    /// Whether `/readyz` reports that it may claim.
     pub async fn is_ready(&self) -> bool {
         let asked = async {
             let mut wire = Wire::new(TcpStream::connect(self.address).await?);
@@ -99,7 +100,7 @@ impl Centre {
         Ok((answer.status(), String::from_utf8_lossy(&answer.body).into_owned()))
     }
 
-    /// What it has said so far.
+    /// Its output so far.
     pub fn said(&self) -> String {
         self.output.text()
     }
@@ -119,12 +120,12 @@ impl Centre {
         text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(str::to_owned)
     }
 
-    /// kill -9.
+    /// Kills it with kill -9.
     pub async fn kill(mut self) -> Result<()> {
         self.process.kill().await.context("could not kill the centre")
     }
 
-    /// SIGTERM; returns how long it took to end.
+    /// Sends SIGTERM; returns how long it took to end.
     pub async fn stop(mut self) -> Result<Duration> {
         let started = tokio::time::Instant::now();
         self.signal("TERM").await?;
@@ -134,20 +135,20 @@ impl Centre {
         Ok(started.elapsed())
     }
 
-    /// Waits for it to end by itself.
+    /// Waits until it ends by itself; returns status and output.
     pub async fn ended(mut self) -> Result<(std::process::ExitStatus, String)> {
         let status = tokio::time::timeout(STOP_MAX, self.process.wait()).await.context("it goes on")??;
-        // Its last words may still be on their way.
+        // Its last lines may not have been read yet.
         tokio::time::sleep(Duration::from_millis(50)).await;
         Ok((status, self.said()))
     }
 
-    /// SIGSTOP: not a single instruction more.
+    /// Sends SIGSTOP: the process is suspended immediately.
     pub async fn pause(&self) -> Result<()> {
         self.signal("STOP").await
     }
 
-    /// SIGCONT.
+    /// Sends SIGCONT.
     pub async fn resume(&self) -> Result<()> {
         self.signal("CONT").await
     }
@@ -156,11 +157,11 @@ impl Centre {
         signal(self.pid().context("the centre is gone")?, name).await
     }
 
-    /// What it has used so far.
+    /// CPU time and memory used so far.
     pub fn usage(&self) -> Result<Usage> {
         let pid = self.pid().context("the centre is gone")?;
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // The name, in brackets, may hold anything.
+        // The name, in brackets, may contain any character.
         let (_, after_name) = stat.rsplit_once(')').context("a stat without a name")?;
         let number = |nth: usize| after_name.split_whitespace().nth(nth).and_then(|n| n.parse::<u64>().ok());
         let ticks = number(11).zip(number(12)).map(|(user, system)| user + system).context("no times")?;
@@ -177,26 +178,26 @@ impl Centre {
     }
 }
 
-/// What a process has used.
+/// Resources used by a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
-    /// Time on a core, all threads together.
+    /// CPU time of all threads.
     pub cpu: Duration,
-    /// Memory it holds now,
+    /// Current memory.
     pub memory_mib: f64,
-    /// and at most so far.
+    /// Peak memory so far.
     pub peak_memory_mib: f64,
 }
 
 /// Sends a signal to a process.
 pub async fn signal(pid: u32, name: &str) -> Result<()> {
-    // The shell has its own `kill`, so nothing needs to be installed, and we need no unsafe code.
+    // The shell has a built-in `kill`, so nothing needs to be installed, and no unsafe code is needed.
     let status = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status().await?;
     ensure!(status.success(), "could not send {name} to process {pid}");
     Ok(())
 }
 
-/// The program that was built together with this one.
+/// Path of the `tickwright` binary built together with this one.
 pub fn binary() -> Result<PathBuf> {
     if let Some(given) = std::env::var_os("TICKWRIGHT_BIN") {
         return Ok(given.into());

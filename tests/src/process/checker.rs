@@ -1,4 +1,4 @@
-//! Compares what executors took with what their jobs' schedules demand.
+//! Compares the runs that executors accepted with the schedules of their jobs.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,37 +11,37 @@ use store::Database;
 use super::journal::{Entry, Journal};
 use super::workload::Workload;
 
-/// What the journals say. Counts are of instants, and of each shard of those that are broadcast.
+/// Result of the comparison. Counts fires, and every shard of broadcast fires.
 #[derive(Clone, Debug, Default)]
 pub struct Check {
-    /// What the schedules demand.
+    /// Demanded by the schedules.
     pub due: usize,
-    /// What was taken, each once.
+    /// Accepted, duplicates counted once.
     pub sent: usize,
-    /// Taken more than once.
+    /// Accepted more than once.
     pub doubled: usize,
-    /// Taken, and demanded by no schedule.
+    /// Accepted, but not demanded by a schedule.
     pub phantoms: usize,
-    /// Taken before its time.
+    /// Accepted before the scheduled time.
     pub early: usize,
-    /// Never taken, and too late under a policy that skips what is too late, as the database says.
+    /// Never accepted, and skipped by the misfire policy according to the database.
     pub skipped: usize,
-    /// Never taken; the database says why.
+    /// Never accepted; the database records the reason.
     pub failed: usize,
-    /// Never taken; the database says nothing.
+    /// Never accepted; the database records no reason.
     pub silent: usize,
-    /// Taken, and its result not acknowledged.
+    /// Accepted, with a result that was not confirmed.
     pub unacknowledged: usize,
-    /// Its result was acknowledged, and the database does not have it.
+    /// The result was confirmed, but the database does not have it.
     pub forgotten: usize,
-    /// Job and instant of what was never taken.
+    /// Job id and scheduled time of fires that were never accepted.
     pub missing: Vec<(i64, i64)>,
-    /// A few words about what is wrong.
+    /// Descriptions of the first problems.
     pub findings: Vec<String>,
 }
 
 impl Check {
-    /// What the journals alone say.
+    /// Compares the journals alone.
     pub fn of(workload: &Workload, executors: usize, journal: &Journal) -> Check {
         let mut check = Check::default();
         let mut taken: HashMap<(i64, i64, i32), Vec<Entry>> = HashMap::new();
@@ -85,7 +85,7 @@ impl Check {
         check
     }
 
-    /// Asks the database why something was never taken, and whether it has what it acknowledged.
+    /// Reads from the database why fires were never accepted, and whether it has the results it confirmed.
     pub async fn explain(
         &mut self,
         workload: &Workload,
@@ -124,7 +124,7 @@ impl Check {
                 let told = history.iter().find(|entry| {
                     (entry.unsent.first.as_millis()..=entry.unsent.last.as_millis()).contains(&instant)
                 });
-                // The log knows whole seconds.
+                // The log stores whole seconds.
                 let logged = runs.iter().find(|run| run.scheduled_at.as_millis() / 1_000 == instant / 1_000);
                 let may_skip = workload.template(job).misfire == Misfire::Skip;
                 match (told, logged) {
@@ -153,17 +153,17 @@ impl Check {
         Ok(())
     }
 
-    /// Never taken, though no policy allows it.
+    /// Never accepted although no policy allows it.
     pub fn lost(&self) -> usize {
         self.missing.len() - self.skipped
     }
 
-    /// Whether all is as promised, executors being well.
+    /// Whether all guarantees hold with well-behaved executors.
     pub fn is_clean(&self) -> bool {
         self.lost() == 0 && self.is_safe()
     }
 
-    /// Whether all is as promised, whatever executors did: what they did not take is on record.
+    /// Whether all guarantees hold with any executors: fires they did not accept are on record.
     pub fn is_safe(&self) -> bool {
         self.doubled + self.phantoms + self.early + self.silent + self.forgotten + self.unacknowledged == 0
     }
@@ -196,21 +196,21 @@ impl fmt::Display for Check {
     }
 }
 
-/// How late requests were.
+/// Lateness of requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timing {
-    /// How many were looked at.
+    /// Number of requests.
     pub count: usize,
-    /// Half of them were no later, in milliseconds,
+    /// Median, in milliseconds.
     pub p50: f64,
-    /// ninety-nine of a hundred,
+    /// 99th percentile, in milliseconds.
     pub p99: f64,
-    /// and all.
+    /// Maximum, in milliseconds.
     pub max: f64,
 }
 
 impl Timing {
-    /// Of requests whose instant is in a range of milliseconds.
+    /// Lateness of requests with a scheduled time in this range of milliseconds.
     pub fn of(journal: &Journal, scheduled_ms: std::ops::Range<i64>) -> Timing {
         let entries = journal.entries();
         let entries = entries.iter().filter(|entry| scheduled_ms.contains(&entry.scheduled_ms));
@@ -225,7 +225,7 @@ impl Timing {
     }
 }
 
-/// Of numbers in order.
+/// Percentile of sorted numbers.
 pub fn percentile(sorted: &[f64], percent: f64) -> f64 {
     let place = (sorted.len() as f64 * percent / 100.0).ceil() as usize;
     sorted.get(place.saturating_sub(1)).copied().unwrap_or(0.0)

@@ -1,6 +1,7 @@
-//! A database server of our own, that can be killed and started again.
+//! A separate database server that can be killed and restarted.
 //!
-//! `scripts/databases` starts it, so there is one way to do so; what it runs is read from the process and run again.
+//! `scripts/databases` starts it, so that there is one way to start it; its command line is read from the process
+//! and used for the restart.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -17,16 +18,16 @@ use crate::database::Database;
 
 /// A running server.
 pub struct DatabaseServer {
-    /// Where databases can be created.
+    /// Creates databases on this server.
     pub database: Database,
-    /// Keeps it until its input ends.
+    /// Keeps the server running until its standard input is closed.
     script: Child,
     pid: u32,
     start_again: Recipe,
     again: Option<Child>,
 }
 
-/// How a process was started.
+/// Command line and user of a process.
 struct Recipe {
     command: Vec<String>,
     folder: PathBuf,
@@ -35,7 +36,7 @@ struct Recipe {
 }
 
 impl DatabaseServer {
-    /// A new server of the same kind; none for a file.
+    /// Starts a new server of the same kind; `None` for SQLite.
     pub async fn like(database: &Database) -> Result<Option<DatabaseServer>> {
         let (variable, other, program) = match database {
             Database::Sqlite => return Ok(None),
@@ -50,7 +51,7 @@ impl DatabaseServer {
         let mut script = Command::new(scripts.join("databases"))
             .args(["run", "--", "sh", "-c", &format!("echo \"${variable}\"; exec cat")])
             .env_remove(variable)
-            // One that is given is not started.
+            // A server with a given URL is not started.
             .env(other, "given")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -69,7 +70,7 @@ impl DatabaseServer {
         Ok(Some(DatabaseServer { database, script, pid, start_again, again: None }))
     }
 
-    /// kill -9, the server and whatever works for it.
+    /// Kills the server and its child processes with kill -9.
     pub async fn kill(&mut self) -> Result<()> {
         let mut family = children(self.pid).unwrap_or_default();
         family.push(self.pid);
@@ -86,7 +87,7 @@ impl DatabaseServer {
         .await
     }
 
-    /// Starts it again, on the same data at the same port. Returns at once: it recovers first.
+    /// Restarts it with the same data and port. Returns immediately, while it recovers.
     pub fn start_again(&mut self) -> Result<()> {
         let Recipe { command, folder, user, group } = &self.start_again;
         let mut again = std::process::Command::new(&command[0]);
@@ -96,7 +97,7 @@ impl DatabaseServer {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // Apart from us: a terminal's Ctrl-C is for the test alone.
+        // A separate process group: Ctrl-C in a terminal is for the test only.
         again.uid(*user).gid(*group).process_group(0);
         let mut again = Command::from(again);
         let again = again.kill_on_drop(true).spawn().context("could not start the database again")?;
@@ -105,7 +106,7 @@ impl DatabaseServer {
         Ok(())
     }
 
-    /// Waits until it answers.
+    /// Waits until it accepts connections.
     pub async fn until_ready(&self) -> Result<()> {
         until("the database answers", START_MAX, async || self.database.answers().await.then_some(())).await
     }
@@ -151,7 +152,7 @@ fn children(parent: u32) -> Result<Vec<u32>> {
 fn is_gone(pid: u32) -> bool {
     match fs::read_to_string(format!("/proc/{pid}/stat")) {
         Err(_) => true,
-        // Whoever started it has not asked how it ended.
+        // A zombie: its parent has not reaped it.
         Ok(stat) => stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z')),
     }
 }

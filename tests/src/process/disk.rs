@@ -1,4 +1,4 @@
-//! A disk that is full when a test wants it to be.
+//! A disk that a test can fill.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use tokio::process::Command;
 
 use crate::database::Home;
 
-/// A small file system in memory. Needs the rights to mount one.
+/// A small file system in memory. Needs the privilege to mount.
 pub struct Disk {
     folder: PathBuf,
 }
 
 impl Disk {
-    /// A new one; none where that is not allowed, and a line says so.
+    /// Mounts a new one; `None` if that is not allowed, with a printed line.
     pub async fn small() -> Result<Option<Disk>> {
         let folder = std::env::temp_dir().join(format!("tickwright-disk-{:08x}", fastrand::u32(..)));
         fs::create_dir_all(&folder)?;
@@ -28,26 +28,26 @@ impl Disk {
         Ok(None)
     }
 
-    /// A database on it.
+    /// A database on this disk.
     pub fn home(&self) -> Home {
         Home::Sqlite(self.folder.join("centre.db"))
     }
 
-    /// Takes all the room that is left.
+    /// Uses all free space.
     pub fn fill(&self) -> Result<()> {
         let mut ballast = fs::File::create(self.folder.join(BALLAST))?;
         let chunk = [0; 4_096];
-        // Until there is no more room for a part of it.
+        // Until not even a part of it fits.
         while std::io::Write::write_all(&mut ballast, &chunk).is_ok() {}
         Ok(())
     }
 
-    /// Makes room again.
+    /// Frees the space again.
     pub fn clear(&self) -> Result<()> {
         fs::remove_file(self.folder.join(BALLAST)).context("it was filled before")
     }
 
-    /// Takes it away.
+    /// Unmounts it.
     pub async fn remove(self) -> Result<()> {
         let unmounted = Command::new("umount").arg(&self.folder).status().await?;
         ensure!(unmounted.success(), "{} cannot be unmounted", self.folder.display());

@@ -1,7 +1,7 @@
-//! An executor that takes every run, writes it into the journal, and reports success; or misbehaves as it is told.
+//! An executor that accepts every run, records it in the journal and reports success; or misbehaves on request.
 //!
-//! It answers as XXL-JOB's do: `/log` and `/idleBeat` tell the truth about what it took, so that a centre in doubt can
-//! find out. A run it took is in the journal whether or not the answer ever leaves.
+//! It answers as XXL-JOB's executors do: `/log` and `/idleBeat` reflect the runs it accepted, so that a centre can
+//! find out about an unclear run. An accepted run is in the journal even if the response is never sent.
 
 use std::collections::HashSet;
 use std::io;
@@ -20,28 +20,28 @@ use super::http::Wire;
 use super::journal::{Entry, Journal, micros_now};
 use super::reporter::{self, Centres, Done};
 
-/// How an executor behaves towards requests to run.
+/// Behaviour of an executor for run requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
-    /// Takes it and says so at once.
+    /// Accepts and responds immediately.
     Well,
-    /// Takes it and says so after a while.
+    /// Accepts and responds after a delay.
     Slow(Duration),
-    /// Takes it and never says so.
+    /// Accepts and never responds.
     Hang,
-    /// Takes it and says so one byte at a time.
+    /// Accepts and responds one byte at a time.
     Drip,
-    /// Takes it, then resets the connection.
+    /// Accepts, then resets the connection.
     Reset,
-    /// Resets connections as soon as they are there; takes nothing.
+    /// Resets connections as soon as they are opened; accepts nothing.
     ResetUnread,
-    /// Takes it and answers JSON that breaks off.
+    /// Accepts and responds with truncated JSON.
     WrongJson,
-    /// Takes it and answers more than anybody wants to read.
+    /// Accepts and responds with a huge body.
     Huge,
 }
 
-/// An executor in the process of the test.
+/// An executor inside the test process.
 pub struct JournalExecutor {
     shared: Arc<Shared>,
     listening: JoinHandle<()>,
@@ -54,14 +54,14 @@ struct Shared {
     is_registered: AtomicBool,
     journal: Journal,
     mood: Mutex<Mood>,
-    /// What it can be asked about.
+    /// Ids of the accepted runs.
     taken: Mutex<HashSet<i64>>,
     done: mpsc::UnboundedSender<Done>,
     centres: Centres,
 }
 
 impl JournalExecutor {
-    /// Listens, and reports to any of these centres. It is not registered yet.
+    /// Starts listening, and reports to any of these centres. Does not register yet.
     pub async fn start(app: &str, token: &str, centres: &[SocketAddr], journal: Journal) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -76,30 +76,30 @@ impl JournalExecutor {
         Ok(JournalExecutor { shared, listening, reporting })
     }
 
-    /// Where it is called.
+    /// URL of the executor.
     pub fn url(&self) -> String {
         self.shared.url()
     }
 
-    /// Registers at the first centre that takes it, and from then on again and again.
+    /// Registers with the first centre that accepts it, and from then on periodically.
     pub async fn register(&self) -> io::Result<()> {
         self.shared.register().await?;
         self.shared.is_registered.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Behaves so from now on.
+    /// Changes the behaviour.
     pub fn feel(&self, mood: Mood) {
         *self.shared.mood.lock().unwrap_or_else(PoisonError::into_inner) = mood;
     }
 
-    /// Dies: its connections break, and nobody listens at its address.
+    /// Simulates a crash: its connections break, and its port is closed.
     pub fn die(&self) {
-        // It serves connections and registers by tasks of the one that listens.
+        // The listening task owns the tasks that serve connections and register.
         self.listening.abort();
     }
 
-    /// Is back at the address where it died.
+    /// Listens at the same address again.
     pub async fn come_back(&mut self) -> io::Result<()> {
         let listener = TcpListener::bind(self.shared.address).await?;
         self.listening = tokio::spawn(listen(listener, self.shared.clone()));
@@ -131,7 +131,7 @@ async fn listen(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// As often as executors register. Whoever is silent three times as long is gone.
+/// Registration interval of executors. Centres drop an executor after three intervals.
 const BEAT: Duration = Duration::from_secs(30);
 
 async fn serve(stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
@@ -181,7 +181,7 @@ impl Shared {
     fn take(&self, request: &TriggerRequest, arrived_us: i64) {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(request.log_id);
         self.journal.take(Entry::new(request, arrived_us));
-        // Fails only when the executor is being dropped.
+        // Fails only while the executor is being dropped.
         let _ = self.done.send(Done { run: request.log_id, scheduled_ms: request.log_date_time });
     }
 
@@ -189,7 +189,7 @@ impl Shared {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).contains(&run)
     }
 
-    /// Answers as it feels. False if the connection is over.
+    /// Responds according to the mood. Returns false if the connection is closed.
     async fn answer_run(&self, wire: &mut Wire) -> io::Result<bool> {
         match self.mood() {
             Mood::Well => wire.answer(OK).await?,
@@ -224,7 +224,7 @@ impl Shared {
     }
 }
 
-/// What XXL-JOB's executors say about a log: that there is one, or that there is none.
+/// Response of XXL-JOB's executors to a log request: with or without a log.
 fn log_page(asked: LogRequest, is_known: bool) -> String {
     let text = if is_known { "taken" } else { texts::NO_LOG_FILE };
     let from = asked.from_line_num;
@@ -235,7 +235,7 @@ fn log_page(asked: LogRequest, is_known: bool) -> String {
 
 const OK: &str = r#"{"code":200,"msg":null,"content":null}"#;
 
-/// Longer than any centre waits.
+/// Longer than the timeout of any centre.
 const HANG: Duration = Duration::from_secs(3_600);
 
 const DRIP: Duration = Duration::from_millis(100);

@@ -1,51 +1,51 @@
-//! As much of HTTP/1.1 as executors need, fast enough to be no part of what is measured.
+//! Minimal HTTP/1.1 for executors, fast enough not to affect measurements.
 
 use std::io;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// One side of a connection, with what was read and not yet used.
+/// One side of a connection, with the bytes read but not yet consumed.
 pub struct Wire {
-    /// The connection itself, for those who send what is no message.
+    /// The connection itself, for sending raw bytes.
     pub stream: TcpStream,
     read: Vec<u8>,
 }
 
-/// A request or an answer.
+/// A request or a response.
 pub struct Message {
-    /// `POST /run HTTP/1.1`, or `HTTP/1.1 200 OK`, and the headers.
+    /// `POST /run HTTP/1.1` or `HTTP/1.1 200 OK`, and the headers.
     head: String,
-    /// What follows the head.
+    /// The body.
     pub body: Vec<u8>,
 }
 
 impl Message {
-    /// Of a request: where it goes.
+    /// Path of a request.
     pub fn path(&self) -> &str {
         self.head.split(' ').nth(1).unwrap_or_default()
     }
 
-    /// Of an answer: its code.
+    /// Status code of a response.
     pub fn status(&self) -> u16 {
         self.path().parse().unwrap_or(0)
     }
 
-    /// The first header of this name.
+    /// Value of the first header with this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| value_of(line, name))
     }
 }
 
 impl Wire {
-    /// One side of a connection on which nothing was said yet.
+    /// Wraps a new connection.
     pub fn new(stream: TcpStream) -> Wire {
-        // Without it nothing here is wrong, only slower.
+        // Only a performance setting.
         let _ = stream.set_nodelay(true);
         Wire { stream, read: Vec::with_capacity(2 * 1024) }
     }
 
-    /// The next message; none if the other side has closed.
+    /// The next message; `None` if the peer has closed the connection.
     pub async fn receive(&mut self) -> io::Result<Option<Message>> {
         loop {
             if let Some(message) = self.take_message()? {
@@ -74,12 +74,12 @@ impl Wire {
         Ok(Some(Message { head, body }))
     }
 
-    /// Answers with a body of JSON.
+    /// Sends a response with a JSON body.
     pub async fn answer(&mut self, body: &str) -> io::Result<()> {
         self.stream.write_all(answer(body).as_bytes()).await
     }
 
-    /// Posts JSON to a centre and waits for its answer.
+    /// Posts JSON to a centre and waits for the response.
     pub async fn post(&mut self, path: &str, token: &str, body: &str) -> io::Result<Message> {
         let lines =
             format!("Content-Type: application/json;charset=UTF-8\r\nXXL-JOB-ACCESS-TOKEN: {token}\r\n");
@@ -92,12 +92,12 @@ impl Wire {
         self.ask("POST", path, &lines, form).await
     }
 
-    /// Asks for a page.
+    /// Sends a GET request.
     pub async fn get(&mut self, path: &str) -> io::Result<Message> {
         self.ask("GET", path, "", "").await
     }
 
-    /// Sends a request with these lines in its head, and waits for the answer.
+    /// Sends a request with these header lines and waits for the response.
     pub async fn ask(&mut self, method: &str, path: &str, lines: &str, body: &str) -> io::Result<Message> {
         let length = body.len();
         let request = format!(
@@ -108,7 +108,7 @@ impl Wire {
     }
 }
 
-/// A whole answer with this body.
+/// A complete response with this body.
 pub fn answer(body: &str) -> String {
     let length = body.len();
     format!(

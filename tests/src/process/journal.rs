@@ -1,4 +1,4 @@
-//! What executors were asked to do, and when: the witness.
+//! Record of all run requests that executors received, with times; tests check guarantees against it.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,18 +6,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use protocol::xxl::TriggerRequest;
 
-/// One request to run that an executor took.
+/// A run request that an executor accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The run.
+    /// Id of the run.
     pub run: i64,
-    /// Its job.
+    /// Id of the job.
     pub job: i64,
-    /// The instant it stands for, in milliseconds.
+    /// Scheduled time, in milliseconds.
     pub scheduled_ms: i64,
-    /// Which shard it is.
+    /// Index of the shard.
     pub shard: i32,
-    /// When the whole request was there, in microseconds by the system's clock.
+    /// Time at which the request had arrived completely, in microseconds of the system clock.
     pub arrived_us: i64,
 }
 
@@ -32,20 +32,20 @@ impl Entry {
         }
     }
 
-    /// How late it came, in microseconds; negative if early.
+    /// Lateness in microseconds; negative if early.
     pub fn lateness_us(&self) -> i64 {
         self.arrived_us - self.scheduled_ms * 1_000
     }
 }
 
-/// What all executors of a test took, in the order of arrival. Clones are the same journal.
+/// Requests accepted by all executors of a test, in the order of arrival. Clones share the journal.
 #[derive(Clone, Debug, Default)]
 pub struct Journal(Arc<Mutex<Pages>>);
 
 #[derive(Debug, Default)]
 struct Pages {
     entries: Vec<Entry>,
-    /// Runs whose result a centre has acknowledged.
+    /// Runs with a result confirmed by a centre.
     acknowledged: HashSet<i64>,
 }
 
@@ -58,27 +58,27 @@ impl Journal {
         self.pages().acknowledged.extend(runs);
     }
 
-    /// How many requests were taken.
+    /// Number of accepted requests.
     pub fn len(&self) -> usize {
         self.pages().entries.len()
     }
 
-    /// Whether nothing was taken.
+    /// Whether no request was accepted.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many results were acknowledged.
+    /// Number of confirmed results.
     pub fn acknowledged_count(&self) -> usize {
         self.pages().acknowledged.len()
     }
 
-    /// The runs whose result was acknowledged.
+    /// Runs with a confirmed result.
     pub fn acknowledged(&self) -> HashSet<i64> {
         self.pages().acknowledged.clone()
     }
 
-    /// Everything so far.
+    /// All entries so far.
     pub fn entries(&self) -> Vec<Entry> {
         self.pages().entries.clone()
     }
@@ -88,7 +88,7 @@ impl Journal {
     }
 }
 
-/// The system's clock, in microseconds.
+/// Time of the system clock, in microseconds.
 pub fn micros_now() -> i64 {
     #[expect(
         clippy::disallowed_methods,

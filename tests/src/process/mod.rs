@@ -1,7 +1,7 @@
 //! Real processes: centres that are killed and paused, databases that are cut off, executors that misbehave.
 //!
-//! The executors' journals are the only witness. They live in the process of the test, outside of everything that is
-//! broken, and what they hold is compared with schedules computed apart from the centre.
+//! Only the executors' journals count as evidence. They are kept in the test process, outside of everything that is
+//! broken, and compared with schedules computed independently of the centre.
 
 mod centre;
 mod checker;
@@ -34,12 +34,12 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-/// Waits for something to be so, looking often; an error names what did not come.
+/// Polls frequently until a condition holds; the error names the condition.
 pub async fn until<T>(what: &str, within: Duration, look: impl AsyncFnMut() -> Option<T>) -> Result<T> {
     until_each(LOOK, what, within, look).await
 }
 
-/// The same, for what costs more to look at.
+/// The same with a longer interval, for expensive conditions.
 pub async fn until_each<T>(
     pause: Duration,
     what: &str,

@@ -1,6 +1,6 @@
-//! A stretch of network between a node and its database, with weather.
+//! A TCP proxy between a node and its database that simulates network faults.
 //!
-//! What is held back is not lost: as with packets that are sent again, it arrives when the weather changes.
+//! Bytes that are held back are not lost: as with retransmitted packets, they arrive when the fault ends.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,32 +14,32 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// What happens to bytes on their way.
+/// Effect of the proxy on the bytes it forwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weather {
-    /// They pass.
+    /// Forwards immediately.
     Clear,
-    /// They pass after a while.
+    /// Forwards after a delay.
     Slow(Duration),
-    /// So many pass each second.
+    /// Forwards this many bytes per second.
     Thin(u32),
-    /// They are held back, both ways, and new connections are not answered.
+    /// Holds back bytes in both directions, and does not answer new connections.
     BlackHole,
-    /// The node hears, and is not heard.
+    /// The node receives, but its bytes are held back.
     Mute,
-    /// The node is heard, and does not hear.
+    /// The bytes of the node arrive, but it receives nothing.
     Deaf,
-    /// Connections break, and new ones are refused.
+    /// Breaks connections and refuses new ones.
     Cut,
-    /// Of a hundred COMMITs that come by, so many break their connection and never reach the database.
+    /// This percentage of COMMITs breaks the connection before reaching the database.
     CutBeforeCommit(u8),
-    /// Of a hundred COMMITs that come by, so many break their connection as soon as the database has done them: the
-    /// answer is lost.
+    /// This percentage of COMMITs breaks the connection as soon as the database has executed them: the response is
+    /// lost.
     CutAfterCommit(u8),
 }
 
 impl Weather {
-    /// How long so many bytes take to pass.
+    /// Delay for this many bytes.
     fn delay(self, bytes: usize) -> Duration {
         match self {
             Weather::Slow(length) => length,
@@ -58,7 +58,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens, and passes everything on to `database`.
+    /// Listens and forwards everything to `database`.
     pub async fn start(database: SocketAddr) -> io::Result<Proxy> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -68,17 +68,17 @@ impl Proxy {
         Ok(Proxy { address, weather, connections, serving })
     }
 
-    /// Where it listens.
+    /// Address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many connections were opened to it so far, also those that it broke at once.
+    /// Number of connections opened so far, including those broken immediately.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Changes the weather, for connections old and new.
+    /// Changes the effect, for existing and new connections.
     pub fn turn(&self, weather: Weather) {
         self.weather.send_replace(weather);
     }
@@ -116,12 +116,12 @@ async fn connect(
     if *weather.borrow() == Weather::Cut {
         return client.set_zero_linger();
     }
-    // A connection into a black hole is not even opened.
+    // In a black hole, a connection is not even opened.
     wait_until(&mut weather, |weather| weather != Weather::BlackHole).await;
     let server = TcpStream::connect(database).await?;
     for stream in [&client, &server] {
         stream.set_nodelay(true)?;
-        // Where a pump ends, both sides are to notice at once.
+        // When one direction ends, both sides should notice immediately.
         stream.set_zero_linger()?;
     }
     let (from_client, to_client) = client.into_split();
@@ -135,7 +135,7 @@ async fn connect(
     }
 }
 
-/// From the node to the database.
+/// Forwards from the node to the database.
 async fn up(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
@@ -165,7 +165,7 @@ async fn up(
     }
 }
 
-/// From the database to the node. Ends with the first answer that is to be lost.
+/// Forwards from the database to the node. Ends with the first response that has to be lost.
 async fn down(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
@@ -185,13 +185,13 @@ async fn down(
     }
 }
 
-/// Databases are told to commit in plain words, at least by us.
+/// Our nodes send COMMIT as plain text.
 fn is_commit(bytes: &[u8]) -> bool {
     bytes.windows(6).any(|word| word == b"COMMIT")
 }
 
 async fn wait_until(weather: &mut watch::Receiver<Weather>, fine: impl Fn(Weather) -> bool) {
-    // Fails only when the proxy is gone, and then so is this connection.
+    // Fails only when the proxy is dropped, which also ends this connection.
     let _ = weather.wait_for(|weather| fine(*weather)).await;
 }
 

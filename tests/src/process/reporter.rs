@@ -1,4 +1,4 @@
-//! Reports results in batches, to one centre after another, until one has acknowledged them.
+//! Reports results in batches, trying one centre after another until one confirms them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,14 +12,14 @@ use tokio::sync::mpsc;
 use super::http::Wire;
 use super::journal::Journal;
 
-/// A run that has succeeded.
+/// A successful run.
 #[derive(Clone, Copy, Debug)]
 pub struct Done {
     pub run: i64,
     pub scheduled_ms: i64,
 }
 
-/// Where results and registrations go: any that answers.
+/// Target of results and registrations: any centre that answers.
 #[derive(Clone)]
 pub struct Centres {
     addresses: Arc<[SocketAddr]>,
@@ -32,7 +32,7 @@ impl Centres {
         Centres { addresses: addresses.into(), token: token.into(), open: Arc::default() }
     }
 
-    /// Posts to the first centre that answers well.
+    /// Posts to the first centre that answers with success.
     pub async fn post(&self, path: &str, body: &str) -> io::Result<()> {
         let mut last = io::Error::other("there is no centre");
         for address in self.addresses.iter() {
@@ -64,7 +64,7 @@ impl Centres {
     }
 }
 
-/// Reports for ever.
+/// Reports until the channel is closed.
 pub async fn report(mut reports: mpsc::UnboundedReceiver<Done>, centres: Centres, journal: Journal) {
     let mut batch = Vec::new();
     while reports.recv_many(&mut batch, BATCH_MAX).await > 0 {
@@ -88,14 +88,14 @@ fn item(done: &Done) -> CallbackItem {
     }
 }
 
-/// Results in one report.
+/// Results per report.
 const BATCH_MAX: usize = 1_000;
 
-/// So that a report holds more than one result.
+/// Delay that lets a report collect more than one result.
 const LINGER: Duration = Duration::from_millis(10);
 
-/// After no centre has taken a report.
+/// Pause after no centre has accepted a report.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// A centre that does not answer in this time is passed over; the next report may go to it again.
+/// Timeout of a centre; then the next one is tried. The next report may go to it again.
 const ANSWER_WAIT: Duration = Duration::from_secs(3);

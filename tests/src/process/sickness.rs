@@ -1,4 +1,4 @@
-//! A database server that answers, and does not work.
+//! A degraded database server: it accepts connections but does not work.
 
 use anyhow::{Result, bail};
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, raw_sql};
@@ -6,39 +6,39 @@ use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, raw_sql};
 use super::database_server::DatabaseServer;
 use crate::database::Database;
 
-/// What a server suffers from.
+/// Kind of degradation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sickness {
-    /// It takes no writes.
+    /// The server rejects writes.
     ReadOnly,
-    /// Others have all its connections.
+    /// Other clients use all connections.
     Crowded,
 }
 
-/// A server that suffers.
+/// A degraded server.
 pub enum Illness {
-    /// What the administrator of a MariaDB server needs to make it well again, and who fills it.
+    /// Connections needed to repair a MariaDB server, and those that fill it.
     MySql {
-        /// Opened before anything was taken away.
+        /// Opened before the server was degraded.
         administrator: MySqlConnection,
-        /// Runs when it is over.
+        /// SQL that repairs the server.
         remedy: Vec<&'static str>,
-        /// Those that keep others out.
+        /// Connections that occupy the server.
         crowd: Vec<MySqlConnection>,
     },
     /// The same for PostgreSQL.
     Postgres {
-        /// Opened before anything was taken away.
+        /// Opened before the server was degraded.
         administrator: PgConnection,
-        /// Runs when it is over.
+        /// SQL that repairs the server.
         remedy: Vec<&'static str>,
-        /// Those that keep others out.
+        /// Connections that occupy the server.
         crowd: Vec<PgConnection>,
     },
 }
 
 impl DatabaseServer {
-    /// Makes it suffer.
+    /// Degrades the server.
     pub async fn fall_ill(&self, sickness: Sickness) -> Result<Illness> {
         match &self.database {
             Database::Sqlite => bail!("a file is no server"),
@@ -79,7 +79,7 @@ impl DatabaseServer {
 }
 
 impl Illness {
-    /// Makes it well again.
+    /// Repairs the server.
     pub async fn heal(self) -> Result<()> {
         match self {
             Illness::MySql { mut administrator, remedy, crowd } => {
@@ -101,13 +101,14 @@ impl Illness {
 
 const NOTHING: &[&str] = &[];
 
-/// Whoever may write all the same is not told so in vain: the right goes, too. A connection that is open keeps it.
+/// Users with `READ_ONLY ADMIN` can write to a read-only server, so the privilege is revoked too. Open connections
+/// keep it.
 const READ_ONLY_MYSQL: &[&str] =
     &["REVOKE READ_ONLY ADMIN ON *.* FROM tickwright@'127.0.0.1'", "SET GLOBAL read_only = ON"];
 const WRITABLE_MYSQL: &[&str] =
     &["SET GLOBAL read_only = OFF", "GRANT READ_ONLY ADMIN ON *.* TO tickwright@'127.0.0.1'"];
 
-/// The fewest that a server can be told.
+/// The minimum that the server accepts.
 const CROWDED_MYSQL: &[&str] = &["SET GLOBAL max_connections = 10"];
 const ROOMY_MYSQL: &[&str] = &["SET GLOBAL max_connections = 300"];
 
@@ -119,5 +120,5 @@ const READ_ONLY_POSTGRES: &[&str] = &[
 const WRITABLE_POSTGRES: &[&str] =
     &["ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()"];
 
-/// More than a server of ours has.
+/// More than the connection limit of our servers.
 const CROWD_MAX: usize = 400;

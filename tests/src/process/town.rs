@@ -1,4 +1,4 @@
-//! A database, its nodes behind proxies, and executors beside them: all that a test of real processes needs.
+//! A test cluster of real processes: a database, its nodes behind proxies, and executors.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -21,13 +21,13 @@ use crate::database::{Database, Home};
 
 /// A database with jobs, its nodes, and executors.
 pub struct Town {
-    /// What is to happen.
+    /// The jobs and their schedules.
     pub workload: Workload,
-    /// What happened.
+    /// The requests that executors accepted.
     pub journal: Journal,
-    /// Who does it.
+    /// The executors.
     pub executors: Vec<JournalExecutor>,
-    /// Between each node and its database; none where that is a file.
+    /// Proxies between each node and its database; empty for SQLite.
     pub proxies: Vec<Proxy>,
     home: Home,
     folder: PathBuf,
@@ -35,26 +35,26 @@ pub struct Town {
     token: String,
 }
 
-/// How large a town is.
+/// Size of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Nodes {
-    /// Centres.
+    /// Number of centre nodes.
     pub centres: usize,
-    /// Executors.
+    /// Number of executors.
     pub executors: usize,
-    /// From when everything is written to the first instant: the time to start.
+    /// Time between writing the jobs and the first fire, used to start everything.
     pub lead: Duration,
-    /// From the first instant to the last.
+    /// Time from the first fire to the last.
     pub length: Duration,
 }
 
 impl Town {
-    /// A new one. Nothing runs yet but the executors.
+    /// Creates a cluster. Only the executors are running.
     pub async fn build(database: &Database, nodes: Nodes, workload: Workload) -> Result<Town> {
         Town::build_in(database.create().await?, nodes, workload).await
     }
 
-    /// The same in a database that is there, with no apps and jobs in it.
+    /// The same in an existing database without apps and jobs.
     pub async fn build_in(home: Home, nodes: Nodes, mut workload: Workload) -> Result<Town> {
         let folder = std::env::temp_dir().join(format!("tickwright-town-{:08x}", fastrand::u32(..)));
         fs::create_dir_all(&folder)?;
@@ -91,18 +91,18 @@ impl Town {
         Ok(Town { workload, journal, executors, proxies, home, folder, addresses, token })
     }
 
-    /// Starts a node, and waits until it may claim.
+    /// Starts a node and waits until it may claim.
     pub async fn start(&self, node: usize) -> Result<Centre> {
         let (url, key_file) = (self.url(node)?, self.key_file());
         Centre::start(&name(node), self.addresses[node], &url, &key_file).await.with_context(|| name(node))
     }
 
-    /// Starts a node, and waits for nothing.
+    /// Starts a node without waiting.
     pub fn spawn(&self, node: usize) -> Result<Centre> {
         Centre::spawn(&name(node), self.addresses[node], &self.url(node)?, &self.key_file())
     }
 
-    /// Starts all nodes, and waits until all executors are registered.
+    /// Starts all nodes and waits until all executors are registered.
     pub async fn start_all(&self) -> Result<Vec<Option<Centre>>> {
         let mut centres = Vec::new();
         for node in 0..self.addresses.len() {
@@ -115,7 +115,7 @@ impl Town {
         Ok(centres)
     }
 
-    /// How a node reaches the database.
+    /// URL of the database for a node.
     fn url(&self, node: usize) -> Result<String> {
         let url = self.home.url();
         match (self.proxies.get(node), database_address(&self.home)?) {
@@ -130,24 +130,24 @@ impl Town {
         self.folder.join(KEY)
     }
 
-    /// Holds rows of jobs, from the first to this one, as somebody does who edits them and has gone for a coffee.
+    /// Locks the rows of jobs from the first to this one, like a user who edits them in a long transaction.
     pub async fn hold_rows(&self, up_to: i64, length: Duration) -> Result<()> {
         self.home.hold(&format!("SELECT job_id FROM tw_job WHERE job_id <= {up_to} FOR UPDATE"), length).await
     }
 
-    /// What its executors show.
+    /// Access token of the executors.
     pub fn token(&self) -> &str {
         &self.token
     }
 
-    /// Waits until an instant, counted from the first fire.
+    /// Waits until a time relative to the first fire.
     pub async fn at(&self, after_first: Duration) {
         let at = self.workload.first.as_millis() * 1_000 + after_first.as_micros() as i64;
         let left = u64::try_from(at - micros_now()).unwrap_or(0);
         tokio::time::sleep(Duration::from_micros(left)).await;
     }
 
-    /// Waits until every instant has had its time, and every result is acknowledged.
+    /// Waits until every fire is due and every result is confirmed.
     pub async fn settle(&self, patience: Duration) -> Result<()> {
         self.at(self.workload.last.duration_since(self.workload.first)).await;
         let quiet = async {
@@ -161,7 +161,7 @@ impl Town {
                 tokio::time::sleep(QUIET).await;
             }
         };
-        // Where it does not become quiet, the check says what is missing.
+        // If results are missing after this, the check reports them.
         let _ = tokio::time::timeout(patience, quiet).await;
         Ok(())
     }
@@ -171,8 +171,8 @@ impl Town {
         check.missing.is_empty() && check.unacknowledged == 0
     }
 
-    /// Compares the journals with the schedules, and asks the database about what is missing. All nodes must have ended
-    /// where the database is a file.
+    /// Compares the journals with the schedules, and looks up missing fires in the database. With SQLite all nodes
+    /// must have ended.
     pub async fn check(&self) -> Result<Check> {
         let mut check = Check::of(&self.workload, self.executors.len(), &self.journal);
         let store = self.home.open().await?;
@@ -191,14 +191,14 @@ fn name(node: usize) -> String {
     format!("node-{node}")
 }
 
-/// An address of this machine where nobody listens.
+/// A local address with an unused port.
 pub fn free_address() -> Result<SocketAddr> {
     let free = (0..PORT_TRIES).find_map(|_| TcpListener::bind(("127.0.0.1", fastrand::u16(PORTS))).ok());
     Ok(free.context("no free port was found")?.local_addr()?)
 }
 
-/// Below those that the system gives to connections: it is not to give away a port before a centre listens there, or while
-/// the centre is being started again.
+/// Below the system's ephemeral ports: the system must not give the port to a connection before a centre listens
+/// there, or while the centre is restarted.
 const PORTS: std::ops::Range<u16> = 10_000..32_000;
 const PORT_TRIES: usize = 100;
 
@@ -217,5 +217,5 @@ const APP: &str = "journal";
 const KEY: &str = "key";
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Nothing more is expected when nothing came for so long.
+/// No more results are expected after a pause of this length.
 const QUIET: Duration = Duration::from_millis(300);

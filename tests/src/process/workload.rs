@@ -1,4 +1,4 @@
-//! Jobs whose every instant is known beforehand: at a fixed rate, from one instant to another.
+//! Jobs with fires that are known in advance: fixed rate, between two times.
 
 use std::time::Duration;
 
@@ -10,61 +10,61 @@ use timer::Timestamp;
 
 use crate::database::Home;
 
-/// Jobs of one test.
+/// The jobs of one test.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// How many.
+    /// Number of jobs.
     pub jobs: u64,
-    /// All fire so often.
+    /// Interval of all jobs.
     pub period: Duration,
-    /// When in their period.
+    /// Distribution of the jobs within the interval.
     pub phases: Phases,
-    /// They are made after these, in turn; a power of two of them.
+    /// Templates used in turn for the jobs; their number is a power of two.
     pub templates: Vec<Template>,
-    /// The first instant of the first job.
+    /// First fire of the first job.
     pub first: Timestamp,
-    /// No instant is later.
+    /// No fire is later than this.
     pub last: Timestamp,
 }
 
-/// When in their period jobs fire.
+/// Distribution of jobs within their interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phases {
-    /// Evenly spread over it.
+    /// Evenly distributed.
     Spread,
-    /// All at the same instant.
+    /// All at the same time.
     Together,
 }
 
-/// What jobs may differ in.
+/// Settings in which jobs may differ.
 #[derive(Clone, Debug)]
 pub struct Template {
-    /// A route's word.
+    /// Routing strategy in XXL-JOB's notation.
     pub route: &'static str,
-    /// What becomes of instants that nobody could send in time.
+    /// Misfire policy.
     pub misfire: Misfire,
 }
 
 impl Template {
-    /// Each instant is sent, however late, to one executor after another.
+    /// Every fire is sent, at any lateness, to the executors in turn.
     pub fn every() -> Template {
         let misfire = Misfire::FireAll { window: Duration::from_secs(3_600), max: 1_000 };
         Template { route: "ROUND", misfire }
     }
 
-    /// Instants that are too late are skipped, and recorded.
+    /// Fires that are too late are skipped and recorded.
     pub fn skipping() -> Template {
         Template { misfire: Misfire::Skip, ..Template::every() }
     }
 
-    /// Each instant is sent to all executors.
+    /// Every fire is sent to all executors.
     pub fn broadcast() -> Template {
         Template { route: "SHARDING_BROADCAST", ..Template::every() }
     }
 }
 
 impl Workload {
-    /// Jobs that all are alike and fire each second; `first` and `last` are still to be set.
+    /// Identical jobs that fire every second; `first` and `last` are set later.
     pub fn each_second(jobs: u64, phases: Phases) -> Workload {
         Workload {
             jobs,
@@ -82,12 +82,12 @@ impl Workload {
         &self.templates[place % self.templates.len()]
     }
 
-    /// The jobs' ids.
+    /// Ids of the jobs.
     pub fn ids(&self) -> impl Iterator<Item = i64> {
         1..=i64::try_from(self.jobs).unwrap_or(i64::MAX)
     }
 
-    /// All instants of a job, in milliseconds.
+    /// All scheduled times of a job, in milliseconds.
     pub fn instants(&self, job: i64) -> impl Iterator<Item = i64> {
         let step = usize::try_from(self.period.as_millis()).unwrap_or(usize::MAX);
         (self.anchor(job)..=self.last.as_millis()).step_by(step)
@@ -102,7 +102,7 @@ impl Workload {
         self.first.as_millis() + offset
     }
 
-    /// Writes the jobs into a new database, started. `first` is now and so much.
+    /// Writes the jobs to a new database, started. `first` is the current time plus `lead`.
     pub async fn write(&mut self, home: &Home, app: AppId, lead: Duration, length: Duration) -> Result<()> {
         ensure!(self.templates.len().is_power_of_two(), "jobs are copied by twos");
         let store = home.open().await?;
@@ -122,7 +122,7 @@ impl Workload {
         home.run(&self.start()).await
     }
 
-    /// Copies the templates, again and again by twos.
+    /// SQL that copies the templates repeatedly, doubling each time.
     fn copies(&self) -> Vec<String> {
         let mut sql = Vec::new();
         let mut count = self.templates.len() as u64;
@@ -144,7 +144,7 @@ impl Workload {
         let (first, last, period) = (self.first.as_millis(), self.last.as_millis(), self.period.as_millis());
         let anchor = |id: &str| match self.phases {
             Phases::Spread => {
-                // What all databases do alike: divide whole numbers by taking the rest away first.
+                // Integer division that works in all databases: subtract the remainder first.
                 let jobs = self.jobs;
                 format!("{first} + (({id} - 1) * {period} - (({id} - 1) * {period}) % {jobs}) / {jobs}")
             }

@@ -1,4 +1,4 @@
-//! A certificate for `localhost` that signs itself.
+//! A self-signed certificate for `localhost`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Writes a new one into a folder.
+    /// Creates a certificate in a folder.
     pub fn create(folder: &Path) -> Result<Certificate> {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let rcgen::CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed(names)?;

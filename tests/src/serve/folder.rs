@@ -9,14 +9,14 @@ use anyhow::Result;
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Creates a folder of its own.
+    /// Creates a new folder.
     pub fn new(name: &str) -> Result<Folder> {
         let path = std::env::temp_dir().join(format!("tickwright-{name}-{:016x}", fastrand::u64(..)));
         fs::create_dir_all(&path)?;
         Ok(Folder(path))
     }
 
-    /// Its path.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -24,7 +24,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A test that fails anyway should show its own reason.
+        // A failing test should show its own reason.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! An SMTP server: `aiosmtpd`, in a process of its own.
+//! An SMTP server: `aiosmtpd` in a separate process.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -10,11 +10,11 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use super::{Certificate, WAIT_MAX, tool};
 
-/// How connections to the server are encrypted.
+/// Encryption of connections to the server.
 pub enum Security<'a> {
-    /// Not at all.
+    /// None.
     Plain,
-    /// Required after a greeting in clear.
+    /// Required after a plain-text greeting.
     StartTls(&'a Certificate),
     /// From the first byte.
     Smtps(&'a Certificate),
@@ -28,7 +28,7 @@ pub struct MailServer {
     pub port: u16,
 }
 
-/// A mail as the server's parser understands it.
+/// A mail as parsed by the server.
 #[derive(Debug, Deserialize)]
 pub struct Mail {
     /// Sender of the envelope.
@@ -37,7 +37,7 @@ pub struct Mail {
     pub to: Vec<String>,
     /// Whether the connection was encrypted.
     pub encrypted: bool,
-    /// Name of the user who signed in.
+    /// Name of the authenticated user.
     pub user: Option<String>,
     /// Name and value of each header.
     pub headers: Vec<(String, String)>,
@@ -54,7 +54,7 @@ impl Mail {
 }
 
 impl MailServer {
-    /// Starts one on a free port; with a user and a password, it requires them. `None` where `aiosmtpd` is not
+    /// Starts a server on a free port; with user and password, it requires them. `None` if `aiosmtpd` is not
     /// installed.
     pub async fn start(security: Security<'_>, user: Option<(&str, &str)>) -> Result<Option<MailServer>> {
         MailServer::start_at(0, security, user).await

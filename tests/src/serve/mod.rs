@@ -1,4 +1,4 @@
-//! `tickwright serve` with the options of a test, and clients for what it serves.
+//! `tickwright serve` with the options of a test, and clients for its APIs.
 
 mod certificate;
 mod folder;
@@ -86,7 +86,7 @@ impl Serve {
         Ok(Served { process, output, address, url, data_dir, folder: self.folder })
     }
 
-    /// Runs it where it is expected to end by itself; returns whether it succeeded, and what it said.
+    /// Runs a command that is expected to end; returns whether it succeeded, and its output.
     pub async fn run(&self, subcommand: &str) -> Result<(bool, String)> {
         let ended = self.command(subcommand)?.output();
         let ended = tokio::time::timeout(START_MAX, ended).await.context("it does not end")??;
@@ -98,7 +98,7 @@ impl Serve {
         let mut command = Command::new(binary()?);
         command.arg(subcommand).current_dir(self.folder.path());
         command.args(self.options.iter().map(|(option, value)| format!("--{option}={value}")));
-        // Nothing of the environment of a developer or of the test's own databases is to be heard.
+        // Environment variables of a developer or of the test's own databases must not have an effect.
         let ours = std::env::vars_os().map(|(name, _)| name);
         ours.filter(|name| name.to_string_lossy().starts_with("TICKWRIGHT_")).for_each(|name| {
             command.env_remove(name);
@@ -114,14 +114,14 @@ pub struct Served {
     process: Child,
     output: Output,
     address: SocketAddr,
-    /// Where it listens, as it printed it.
+    /// Its URL, as printed.
     pub url: String,
     data_dir: PathBuf,
     folder: Folder,
 }
 
 impl Served {
-    /// Where it listens.
+    /// Address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -136,12 +136,12 @@ impl Served {
         &self.data_dir
     }
 
-    /// What it has printed so far.
+    /// Its output so far.
     pub fn said(&self) -> String {
         self.output.text()
     }
 
-    /// A value from the file with the credentials of a new database.
+    /// A value of the credentials file of a new database.
     pub fn credential(&self, name: &str) -> Result<String> {
         let path = self.data_dir.join("initial-credentials.txt");
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -158,12 +158,12 @@ impl Served {
         Ok(Client { address: self.address, session })
     }
 
-    /// Sends a request with these lines in its head.
+    /// Sends a request with these header lines.
     pub async fn ask(&self, method: &str, path: &str, lines: &str, body: &str) -> Result<Message> {
         ask(self.address, method, path, lines, body).await
     }
 
-    /// Calls the API for executors with a token; returns the answer's `code` and `msg`.
+    /// Calls the executor API with a token; returns `code` and `msg` of the response.
     pub async fn executor_call(&self, name: &str, token: &str, body: &Value) -> Result<(i64, String)> {
         let lines = format!(
             "Content-Type: application/json\r\nXXL-JOB-ACCESS-TOKEN: {token}\r\nXXL-JOB-APPNAME: {}\r\n",
@@ -174,13 +174,13 @@ impl Served {
         Ok((answer["code"].as_i64().unwrap_or(0), answer["msg"].as_str().unwrap_or_default().to_owned()))
     }
 
-    /// Registers an executor with a token; returns the answer's `code` and `msg`.
+    /// Registers an executor with a token; returns `code` and `msg` of the response.
     pub async fn register(&self, app: &str, token: &str, executor: &str) -> Result<(i64, String)> {
         let body = json!({ "registryGroup": "EXECUTOR", "registryKey": app, "registryValue": executor });
         self.executor_call("registry", token, &body).await
     }
 
-    /// SIGSTOP, and SIGCONT after this long.
+    /// Suspends it for this long with SIGSTOP and SIGCONT.
     pub async fn pause(&self, length: Duration) -> Result<()> {
         let pid = self.process.id().context("it has ended already")?;
         crate::process::signal(pid, "STOP").await?;
@@ -188,7 +188,7 @@ impl Served {
         crate::process::signal(pid, "CONT").await
     }
 
-    /// SIGTERM, and waits for its end.
+    /// Sends SIGTERM and waits for its end.
     pub async fn stop(mut self) -> Result<Folder> {
         crate::process::signal(self.process.id().context("it has ended already")?, "TERM").await?;
         let ended = tokio::time::timeout(START_MAX, self.process.wait()).await;
@@ -198,7 +198,7 @@ impl Served {
     }
 }
 
-/// A user who is signed in.
+/// A client that has signed in.
 pub struct Client {
     address: SocketAddr,
     session: String,
@@ -218,24 +218,24 @@ impl Client {
         Ok((answer.status(), serde_json::from_slice(&answer.body).unwrap_or_default()))
     }
 
-    /// Calls the API for something that must succeed.
+    /// Calls the API; fails unless it succeeds.
     pub async fn done(&self, method: &str, path: &str, body: &Value) -> Result<Value> {
         let (status, answer) = self.call(method, path, body).await?;
         ensure!((200..300).contains(&status), "{method} {path}: {status} {answer}");
         Ok(answer)
     }
 
-    /// Reads something of the API.
+    /// Reads from the API.
     pub async fn get(&self, path: &str) -> Result<Value> {
         self.done("GET", path, &Value::Null).await
     }
 
-    /// Reads something of the API until it is as expected.
+    /// Reads from the API until a condition holds.
     pub async fn get_until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Result<Value> {
         self.get_within(WAIT_MAX, path, is_so).await
     }
 
-    /// The same, with a limit of its own.
+    /// The same with an explicit limit.
     pub async fn get_within(
         &self,
         limit: Duration,
@@ -251,7 +251,7 @@ impl Client {
         found.with_context(|| format!("last seen: {last}"))
     }
 
-    /// Creates an app whose executor is at this address.
+    /// Creates an app with an executor at this address.
     pub async fn app(&self, name: &str, executor: &str) -> Result<()> {
         let addressing = json!({ "kind": "manual", "addresses": [executor] });
         let body = json!({ "title": name, "addressing": addressing });
@@ -265,11 +265,11 @@ async fn ask(to: SocketAddr, method: &str, path: &str, lines: &str, body: &str) 
     Ok(answer.with_context(|| format!("{method} {path} is not answered"))??)
 }
 
-/// Longer than a start, or an end, takes on a busy machine.
+/// Longer than a start or a stop takes on a busy machine.
 const START_MAX: Duration = Duration::from_secs(60);
 
 /// Longer than anything else takes on a busy machine.
 pub const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Pause between two requests for something that is not yet as expected: a client may send only so many a second.
+/// Pause between two polls: clients are rate limited.
 const LOOK: Duration = Duration::from_millis(100);

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// A program of a tool, for example `python` of `aiosmtpd`. `None` where the tool is not installed: `scripts/test` says so
-/// in one line.
+/// Path of a program of a tool, for example `python` of `aiosmtpd`. `None` if the tool is not installed;
+/// `scripts/test` prints a line about it.
 pub fn tool(name: &str, program: &str) -> Option<PathBuf> {
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools").join(name);
     if home.join("installed").is_file() {

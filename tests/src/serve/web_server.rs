@@ -1,4 +1,5 @@
-//! A web server that answers every request alike and remembers it: an executor, or the receiver of a webhook.
+//! A web server that sends the same response to every request and records it: an executor, or the receiver of a
+//! webhook.
 
 use std::net::SocketAddr;
 
@@ -10,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::WAIT_MAX;
 use crate::process::Wire;
 
-/// A running server. Dropping it ends it.
+/// A running server. Dropping it stops it.
 pub struct WebServer {
     address: SocketAddr,
     requests: mpsc::UnboundedReceiver<(String, String)>,
@@ -18,7 +19,7 @@ pub struct WebServer {
 }
 
 impl WebServer {
-    /// Starts one that answers each request with this JSON; with none, it never answers.
+    /// Starts a server that answers each request with this JSON; with `None` it never answers.
     pub async fn start(answer: Option<&'static str>) -> Result<WebServer> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -41,7 +42,7 @@ impl WebServer {
         Ok(WebServer { address, requests, serving })
     }
 
-    /// Where it listens.
+    /// URL of the server.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }

@@ -1,4 +1,4 @@
-//! Whoever is told of failed runs.
+//! Simulated receiver of alert notifications.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,11 +8,11 @@ use engine::Alert;
 use super::dice::Dice;
 use super::world::World;
 
-/// Takes alerts down; cannot always be reached.
+/// Records notifications; sometimes unreachable.
 pub struct Alarms {
-    /// In what.
+    /// The simulation it belongs to.
     pub world: Arc<World>,
-    /// Whether it can.
+    /// Decides whether it is reachable.
     pub dice: Mutex<Dice>,
 }
 

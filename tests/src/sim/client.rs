@@ -1,5 +1,5 @@
-//! Clients: people and programs that start, stop, edit, delete and trigger jobs through any node, and write down what
-//! they asked and what they heard.
+//! Clients that start, stop, edit, delete and trigger jobs through any node, and record their requests and the
+//! responses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use super::node::{Answer, Post, Request};
 use super::plan;
 use super::world::World;
 
-/// Looks after one job. Wishes of one job never overlap: the next begins when the one before was acknowledged.
+/// Manages one job. Its operations never overlap: the next begins when the one before was acknowledged.
 pub struct Client {
     world: Arc<World>,
     post: Arc<Post>,
@@ -23,18 +23,18 @@ pub struct Client {
     deleted: bool,
     triggers: i64,
     dice: Dice,
-    /// Says that the time for wishes is over.
+    /// Set when no more operations should be sent.
     over: Arc<AtomicBool>,
 }
 
 impl Client {
-    /// For a job that exists, stopped.
+    /// For an existing, stopped job.
     pub fn new(world: Arc<World>, post: Arc<Post>, job: JobId, spec: JobSpec, over: Arc<AtomicBool>) -> Self {
         let dice = Dice::new(world.plan.seed, "client", job.0 as usize);
         Client { world, post, job, spec, enabled: false, deleted: false, triggers: 0, dice, over }
     }
 
-    /// Starts the job, changes its mind a few times, and stops it when the time is over.
+    /// Starts the job, changes it a few times, and stops it at the end.
     pub async fn run(mut self) {
         let wait = self.dice.millis(0, 3_000);
         self.world.sleep(wait).await;
@@ -68,7 +68,7 @@ impl Client {
         self.wish(Wish::Stop).await;
     }
 
-    /// Waits; true if the time for wishes is over.
+    /// Waits; returns true if no more operations should be sent.
     async fn rest(&self, mut wait: Duration) -> bool {
         const LOOK: Duration = Duration::from_millis(500);
         while !wait.is_zero() && !self.over.load(Ordering::Relaxed) {
@@ -81,7 +81,7 @@ impl Client {
 
     fn edited(&mut self) -> JobSpec {
         let mut spec = self.spec.clone();
-        // A delay counts from a run's end; turning it into a rate, or back, says nothing about either.
+        // A fixed delay counts from the end of a run; switching between delay and rate would test neither.
         let is_delay = matches!(spec.schedule, cron::Schedule::FixedDelay { .. } | cron::Schedule::Never);
         if !is_delay && self.dice.chance(0.5) {
             let other = plan::schedule(&mut self.dice);
@@ -93,7 +93,7 @@ impl Client {
         spec
     }
 
-    /// Asks one node after the other until one says that it is done.
+    /// Asks one node after the other until one acknowledges the operation.
     async fn wish(&mut self, wish: Wish) {
         let asked = self.world.now();
         let number = {
@@ -126,12 +126,12 @@ impl Client {
                     Some(Done { at: controlled.at.as_millis(), acked, run: None })
                 }
                 Ok(Some(Ok(Answer::Run(run)))) => Some(Done { at: acked, acked, run: Some(run) }),
-                // A schedule that is over cannot be started.
+                // A schedule that has ended cannot be started.
                 Ok(Some(Err(StoreError::Invalid(_)))) => {
                     self.world.evidence().ops[number].refused = true;
                     return;
                 }
-                // An earlier try has deleted it.
+                // An earlier attempt has deleted it.
                 Ok(Some(Err(StoreError::NoSuchJob(_)))) if matches!(wish, Wish::Delete) => {
                     Some(Done { at: acked, acked, run: None })
                 }

@@ -1,4 +1,4 @@
-//! Clocks: one true time, and for each node a wall clock that may be wrong.
+//! Clocks: the true time, and for each node a wall clock that may be wrong.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -7,13 +7,13 @@ use std::time::Duration;
 use timer::{Clock, Sleep, Timestamp};
 use tokio::time::Instant;
 
-/// Milliseconds since 1970, as all records of a simulation count.
+/// Milliseconds since 1970, used in all records of a simulation.
 pub type Ms = i64;
 
-/// When every simulation begins: 2026-06-21T00:00:00Z.
+/// Start of every simulation: 2026-06-21T00:00:00Z.
 pub const START: Ms = 1_782_000_000_000;
 
-/// A clock on the runtime's virtual time. Clones show the same.
+/// A clock on the runtime's virtual time. Clones show the same time.
 #[derive(Clone, Debug)]
 pub struct SimClock {
     begin: Instant,
@@ -22,12 +22,12 @@ pub struct SimClock {
 }
 
 impl SimClock {
-    /// A true clock. Needs the runtime whose time it shows.
+    /// A clock without skew. Must be created on the runtime that provides its time.
     pub fn new() -> Self {
         SimClock { begin: Instant::now(), skew: Arc::default() }
     }
 
-    /// Another wall clock over the same time, right until it is [set](SimClock::set_skew) wrong.
+    /// Another wall clock on the same time, correct until its [skew](SimClock::set_skew) is set.
     pub fn another(&self) -> SimClock {
         SimClock { begin: self.begin, skew: Arc::default() }
     }
@@ -37,12 +37,12 @@ impl SimClock {
         START + self.begin.elapsed().as_millis() as Ms
     }
 
-    /// Sets the wall clock wrong by this much.
+    /// Sets the error of the wall clock, in milliseconds.
     pub fn set_skew(&self, millis: Ms) {
         self.skew.store(millis, Ordering::Relaxed);
     }
 
-    /// How wrong the wall clock is.
+    /// Error of the wall clock.
     pub fn skew(&self) -> Ms {
         self.skew.load(Ordering::Relaxed)
     }

@@ -1,16 +1,16 @@
-//! Chance, from the seed alone.
+//! Random numbers, derived from the seed alone.
 //!
-//! Every concern throws its own dice: that one of them throws once more does not change what another one gets, so a
-//! small change of the workload leaves the faults where they were.
+//! Every concern has its own generator: an additional draw by one does not change the numbers of another, so a
+//! small change of the workload leaves the faults unchanged.
 
 use std::time::Duration;
 
-/// A stream of chance.
+/// A random number generator.
 #[derive(Clone, Debug)]
 pub struct Dice(fastrand::Rng);
 
 impl Dice {
-    /// The dice of one concern.
+    /// The generator of one concern.
     pub fn new(seed: u64, concern: &str, index: usize) -> Self {
         let mut mixed = seed ^ 0x9E37_79B9_7F4A_7C15;
         for byte in concern.bytes().chain(index.to_le_bytes()) {
@@ -19,9 +19,9 @@ impl Dice {
         Dice(fastrand::Rng::with_seed(mixed))
     }
 
-    /// True in this share of cases.
+    /// True with this probability.
     pub fn chance(&mut self, share: f64) -> bool {
-        // Always one throw, so that a share set to nothing does not shift what follows.
+        // Always draws once, so that a probability of zero does not change the following numbers.
         self.0.f64() < share
     }
 
@@ -30,12 +30,12 @@ impl Dice {
         self.0.i64(from..=to)
     }
 
-    /// A while between `from` and `to` milliseconds.
+    /// A duration between `from` and `to` milliseconds.
     pub fn millis(&mut self, from: i64, to: i64) -> Duration {
         Duration::from_millis(self.number(from, to).max(0) as u64)
     }
 
-    /// One of them.
+    /// A random element.
     pub fn pick<T: Clone>(&mut self, of: &[T]) -> T {
         of[self.0.usize(0..of.len())].clone()
     }

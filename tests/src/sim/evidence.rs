@@ -1,4 +1,4 @@
-//! What happened, as the witnesses saw it: executors, the wire, the clients, and the store as it committed.
+//! Record of everything that happened: seen by executors, network and clients, and by the store at commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,123 +9,123 @@ use engine::{
 
 use super::clock::Ms;
 
-/// All that is known in the end.
+/// All evidence of a simulation.
 #[derive(Default)]
 pub struct Evidence {
-    /// The network's own journal: every request that left a node, in this order.
+    /// The network's journal: every request sent by a node, in order.
     pub attempts: Vec<Attempt>,
-    /// The journals of all executors: what they received.
+    /// The journals of all executors: received requests.
     pub received: Vec<Received>,
-    /// Results as handlers gave them, by run: first, and perhaps again where a run ran twice.
+    /// Results of handlers, by run; repeated if a run was executed twice.
     pub results: Vec<Reported>,
-    /// Acknowledgements of reports, as the executors saw them.
+    /// Acknowledgements of reports, as received by executors.
     pub acks: Vec<Acked>,
-    /// What the clients asked for, in this order for each job.
+    /// Operations of clients, in order for each job.
     pub ops: Vec<Op>,
-    /// The jobs and their first definitions.
+    /// The jobs with their first definitions.
     pub jobs: BTreeMap<JobId, JobSpec>,
-    /// Every run the store ever showed, with who claimed it.
+    /// Every run that the store ever returned, with its claims.
     pub ledger: BTreeMap<RunId, Entry>,
-    /// Ends of runs as they were committed.
+    /// Outcomes of runs at commit.
     pub endings: Vec<Ended>,
-    /// Heartbeats as their nodes saw the answers, with the wall clock's true error then.
+    /// Heartbeats when their nodes received the response, with the true error of the wall clock.
     pub beats: Vec<Beat>,
-    /// When the database believes each life to end.
+    /// End of the lease of each incarnation, according to the database.
     pub leases: BTreeMap<Node, Ms>,
-    /// When a node could not be expected to work, and why.
+    /// Periods in which a node could not be expected to work.
     pub troubles: Vec<Trouble>,
-    /// Runs whose request, answer or probe the network or an executor spoilt.
+    /// Runs with a request, response or probe disturbed by the network or an executor.
     pub spoilt: BTreeSet<RunId>,
-    /// When lives of nodes ended in good order.
+    /// Graceful stops of nodes.
     pub stopped: Vec<(usize, Ms)>,
-    /// Alerts as they were delivered.
+    /// Delivered alerts.
     pub alarms: Vec<(Ms, RunId)>,
-    /// Endings that a commit holds, by run and what was said.
+    /// Committed outcomes, by run and message.
     pub durable: BTreeSet<(RunId, String)>,
-    /// The last state of each run that was seen.
+    /// The last observed state of each run.
     pub states: BTreeMap<RunId, RunState>,
-    /// What is left in the end: history and runs of each job.
+    /// History of each job at the end.
     pub history: BTreeMap<JobId, Vec<HistoryEntry>>,
-    /// The log of each job's runs in the end.
+    /// The log of each job's runs at the end.
     pub records: BTreeMap<RunId, RunRecord>,
-    /// Promises seen broken while the simulation went on.
+    /// Guarantees violated during the simulation.
     pub broken: Vec<Violation>,
 }
 
-/// A broken promise.
+/// A violated guarantee.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which, by its number.
+    /// Number of the guarantee.
     pub promise: &'static str,
-    /// What was seen.
+    /// The observation.
     pub evidence: String,
 }
 
-/// A request, as the network saw it.
+/// A request, as seen by the network.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// When it left its node,
+    /// Time at which it was sent.
     pub at: Ms,
-    /// which that was,
+    /// Index of the sending node.
     pub node: usize,
-    /// when it stopped waiting for the answer (if it lived to),
+    /// Time at which the node stopped waiting for the response, if it did not die before.
     pub answered: Option<Ms>,
-    /// what it was,
+    /// The run.
     pub run: Facts,
-    /// and how far it came.
+    /// How far it got.
     pub passage: Passage,
 }
 
-/// How far a request came.
+/// How far a request got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
-    /// It is still on its way.
+    /// In transit.
     UnderWay,
-    /// An executor has it in its journal.
+    /// In the journal of an executor.
     Arrived,
-    /// The network lost it.
+    /// Lost by the network.
     Lost,
-    /// There was nobody where it was sent, or nobody to send it to.
+    /// No executor at the target, or no target.
     Nobody,
-    /// Its node did not send it, as nobody was there or could be known to be.
+    /// Not sent, because no executor was available or known to be.
     Deferred,
-    /// Its node did not send it, although somebody was there.
+    /// Not sent, although an executor was available.
     Withheld,
 }
 
-/// A request as an executor received it.
+/// A request as received by an executor.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// When.
+    /// Time of arrival.
     pub at: Ms,
-    /// By which executor.
+    /// Index of the executor.
     pub executor: usize,
-    /// What.
+    /// The run.
     pub run: Facts,
-    /// It began to run (again).
+    /// Whether it began to run (again).
     pub accepted: bool,
 }
 
-/// What never changes about a run.
+/// The immutable fields of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
-    /// Its name.
+    /// Id of the run.
     pub id: RunId,
-    /// The name of its fire.
+    /// Id of its fire.
     pub fire: RunId,
-    /// Its job.
+    /// Id of its job.
     pub job: JobId,
-    /// The instant it stands for.
+    /// Scheduled time.
     pub scheduled_at: Ms,
     /// Why it exists.
     pub origin: Origin,
-    /// Which part of the fire.
+    /// Its shard of the fire.
     pub shard: Shard,
-    /// Which try.
+    /// Number of the attempt.
     pub attempt: u32,
-    /// Of which run.
+    /// The run it retries.
     pub retry_of: Option<RunId>,
-    /// How many parents it has.
+    /// Number of ancestors in the chain of child jobs.
     pub depth: u32,
 }
 
@@ -145,128 +145,128 @@ impl From<&Run> for Facts {
     }
 }
 
-/// A run as the store showed it.
+/// A run as returned by the store.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// What it is.
+    /// Its immutable fields.
     pub facts: Facts,
-    /// When it was to be sent, as last claimed.
+    /// Time at which it was due, according to the last claim.
     pub due_at: Ms,
-    /// Who claimed it when.
+    /// Its claims.
     pub claims: Vec<ClaimSeen>,
 }
 
 /// A committed claim.
 #[derive(Clone, Debug)]
 pub struct ClaimSeen {
-    /// When it was committed.
+    /// Time of the commit.
     pub at: Ms,
-    /// By which host,
+    /// Index of the host.
     pub node: usize,
-    /// in which life.
+    /// Incarnation of the node.
     pub life: Node,
 }
 
-/// A result on its way from an executor.
+/// A result sent by an executor.
 #[derive(Clone, Debug)]
 pub struct Reported {
-    /// Which run.
+    /// Id of the run.
     pub run: RunId,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// A report that was acknowledged.
+/// An acknowledged report.
 #[derive(Clone, Debug)]
 pub struct Acked {
-    /// Which run.
+    /// Id of the run.
     pub run: RunId,
-    /// What the node said.
+    /// Response of the node.
     pub verdict: Verdict,
 }
 
-/// An ending that was committed.
+/// A committed outcome.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// When.
+    /// Time of the commit.
     pub at: Ms,
-    /// Which run.
+    /// Id of the run.
     pub run: RunId,
-    /// How.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// In place of `Lost`.
+    /// Whether it replaced `Lost`.
     pub late: bool,
 }
 
-/// A heartbeat whose answer was in.
+/// A heartbeat with a response.
 #[derive(Clone, Copy, Debug)]
 pub struct Beat {
-    /// When.
+    /// Time of the response.
     pub at: Ms,
-    /// Whose.
+    /// Index of the node.
     pub node: usize,
     /// Wall clock minus true time.
     pub skew: Ms,
 }
 
-/// A node, or its way to the database, was broken.
+/// A period in which a node, or its connection to the database, did not work.
 #[derive(Clone, Debug)]
 pub struct Trouble {
-    /// From
+    /// Start.
     pub from: Ms,
-    /// to.
+    /// End.
     pub until: Ms,
-    /// Whom.
+    /// Index of the node.
     pub node: usize,
-    /// Badly: not a single call, but the node or its connection as a whole.
+    /// Whether the node or its connection failed as a whole, not just a single call.
     pub severe: bool,
 }
 
-/// What a client wanted of a job.
+/// An operation of a client on a job.
 #[derive(Clone, Debug)]
 pub enum Wish {
-    /// It fires from now on.
+    /// Start the job.
     Start,
-    /// It fires no more.
+    /// Stop the job.
     Stop,
-    /// It is defined so.
+    /// Replace its definition.
     Edit(Box<JobSpec>),
-    /// It goes.
+    /// Delete the job.
     Delete,
-    /// It runs once, under this key.
+    /// Trigger it once, with this key.
     Trigger(i64),
 }
 
-/// A wish, and what the client heard.
+/// An operation and its result.
 #[derive(Clone, Debug)]
 pub struct Op {
-    /// Of which job.
+    /// Id of the job.
     pub job: JobId,
-    /// What.
+    /// The operation.
     pub wish: Wish,
-    /// When it was first asked.
+    /// Time of the first request.
     pub asked: Ms,
-    /// How often.
+    /// Number of attempts.
     pub tries: u32,
-    /// When it was acknowledged, and when it took effect.
+    /// The acknowledgement, if there was one.
     pub done: Option<Done>,
-    /// It can never be done.
+    /// Whether it was rejected for good.
     pub refused: bool,
 }
 
 /// An acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct Done {
-    /// The effect, by the database's clock.
+    /// Time of the effect, by the database's clock.
     pub at: Ms,
-    /// The acknowledgement.
+    /// Time of the acknowledgement.
     pub acked: Ms,
-    /// The run, of a trigger.
+    /// The run created by a trigger.
     pub run: Option<RunId>,
 }
 
 impl Evidence {
-    /// Notes a run that the store showed.
+    /// Records a run that the store returned.
     pub fn show(&mut self, run: &Run) {
         let facts = Facts::from(run);
         let due_at = run.due_at.as_millis();
@@ -288,7 +288,7 @@ impl Evidence {
         }
     }
 
-    /// Notes the state of a run, and whether it can have come there.
+    /// Records the state of a run, and checks the transition.
     pub fn state(&mut self, at: Ms, run: RunId, state: RunState) {
         let Some(before) = self.states.insert(run, state) else { return };
         if before != state && !leads_to(before, state) {
@@ -298,19 +298,20 @@ impl Evidence {
         }
     }
 
-    /// Whether a node could not be expected to work at some time in between, or, if `severely`, not at all.
+    /// Whether a node could not be expected to work at some time in this period; with `severely`, only whole
+    /// failures count.
     pub fn is_troubled(&self, node: usize, from: Ms, until: Ms, severely: bool) -> bool {
         let during = |trouble: &&Trouble| trouble.from <= until && from <= trouble.until;
         let mut troubles = self.troubles.iter().filter(during);
         troubles.any(|trouble| trouble.node == node && (trouble.severe || !severely))
     }
 
-    /// The facts of a run, if it was ever shown.
+    /// The immutable fields of a run, if the store ever returned it.
     pub fn facts(&self, run: RunId) -> Option<&Facts> {
         self.ledger.get(&run).map(|entry| &entry.facts)
     }
 
-    /// Whether the history closes this run itself, and how.
+    /// The disposition with which the history closes this run itself, if it does.
     pub fn own_history(&self, run: RunId) -> Option<Disposition> {
         let facts = self.facts(run)?;
         self.history
@@ -321,7 +322,7 @@ impl Evidence {
     }
 }
 
-/// Whether a history entry is about this run itself, and not about instants that went into it.
+/// Whether a history entry is about this run itself, and not about scheduled times merged into it.
 pub fn is_own(entry: &HistoryEntry, facts: &Facts) -> bool {
     entry.run == Some(facts.id)
         && entry.unsent.count == 1

@@ -1,6 +1,6 @@
-//! Executors: other machines, which receive runs, work, report until they are heard, and die.
+//! Simulated executors: separate machines that receive runs, execute them, report until acknowledged, and crash.
 //!
-//! Their journals, kept on disk, are the witness of what was fired.
+//! Their journals, kept on disk, are the evidence of executed fires.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -24,14 +24,14 @@ pub struct Executors {
 }
 
 struct Executor {
-    /// Remembers on disk which runs it had and which results nobody has heard, as our own do. Others (stock ones)
-    /// forget both when they die.
+    /// Whether it stores its runs and unacknowledged results on disk, as our own executors do. Others (stock ones)
+    /// lose both when they crash.
     durable: bool,
     up: bool,
-    /// When it went down.
+    /// Time of the last crash.
     since: Ms,
     incarnation: u32,
-    /// Its registration in this incarnation.
+    /// Registration of this incarnation.
     registered: Option<Presence>,
     restarted: Arc<Notify>,
     running: BTreeMap<RunId, Arc<Notify>>,
@@ -43,40 +43,40 @@ struct Executor {
 /// A registration that a node has acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct Presence {
-    /// Since when it holds.
+    /// Time of the registration.
     pub since: Ms,
-    /// At which node it was first made.
+    /// Index of the node with which it was first made.
     pub node: usize,
-    /// When it was last renewed.
+    /// Time of the last renewal.
     pub seen_at: Ms,
 }
 
-/// What arrives at an executor.
+/// A request as it arrives at an executor.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// Which run.
+    /// The run.
     pub facts: Facts,
-    /// What to do.
+    /// Name of the handler.
     pub handler: String,
-    /// In what time.
+    /// Timeout of the run.
     pub timeout: Option<Duration>,
 }
 
-/// What comes back.
+/// Response of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
-    /// It has it (perhaps already).
+    /// The executor has the run (perhaps already).
     Accepted,
-    /// It will not.
+    /// Rejected.
     Refused,
-    /// Nobody listens there.
+    /// Connection refused.
     Closed,
-    /// Its machine is gone.
+    /// No response, because the machine is down.
     Nothing,
 }
 
 impl Executors {
-    /// All of them up.
+    /// Creates all executors, all running.
     pub fn new(world: Arc<World>, post: Arc<Post>) -> Self {
         let each = (0..world.plan.executors)
             .map(|index| {
@@ -98,17 +98,17 @@ impl Executors {
         Executors { world, post, each }
     }
 
-    /// The address of an executor.
+    /// Address of an executor.
     pub fn address(executor: usize) -> String {
         format!("http://e{executor}:1")
     }
 
-    /// The executor at an address.
+    /// Index of the executor at an address.
     pub fn index(address: &str) -> Option<usize> {
         address.strip_prefix("http://e")?.strip_suffix(":1")?.parse().ok()
     }
 
-    /// The executors that are registered: one that dies stays so for a while.
+    /// The registered executors: one that crashes stays registered for a while.
     pub fn known(&self) -> Vec<usize> {
         let now = self.world.now();
         (0..self.each.len())
@@ -119,7 +119,7 @@ impl Executors {
             .collect()
     }
 
-    /// A request arrives.
+    /// Receives a request.
     pub fn receive(self: &Arc<Self>, index: usize, task: Task) -> Reaction {
         let (id, at) = (task.facts.id, self.world.now());
         let mut executor = self.lock(index);
@@ -182,7 +182,7 @@ impl Executors {
         self.report(index, incarnation, run, outcome).await;
     }
 
-    /// Reports to one node or another, until it is acknowledged.
+    /// Reports to one node or another until it is acknowledged.
     async fn report(self: &Arc<Self>, index: usize, incarnation: u32, run: RunId, outcome: Outcome) {
         loop {
             let levels = self.world.levels();
@@ -223,7 +223,7 @@ impl Executors {
         }
     }
 
-    /// An acknowledgement: what it stands for must be durable by now (I8).
+    /// Receives an acknowledgement: the outcome must be durable by now (I8).
     fn heard(&self, run: RunId, outcome: &Outcome, verdict: engine::Verdict) {
         self.world.note(|| format!("report of {run} is acknowledged: {verdict:?}"));
         let is_durable = {
@@ -236,7 +236,7 @@ impl Executors {
         }
     }
 
-    /// What an executor says about a run.
+    /// Response of an executor to a probe of a run.
     pub fn probe(&self, index: usize, run: &Run) -> Probe {
         let executor = self.lock(index);
         let has_it = executor.running.contains_key(&run.id) || executor.unheard.contains_key(&run.id);
@@ -251,7 +251,7 @@ impl Executors {
         }
     }
 
-    /// The same, where it is not known which executor has it.
+    /// The same if the executor of the run is unknown.
     pub fn probe_all(&self, run: &Run) -> Probe {
         let answers: Vec<Probe> = (0..self.each.len()).map(|index| self.probe(index, run)).collect();
         if let Some(index) = answers.iter().position(|answer| *answer == Probe::Started) {
@@ -263,13 +263,13 @@ impl Executors {
         }
     }
 
-    /// Whether an executor has this run, or its result.
+    /// Whether an executor has this run or its result.
     pub fn has(&self, index: usize, run: RunId) -> bool {
         let executor = self.lock(index);
         executor.running.contains_key(&run) || executor.unheard.contains_key(&run)
     }
 
-    /// Whether it has any work, or a result that nobody has heard.
+    /// Whether it has any run or unacknowledged result.
     pub fn is_busy(&self, index: usize) -> bool {
         let executor = self.lock(index);
         !executor.running.is_empty() || !executor.unheard.is_empty()
@@ -280,14 +280,14 @@ impl Executors {
         !self.lock(index).up
     }
 
-    /// Ends a run, if the executor has it.
+    /// Kills a run, if the executor has it.
     pub fn kill(&self, index: usize, run: RunId) {
         if let Some(kill) = self.lock(index).running.get(&run) {
             kill.notify_one();
         }
     }
 
-    /// The executor dies.
+    /// Crashes the executor.
     pub fn crash(&self, index: usize) {
         self.world.note(|| format!("e{index} dies"));
         let now = self.world.now();
@@ -302,7 +302,7 @@ impl Executors {
         }
     }
 
-    /// It is back.
+    /// Restarts the executor.
     pub fn restart(&self, index: usize) {
         self.world.note(|| format!("e{index} is back"));
         let mut executor = self.lock(index);
@@ -310,19 +310,19 @@ impl Executors {
         executor.restarted.notify_one();
     }
 
-    /// Which incarnation of it is up.
+    /// The running incarnation; `None` if it is down.
     pub fn incarnation(&self, index: usize) -> Option<u32> {
         let executor = self.lock(index);
         executor.up.then_some(executor.incarnation)
     }
 
-    /// Waits until it is started again.
+    /// Waits until it is restarted.
     pub async fn restarted(&self, index: usize) {
         let restarted = self.lock(index).restarted.clone();
         restarted.notified().await;
     }
 
-    /// A node has acknowledged its registration.
+    /// Called when a node has acknowledged its registration.
     pub fn registered(&self, index: usize, incarnation: u32, node: usize) {
         let now = self.world.now();
         let mut executor = self.lock(index);
@@ -337,19 +337,19 @@ impl Executors {
         self.lock(index).registered
     }
 
-    /// Whether it has a log of a run: it once began there.
+    /// Whether it has a log of a run, because the run once began there.
     pub fn has_log(&self, index: usize, run: RunId) -> bool {
         self.lock(index).journal.contains(&run)
     }
 
-    /// Whether a run of a job goes on there.
+    /// Whether it is executing a run of a job.
     pub fn runs_job(&self, index: usize, job: i64) -> bool {
         let running: Vec<RunId> = self.lock(index).running.keys().copied().collect();
         let evidence = self.world.evidence();
         running.iter().any(|run| evidence.facts(*run).is_some_and(|facts| facts.job.0 == job))
     }
 
-    /// Ends the runs of a job.
+    /// Kills the runs of a job.
     pub fn kill_job(&self, index: usize, job: i64) {
         let running: Vec<RunId> = self.lock(index).running.keys().copied().collect();
         let is_of_job =
@@ -359,7 +359,7 @@ impl Executors {
         }
     }
 
-    /// Ends everything that is going on.
+    /// Kills all running handlers.
     pub fn kill_all(&self) {
         for index in 0..self.each.len() {
             self.lock(index).running.values().for_each(|kill| kill.notify_one());
@@ -371,7 +371,7 @@ impl Executors {
     }
 }
 
-/// How long a handler takes (for ever, if it is not said), and how it ends.
+/// How long a handler takes (`None`: forever), and its outcome.
 fn work(dice: &mut Dice, task: &Task) -> (Option<Duration>, Outcome) {
     let id = task.facts.id;
     let nonce = dice.number(0, 999_999);
@@ -386,7 +386,7 @@ fn work(dice: &mut Dice, task: &Task) -> (Option<Duration>, Outcome) {
         handlers::LONG => (Some(long), succeeded),
         _ => (None, succeeded),
     };
-    // Every other executor stops handlers in time; the centre must do it for the rest.
+    // Every other executor enforces timeouts; the centre must do it for the rest.
     match task.timeout {
         Some(timeout) if takes.is_none_or(|takes| takes > timeout) && fails => {
             (Some(timeout), Outcome::TimedOut(format!("run {id} took too long ({nonce})")))
@@ -395,8 +395,8 @@ fn work(dice: &mut Dice, task: &Task) -> (Option<Duration>, Outcome) {
     }
 }
 
-/// How long an executor that is gone is still believed to be there.
+/// How long a crashed executor stays registered.
 const REGISTERED_FOR: Ms = 3_000;
 
-/// How long an executor waits for the acknowledgement of a report.
+/// Timeout of the acknowledgement of a report.
 const REPORT_MAX: Duration = Duration::from_secs(3);

@@ -1,4 +1,4 @@
-//! I23: one of two nodes is asked to stop, in the middle of its work.
+//! I23: one of two nodes is stopped gracefully while it is working.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use super::plan::{Plan, handlers, routes};
 use super::world::World;
 use super::{Cluster, in_virtual_time};
 
-/// What was seen.
+/// Result of the simulation.
 #[derive(Debug, Default)]
 pub struct Farewell {
-    /// From the request to the end of the node's life, in milliseconds.
+    /// Time from the request until the node has ended, in milliseconds.
     pub took: i64,
-    /// Runs that it had claimed, and the other node then claimed.
+    /// Runs that it had claimed and the other node then claimed.
     pub handed_back: usize,
-    /// How late the latest fire arrived, in milliseconds.
+    /// Lateness of the latest fire, in milliseconds.
     pub latest: i64,
-    /// What should not have been.
+    /// Violations.
     pub broken: Vec<String>,
 }
 
-/// Plays it. The seed decides the jobs, the moment, which node, and whether the handlers live in the nodes.
+/// Runs the simulation. The seed decides the jobs, the time, the node, and whether handlers run inside the nodes.
 pub fn farewell(seed: u64) -> Farewell {
     in_virtual_time(async {
         let mut dice = Dice::new(seed, "farewell", 0);
         let mut plan = Plan::calm(seed, 2);
         plan.embedded = dice.chance(0.3);
         plan.executors = if plan.embedded { 2 } else { 3 };
-        // Half of the time answers are slow, so that there is something to wait for.
+        // In half of the seeds responses are slow, so that there is something to wait for.
         plan.levels.late = if dice.chance(0.5) { 0.2 } else { 0.0 };
         plan.levels.latency = dice.number(1, 20);
         let world = Arc::new(World::new(plan, false));
@@ -48,7 +48,7 @@ pub fn farewell(seed: u64) -> Farewell {
     })
 }
 
-/// The fires from here on are looked at, until there.
+/// Range of the fires that are checked.
 const BEGIN: Ms = START + 8_000;
 const END: Ms = START + 25_000;
 
@@ -58,7 +58,7 @@ fn specs(app: AppId, dice: &mut Dice) -> Vec<JobSpec> {
 
 fn spec(app: AppId, dice: &mut Dice, number: usize) -> JobSpec {
     let anchor = Timestamp::from_millis(START + dice.number(0, 5_000));
-    // Seldom enough that a slow answer to one fire never holds up the next.
+    // Long enough intervals that a slow response to one fire never delays the next.
     let schedule = Schedule::fixed_rate(anchor, dice.millis(1_000, 4_000)).expect("whole milliseconds");
     let handler = dice.pick(&[handlers::QUICK, handlers::QUICK, handlers::FLAKY, handlers::LONG]);
     let mut spec = JobSpec::new(app, format!("job {number}"), schedule, handler);
@@ -77,7 +77,7 @@ fn judge(world: &World, jobs: &[JobId], leaving: usize, asked: Ms) -> Farewell {
         if attempt.answered.is_none() {
             farewell.broken.push(format!("run {} was being sent and never answered for", attempt.run.id));
         }
-        // Where a run is marked before its handler is called, the mark may have been under way.
+        // Where a run is marked before its handler is called, the mark may have been in progress.
         if attempt.at > asked && !world.plan.embedded {
             farewell.broken.push(format!(
                 "run {} left {} ms after it was asked to stop",
@@ -89,7 +89,7 @@ fn judge(world: &World, jobs: &[JobId], leaving: usize, asked: Ms) -> Farewell {
     for entry in evidence.ledger.values() {
         let run = entry.facts.id;
         let by_it = |claim: &&super::evidence::ClaimSeen| claim.node == leaving;
-        // A claim that was under way may still come in.
+        // A claim in progress may still be stored.
         if entry.claims.iter().filter(by_it).any(|claim| claim.at > asked + world.plan.levels.latency) {
             farewell.broken.push(format!("run {run} was claimed by it after it was asked to stop"));
         }
@@ -102,7 +102,7 @@ fn judge(world: &World, jobs: &[JobId], leaving: usize, asked: Ms) -> Farewell {
     farewell
 }
 
-/// Every fire of the job arrives within a second, whoever had it.
+/// Every fire of the job arrives within a second, from either node.
 fn in_time(evidence: &Evidence, job: JobId, farewell: &mut Farewell) {
     for instant in instants(&evidence.jobs[&job], BEGIN, END) {
         let arrival = |received: &&super::evidence::Received| {

@@ -1,7 +1,7 @@
-//! The store as one node sees it: over a connection that fails, hangs, and loses commits.
+//! The store as seen by one node: over a connection that fails, hangs, and loses commits.
 //!
-//! It stands between an engine and the one real store, and is the simulation's witness of what was committed, whatever
-//! the engine then heard of it.
+//! It wraps the real store for an engine and records every commit, regardless of the response that the engine
+//! received.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,27 +21,27 @@ use super::lifelines::Lifeline;
 use super::node::Gate;
 use super::world::World;
 
-/// One node's way to the database.
+/// One node's connection to the database.
 pub struct Faulty {
-    /// Whose.
+    /// Index of the node.
     pub node: usize,
-    /// In what.
+    /// The simulation it belongs to.
     pub world: Arc<World>,
-    /// What it leads to.
+    /// The real store.
     pub store: Arc<dyn Store>,
-    /// How the node dies.
+    /// Crashes the node.
     pub gate: Arc<Gate>,
     /// The node's clock.
     pub clock: SimClock,
-    /// What happens.
+    /// Decides the fate of each call.
     pub dice: Mutex<Dice>,
     /// The node's session lock, while it has one.
     pub lifeline: Mutex<Option<Lifeline>>,
-    /// What is wrong with it.
+    /// Deliberate bugs.
     pub bugs: Bugs,
 }
 
-/// What happens to one call.
+/// Faults and delays of one call.
 struct Fate {
     before: Duration,
     kind: Kind,
@@ -51,20 +51,20 @@ struct Fate {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Fine,
-    /// Nothing happens, and the caller knows.
+    /// Not executed, and the caller gets an error.
     Error,
-    /// Nothing happens, and the caller does not know.
+    /// Not executed, and the caller does not know.
     LostBefore,
-    /// It happens, and the caller does not know.
+    /// Executed, and the caller does not know.
     LostAfter,
-    /// It happens, and the node dies.
+    /// Executed, and the node crashes.
     Crash,
 }
 
 pub(super) type Call<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 impl Faulty {
-    /// One call: all that can happen to it happens here. `seen` is told what was committed.
+    /// Performs one call with all its possible faults. `seen` records the committed result.
     pub(super) async fn call<T: Send>(
         &self,
         what: &'static str,
@@ -143,7 +143,7 @@ impl Faulty {
         }
     }
 
-    /// The node's connection for its session lock broke. The database may notice, or go on believing in it.
+    /// Breaks the connection of the node's session lock. The database may notice, or keep the lock.
     fn lose_lifeline(&self) {
         let noticed = self.dice.lock().expect("no holder of this lock panics").chance(0.5);
         let lost = self.lifeline.lock().expect("no holder of this lock panics").take();
@@ -156,7 +156,7 @@ impl Faulty {
         self.world.is_outage() || self.gate.is_cut()
     }
 
-    /// The node has compared its clock with the database's.
+    /// Records that the node has compared its clock with the database's.
     fn beat(&self) {
         let (at, skew) = (self.world.now(), self.clock.skew());
         self.world.evidence().beats.push(Beat { at, node: self.node, skew });
@@ -182,7 +182,7 @@ impl Faulty {
         }
     }
 
-    /// A node whose clock is wrong, and which knows it, takes nothing new (I18).
+    /// A node that knows its clock is wrong claims nothing new (I18).
     fn check_clock(&self, evidence: &mut Evidence, started: Ms, at: Ms, count: usize) {
         let beat = evidence
             .beats
@@ -197,7 +197,7 @@ impl Faulty {
             .take(50)
             .any(|t| t.node == self.node && t.until >= beat.at && t.from <= at);
         if count > 0 && beat.skew.abs() > SKEW_CERTAIN && undisturbed && self.gate.alive_since() <= beat.at {
-            // A later beat may have set it right.
+            // A later heartbeat may have corrected it.
             let wrong_all_along = evidence
                 .beats
                 .iter()
@@ -215,26 +215,26 @@ impl Faulty {
     }
 }
 
-/// How often a claim is torn, where it can be.
+/// Probability of a torn claim, if that bug is on.
 const TORN: f64 = 0.02;
 
 /// A call slower than this may make fires late.
 const SLOW: Duration = Duration::from_millis(200);
 
-/// How long a failed call holds back the loop that made it.
+/// How long a failed call delays the loop that made it.
 const AFTERMATH: Ms = 400;
 
-/// How long a claim may go on after the clock was found wrong: the longest pause between two.
+/// How long claims may go on after the clock was found wrong: the longest pause between two.
 const CLAIM_PERIOD: Ms = 600;
 
-/// A clock this wrong is so by every measure; nodes measure with the latency of their connection.
+/// A clock error that every measurement detects; nodes measure with the latency of their connection.
 const SKEW_CERTAIN: Ms = 700;
 
-/// A planner that shows the record what it is asked.
+/// A planner that records its calls.
 struct WatchedPlanner<'a> {
     inner: &'a dyn Planner,
     world: &'a World,
-    /// It forgets the rows.
+    /// Whether it omits the rows.
     torn: bool,
 }
 
@@ -278,7 +278,7 @@ impl Planner for WatchedPlanner<'_> {
     }
 }
 
-/// The same for what follows an end.
+/// The same for follow-ups of a finished run.
 struct WatchedEnder<'a> {
     inner: &'a dyn Ender,
     world: &'a World,
@@ -290,7 +290,7 @@ impl Ender for WatchedEnder<'_> {
     }
 
     fn follow(&self, job: &Job, run: &Run, outcome: &Outcome) -> FollowUps {
-        // Of one that was lost only the log tells, which does not remember everything.
+        // For a lost run only the log is left, which does not have every field.
         if run.state != RunState::Lost {
             self.world.evidence().show(run);
         }
@@ -299,7 +299,7 @@ impl Ender for WatchedEnder<'_> {
 }
 
 impl Drop for Faulty {
-    /// The process ends, and with it its connections: the database notices that at once.
+    /// The process ends with its connections: the database notices immediately.
     fn drop(&mut self) {
         if let Some(lifeline) = self.lifeline.get_mut().expect("no holder of this lock panics").take() {
             self.world.locks.release(lifeline.id);
@@ -307,7 +307,7 @@ impl Drop for Faulty {
     }
 }
 
-/// Takes nothing down.
+/// Records nothing.
 pub(super) fn nothing<T>(_: &mut Evidence, _: Ms, _: &T) {}
 
 #[async_trait]
@@ -315,7 +315,7 @@ impl Store for Faulty {
     async fn join(&self, name: &str, lease: Duration) -> Result<Joined, StoreError> {
         let joined = self
             .call("join", self.store.join(name, lease), |evidence, at, joined: &Joined| {
-                // Its earlier lives are over.
+                // Its earlier incarnations have ended.
                 let earlier = evidence.leases.iter_mut().filter(|(node, _)| node.name == name);
                 earlier.for_each(|(_, until)| *until = at);
                 evidence.leases.insert(joined.node.clone(), at + lease.as_millis() as Ms);
@@ -387,7 +387,7 @@ impl Store for Faulty {
         planner: &dyn Planner,
     ) -> Result<Claim, StoreError> {
         let started = self.world.now();
-        // Advance in one commit, rows in the next: between the two the node may die.
+        // The job advances in one commit, rows follow in the next: the node may crash between the two.
         let torn = self.bugs.has(Sabotage::AdvanceWithoutRow)
             && self.dice.lock().expect("no holder of this lock panics").chance(TORN);
         let planner = WatchedPlanner { inner: planner, world: &self.world, torn };
@@ -485,7 +485,7 @@ impl Store for Faulty {
                 }
             })
             .await?;
-        // A report that is repeated is read and found to be so.
+        // A repeated report is only read, not written.
         let written = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Applied | Verdict::Late));
         self.world.write_rows(written.count()).await;
         Ok(verdicts)
@@ -636,7 +636,7 @@ impl Store for Faulty {
     }
 }
 
-/// The state an outcome leaves a run in.
+/// The state of a run after an outcome.
 pub fn state_of(outcome: &Outcome) -> RunState {
     match outcome.event() {
         RunEvent::Succeed => RunState::Succeeded,

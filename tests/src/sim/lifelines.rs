@@ -1,4 +1,4 @@
-//! The database's session locks, as processes hold them: gone with the process, or with the connection.
+//! The database's session locks held by processes; released when the process or its connection ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
@@ -7,7 +7,7 @@ use engine::{LIFELINE_GRACE, LifelineId, Lifelines};
 
 use super::clock::Ms;
 
-/// The locks that the database knows to be held.
+/// The locks that are held according to the database.
 #[derive(Debug, Default)]
 pub struct Locks {
     state: Mutex<State>,
@@ -28,7 +28,7 @@ impl Locks {
         id
     }
 
-    /// The database has noticed that a connection is gone.
+    /// Called when the database has noticed that a connection is gone.
     pub fn release(&self, id: LifelineId) {
         self.lock().held.remove(&id);
     }
@@ -38,22 +38,22 @@ impl Locks {
     }
 }
 
-/// One process's lifeline, and what was seen over it.
+/// The lifeline of one process, and the others it has observed.
 #[derive(Debug)]
 pub struct Lifeline {
-    /// Its name.
+    /// Id of the lifeline.
     pub id: LifelineId,
-    /// The others that were seen holding, and since when they are not.
+    /// Other lifelines that were seen held, and since when they are not.
     seen: BTreeMap<LifelineId, Option<Ms>>,
 }
 
 impl Lifeline {
-    /// Connects and takes the lock.
+    /// Connects and acquires the lock.
     pub fn new(locks: &Locks) -> Self {
         Lifeline { id: locks.take(), seen: BTreeMap::new() }
     }
 
-    /// Looks who is there.
+    /// Observes the other lifelines.
     pub fn look(&mut self, locks: &Locks, now: Ms) -> Lifelines {
         let held = locks.lock().held.clone();
         for other in held.iter().filter(|other| **other != self.id) {
@@ -71,5 +71,5 @@ impl Lifeline {
     }
 }
 
-/// How long a broken lifeline is told about: by then those who look have written down what it means, or are in trouble.
+/// How long a broken lifeline is returned: by then the observers have stored its effect, or are in trouble themselves.
 const REMEMBERED: Ms = 5_000;

@@ -1,8 +1,8 @@
-//! Executors that register at one node, and nodes that find and call them with the centre's own code.
+//! Executors that register with one node, and nodes that find and call them with the centre's own code.
 //!
-//! In these seeds a node has the server's own directory, keeper, dispatch and circuit breakers; only what lies below a
-//! call, the network and HTTP, is a model. Each executor registers at one node and beats there; the other nodes must read
-//! that from the database.
+//! In these seeds a node uses the server's directory, keeper, dispatch and circuit breakers; only the layer below a
+//! call (network and HTTP) is simulated. Each executor registers with one node and sends its heartbeats there; the
+//! other nodes must read the registration from the database.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -29,34 +29,35 @@ use super::network::{PROBE_MAX, Wire};
 use super::node::{Answer, Post, Request};
 use super::world::World;
 
-/// The app of all executors.
+/// App of all executors.
 pub const APP: &str = "app";
 
-/// How executors register, if they do: drawn apart, so that seeds in which they do not stay as they were.
+/// How executors register. Drawn separately, so that seeds without registration stay unchanged.
 #[derive(Clone, Debug)]
 pub struct Registering {
-    /// How long everything rests before jobs are started and things break. Longer than an executor may be silent, so that
-    /// rows and what nodes know of them grow old.
+    /// Idle time before jobs are started and faults begin. Longer than an executor may be silent, so that rows and
+    /// the nodes' copies of them become stale.
     pub rest: Duration,
-    /// There is one executor for all jobs, so that everything depends on it.
+    /// There is a single executor for all jobs, so that everything depends on it.
     pub alone: bool,
-    /// The first jobs fire at the same instants, and executors die often: a herd meets one that is just back.
+    /// The first jobs fire at the same time and executors crash often, so that many runs meet an executor that has
+    /// just restarted.
     pub herd: bool,
-    /// How often an executor registers again.
+    /// Interval of registrations.
     pub beat_every: Duration,
-    /// How long the last executor is away, and how long before the end of the rest it goes.
+    /// How long the last executor is away, and how long before the end of the idle time it leaves.
     pub away: Option<(Duration, Duration)>,
 }
 
 impl Registering {
-    /// What the seed says.
+    /// Draws from the seed; `None` if executors do not register.
     pub fn draw(seed: u64) -> Option<Registering> {
         let mut dice = Dice::new(seed, "registering", 0);
         let registers = dice.chance(0.5);
         let rests = dice.chance(0.5);
         let rest = if rests { dice.millis(100_000, 130_000) } else { dice.millis(0, 3_000) };
         let beat_every = dice.pick(&[Duration::from_secs(30), Duration::from_secs(80)]);
-        // From a little shorter to a little longer than until its row is deleted.
+        // From slightly shorter to slightly longer than the time until its row is deleted.
         let (away, before) = (dice.millis(80_000, 125_000), dice.millis(60_000, 95_000));
         let goes = dice.chance(0.5) && rests;
         let (alone, herd) = (dice.chance(0.6), dice.chance(0.5));
@@ -65,7 +66,7 @@ impl Registering {
     }
 }
 
-/// Registers an executor at its node, again and again, and at the next one where that does not answer.
+/// Registers an executor with its node periodically, and with the next node if that does not answer.
 pub async fn register(world: Arc<World>, executors: Arc<Executors>, post: Arc<Post>, index: usize) {
     let Some(plan) = &world.plan.registering else { return };
     let mut dice = Dice::new(world.plan.seed, "registering at", index);
@@ -91,10 +92,10 @@ pub async fn register(world: Arc<World>, executors: Arc<Executors>, post: Arc<Po
     }
 }
 
-/// How long an executor waits for its registration to be acknowledged.
+/// Timeout of a registration.
 const REGISTER_MAX: Duration = Duration::from_secs(3);
 
-/// Takes the last executor away while everything rests, if the seed wants that.
+/// Takes the last executor away during the idle time, if the plan contains it.
 pub async fn leave_for_a_while(world: Arc<World>, executors: Arc<Executors>) {
     let Some(plan) = &world.plan.registering else { return };
     let Some((away, before)) = plan.away else { return };
@@ -105,18 +106,18 @@ pub async fn leave_for_a_while(world: Arc<World>, executors: Arc<Executors>) {
     executors.restart(index);
 }
 
-/// What a node knows of executors, and how it reaches them.
+/// A node's view of executors, and the connection to them.
 pub struct Lines {
-    /// Where runs can go.
+    /// The executors to which runs can be sent.
     pub directory: Arc<Directory>,
-    /// Keeps that in line with the database.
+    /// Keeps the directory in sync with the database.
     pub keeper: Arc<Keeper>,
-    /// Sends.
+    /// Sends runs.
     pub dispatch: Arc<Witness>,
 }
 
 impl Lines {
-    /// Those of one life of a node.
+    /// For one incarnation of a node.
     pub fn new(name: &str, wire: Arc<Wire>, clock: &SimClock, registry: Arc<dyn Registry>) -> Lines {
         let clock = Arc::new(clock.clone());
         let tokens = Arc::new(Tokens::new(None, true));
@@ -143,7 +144,7 @@ pub fn registration(executor: usize) -> Registration {
     Registration { app: APP.into(), address: Executors::address(executor) }
 }
 
-/// The node's dispatch, watched: that it sends nothing although somebody is there is taken down.
+/// The node's dispatch, observed: records when it sends nothing although an executor is available.
 pub struct Witness {
     inner: HttpDispatch,
     wire: Arc<Wire>,
@@ -180,13 +181,13 @@ impl Dispatch for Witness {
 }
 
 impl Witness {
-    /// No request left. That is excused if no executor had to be known and reachable.
+    /// No request was sent. Allowed if no executor had to be known and reachable.
     fn withheld(&self, order: &Order, begun: Ms, within: Duration, receipt: &Receipt) {
         let (world, executors) = (&self.wire.world, &self.wire.executors);
         let now = world.now();
         let knows_any = !self.directory.sightings(AppId(order.job.spec.app.0)).is_empty();
         let (shards, address) = (order.run.shard.total, order.run.address.as_deref());
-        // These stay with their executor.
+        // These runs are bound to their executor.
         let is_bound = shards > 1 || matches!(order.run.origin, Origin::Manual { .. });
         let own = address.and_then(Executors::index).filter(|_| is_bound);
         let expected = |index: usize| {
@@ -203,7 +204,7 @@ impl Witness {
             Some(index) => expected(index),
             None => (0..world.plan.executors).any(expected),
         };
-        // Whoever is not known has to be read from the database; whoever is has not.
+        // An unknown executor has to be read from the database; a known one does not.
         let is_troubled = world.evidence().is_troubled(self.wire.node, now - REACHED_WITHIN, now, knows_any);
         // The lease ended before the request could leave.
         let is_out_of_time = now - begun >= within.as_millis() as Ms;
@@ -232,28 +233,28 @@ impl Witness {
     }
 }
 
-/// An executor is known to every node so soon after its registration was acknowledged, and some time to read it.
+/// Every node knows an executor this long after its registration was acknowledged, plus some time to read it.
 const KNOWN_WITHIN: Ms = 1_500;
 
-/// An executor that was not heard of for so long is given up.
+/// An executor that has been silent for this long is dropped.
 const SILENT_MAX: Ms = 90_000;
 
-/// One that is back is called again so soon after it has registered: nodes ask each second, and wait for the answers of
-/// those that are still gone.
+/// An executor that is back is called again this long after it has registered: nodes probe every second, and wait
+/// for the responses of those that are still gone.
 const REACHED_WITHIN: Ms = 2_000;
 
-/// The node where it registers needs not ask.
+/// The node with which it registers does not need to probe.
 const REACHED_WITHIN_AT_HOME: Ms = 100;
 
-/// Calls over the model network, behind the centre's own circuit breakers.
+/// Calls over the simulated network, behind the centre's own circuit breakers.
 struct ModelCalls {
     wire: Arc<Wire>,
     circuits: Mutex<BTreeMap<String, Arc<Circuit>>>,
-    /// When a beat to an executor that was up last got lost.
+    /// Time of the last lost probe of an executor that was up.
     beat_lost: AtomicI64,
 }
 
-/// A call that ended without an answer.
+/// A call without a response.
 struct Unanswered {
     may_have_arrived: bool,
 }
@@ -288,7 +289,7 @@ impl ModelCalls {
         }
     }
 
-    /// Any other call: an executor that is up answers, unless the network loses it.
+    /// Any other call: an executor that is up responds, unless the network loses the call.
     async fn aside<T>(&self, to: &Callee, ask: impl FnOnce(usize) -> T) -> Result<T, CallError> {
         let world = &self.wire.world;
         let index = Executors::index(to.address.as_str()).ok_or_else(|| unreachable_at(&to.address))?;
@@ -329,7 +330,7 @@ impl Calls for ModelCalls {
         let Some(index) = Executors::index(to.address.as_str()).filter(|_| !within.is_zero()) else {
             return unreachable_at(&to.address).into();
         };
-        // Nobody there, or nobody answering: both speak against the address.
+        // A refused connection and a missing response both count against the address.
         let by = Instant::now() + within;
         match circuit.call(by, self.exchange(index, request, by), |_| true).await {
             Err(Shut) => shut(&to.address),
@@ -374,9 +375,9 @@ impl Calls for ModelCalls {
 
 /// The registry over the node's own connection to the database.
 pub struct FaultyRegistry {
-    /// That connection.
+    /// The faulty connection.
     pub connection: Arc<Faulty>,
-    /// What it leads to.
+    /// The real registry.
     pub registry: Arc<dyn Registry>,
 }
 

@@ -1,11 +1,12 @@
-//! The deterministic simulation: several engines, one virtual clock, the real store in memory, everything else a model,
-//! and all chance from one seed.
+//! Deterministic simulation: several engines, one virtual clock, the real store in memory, models of everything
+//! else, and all randomness from one seed.
 //!
-//! [`simulate`] plays one seed and gives back which promises it saw broken. The same seed always plays the same, so a
-//! failure is replayed with its trace by `cargo run --release -p tickwright-tests --bin soak -- --seed N --trace`.
+//! [`simulate`] runs one seed and returns the violated guarantees. The same seed always gives the same result, so a
+//! failure is reproduced with its trace by
+//! `cargo run --release -p tickwright-tests --bin soak -- --seed N --trace`.
 //!
-//! What may go wrong enters only where the engine meets the world: its clock (`clock`), its store (`faulty`), the
-//! network (`network`) with the executors (`executor`) behind it, and the node (`node`) that holds it, which may die or be
+//! Faults are injected only at the engine's ports: its clock (`clock`), its store (`faulty`), the network
+//! (`network`) with the executors (`executor`) behind it, and the node (`node`) that runs it, which may crash or be
 //! paused between any two steps.
 
 mod alarms;
@@ -46,29 +47,29 @@ use node::{Gate, Host, Post};
 use plan::{Mode, Plan};
 use world::World;
 
-/// What to play.
+/// Parameters of a simulation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Setup {
     /// Decides everything.
     pub seed: u64,
-    /// A deliberate bug.
+    /// Deliberate bugs.
     pub bugs: Bugs,
-    /// Whether to write down what happens.
+    /// Whether to record a trace.
     pub traced: bool,
 }
 
-/// What was seen.
+/// Result of a simulation.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Promises that were broken.
+    /// Violated guarantees.
     pub violations: Vec<Violation>,
-    /// How much was looked at.
+    /// How much was checked.
     pub counts: Counts,
-    /// What happened, if it was to be written down.
+    /// The trace, if it was recorded.
     pub trace: String,
 }
 
-/// Plays one seed.
+/// Runs one seed.
 pub fn simulate(setup: Setup) -> Outcome {
     in_virtual_time(async {
         let world = Arc::new(World::new(Plan::new(setup.seed), setup.traced));
@@ -84,7 +85,7 @@ pub fn simulate(setup: Setup) -> Outcome {
     })
 }
 
-/// Runs it on a clock that jumps to whatever somebody waits for.
+/// Runs a future on a clock that jumps to the next timer.
 fn in_virtual_time<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -94,7 +95,7 @@ fn in_virtual_time<T>(work: impl Future<Output = T>) -> T {
     runtime.block_on(work)
 }
 
-/// All machines, none of them on yet.
+/// All machines, none of them started yet.
 struct Cluster {
     store: Arc<dyn Store>,
     app: AppId,
@@ -128,12 +129,12 @@ impl Cluster {
         Cluster { store, app, post, executors, hosts }
     }
 
-    /// Creates jobs and has them started by the first node.
+    /// Creates jobs and lets the first node start them.
     async fn start(&self, world: &Arc<World>, specs: Vec<engine::JobSpec>) -> Vec<JobId> {
         for host in &self.hosts {
             tokio::spawn(host.clone().run());
         }
-        // They find each other.
+        // Time for the nodes to find each other.
         world.sleep(Duration::from_secs(2)).await;
         let mut jobs = Vec::new();
         for spec in specs {
@@ -167,7 +168,7 @@ async fn play(world: &Arc<World>, bugs: Bugs) {
         tokio::spawn(nemesis::bend_clock(host.clone()));
     }
     tokio::spawn(nemesis::break_database(world.clone()));
-    // Handlers in the nodes' own processes break with them.
+    // Handlers inside the nodes' processes crash with them.
     for index in (0..world.plan.executors).filter(|_| !world.plan.embedded) {
         tokio::spawn(nemesis::break_executor(world.clone(), executors.clone(), index));
     }
@@ -187,7 +188,7 @@ async fn play(world: &Arc<World>, bugs: Bugs) {
         hosts[1..].iter().for_each(|host| host.gate.break_for_good());
         (1..world.plan.executors).for_each(|index| executors.crash(index));
     }
-    // Everything goes on as if nothing had been.
+    // Normal operation after the faults.
     world.sleep(GOES_ON).await;
     over.store(true, Ordering::Relaxed);
     for client in clients {
@@ -200,18 +201,18 @@ async fn play(world: &Arc<World>, bugs: Bugs) {
     collect(world, &*store, &jobs).await;
 }
 
-/// How long the healed world is watched: some fires of every frequent job, and the bound of the recovery before.
+/// How long the system is observed after the faults: some fires of every frequent job, and the recovery limit before.
 const GOES_ON: Duration = Duration::from_secs(14);
 
-/// Waits until no run is open and every alert can be out, or longer than any of that may take (I9).
+/// Waits until no run is open and every alert must have been delivered; gives up after [`SETTLE_MAX`] (I9).
 async fn settle(world: &Arc<World>, store: &dyn Store, executors: &Executors, jobs: &[JobId]) {
     let begun = world.now();
     while world.now() - begun < SETTLE_MAX {
-        // Handlers that never end do so now, and the retries and children that follow them.
+        // Ends handlers that never end, and those of the retries and children that follow.
         executors.kill_all();
         world.sleep(Duration::from_secs(5)).await;
         if world.now() - begun > ALERTS_OUT && all_are_over(store, jobs).await {
-            // The last to end may have an alert too.
+            // The last run to finish may have an alert too.
             return world.sleep(Duration::from_secs(3)).await;
         }
     }
@@ -226,10 +227,10 @@ async fn all_are_over(store: &dyn Store, jobs: &[JobId]) -> bool {
     true
 }
 
-/// An alert whose delivery failed is tried again after half a minute.
+/// A failed notification is retried after half a minute.
 const ALERTS_OUT: Ms = 34_000;
 
-/// A run is over 120 s after its executor died, and may then be tried three times more, each time by one that is dead.
+/// A run ends 120 s after its executor died, and may then be retried three times, each time on a dead one.
 const SETTLE_MAX: Ms = 900_000;
 
 async fn create_jobs(world: &Arc<World>, store: &dyn Store, app: AppId) -> Vec<JobId> {
@@ -251,7 +252,7 @@ async fn create_jobs(world: &Arc<World>, store: &dyn Store, app: AppId) -> Vec<J
     ids
 }
 
-/// The planner of jobs that are stopped.
+/// Planner of stopped jobs.
 struct Stopped;
 
 impl engine::Planner for Stopped {
@@ -272,7 +273,7 @@ impl engine::Planner for Stopped {
     }
 }
 
-/// Reads what is left in the end.
+/// Reads the final state of the store.
 async fn collect(world: &Arc<World>, store: &dyn Store, jobs: &[JobId]) {
     for job in jobs {
         let mut history = Vec::new();

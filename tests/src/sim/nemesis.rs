@@ -1,4 +1,4 @@
-//! The nemesis: breaks nodes, their clocks, the database and executors, and heals them.
+//! Fault injection: breaks nodes, their clocks, the database and executors, and repairs them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::executor::Executors;
 use super::node::Host;
 use super::world::World;
 
-/// Breaks a node now and then, until the weather is fair.
+/// Breaks a node at random times until the faults end.
 pub async fn break_node(host: Arc<Host>) {
     let world = host.world.clone();
     let mut dice = Dice::new(world.plan.seed, "nemesis of a node", host.index);
@@ -51,7 +51,7 @@ pub async fn break_node(host: Arc<Host>) {
     }
 }
 
-/// Sets a node's wall clock wrong now and then, mostly a little. In fair weather it is right.
+/// Sets a node's wall clock wrong at random times, mostly by a little. It is right once the faults end.
 pub async fn bend_clock(host: Arc<Host>) {
     let world = host.world.clone();
     let mut dice = Dice::new(world.plan.seed, "nemesis of a clock", host.index);
@@ -70,7 +70,7 @@ pub async fn bend_clock(host: Arc<Host>) {
             let trouble = world.begin_trouble(host.index);
             while_faulty(&world, for_long).await;
             host.clock.set_skew(dice.number(-100, 100));
-            // It finds out with its next heartbeat.
+            // The node notices with its next heartbeat.
             while_faulty(&world, Duration::from_millis(1_500)).await;
             world.end_trouble(trouble);
         }
@@ -78,7 +78,7 @@ pub async fn bend_clock(host: Arc<Host>) {
     host.clock.set_skew(0);
 }
 
-/// Takes the database away from all nodes now and then.
+/// Makes the database unavailable for all nodes at random times.
 pub async fn break_database(world: Arc<World>) {
     let mut dice = Dice::new(world.plan.seed, "nemesis of the database", 0);
     while calm(&world, &mut dice, world.plan.levels.outage).await {
@@ -93,7 +93,7 @@ pub async fn break_database(world: Arc<World>) {
     }
 }
 
-/// Kills an executor now and then.
+/// Kills an executor at random times.
 pub async fn break_executor(world: Arc<World>, executors: Arc<Executors>, index: usize) {
     let mut dice = Dice::new(world.plan.seed, "nemesis of an executor", index);
     while calm(&world, &mut dice, world.plan.levels.executor).await {
@@ -104,7 +104,7 @@ pub async fn break_executor(world: Arc<World>, executors: Arc<Executors>, index:
     }
 }
 
-/// Waits for the next fault: about `often` in ten seconds. False if there will be none.
+/// Waits for the next fault: about `often` in ten seconds. Returns false if there will be none.
 async fn calm(world: &World, dice: &mut Dice, often: f64) -> bool {
     if often < 0.01 {
         return false;
@@ -115,13 +115,13 @@ async fn calm(world: &World, dice: &mut Dice, often: f64) -> bool {
     !world.is_fair()
 }
 
-/// Waits, but not longer than things break.
+/// Waits, but not beyond the end of the faults.
 async fn while_faulty(world: &World, length: Duration) {
     let until = (world.now() + length.as_millis() as Ms).min(world.plan.faults_until);
     world.sleep_until(until).await;
 }
 
-/// Shorter and longer than a lease, and than what counts as missed.
+/// Shorter and longer than a lease, and than the misfire limit.
 fn length(dice: &mut Dice) -> Duration {
     match dice.number(0, 3) {
         0 => dice.millis(50, 1_000),
@@ -131,5 +131,5 @@ fn length(dice: &mut Dice) -> Duration {
     }
 }
 
-/// A clock this little wrong stops nobody, whatever the latency of its connection adds.
+/// A clock error too small to stop a node, with any latency of its connection.
 const HARMLESS: Ms = 300;

@@ -1,6 +1,6 @@
-//! The network between a node and the executors: requests and answers get lost or late.
+//! The network between a node and the executors: requests and responses are lost or late.
 //!
-//! Where the handlers live in the node's own process there is none: a run is marked, and then its handler is called.
+//! If handlers run inside the node's process, there is no network: a run is marked, and then its handler is called.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -19,29 +19,29 @@ use super::executor::{Executors, Reaction, Task};
 use super::plan::{Levels, routes};
 use super::world::World;
 
-/// One node's way to the executors.
+/// One node's connection to the executors.
 pub struct Wire {
-    /// Whose.
+    /// Index of the node.
     pub node: usize,
-    /// What the node is called in this life.
+    /// Name of this incarnation of the node.
     pub name: String,
-    /// In what.
+    /// The simulation it belongs to.
     pub world: Arc<World>,
-    /// What it leads to.
+    /// The executors.
     pub executors: Arc<Executors>,
-    /// What happens.
+    /// Decides the fate of each request.
     pub dice: Mutex<Dice>,
-    /// When each executor last left a request without an answer.
+    /// Time at which each executor last left a request unanswered.
     pub disturbed: Mutex<BTreeMap<usize, Ms>>,
 }
 
-/// How long a node waits for the answer to a request.
+/// Timeout of a request.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
-/// And to a question.
+/// Timeout of a probe.
 pub(super) const PROBE_MAX: Duration = Duration::from_millis(300);
 
-/// Requests among which those of one run are looked for: more than leave while one is sent.
+/// Number of recent requests searched for those of one run: more than are sent while one is in transit.
 const RECENT: usize = 2_000;
 
 impl Router for Wire {
@@ -97,7 +97,7 @@ impl Dispatch for Wire {
 
     async fn probe(&self, run: &Run, _job: Option<&Job>) -> Probe {
         if self.world.plan.embedded {
-            // A run of another process is not ours to judge: if that process dies, the rescue closes it.
+            // A run of another process is not judged here: if that process dies, the rescue closes it.
             let ours = run.node.as_ref().is_some_and(|node| node.name == self.name);
             let denied = ours && !self.executors.has(self.node, run.id);
             return if denied { Probe::Denied } else { Probe::Started };
@@ -108,7 +108,7 @@ impl Dispatch for Wire {
         };
         let probe = match run.address.as_deref().and_then(Executors::index) {
             _ if silent => Probe::Silent,
-            // Whoever looks after that machine knows that its process is gone.
+            // The supervisor of that machine knows that its process is gone.
             Some(executor) if is_seen_dead && self.executors.is_down(executor) => Probe::Dead,
             Some(executor) => self.executors.probe(executor, run),
             None => self.executors.probe_all(run),
@@ -141,7 +141,7 @@ impl Dispatch for Wire {
     }
 }
 
-/// What happens to a request and its answer.
+/// Faults and delays of a request and its response.
 struct Way {
     there: Duration,
     back: Duration,
@@ -169,7 +169,7 @@ fn task(order: &Order) -> Task {
 }
 
 impl Wire {
-    /// Carries a request that has left to an executor; the answer, if there is one in time.
+    /// Carries a sent request to an executor; returns the response, if it arrives in time.
     pub(super) async fn carry(&self, number: usize, to: usize, task: Task) -> Option<Reaction> {
         let levels = self.world.levels();
         let way = Way::draw(&mut self.dice.lock().expect("no holder of this lock panics"), &levels);
@@ -180,7 +180,7 @@ impl Wire {
         let Way { there, back, lost, answer_lost } = way;
         let (sender, answer) = oneshot::channel();
         let (world, executors) = (self.world.clone(), self.executors.clone());
-        // On its way it is in nobody's hands: the node may die, the request arrives.
+        // In transit it is independent of the node: the node may crash, and the request still arrives.
         tokio::spawn(async move {
             world.sleep(there).await;
             if lost {
@@ -204,7 +204,7 @@ impl Wire {
                 world.note(|| format!("answer to {run} from e{to} is lost"));
                 return std::future::pending().await;
             }
-            // The node may have died, or stopped waiting.
+            // The node may have crashed, or stopped waiting.
             let _ = sender.send(reaction);
         });
         let answer = tokio::time::timeout(ANSWER_MAX, answer).await.ok()?.ok();
@@ -215,7 +215,7 @@ impl Wire {
         answer
     }
 
-    /// Whether a request to an executor was left without an answer since then.
+    /// Whether a request to an executor was left unanswered since this time.
     pub(super) fn disturbed_since(&self, executor: usize, since: Ms) -> bool {
         self.disturbed().get(&executor).is_some_and(|at| *at >= since)
     }
@@ -224,13 +224,13 @@ impl Wire {
         self.disturbed.lock().expect("no holder of this lock panics")
     }
 
-    /// Whether a question is lost, whether somebody refuses it where nobody is, and how long it takes.
+    /// Whether a probe is lost, whether the connection to a stopped executor is refused, and how long it takes.
     pub(super) fn chances_of_a_question(&self) -> (bool, bool, Duration) {
         let mut dice = self.dice.lock().expect("no holder of this lock panics");
         (dice.chance(self.world.levels().probe_silent), dice.chance(0.5), dice.millis(0, 20))
     }
 
-    /// How many requests for a run have left.
+    /// Number of requests sent for a run.
     pub(super) fn attempts_of(&self, run: RunId) -> usize {
         self.world.evidence().attempts.iter().rev().take(RECENT).filter(|sent| sent.run.id == run).count()
     }
@@ -247,12 +247,12 @@ impl Wire {
         }
     }
 
-    /// Takes down that a request leaves, and whether it may.
+    /// Records that a request is sent, and checks whether that is allowed.
     fn leave(&self, run: &Run) -> usize {
         self.leave_as(&Facts::from(run))
     }
 
-    /// The same, where only what never changes about the run is known.
+    /// The same with the immutable fields of the run only.
     pub(super) fn leave_as(&self, run: &Facts) -> usize {
         let at = self.world.now();
         self.world.note(|| {

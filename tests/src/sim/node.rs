@@ -1,7 +1,7 @@
-//! A node: an engine in a future that can be dropped (a crash) or left alone (a pause), and its letter-box.
+//! A node: an engine in a future that can be dropped (a crash) or not polled (a pause), and its request queue.
 //!
-//! Everything a node does, it does when that future is polled; executors, the network and clients are other machines
-//! and go on without it.
+//! A node does everything inside that future; executors, network and clients are separate machines and continue
+//! without it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -29,30 +29,30 @@ use super::lines::{FaultyRegistry, Lines, registration};
 use super::network::Wire;
 use super::world::World;
 
-/// The machine a node runs on: it starts it again when it has died.
+/// The machine of a node: restarts the node after a crash.
 pub struct Host {
-    /// Which.
+    /// Index of the node.
     pub index: usize,
-    /// In what.
+    /// The simulation it belongs to.
     pub world: Arc<World>,
-    /// What everybody remembers.
+    /// The shared store.
     pub store: Arc<dyn Store>,
-    /// The same, for what it remembers of executors.
+    /// The shared registry of executors.
     pub registry: Arc<dyn Registry>,
-    /// Who does the work.
+    /// The executors.
     pub executors: Arc<Executors>,
-    /// Where requests for nodes go.
+    /// Request queues of all nodes.
     pub post: Arc<Post>,
-    /// How it is broken.
+    /// Injects faults into the node.
     pub gate: Arc<Gate>,
-    /// Its wall clock.
+    /// Wall clock of the node.
     pub clock: SimClock,
-    /// A deliberate bug of its engine.
+    /// Deliberate bugs of its engine.
     pub bugs: Bugs,
 }
 
 impl Host {
-    /// Runs one life of the node after the other, until it is broken for good.
+    /// Runs one incarnation of the node after another, until it is broken for good.
     pub async fn run(self: Arc<Self>) {
         let mut dice = Dice::new(self.world.plan.seed, "host", self.index);
         let mut lives = 0;
@@ -124,7 +124,7 @@ impl Host {
             dispatch,
             alarms: Arc::new(Alarms { world: self.world.clone(), dice: dice("alarms") }),
             observer: Arc::new(()),
-            // So few rows in a step that a stop of most jobs takes several.
+            // So few rows per step that stopping most jobs takes several steps.
             options: Options { bugs: self.bugs, step_max: 2, ..Options::default() },
         });
         let keeper = lines.map(|lines| lines.keeper);
@@ -139,7 +139,7 @@ impl Host {
                 }
             };
             if let Some(keeper) = &keeper {
-                // A node serves nobody before it knows who is there.
+                // A node does not serve requests before it has loaded the executors.
                 while keeper.load().await.is_err() {
                     self.clock.sleep(LOAD_AGAIN).await;
                 }
@@ -162,10 +162,10 @@ impl Host {
     }
 }
 
-/// After a failed look at who is there.
+/// Pause after loading the executors failed.
 const LOAD_AGAIN: Duration = Duration::from_millis(200);
 
-/// Answers letters, many at a time.
+/// Answers requests concurrently.
 async fn serve(engine: &Engine, keeper: Option<&Keeper>, mut letters: mpsc::UnboundedReceiver<Letter>) {
     let mut open = FuturesUnordered::new();
     loop {
@@ -178,7 +178,7 @@ async fn serve(engine: &Engine, keeper: Option<&Keeper>, mut letters: mpsc::Unbo
     }
 }
 
-/// Whoever no longer waits for the answer wants nothing any more, as with a connection that is closed.
+/// Answers a request; cancelled if the client no longer waits, as with a closed connection.
 async fn answer(engine: &Engine, keeper: Option<&Keeper>, letter: Letter) {
     let Letter { request, mut reply } = letter;
     let result = tokio::select! {
@@ -186,7 +186,7 @@ async fn answer(engine: &Engine, keeper: Option<&Keeper>, letter: Letter) {
         () = reply.closed() => return,
         result = obey(engine, keeper, request) => result,
     };
-    // The same.
+    // The client no longer waits.
     let _ = reply.send(result);
 }
 
@@ -211,17 +211,17 @@ async fn obey(engine: &Engine, keeper: Option<&Keeper>, request: Request) -> Res
     }
 }
 
-/// Something asked of a node.
+/// A request to a node.
 pub enum Request {
-    /// By an executor.
+    /// A report of an executor.
     Report(RunId, Outcome),
-    /// By the executor of this number.
+    /// A registration of the executor with this index.
     Register(usize),
-    /// By a client.
+    /// An operation of a client.
     Wish(JobId, Wish),
 }
 
-/// What a node answers.
+/// Response of a node.
 pub enum Answer {
     /// To a report.
     Verdict(Verdict),
@@ -233,29 +233,29 @@ pub enum Answer {
     Run(RunId),
 }
 
-/// A request on its way to a node.
+/// A request in transit to a node.
 pub struct Letter {
     request: Request,
     reply: oneshot::Sender<Result<Answer, StoreError>>,
 }
 
-/// The letter-boxes of all nodes.
+/// The request queues of all nodes.
 pub struct Post {
     boxes: Vec<Mutex<Option<mpsc::UnboundedSender<Letter>>>>,
 }
 
 impl Post {
-    /// For so many nodes, none of them up.
+    /// Queues for this many nodes, none of them running.
     pub fn new(nodes: usize) -> Self {
         Post { boxes: (0..nodes).map(|_| Mutex::default()).collect() }
     }
 
-    /// How many nodes there are, up or not.
+    /// Number of nodes, running or not.
     pub fn nodes(&self) -> usize {
         self.boxes.len()
     }
 
-    /// Asks a node. `None`: it is down, or died meanwhile, and nobody knows what it did.
+    /// Sends a request to a node. `None` if it is down, or crashed meanwhile; then the effect is unknown.
     pub async fn ask(&self, node: usize, request: Request) -> Option<Result<Answer, StoreError>> {
         let (reply, answer) = oneshot::channel();
         let open = self.lock(node).clone()?;
@@ -278,7 +278,7 @@ impl Post {
     }
 }
 
-/// How a node is broken: by the nemesis, or by its own way to the database.
+/// Faults of a node, injected by the nemesis or by its connection to the database.
 #[derive(Default)]
 pub struct Gate {
     state: Mutex<GateState>,
@@ -296,41 +296,41 @@ struct GateState {
 }
 
 impl Gate {
-    /// The node dies.
+    /// Crashes the node.
     pub fn crash(&self) {
         let mut state = self.lock();
         state.crashed = true;
         state.wake();
     }
 
-    /// The node dies and stays dead.
+    /// Crashes the node for good.
     pub fn break_for_good(&self) {
         self.lock().for_good = true;
         self.crash();
     }
 
-    /// The node is asked to stop.
+    /// Asks the node to stop.
     pub fn stop(&self) {
         if let Some(stop) = self.lock().stop.take() {
-            // It has stopped already.
+            // Fails if it has stopped already.
             let _ = stop.send(());
         }
     }
 
-    /// The node stops and stays so.
+    /// Stops the node for good.
     pub fn stop_for_good(&self) {
         self.lock().for_good = true;
         self.stop();
     }
 
-    /// The node does nothing while paused, and does not know.
+    /// Pauses the node, without it noticing, or resumes it.
     pub fn set_paused(&self, paused: bool) {
         let mut state = self.lock();
         state.paused = paused;
         state.wake();
     }
 
-    /// The node does not reach the database while cut off.
+    /// Cuts the node off from the database, or reconnects it.
     pub fn set_cut(&self, cut: bool) {
         self.lock().cut = cut;
     }
@@ -340,7 +340,7 @@ impl Gate {
         self.lock().cut
     }
 
-    /// When this life of the node began.
+    /// Start of this incarnation of the node.
     pub fn alive_since(&self) -> Ms {
         self.lock().since
     }
@@ -367,7 +367,7 @@ impl GateState {
     }
 }
 
-/// A node's work. True when it ended by itself, false when it crashed.
+/// The future of a node. Returns true when it ended by itself, false when it crashed.
 struct Pausable<F> {
     gate: Arc<Gate>,
     work: Pin<Box<F>>,

@@ -1,4 +1,4 @@
-//! I16: for a minute twice as much is due as the database can write, then an eighth of that.
+//! I16: for a minute twice as many fires are due as the database can write, then an eighth of that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,25 +11,25 @@ use super::plan::{Plan, handlers, routes};
 use super::world::World;
 use super::{Cluster, collect, in_virtual_time};
 
-/// What one job got.
+/// Result for one job.
 #[derive(Debug)]
 pub struct Served {
-    /// Which.
+    /// Id of the job.
     pub job: JobId,
-    /// How often it fires.
+    /// Interval of the job.
     pub period: Duration,
-    /// Its instants, as computed from its schedule alone.
+    /// Number of its fires, computed from its schedule alone.
     pub due: u64,
-    /// How many of them the history says were not sent.
+    /// Number of fires recorded in the history as not sent.
     pub unsent: u64,
-    /// Those that arrived at an executor: the instant, and how much later that was, both in milliseconds.
+    /// Fires that arrived at an executor: scheduled time and lateness, both in milliseconds.
     pub arrived: Vec<(i64, i64)>,
 }
 
-/// When most jobs end, by the instants in [`Served::arrived`].
+/// End of most jobs, on the time scale of [`Served::arrived`].
 pub const LOAD_DROPS_AT: Ms = START + 70_000;
 
-/// Plays it. The seed decides only how long handlers take.
+/// Runs the simulation. The seed decides only how long handlers take.
 pub fn overload(seed: u64) -> Vec<Served> {
     in_virtual_time(async {
         let plan = Plan { row_cost: ROW_COST, ..Plan::calm(seed, 2) };
@@ -44,23 +44,22 @@ pub fn overload(seed: u64) -> Vec<Served> {
     })
 }
 
-/// A fire is a row to claim, one to note that it was taken, and one for its result: the database can do about 333 in a
-/// second.
+/// A fire takes three rows (claim, acceptance, result): the database can process about 333 fires per second.
 const ROW_COST: Duration = Duration::from_millis(1);
 
-/// Jobs that fire each second, and as many that fire every two: 666 fires a second.
+/// Jobs that fire every second, and as many that fire every two: 666 fires per second.
 const JOBS_OF_EACH: u64 = 444;
 
-/// The first instant of all jobs, and the last that is looked at.
+/// First fire of all jobs, and the last one checked.
 const BEGIN: Ms = START + 10_000;
 const LAST: Ms = START + 90_000;
 
-/// By then everything that was due is decided.
+/// By then every due fire is decided.
 const SETTLED: Ms = 8_000;
 
 fn specs(app: AppId) -> Vec<JobSpec> {
     let each = |period: u64, number: u64| {
-        // Spread over the period by the golden ratio, so that a job's place in it says nothing about its id.
+        // Distributed over the interval by the golden ratio, so that the offset does not depend on the id.
         let phase = period * (number * 317 % JOBS_OF_EACH) / JOBS_OF_EACH;
         let anchor = Timestamp::from_millis(BEGIN + phase as Ms);
         let schedule =
@@ -74,7 +73,7 @@ fn specs(app: AppId) -> Vec<JobSpec> {
         }
         spec
     };
-    // Taking turns, so that neither has the lower ids.
+    // Alternating, so that neither kind has the lower ids.
     (0..JOBS_OF_EACH).flat_map(|number| [each(1_000, number), each(2_000, number)]).collect()
 }
 

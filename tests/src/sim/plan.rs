@@ -1,4 +1,4 @@
-//! What a seed decides before anything begins: how large, how faulty, which jobs.
+//! Parameters that a seed decides in advance: size, faults, jobs.
 
 use std::time::Duration;
 
@@ -10,86 +10,86 @@ use super::clock::{Ms, START};
 use super::dice::Dice;
 use super::lines::Registering;
 
-/// The circumstances of one simulation.
+/// Parameters of one simulation.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// All of it comes from here.
+    /// The seed everything is drawn from.
     pub seed: u64,
-    /// What is shown.
+    /// The property that is checked.
     pub mode: Mode,
-    /// Scheduling-centre processes.
+    /// Number of nodes.
     pub nodes: usize,
-    /// Executors.
+    /// Number of executors.
     pub executors: usize,
-    /// Every node is its own executor: the handlers live in the same process, and die with it.
+    /// Every node is its own executor: handlers run in the same process and die with it.
     pub embedded: bool,
-    /// The database has session locks, by which nodes know at once that one of them has died.
+    /// The database has session locks, through which nodes notice immediately that another one has died.
     pub lifelines: bool,
-    /// Until when things break (or, for [`Mode::Liveness`], when all but one of each breaks for good).
+    /// End of the faults; for [`Mode::Liveness`], the time at which all but one of each kind breaks for good.
     pub faults_until: Ms,
-    /// How often what breaks.
+    /// Probabilities of faults.
     pub levels: Levels,
-    /// How many jobs.
+    /// Number of jobs.
     pub jobs: usize,
-    /// How executors register, where nodes find and call them with the centre's own code.
+    /// How executors register, if nodes find and call them with the centre's own code.
     pub registering: Option<Registering>,
-    /// When jobs are started and things begin to break.
+    /// Time at which jobs are started and faults begin.
     pub begins: Ms,
-    /// How long the database takes for each row it writes. Nothing, unless its limit is what is to be shown.
+    /// Time the database takes per written row. Zero, unless its limit is tested.
     pub row_cost: Duration,
 }
 
-/// What a simulation shows.
+/// The property that a simulation checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Whatever happens, nothing wrong is done; and once everything heals, everything is made good.
+    /// Under any faults nothing wrong happens; and after all faults have ended, everything is caught up.
     Safety,
-    /// With one node, one executor and the database in order, and all else broken for good, work goes on.
+    /// With one node, one executor and the database working, and all others broken for good, work goes on.
     Liveness,
 }
 
-/// How often what breaks, from never to often. A seed switches some kinds on and leaves others off: faults that hide
-/// each other are then seen apart.
+/// Probabilities of faults. A seed enables some kinds and leaves others off, so that faults that would hide each
+/// other occur separately.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Levels {
-    /// A call of the store fails and did nothing.
+    /// A store call fails without effect.
     pub store_error: f64,
-    /// A commit is lost: half of them happened.
+    /// A commit is lost: half of them took effect.
     pub commit_unknown: f64,
-    /// A call of the store takes 200 ms to 3 s.
+    /// A store call takes 200 ms to 3 s.
     pub store_slow: f64,
-    /// The node dies right after a commit.
+    /// The node crashes right after a commit.
     pub crash_after_commit: f64,
-    /// Milliseconds that a call of the store usually takes at most.
+    /// Usual maximum duration of a store call, in milliseconds.
     pub latency: i64,
-    /// A node dies, is paused, stopped or cut off: about so often in ten seconds.
+    /// A node crashes, is paused, stopped or cut off; average number in ten seconds.
     pub node: f64,
-    /// The database is gone for all: the same.
+    /// The database is unavailable for all nodes; average number in ten seconds.
     pub outage: f64,
-    /// A wall clock goes wrong: the same.
+    /// A wall clock goes wrong; average number in ten seconds.
     pub skew: f64,
-    /// An executor dies: the same.
+    /// An executor crashes; average number in ten seconds.
     pub executor: f64,
     /// A request is lost.
     pub request_lost: f64,
-    /// An answer is lost.
+    /// A response is lost.
     pub answer_lost: f64,
-    /// A request, answer or report is up to 400 ms late.
+    /// A request, response or report is up to 400 ms late.
     pub late: f64,
-    /// An executor refuses.
+    /// An executor rejects a run.
     pub refused: f64,
     /// A report, or its acknowledgement, is lost.
     pub report_lost: f64,
-    /// A report is sent again though it was acknowledged.
+    /// A report is sent again although it was acknowledged.
     pub report_repeated: f64,
-    /// Nobody answers a probe.
+    /// A probe is not answered.
     pub probe_silent: f64,
     /// An alert cannot be delivered.
     pub alarm_fails: f64,
 }
 
 impl Plan {
-    /// The circumstances that the seed stands for.
+    /// Draws the parameters from the seed.
     pub fn new(seed: u64) -> Self {
         let mut dice = Dice::new(seed, "plan", 0);
         let mode = if dice.chance(0.2) { Mode::Liveness } else { Mode::Safety };
@@ -125,7 +125,7 @@ impl Plan {
         }
     }
 
-    /// A cluster in which nothing breaks by chance, and jobs are as somebody else says.
+    /// A cluster without random faults; the caller creates the jobs.
     pub fn calm(seed: u64, nodes: usize) -> Self {
         let levels = Levels { latency: 2, ..Levels::default() };
         Plan {
@@ -172,9 +172,9 @@ impl Levels {
     }
 }
 
-/// What a job's handler does, told by its name.
+/// Handlers of the simulated jobs.
 pub mod handlers {
-    /// Succeeds soon.
+    /// Succeeds quickly.
     pub const QUICK: &str = "quick";
     /// Fails every other time.
     pub const FLAKY: &str = "flaky";
@@ -186,24 +186,24 @@ pub mod handlers {
     pub const NEVER: &str = "never";
 }
 
-/// How an executor is chosen, told by the route's name.
+/// Routing strategies of the simulated jobs.
 pub mod routes {
-    /// The first there is.
+    /// The first executor.
     pub const FIRST: &str = "FIRST";
-    /// By the job.
+    /// Consistent hash of the job.
     pub const HASH: &str = "CONSISTENT_HASH";
-    /// When it is sent.
+    /// Chosen when the run is sent.
     pub const AT_SEND: &str = "FAILOVER";
-    /// All.
+    /// All executors.
     pub const BROADCAST: &str = "SHARDING_BROADCAST";
 }
 
-/// A job as the plan wants it: its definition, and by their numbers the jobs that follow it.
+/// A planned job: its definition, and the indexes of its child jobs.
 #[derive(Clone, Debug)]
 pub struct PlannedJob {
     /// Its definition, without children.
     pub spec: JobSpec,
-    /// The numbers of its children.
+    /// Indexes of its children.
     pub children: Vec<usize>,
 }
 
@@ -219,14 +219,14 @@ pub fn jobs(plan: &Plan, app: AppId) -> Vec<PlannedJob> {
             job.spec.schedule = Schedule::cron(cron, Zone::utc(), DstRule::QUARTZ);
         }
     }
-    // Chains, and with some luck a circle, among the last ones, which have no schedule of their own.
+    // Chains, and sometimes a cycle, among the last jobs, which have no schedule of their own.
     let first_child = plan.jobs - CHILDREN;
     for number in first_child..plan.jobs {
         let spec = &mut jobs[number].spec;
         spec.schedule = Schedule::Never;
-        // Each of many shards with children of its own, sixteen deep, would be a flood.
+        // Many shards with children each, sixteen levels deep, would be too many runs.
         spec.route = routes::HASH.into();
-        // A circle of long runs would outlast the simulation.
+        // A cycle of long runs would outlast the simulation.
         if spec.handler == handlers::NEVER || spec.handler == handlers::LONG {
             spec.handler = handlers::QUICK.into();
         }
@@ -248,10 +248,10 @@ pub fn jobs(plan: &Plan, app: AppId) -> Vec<PlannedJob> {
     jobs
 }
 
-/// Jobs of a herd.
+/// Number of jobs that fire at the same time.
 const HERD: usize = 4;
 
-/// Jobs that only run after others.
+/// Number of jobs that only run after others.
 const CHILDREN: usize = 3;
 
 fn is_frequent(schedule: &Schedule) -> bool {
@@ -314,7 +314,7 @@ fn spec(dice: &mut Dice, app: AppId, number: usize) -> JobSpec {
     spec
 }
 
-/// A schedule, among them the ones that matter: more often than each second, each second, seldom, after the end, once.
+/// A random schedule of the important kinds: several times per second, every second, rarely, fixed delay, once.
 pub fn schedule(dice: &mut Dice) -> Schedule {
     let cron = |expr: &str| {
         Schedule::cron(Cron::parse(expr).expect("the expression is right"), Zone::utc(), DstRule::QUARTZ)

@@ -1,4 +1,4 @@
-//! What everything in a simulation shares: the true time, the weather, the record.
+//! State shared by everything in a simulation: true time, faults, evidence.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard};
@@ -9,22 +9,22 @@ use super::evidence::{Evidence, Trouble, Violation};
 use super::lifelines::Locks;
 use super::plan::{Levels, Plan};
 
-/// What everything shares.
+/// Shared state of a simulation.
 pub struct World {
-    /// What the seed decided.
+    /// The plan drawn from the seed.
     pub plan: Plan,
-    /// The true time, which is the database's.
+    /// The true time, which is also the database's.
     pub clock: SimClock,
-    /// Whose connections the database sees.
+    /// Session locks held in the database.
     pub locks: Locks,
     evidence: Mutex<Evidence>,
     weather: Mutex<Weather>,
-    /// Whose turn it is to write.
+    /// Serialises writes to the database.
     writing: tokio::sync::Mutex<()>,
     trace: Option<Mutex<String>>,
 }
 
-/// What is broken for all.
+/// Faults that affect all nodes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Weather {
     outage: bool,
@@ -32,7 +32,7 @@ struct Weather {
 }
 
 impl World {
-    /// A world at its beginning.
+    /// Creates the state at the start of a simulation.
     pub fn new(plan: Plan, traced: bool) -> Self {
         World {
             plan,
@@ -50,19 +50,19 @@ impl World {
         self.clock.millis()
     }
 
-    /// Waits.
+    /// Sleeps.
     pub async fn sleep(&self, length: Duration) {
         if !length.is_zero() {
             tokio::time::sleep(length).await;
         }
     }
 
-    /// Waits until then.
+    /// Sleeps until this time.
     pub async fn sleep_until(&self, at: Ms) {
         self.sleep(Duration::from_millis((at - self.now()).max(0) as u64)).await;
     }
 
-    /// Lets the time pass that the database needs for so many rows, one writer after the other.
+    /// Sleeps for the time the database needs for this many rows, one writer at a time.
     pub async fn write_rows(&self, rows: usize) {
         if rows > 0 && !self.plan.row_cost.is_zero() {
             let _turn = self.writing.lock().await;
@@ -70,7 +70,7 @@ impl World {
         }
     }
 
-    /// How often what breaks now.
+    /// Current probabilities of faults.
     pub fn levels(&self) -> Levels {
         if self.is_fair() {
             Levels { latency: self.plan.levels.latency, ..Levels::default() }
@@ -79,22 +79,22 @@ impl World {
         }
     }
 
-    /// Whether nothing breaks any more by chance.
+    /// Whether random faults have ended.
     pub fn is_fair(&self) -> bool {
         self.weather().fair
     }
 
-    /// Nothing breaks any more by chance.
+    /// Ends random faults.
     pub fn clear_up(&self) {
         *self.weather() = Weather { outage: false, fair: true };
     }
 
-    /// The database is gone for all, or back.
+    /// Makes the database unavailable for all nodes, or available again.
     pub fn set_outage(&self, outage: bool) {
         self.weather().outage = outage;
     }
 
-    /// Whether the database is gone for all.
+    /// Whether the database is unavailable for all nodes.
     pub fn is_outage(&self) -> bool {
         self.weather().outage
     }
@@ -103,17 +103,17 @@ impl World {
         self.weather.lock().expect("no holder of this lock panics")
     }
 
-    /// The record.
+    /// The evidence so far.
     pub fn evidence(&self) -> MutexGuard<'_, Evidence> {
         self.evidence.lock().expect("no holder of this lock panics")
     }
 
-    /// Takes the record out, in the end.
+    /// Takes the evidence at the end.
     pub fn take_evidence(&self) -> Evidence {
         std::mem::take(&mut *self.evidence())
     }
 
-    /// Notes that from now on a node cannot be expected to work; [`end_trouble`](World::end_trouble) says until when.
+    /// Records that a node cannot be expected to work from now on, until [`end_trouble`](World::end_trouble).
     pub fn begin_trouble(&self, node: usize) -> usize {
         let from = self.now();
         let mut evidence = self.evidence();
@@ -121,23 +121,23 @@ impl World {
         evidence.troubles.len() - 1
     }
 
-    /// It is over now.
+    /// Ends a recorded trouble.
     pub fn end_trouble(&self, trouble: usize) {
         self.evidence().troubles[trouble].until = self.now();
     }
 
-    /// Notes that a node could not be expected to work.
+    /// Records that a node could not be expected to work.
     pub fn trouble(&self, node: usize, from: Ms, until: Ms, severe: bool) {
         self.evidence().troubles.push(Trouble { from, until, node, severe });
     }
 
-    /// Notes a broken promise.
+    /// Records a violated guarantee.
     pub fn broken(&self, promise: &'static str, evidence: String) {
         self.note(|| format!("BROKEN {promise}: {evidence}"));
         self.evidence().broken.push(Violation { promise, evidence });
     }
 
-    /// Writes a line into the trace, if there is one.
+    /// Adds a line to the trace, if tracing is on.
     pub fn note(&self, line: impl FnOnce() -> String) {
         if let Some(trace) = &self.trace {
             let at = self.now() - START;

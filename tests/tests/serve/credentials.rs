@@ -28,7 +28,7 @@ fn on_a_terminal_the_first_password_and_token_are_printed_and_no_file_is_written
     let folder = Folder::new("terminal").unwrap();
     let program = tickwright_tests::process::binary().unwrap();
     let serve = format!("timeout 60 {} serve --listen 127.0.0.1:0 --sample false", program.display());
-    // `script` runs a command on a terminal of its own and copies what it prints.
+    // `script` runs a command on its own terminal and copies the output.
     let mut child = Command::new("script")
         .args(["--quiet", "--flush", "--return", "--command", &serve, "/dev/null"])
         .current_dir(folder.path())

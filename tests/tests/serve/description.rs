@@ -1,5 +1,5 @@
-//! The API against its OpenAPI description, by `schemathesis`: whatever a request of any shape is answered with must be in
-//! the description, no request that violates the description is accepted, and nothing is a failure of the server.
+//! Tests the API against its OpenAPI description with `schemathesis`: every response must match the description,
+//! requests that violate the description are rejected, and no request causes a server error.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -52,7 +52,7 @@ async fn objects_that_exist_are_what_the_description_says() {
     check(&served, &client, "existing.toml", &some.concat()).await;
 
     client.get("/v1/about").await.expect("the session lasts");
-    // Last, what ends the session that all others need.
+    // Last, operations that end the session that all others need.
     let ending =
         ["--include-operation-id", "delete_session", "--include-operation-id", "delete_me_sessions_id"];
     check(
@@ -75,7 +75,7 @@ async fn event_streams_have_the_media_type_of_the_description() {
     assert!(head.to_lowercase().contains(&format!("content-type: {}", media[0])), "{media:?}: {head}");
 }
 
-/// Streams have no end, and these operations would end the session that all requests are made with.
+/// Streams have no end, and these operations would end the session used by all requests.
 const LEAVE_OUT: &[&str] = &[
     "--exclude-path",
     "/v1/events",
@@ -98,7 +98,7 @@ async fn check(served: &Served, client: &Client, config: &str, options: &[&str])
     command
         .args(["--no-color", "--header", &format!("Authorization: Bearer {}", client.session())])
         .args(options);
-    // Where it may leave files behind, and without a proxy, which leads nowhere here.
+    // In a folder for files it leaves behind, and without a proxy, because none leads here.
     command.current_dir(served.path(".")).env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
     let done = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let done = tokio::time::timeout(CHECK_MAX, done).await.expect("schemathesis comes to an end").unwrap();
@@ -108,7 +108,7 @@ async fn check(served: &Served, client: &Client, config: &str, options: &[&str])
     assert!(!said.contains("Unresolvable references"), "{said}");
 }
 
-/// Reads the head of a response whose body has no end.
+/// Reads the head of a response with an endless body.
 async fn head_of(served: &Served, client: &Client, path: &str) -> Result<String> {
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
     let mut stream = tokio::net::TcpStream::connect(served.address()).await?;
@@ -125,5 +125,5 @@ async fn head_of(served: &Served, client: &Client, path: &str) -> Result<String>
     Ok(head)
 }
 
-/// About a minute at rest, a multiple of that on a busy machine.
+/// About a minute on an idle machine, a multiple of that on a busy one.
 const CHECK_MAX: Duration = Duration::from_secs(900);

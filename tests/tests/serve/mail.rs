@@ -54,7 +54,7 @@ async fn mail_is_sent_encrypted_and_with_a_password() {
             _ => format!("smtp://{URL_USER}@localhost:{}?tls=required", server.port),
         };
         let serve = serve.with("alert-mail", &url);
-        // Without the certificate among the system's, nothing is sent.
+        // Without the certificate in the trust store, no mail is sent.
         let (well, said) = serve.run("doctor").await.unwrap();
         assert!(!well && said.contains("alerts cannot be sent by mail"), "{scheme}: {said}");
 
@@ -114,12 +114,12 @@ async fn a_mail_server_that_never_answers_holds_up_no_alert_for_ever() {
     let alert = failing.alert(|alert| alert["tries"] == 1).await.unwrap();
     let trouble = alert["deliveries"][0]["trouble"].as_str().unwrap();
     assert!(trouble.contains("the mail server did not answer within"), "{alert}");
-    // The connection is closed, too: an attempt that was given up leaves nothing behind.
+    // The connection is closed too: an abandoned attempt leaves nothing behind.
     let mut rest = Vec::new();
     tokio::io::AsyncReadExt::read_to_end(&mut held, &mut rest).await.unwrap();
 }
 
-/// A centre with an executor whose one handler fails.
+/// A centre and an executor with one handler, which fails.
 struct Failing {
     served: Served,
     client: Client,
@@ -143,7 +143,7 @@ impl Failing {
         Ok(Failing { served, client, _executor: executor })
     }
 
-    /// Runs a job of this name, which fails, and whose alerts go to these addresses.
+    /// Runs a failing job of this name, with alerts sent to these addresses.
     async fn fail(&self, name: &str, alert_to: &[&str]) -> Result<()> {
         let job = json!({
             "app": APP, "name": name, "handler": "fail", "schedule": { "kind": "none" },
@@ -153,7 +153,7 @@ impl Failing {
         self.client.done("POST", "/v1/jobs/nightly/trigger", &json!({})).await.map(drop)
     }
 
-    /// Waits for the alert to be as expected.
+    /// Waits until the alert is as expected.
     async fn alert(&self, is_so: impl Fn(&Value) -> bool) -> Result<Value> {
         let page = self.client.get_until("/v1/alerts", |page| is_so(&page["items"][0])).await?;
         Ok(page["items"][0].clone())

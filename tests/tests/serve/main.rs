@@ -1,5 +1,5 @@
-//! `tickwright serve` as users start it: every option has its effect, alerts are mailed, credentials are kept safe, and
-//! the API is what its description says.
+//! `tickwright serve` as users start it: every option has its effect, alerts are mailed, credentials are kept safe,
+//! and the API matches its description.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod credentials;

@@ -1,4 +1,4 @@
-//! Every option of docs/options.md, set on a program that is started, and its effect seen from outside.
+//! Every option of docs/options.md, set on a running program, with its effect observed from outside.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 const APP: &str = "tickwright-sample";
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// An executor that is there, and takes everything.
+/// Response of an executor that accepts everything.
 const YES: Option<&str> = Some(r#"{"code":200,"msg":null}"#);
 
 /// Makes a test of each function, and a list of their names.
@@ -65,7 +65,7 @@ fn every_option_of_the_page_has_a_case() {
     }
 }
 
-// ── Where it is ─────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Address and files ───────────────────────────────────────────────────────────────────────────────────────────
 
 async fn config() {
     let serve = Serve::new().unwrap();
@@ -209,7 +209,7 @@ async fn declared_jobs() {
         "registryKey": APP, "address": NOWHERE, "handlers": ["sync"],
         "jobs": [{ "handler": "sync", "schedule": schedule }]
     });
-    // Of an executor with the app's own token, and of one with the token of all apps.
+    // For an executor with the app's own token, and for one with the shared token of all apps.
     for (value, own, shared) in [("none", false, false), ("own-token", true, false), ("all", true, true)] {
         for (is_own, allowed) in [(true, own), (false, shared)] {
             let serve = serve().with("declared-jobs", value).with("token", TOKEN);
@@ -261,7 +261,7 @@ async fn connections() {
         }
         let home = database.create().await.unwrap();
         let few = peak_connections(&home.url(), 2, |_| false).await;
-        // One more is open all the time, by which other nodes notice that this one has died.
+        // One more connection is always open: through it other nodes notice when this one dies.
         assert!(few <= 3, "{}: {few} connections with --connections 2", database.name());
         let many = peak_connections(&home.url(), 12, |peak| peak > 3).await;
         assert!((4..=13).contains(&many), "{}: {many} connections with --connections 12", database.name());
@@ -271,8 +271,8 @@ async fn connections() {
     assert!(!started && said.contains("connections is 0; it can be 1 or more"), "{said}");
 }
 
-/// Starts the program behind a proxy that counts, lets clients ask for much at once, and returns the largest number of
-/// connections that were open together. It ends when that is enough, or after so many requests.
+/// Starts the program behind a counting proxy, sends many requests at once, and returns the peak number of open
+/// connections. Ends when that is enough, or after [`ROUNDS`] rounds.
 async fn peak_connections(database: &str, option: usize, is_enough: impl Fn(usize) -> bool) -> usize {
     let (before, rest) = database.split_once('@').unwrap();
     let (server, name) = rest.split_once('/').unwrap();
@@ -285,7 +285,8 @@ async fn peak_connections(database: &str, option: usize, is_enough: impl Fn(usiz
     let serve = serve.with("key-file", &key.display().to_string());
     let served = serve.start().await.unwrap();
     for _ in 0..ROUNDS {
-        // Paths that read the database without credentials would be throttled; wrong executor tokens are not asked for.
+        // Endpoints that read the database without credentials are rate limited; wrong executor tokens do not reach
+        // it.
         let asks = (0..24).map(|_| async { served.ask("GET", "/readyz", "", "").await });
         futures_util::future::join_all(asks).await;
         let asks = (0..24).map(|number| {
@@ -304,7 +305,7 @@ async fn peak_connections(database: &str, option: usize, is_enough: impl Fn(usiz
     peak
 }
 
-/// Rounds of requests to a centre whose connections are counted.
+/// Rounds of requests to the centre while its connections are counted.
 const ROUNDS: usize = 10;
 
 #[derive(Default)]
@@ -332,7 +333,7 @@ async fn counting_proxy(server: String, counter: Arc<Counter>) -> std::net::Sock
 }
 
 async fn java_admins() {
-    // Nodes that take turns with Java admins do so by the row `schedule_lock`; without it they must not claim.
+    // Nodes that take turns with Java admins use the row `schedule_lock`; without it they must not claim.
     for (value, takes_turns) in [("none", false), ("beside", true)] {
         let mut executor = WebServer::start(YES).await.unwrap();
         let served = serve().with("java-admins", value).start().await.unwrap();
@@ -392,7 +393,7 @@ async fn max_open_runs() {
 async fn database_wait() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("mysql://user:secret@{}/tickwright", listener.local_addr().unwrap());
-    // A database that is not there yet: it hangs up on everybody.
+    // A database that is not available yet: it closes every connection.
     let attempts = Arc::new(AtomicUsize::new(0));
     let counted = attempts.clone();
     tokio::spawn(async move {
@@ -411,7 +412,7 @@ async fn database_wait() {
     assert!(!started && waiting > at_once, "{waiting} attempts in 3 s, {at_once} at once");
 }
 
-/// Some runs end, and all but so many are deleted.
+/// Some runs finish, and all but `kept` are deleted.
 async fn is_pruned(serve: Serve, kept: usize) {
     let served = serve.start().await.unwrap();
     let client = served.sign_in().await.unwrap();
@@ -419,7 +420,7 @@ async fn is_pruned(serve: Serve, kept: usize) {
     let job = json!({ "app": APP, "name": "Nothing", "handler": "nothing", "schedule": { "kind": "none" } });
     client.done("PUT", "/v1/jobs/nothing", &job).await.unwrap();
     for _ in 0..5 {
-        // No executor is there, so each run is over at once.
+        // No executor is available, so each run finishes immediately.
         client.done("POST", "/v1/jobs/nothing/trigger", &json!({})).await.unwrap();
     }
     client.get_until("/v1/runs?state=failed", |page| count(page) == 5).await.unwrap();
@@ -433,7 +434,7 @@ const PRUNE_MAX: Duration = Duration::from_secs(180);
 
 async fn alert_mail() {
     let Some(mut server) = MailServer::start(Security::Plain, None).await.unwrap() else { return };
-    // A secret is best in a file.
+    // A secret should be in a file.
     let serve = serve();
     let file = serve.path("mail");
     fs::write(&file, format!("smtp://127.0.0.1:{}", server.port)).unwrap();
@@ -479,13 +480,13 @@ async fn alert_late_after() {
     let client = served.sign_in().await.unwrap();
     client.app("shop", &executor.url()).await.unwrap();
     every_second(&client, json!({ "alert": true })).await;
-    // At least one fire is due while the program stands still.
+    // At least one fire is due while the program is suspended.
     served.pause(Duration::from_millis(1500)).await.unwrap();
     let is_late = |page: &Value| page["items"][0]["kind"] == "late";
     client.get_until("/v1/alerts?kind=late", is_late).await.unwrap();
 }
 
-// ── Who comes, and how ──────────────────────────────────────────────────────────────────────────────────────────
+// ── Access ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 async fn sample() {
     let count = async |served: &Served| {
@@ -557,7 +558,7 @@ async fn insecure_http() {
 async fn the_log_has_the_level_that_is_asked_for() {
     for (level, shows_info) in [("info", true), ("error", false), ("error,tickwright_engine=info", true)] {
         let served = serve().variable("TICKWRIGHT_LOG", level).start().await.unwrap();
-        // A node that is ready has joined the cluster, and has said so if it was to.
+        // A ready node has joined the cluster, and has logged it if that is enabled.
         let is_ready = async || {
             let answer = served.ask("GET", "/readyz", "", "").await.ok()?;
             (answer.status() == 200).then_some(())
@@ -574,7 +575,7 @@ async fn the_log_has_the_level_that_is_asked_for() {
 
 // ── Helpers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Where nobody listens.
+/// An address without a listener.
 const NOWHERE: &str = "http://127.0.0.1:9/";
 
 fn serve() -> Serve {
@@ -589,7 +590,7 @@ async fn about(served: &Served) -> Value {
     served.sign_in().await.unwrap().get("/v1/about").await.unwrap()
 }
 
-/// Asks the centre to call an executor; returns what was wrong, and nothing if nothing was.
+/// Asks the centre to check an executor; returns the problem, empty if there is none.
 async fn check_executor(served: &Served, executor: &str) -> (String, String) {
     let client = served.sign_in().await.unwrap();
     client.app("checked", executor).await.unwrap();
@@ -599,7 +600,7 @@ async fn check_executor(served: &Served, executor: &str) -> (String, String) {
     (text("code"), text("detail"))
 }
 
-/// A job of the app `shop` that fires every second.
+/// Creates a job of the app `shop` that fires every second.
 async fn every_second(client: &Client, more: Value) {
     let mut job = json!({
         "app": "shop", "name": "Often", "handler": "often", "enabled": true,
@@ -609,7 +610,7 @@ async fn every_second(client: &Client, more: Value) {
     client.done("PUT", "/v1/jobs/often", &job).await.unwrap();
 }
 
-/// Triggers a job that no executor is there for.
+/// Triggers a job without an available executor.
 async fn raise_alert(served: &Served) {
     let client = served.sign_in().await.unwrap();
     let job = json!({
@@ -620,7 +621,7 @@ async fn raise_alert(served: &Served) {
     client.done("POST", "/v1/jobs/nightly/trigger", &json!({})).await.unwrap();
 }
 
-/// An executor with https that answers every request with success; returns its address.
+/// An HTTPS executor that answers every request with success; returns its address.
 fn https_executor(certificate: &Certificate) -> String {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -636,7 +637,7 @@ fn https_executor(certificate: &Certificate) -> String {
             let connection = rustls::ServerConnection::new(config.clone()).unwrap();
             let mut stream = rustls::StreamOwned::new(connection, stream);
             let mut request = [0; 4_096];
-            // A client that does not trust us is gone by now.
+            // A client that does not trust the certificate is gone by now.
             if stream.read(&mut request).is_ok() {
                 let body = r#"{"code":200}"#;
                 let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
@@ -646,7 +647,7 @@ fn https_executor(certificate: &Certificate) -> String {
     format!("https://localhost:{port}/")
 }
 
-/// Asks for a page by https, trusting this certificate only.
+/// Sends a GET request over HTTPS, trusting this certificate only.
 fn https_get(port: u16, certificate: &Path, _served: Served) -> String {
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
@@ -661,7 +662,7 @@ fn https_get(port: u16, certificate: &Path, _served: Served) -> String {
     let mut stream = rustls::StreamOwned::new(connection, stream);
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = Vec::new();
-    // The server may close without the farewell of TLS.
+    // The server may close the connection without a TLS `close_notify`.
     let _ = stream.read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).into_owned()
 }

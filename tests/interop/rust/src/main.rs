@@ -1,4 +1,4 @@
-//! An executor on xxljob-sdk-rs.
+//! An executor built on xxljob-sdk-rs.
 
 use std::env::var;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ async fn main() -> Result<()> {
     for handler in [Handler::Ok, Handler::Fail, Handler::Slow, Handler::Shard] {
         client.register_async(Arc::new(handler.name().into()), Arc::new(handler))?;
     }
-    // The client has no way to say goodbye; its process only ends.
+    // The client cannot deregister; its process simply ends.
     signal(SignalKind::terminate())?.recv().await;
     Ok(())
 }

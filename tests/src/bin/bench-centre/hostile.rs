@@ -1,4 +1,4 @@
-//! How late fires are while bad input comes from all sides: `make bench-hostile`.
+//! Lateness of fires while hostile input is sent to every endpoint: `make bench-hostile`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tickwright_tests::Figure;
 use tickwright_tests::database::Database;
 use tickwright_tests::hostile::{Disturbance, Story};
 
-/// Undisturbed first, then attacked, then beside an app whose jobs are deleted.
+/// Measures undisturbed, with hostile input, and while the jobs of another app are deleted.
 pub async fn measure(database: &Database, seconds: u64) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     let cases = [
@@ -36,5 +36,5 @@ pub async fn measure(database: &Database, seconds: u64) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Fires each second.
+/// Jobs that fire every second.
 const JOBS: u64 = 200;

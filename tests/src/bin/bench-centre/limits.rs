@@ -1,4 +1,4 @@
-//! What this machine can do without a centre: requests per second with the same client and executors, and rows per
+//! Limits of this machine without a centre: requests per second with the same client and executors, and rows per
 //! second in bulk.
 
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use tickwright_tests::process::{Journal, JournalExecutor};
 
 use super::figure;
 
-/// Bare requests to run, to four executors.
+/// Bare run requests to four executors.
 pub async fn posts() -> Result<Vec<Figure>> {
     let journal = Journal::default();
     let mut callees = Vec::new();
     let mut executors = Vec::new();
     for _ in 0..4 {
-        // It has nobody to report to, and nobody asks it to.
+        // It has no centre to report to, and is not asked to.
         let executor = JournalExecutor::start("bench", "", &[], journal.clone()).await?;
         callees.push(Callee { address: Address::parse(&executor.url())?, app: "bench".into(), token: None });
         executors.push(executor);
     }
-    // In a thread of its own, as a centre is in a process of its own.
+    // In a separate thread, as a centre is in a separate process.
     let per_second = tokio::task::spawn_blocking(move || -> Result<f64> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async move {
@@ -55,7 +55,7 @@ pub async fn posts() -> Result<Vec<Figure>> {
     Ok(vec![figure("machine", "bare requests", per_second, "1/s")])
 }
 
-/// Bare rows, five hundred in each durable transaction.
+/// Bare rows, 500 per durable transaction.
 pub async fn sql(database: &Database) -> Result<Vec<Figure>> {
     let home = database.create().await?;
     let table = "CREATE TABLE bare (id BIGINT PRIMARY KEY, word VARCHAR(200))".to_owned();

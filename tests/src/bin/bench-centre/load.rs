@@ -1,4 +1,4 @@
-//! One load on one centre: so many jobs, so often, for so long.
+//! One load test of one centre: a number of jobs with one period, for a number of seconds.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use anyhow::{Context, Result};
 use tickwright_tests::database::Database;
 use tickwright_tests::process::{Check, Nodes, Phases, Timing, Town, Workload, percentile};
 
-/// What is asked of a centre.
+/// The load on a centre.
 pub struct Load {
     pub jobs: u64,
     pub phases: Phases,
-    /// All jobs fire so often.
+    /// All jobs fire at this interval.
     pub period: Duration,
     pub seconds: u64,
 }
 
-/// What it did.
+/// Result of a load test.
 pub struct Measured {
     pub jobs: u64,
     pub period: Duration,
@@ -42,7 +42,7 @@ impl Load {
         let centre = centres[0].take().context("one centre was started")?;
         let idle = centre.usage()?;
 
-        // The first second warms connections and caches, as they are in a centre that has been running.
+        // The first second warms connections and caches, as in a centre that has been running.
         town.at(WARM_UP).await;
         let (before, before_count) = (centre.usage()?, town.journal.acknowledged_count());
         let mut memory_loaded: f64 = 0.0;
@@ -79,7 +79,7 @@ impl Load {
         Ok(result)
     }
 
-    /// Of each herd, how long until 99 of 100 were gone; the median of them.
+    /// For each simultaneous fire of all jobs, the time until 99 % were sent; the median of these.
     fn herd_p99(&self, town: &Town, measured: std::ops::Range<i64>) -> f64 {
         if self.phases == Phases::Spread {
             return 0.0;
@@ -93,7 +93,7 @@ impl Load {
 }
 
 impl Measured {
-    /// Nothing was missed, and it was not falling behind.
+    /// Whether no fire was missed and the centre was not falling behind.
     pub fn keeps_up(&self) -> bool {
         self.missed == 0
             && self.unacknowledged == 0
@@ -124,13 +124,13 @@ impl fmt::Display for Measured {
     }
 }
 
-/// To start the centre.
+/// Time to start the centre.
 const LEAD: Duration = Duration::from_secs(4);
 
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// How long results may come after the last instant.
+/// How long results may arrive after the last fire.
 const SETTLE: Duration = Duration::from_secs(20);
 
-/// The last results of a second come in the next.
+/// Tolerance, because the last results of a second arrive in the next.
 const KEEPS_UP: f64 = 0.97;

@@ -1,8 +1,8 @@
-//! How fast a whole centre is, as a process of its own: `make bench-centre`.
+//! Throughput and latency of a complete centre as a separate process: `make bench-centre`.
 //!
-//! Four executors that answer at once and report in batches, N jobs that fire each second, and the centre between them,
-//! on each database, all of it on this machine; beside it, in the same run, what the machine can do without a centre.
-//! Figures come from the executors' journals.
+//! Four executors that answer immediately and report in batches, N jobs that fire every second, and the centre
+//! between them, on each database, all on this machine; and in the same run, the limits of the machine without a
+//! centre. Figures come from the executors' journals.
 
 mod hostile;
 mod limits;
@@ -22,26 +22,26 @@ use load::{Load, Measured};
 /// Measures a scheduling centre.
 #[derive(Parser)]
 struct Options {
-    /// Databases by name: sqlite, mariadb, postgresql [default: all there are]
+    /// Databases by name: sqlite, mariadb, postgresql (default: all that are available).
     databases: Vec<String>,
-    /// Only one load: so many jobs
+    /// Run only one load, with this many jobs.
     #[arg(long)]
     jobs: Option<u64>,
-    /// Jobs of that load fire each so many seconds
+    /// Interval of the jobs of that load, in seconds.
     #[arg(long, default_value_t = 1)]
     every: u64,
-    /// All jobs of that load fire at the same instant
+    /// Let all jobs of that load fire at the same time.
     #[arg(long)]
     herd: bool,
-    /// How long that load lasts, in seconds
+    /// Duration of that load, in seconds.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Only how late fires are while the centre is attacked, and without that
+    /// Measure only the lateness of fires with and without hostile input.
     #[arg(long)]
     hostile: bool,
 }
 
-// One thread: executors are to cost as little as they can.
+// One thread: executors should cost as little as possible.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let options = Options::parse();
@@ -71,7 +71,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Every case on one database.
+/// Runs every case on one database.
 async fn all(database: &Database) -> Result<Vec<Figure>> {
     let mut figures = limits::sql(database).await?;
     let spread = |jobs, seconds| Load { jobs, phases: Phases::Spread, period: SECOND, seconds };
@@ -98,7 +98,7 @@ async fn all(database: &Database) -> Result<Vec<Figure>> {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Jobs each second, more and more until the centre does not keep up.
+/// Jobs per second, increased until the centre does not keep up.
 const STEPS: [u64; 6] = [2_000, 4_000, 5_000, 6_000, 8_000, 10_000];
 
 fn show(database: &Database, case: &str, measured: &Measured) -> Vec<Figure> {
@@ -119,7 +119,7 @@ fn show(database: &Database, case: &str, measured: &Measured) -> Vec<Figure> {
     ]
 }
 
-/// A figure of a whole centre on a database, or of the machine.
+/// A figure of a complete centre on a database, or of the machine.
 pub fn figure(of: &str, case: &str, value: f64, unit: &'static str) -> Figure {
     Figure::new("centre", of, case, value, unit)
 }

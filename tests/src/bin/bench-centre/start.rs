@@ -1,4 +1,4 @@
-//! How soon a centre that was stopped is there again, with many jobs.
+//! Start-up time of a centre with many jobs.
 
 use std::time::{Duration, Instant};
 
@@ -9,17 +9,17 @@ use tickwright_tests::process::{Nodes, Phases, Template, Town, Workload, until_e
 
 use super::figure;
 
-/// From the start of the process to the first moment it is ready, and to the first fire that arrives.
+/// Time from the start of the process until it is ready, and until the first fire arrives.
 pub async fn cold(database: &Database) -> Result<Vec<Figure>> {
     let nodes = Nodes { centres: 1, executors: 4, lead: LEAD, length: LENGTH };
     let workload = Workload {
-        // A hundred each second: there is always one that is just due.
+        // A hundred jobs per second: one is always just due.
         period: Duration::from_secs(100),
         templates: vec![Template::skipping()],
         ..Workload::each_second(JOBS, Phases::Spread)
     };
     let town = Town::build(database, nodes, workload).await?;
-    // Executors register in its first life, as they have in any centre that is started anew.
+    // Executors register before the first stop, as with any centre that is restarted.
     let mut centre = town.start_all().await?.pop().flatten().context("one centre was started")?;
     town.at(Duration::from_secs(1)).await;
     let (mut ready, mut fired) = (Vec::new(), Vec::new());

@@ -1,8 +1,8 @@
-//! A centre with a long past: `make bench-history`.
+//! A centre with a long history: `make bench-history`.
 //!
-//! Millions of runs in the log, of which a tenth is older than it is to be kept, and a thousand fires each second. While
-//! they go on, people look through the log; then the centre deletes what is too old. Figures are how long a page takes,
-//! and how late fires are without and with the deleting.
+//! Millions of runs in the log, a tenth of them older than the retention, and a thousand fires per second.
+//! Meanwhile users page through the log; then the centre deletes old runs. Figures are the latency of a page, and
+//! the lateness of fires without and with the deletion.
 
 mod past;
 
@@ -19,17 +19,17 @@ use tokio::net::TcpStream;
 
 use past::Past;
 
-/// Measures a scheduling centre with a long past.
+/// Measures a scheduling centre with a long history.
 #[derive(Parser)]
 struct Options {
-    /// Databases by name: sqlite, mariadb, postgresql [default: all there are]
+    /// Databases by name: sqlite, mariadb, postgresql (default: all that are available).
     databases: Vec<String>,
-    /// Runs in the log
+    /// Runs in the log.
     #[arg(long, default_value_t = 10_000_000)]
     rows: u64,
 }
 
-// One thread: executors are to cost as little as they can.
+// One thread: executors should cost as little as possible.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let options = Options::parse();
@@ -72,7 +72,7 @@ async fn measure(database: &Database, rows: u64) -> Result<Vec<Figure>> {
         figure(&format!("{case}, p99"), percentile(&took, 99.0));
     }
     let quiet = now_ms();
-    // Deleting begins a minute after the start, and ends when the oldest run is young enough.
+    // Deletion begins a minute after the start, and ends when the oldest run is within the retention.
     let oldest = format!("/v1/runs?until={}&limit=1", past.kept_from());
     let begun = async || reader.is_empty(&format!("/v1/runs?until={}&limit=1", past.soon_gone())).await;
     ensure!(
@@ -99,7 +99,7 @@ async fn measure(database: &Database, rows: u64) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Not before connections and caches are as they are in a centre that has been running.
+/// Start of the measurement, after connections and caches are warm, as in a centre that has been running.
 fn warm(town: &Town) -> i64 {
     town.workload.first.as_millis() + 1_000
 }
@@ -108,7 +108,7 @@ fn now_ms() -> i64 {
     tickwright_tests::process::micros_now() / 1_000
 }
 
-/// Somebody who looks through the log.
+/// A user who pages through the log.
 struct Reader {
     address: std::net::SocketAddr,
     headers: String,
@@ -125,7 +125,7 @@ impl Reader {
         Ok(Reader { address: centre.address(), headers: format!("Authorization: Bearer {session}\r\n") })
     }
 
-    /// How long a page takes, again and again, in milliseconds and in order.
+    /// Reads a page repeatedly; returns the latencies in milliseconds, sorted.
     async fn read(&self, path: &str, is_filled: bool) -> Result<Vec<f64>> {
         let mut wire = Wire::new(TcpStream::connect(self.address).await?);
         let mut took = Vec::new();
@@ -141,7 +141,7 @@ impl Reader {
         Ok(took)
     }
 
-    /// Nothing if there is something on this page.
+    /// `Some` if the page is empty; for polling.
     async fn is_empty(&self, path: &str) -> Option<()> {
         let mut wire = Wire::new(TcpStream::connect(self.address).await.ok()?);
         let answer = wire.ask("GET", path, &self.headers, "").await.ok()?;
@@ -149,23 +149,23 @@ impl Reader {
     }
 }
 
-/// Whether there is nothing on a page, and none after it: a search that has not gone far enough gives an empty page with a
+/// Whether a page is empty and has no next page: a search that has not gone far enough returns an empty page with a
 /// next one.
 fn is_empty(page: &[u8]) -> Result<bool> {
     let page: serde_json::Value = serde_json::from_slice(page)?;
     Ok(page["items"].as_array().context("a page has items")?.is_empty() && page["next"].is_null())
 }
 
-/// Fires each second.
+/// Jobs that fire every second.
 const JOBS: u64 = 1_000;
 
-/// To start the centre.
+/// Time to start the centre.
 const LEAD: Duration = Duration::from_secs(5);
 
-/// Longer than all of it takes; nobody waits for the end.
+/// Longer than the whole benchmark, which does not wait for the end.
 const LENGTH: Duration = Duration::from_secs(3_600);
 
-/// Looks at each kind of page, and the pause between two.
+/// Requests per kind of page, and the pause between two.
 const LOOKS: usize = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 

@@ -1,25 +1,25 @@
-//! The past: runs of the last weeks, evenly spread over them, one of a hundred failed.
+//! The history: runs of the last weeks, evenly distributed, one in a hundred failed.
 
 use tickwright_tests::database::Database;
 use tickwright_tests::process::micros_now;
 use timer::Timestamp;
 
-/// Runs with the numbers from 1 on.
+/// Runs with ids from 1.
 pub struct Past {
     rows: u64,
     jobs: u64,
-    /// The instant of the first, in seconds.
+    /// Scheduled time of the first run, in seconds since 1970.
     begin: u64,
 }
 
 impl Past {
-    /// So many runs of so many jobs, a tenth of them older than the centre keeps them.
+    /// `rows` runs of `jobs` jobs, a tenth of them older than the retention.
     pub fn until_now(rows: u64, jobs: u64) -> Past {
         let now = u64::try_from(micros_now() / 1_000_000).unwrap_or(0);
         Past { rows, jobs, begin: now - SPAN }
     }
 
-    /// What writes them: one run, and all that are there once more, again and again.
+    /// SQL that writes them: one run, then repeatedly a copy of all existing ones.
     pub fn statements(&self, database: &Database) -> Vec<String> {
         let mut statements = vec![self.insert(database, "1", "")];
         let mut written = 1;
@@ -34,7 +34,8 @@ impl Past {
              SELECT id, job_group, job_id, trigger_time FROM xxl_job_log WHERE handle_code = 500"
                 .into(),
         );
-        // What servers do by themselves after a while; and PostgreSQL counts on from what it gave out itself.
+        // Servers update statistics by themselves after a while; and PostgreSQL's sequence has to continue after
+        // the written ids.
         match database {
             Database::Sqlite => {}
             Database::MySql { .. } => statements.push("ANALYZE TABLE xxl_job_log, tw_failed".into()),
@@ -58,7 +59,7 @@ impl Past {
         )
     }
 
-    /// Pages that people look at, their paths, and whether there is something on them.
+    /// Pages that users read: name, path, and whether the page has rows.
     pub fn pages(&self) -> [(&'static str, String, bool); 7] {
         let middle = self.rows / 2;
         let (from, until) = (self.at(middle), self.at(middle + self.rows / 800));
@@ -73,24 +74,24 @@ impl Past {
         ]
     }
 
-    /// Runs before this instant are among the first to go.
+    /// Runs before this time are among the first to be deleted.
     pub fn soon_gone(&self) -> Timestamp {
         self.at(self.rows / 1_000)
     }
 
-    /// Runs before this instant are too old by the time the centre runs.
+    /// Runs before this time exceed the retention when the centre runs.
     pub fn kept_from(&self) -> Timestamp {
         self.at(self.rows / 10)
     }
 
-    /// The instant of a run.
+    /// Scheduled time of a run.
     fn at(&self, run: u64) -> Timestamp {
         let seconds = self.begin + run * SPAN / self.rows;
         Timestamp::from_millis(i64::try_from(seconds * 1_000).unwrap_or(i64::MAX))
     }
 }
 
-/// A second since 1970 as the log has it, in UTC.
+/// SQL that converts seconds since 1970 to the log's UTC time.
 fn written(database: &Database, second: &str) -> String {
     match database {
         Database::Sqlite => format!("datetime({second}, 'unixepoch')"),
@@ -99,5 +100,5 @@ fn written(database: &Database, second: &str) -> String {
     }
 }
 
-/// A tenth of it lies before the 30 days that are kept if nobody says otherwise.
+/// A tenth of it lies before the default retention of 30 days.
 const SPAN: u64 = 30 * 86_400 * 10 / 9;

@@ -1,8 +1,8 @@
-//! How fast the store is, durable as in production: `make bench-store`.
+//! Throughput of the store with production durability: `make bench-store`.
 //!
-//! Whole lifecycles (a due job claimed with its rows, the run accepted, the run completed) in batches as the engine
-//! makes them, next to the same work done one statement and one job at a time; and what a claim costs as the table of
-//! jobs grows. SQLite syncs every commit (`synchronous=FULL`); the servers are those of `scripts/databases`.
+//! Complete lifecycles (a due job claimed with its rows, the run accepted, the run completed) in batches as the
+//! engine makes them, compared with the same work one statement and one job at a time; and the cost of a claim as
+//! the job table grows. SQLite syncs every commit (`synchronous=FULL`); the servers are those of `scripts/databases`.
 
 mod plain;
 
@@ -18,7 +18,7 @@ use tickwright_tests::lifecycles::{self, Advance, NothingFollows, succeeded};
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    // Databases by name, or all of them.
+    // Databases by name; all of them by default.
     let wanted: Vec<String> = std::env::args().skip(1).map(|name| name.to_lowercase()).collect();
     let mut figures = Vec::new();
     for database in Database::available() {
@@ -53,7 +53,7 @@ async fn main() -> Result<()> {
 
 // ── Lifecycles ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Lifecycles per second: in batches, and one by one.
+/// Lifecycles per second: in batches, and one at a time.
 async fn lifecycles_per_second(database: &Database) -> Result<(f64, f64)> {
     let home = lifecycles::create(database, LIFECYCLE_JOBS, 1).await?;
     let store = home.open().await?;
@@ -79,7 +79,7 @@ async fn lifecycles_per_second(database: &Database) -> Result<(f64, f64)> {
     Ok((batched, plain))
 }
 
-/// How many batches are under way at a time. SQLite has one writer; a second prepares while it syncs.
+/// Number of concurrent batches. SQLite has one writer; a second batch is prepared while it syncs.
 fn workers(database: &Database) -> usize {
     match database {
         Database::Sqlite => 2,
@@ -91,10 +91,10 @@ const LIFECYCLE_JOBS: u64 = 10_000;
 const WARM_UP: Duration = Duration::from_secs(1);
 const MEASURED: Duration = Duration::from_secs(6);
 
-/// What the engine takes at a time.
+/// Batch size of the engine.
 const BATCH: usize = 500;
 
-/// Claims, accepts and completes until told to stop. Every job is due again as soon as it has fired.
+/// Claims, accepts and completes until `stop` is set. Every job is due again as soon as it has fired.
 async fn work(store: Arc<dyn Store>, node: Node, count: Arc<AtomicU64>, stop: Arc<AtomicBool>) -> Result<()> {
     let now = lifecycles::FIRST_FIRE + Duration::from_secs(86_400);
     let planner = Advance { step: Duration::from_secs(1) };
@@ -107,7 +107,7 @@ async fn work(store: Arc<dyn Store>, node: Node, count: Arc<AtomicU64>, stop: Ar
 
 // ── Claims ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Microseconds for each claimed job: a thousand neighbours are due, others each time, in a table of so many.
+/// Microseconds per claimed job in a table of `jobs` jobs; each round claims a different block of a thousand.
 async fn claim_cost(database: &Database, jobs: u64) -> Result<f64> {
     let blocks = (jobs / lifecycles::BLOCK).min(ROUNDS as u64);
     let home = lifecycles::create(database, jobs, blocks).await?;

@@ -1,5 +1,5 @@
-//! The same lifecycles as anybody would write them first: one job in a transaction, one row in a statement. The same
-//! rows of the same tables are written, through the same drivers, by as many workers.
+//! The same lifecycles in the simplest way: one job per transaction, one row per statement. Writes the same rows to
+//! the same tables, through the same drivers, with as many workers.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ const FINISH: &str = "UPDATE xxl_job_log SET trigger_code = 200, handle_time = C
      handle_msg = 'done' WHERE id = ? AND handle_code = 0";
 const FORGET: &str = "DELETE FROM tw_fire WHERE log_id = ?";
 
-/// Later than all that is due.
+/// Later than every due time.
 const NOW: i64 = i64::MAX;
 
 fn sqlite(path: &Path, until: Instant) -> Result<u64> {
@@ -95,7 +95,7 @@ fn sqlite(path: &Path, until: Instant) -> Result<u64> {
     Ok(count)
 }
 
-/// The two servers differ in their settings, in how parameters are written, and in how a new row's number is asked for.
+/// The two servers differ in settings, parameter syntax, and how the id of a new row is returned.
 macro_rules! on_a_server {
     ($name:ident, $pool:ty, $settings:literal, $sql:path, $log_sql:expr, |$tx:ident, $log:ident| $id:expr) => {
         async fn $name(pool: $pool, until: Instant) -> Result<u64> {
@@ -158,7 +158,7 @@ fn as_it_is(sql: &str) -> AssertSqlSafe<String> {
     AssertSqlSafe(sql.to_owned())
 }
 
-/// With `$1`, `$2`… for each `?`.
+/// Replaces each `?` by `$1`, `$2` and so on.
 fn numbered(sql: &str) -> AssertSqlSafe<String> {
     let mut pieces = sql.split('?');
     let mut text = pieces.next().unwrap_or_default().to_owned();

@@ -1,5 +1,5 @@
-//! A run that an executor took keeps its address, whatever order the answer, the report and the notes came in: without it
-//! nobody can read its log.
+//! An accepted run keeps the address of its executor, in any order of response, report and notes: without it its
+//! log cannot be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,15 +25,15 @@ pub(super) fn check(case: &mut Case<'_>) {
     }
 }
 
-/// Whether the only witness of where a run went, the node that sent it, was lost before it could write that down.
+/// Whether the node that sent the run, the only one that knows its target, was lost before it could store the address.
 fn sender_was_lost(case: &Case<'_>, run: RunId) -> bool {
     case.attempts(run).iter().any(|attempt| {
         case.evidence.is_troubled(attempt.node, attempt.at - LEASE, attempt.at + WRITTEN_WITHIN, false)
     })
 }
 
-/// A node whose lease was in danger before it sent may be given up right after.
+/// A node that was at risk of losing its lease before it sent may be declared dead right after.
 const LEASE: Ms = engine::LEASE.as_millis() as Ms;
 
-/// By when the note of a sent run is written, with the longest wait for an answer.
+/// By then the note of a sent run is stored, including the longest wait for a response.
 const WRITTEN_WITHIN: Ms = 3_000;

@@ -1,8 +1,8 @@
-//! I1: what is due arrives at an executor in time, as long as there is a node that can send it.
+//! I1: a due fire arrives at an executor in time, as long as a node is able to send it.
 //!
-//! The executors' journals say when it arrived. Only the network's own journal excuses a request that did not: the
-//! engine's word counts for nothing. A fire whose job lets only one run at a time arrives in time if the job was idle;
-//! otherwise that it arrived, or is on record as blocked, is I5.
+//! The executors' journals show when it arrived. Only the network's own journal excuses a request that did not; the
+//! engine's statements do not count. For a job that allows one run at a time, a fire must arrive in time if the job
+//! was idle; otherwise I5 checks that it arrived or is recorded as blocked.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use super::timeline::{State, instants};
 use crate::sim::clock::{Ms, START};
 use crate::sim::evidence::{Passage, Trouble};
 
-/// How late a fire may arrive whose node was in order (ε).
+/// Maximum lateness of a fire if its node was working (ε).
 const IN_TIME: Ms = 1_000;
 
-/// How late, if its node was lost between the claim and the request (R).
+/// Maximum lateness if its node was lost between the claim and the request (R).
 const RECOVERY: Ms = 5_000;
 
 pub(super) fn check(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
@@ -33,7 +33,7 @@ pub(super) fn check(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>)
             continue;
         }
         for instant in instants(spec, span.after, span.until.min(end(case))) {
-            // What nothing became of is I5's to tell.
+            // Fires without any outcome are checked by I5.
             let Some(fate) = fates.get(&instant) else { continue };
             if timeline.is_changing(instant - 2_000, instant + RECOVERY)
                 || spec.overlap.is_exclusive() && !is_idle(case, job, instant, fate)
@@ -76,20 +76,20 @@ pub(super) fn check(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>)
     case.counts.worst_recovery = case.counts.worst_recovery.max(worst);
 }
 
-/// What can be expected of a fire.
+/// The expected arrival of a fire.
 struct Expected {
-    /// Its node was in order all the time.
+    /// Its node was working all the time.
     in_time: bool,
-    /// It is due then,
+    /// Time at which it is due.
     due: Ms,
-    /// and arrives by then.
+    /// Time by which it must have arrived.
     until: Ms,
-    /// Its job wants no second try when the first is in doubt.
+    /// The job does not allow a second attempt when the first is unclear.
     at_most_once: bool,
 }
 
 impl Expected {
-    /// Nothing, if no node was in order for long enough.
+    /// `None` if no node was working for long enough.
     fn new(case: &Case<'_>, spec: &JobSpec, fate: &Fate, instant: Ms, due: Ms) -> Option<Expected> {
         let at_most_once = spec.delivery == Delivery::AtMostOnce;
         let is_sound = |node: usize| {
@@ -97,7 +97,7 @@ impl Expected {
                 && !troubles(case, instant - RECOVERY, due + IN_TIME).any(|trouble| trouble.node == node)
         };
         let in_time = match owners(case, fate).as_slice() {
-            // Decided upon only when due, so whoever's turn it was must have been there.
+            // Decided only when due, so every node that could decide must have been working.
             _ if spec.overlap.is_exclusive() => (0..case.plan.nodes).all(is_sound),
             [owner] => is_sound(*owner),
             [] => (0..case.plan.nodes).all(is_sound),
@@ -110,14 +110,15 @@ impl Expected {
         Some(Expected { in_time, due, until, at_most_once })
     }
 
-    /// Whether the network kept it from arriving (in time).
+    /// Whether the network prevented it from arriving (in time).
     fn excused(&self, case: &Case<'_>, fate: &Fate) -> bool {
         let shards = fate.opened().flat_map(|fire| case.shards(fire));
         let mut requests = shards.clone().flat_map(|facts| case.attempts(facts.id));
         let kept = requests.any(|attempt| {
             attempt.at <= self.until && matches!(attempt.passage, Passage::Lost | Passage::Nobody)
         });
-        // In doubt when its node was lost: the job wants no second try, or whoever could tell did not answer.
+        // Unclear when its node was lost: the job does not allow a second attempt, or the executor did not answer
+        // the probe.
         let given_up = || {
             let mut endings = shards.clone().flat_map(|facts| case.endings(facts.id));
             endings.any(|ended| match ended.outcome {
@@ -127,7 +128,7 @@ impl Expected {
                 _ => false,
             })
         };
-        // So late that it was missed: what then becomes of it is I6.
+        // So late that it was missed: I6 checks the outcome.
         let skipped = || {
             let mut told = shards.clone().filter_map(|facts| case.evidence.own_history(facts.id));
             told.any(|disposition| disposition == Disposition::MisfireSkipped)
@@ -140,8 +141,9 @@ impl Expected {
     }
 }
 
-/// By when a fire must have arrived if this node was there all along: R after it was due, or after the last node that
-/// may have had it was lost. Time in which a connection was disturbed does not count. None, if the node was not there.
+/// Time by which a fire must have arrived if this node was working throughout: R after it was due, or after the
+/// last node that may have had it was lost. Time with connection problems does not count. `None` if the node was
+/// not working.
 fn recovered_by(case: &Case<'_>, node: usize, instant: Ms, due: Ms) -> Option<Ms> {
     let mut until = due + RECOVERY;
     loop {
@@ -166,13 +168,13 @@ fn troubles<'a>(case: &Case<'a>, from: Ms, until: Ms) -> impl Iterator<Item = &'
     troubles.filter(move |trouble| trouble.from <= until && from <= trouble.until)
 }
 
-/// The nodes that claimed it, as the store committed it.
+/// The nodes that claimed it, as committed by the store.
 fn owners(case: &Case<'_>, fate: &Fate) -> Vec<usize> {
     let entries = fate.fires.iter().filter_map(|fire| case.evidence.ledger.get(fire));
     entries.flat_map(|entry| entry.claims.iter().map(|claim| claim.node)).collect()
 }
 
-/// When the last shard of the fire first arrived at its executor.
+/// Time at which the last shard of the fire first arrived at its executor.
 fn arrived(case: &Case<'_>, fate: &Fate) -> Option<Ms> {
     let shards = case.shards(*fate.fires.first()?);
     let arrivals: Option<Vec<Ms>> =
@@ -180,7 +182,7 @@ fn arrived(case: &Case<'_>, fate: &Fate) -> Option<Ms> {
     arrivals?.into_iter().max()
 }
 
-/// Whether the network or an executor spoilt a request, an answer or a question about it.
+/// Whether the network or an executor disturbed a request, a response or a probe of it.
 fn is_spoilt(case: &Case<'_>, fate: &Fate) -> bool {
     let mut shards = fate.opened().flat_map(|fire| case.shards(fire));
     shards.any(|facts| case.evidence.spoilt.contains(&facts.id))

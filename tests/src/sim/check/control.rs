@@ -1,4 +1,4 @@
-//! I7: what was acknowledged holds.
+//! I7: acknowledged operations take effect.
 
 use engine::{Origin, Outcome};
 
@@ -24,7 +24,7 @@ pub(super) fn check(case: &mut Case<'_>) {
     }
 }
 
-/// After a stop nothing of the schedule leaves a node; after a deletion nothing at all.
+/// After a stop no scheduled run is sent; after a deletion no run at all.
 fn nothing_after(case: &mut Case<'_>, op: &Op, done: Done, until: Ms) {
     case.checked("I7");
     let deleted = matches!(op.wish, Wish::Delete);
@@ -46,10 +46,10 @@ fn nothing_after(case: &mut Case<'_>, op: &Op, done: Done, until: Ms) {
     }
 }
 
-/// What may still leave after an acknowledgement.
+/// Tolerance for requests sent just after an acknowledgement.
 const STILL: Ms = 100;
 
-/// A trigger that was acknowledged is sent, unless its job's own rules end it first; never twice.
+/// An acknowledged trigger is sent, unless the job's own policies end it first; never twice.
 fn dispatched_once(case: &mut Case<'_>, op: &Op, done: Done, key: i64) {
     case.checked("I7");
     let asked = |origin: Origin| origin == Origin::Manual { key };

@@ -1,4 +1,4 @@
-//! I2 to I6, I14: every instant of every schedule becomes of what it should, once, in time, in order.
+//! I2 to I6, I14: every scheduled time leads to the right result, once, in time, in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,17 +28,17 @@ pub(super) fn check(case: &mut Case<'_>) {
     }
 }
 
-/// I2: at most one accepted request for each shard and try of a fire, and one name for each.
+/// I2: at most one accepted request per shard and attempt of a fire, and one run id for each.
 fn no_double(case: &mut Case<'_>) {
     let mut names: BTreeMap<(JobId, Ms, Origin, u32, u32), RunId> = BTreeMap::new();
     for facts in case.witnessed.values() {
-        // What a change of the job cancelled in time, the changed job may fire.
+        // If a change of the job cancelled the run in time, the changed job may fire again.
         if case.attempts(facts.id).is_empty() {
             continue;
         }
-        // An instant is fired by schedule or as a make-up, never both.
+        // A scheduled time is fired by the schedule or as a catch-up run, never both.
         let origin = if facts.origin == Origin::Misfire { Origin::Schedule } else { facts.origin };
-        // Delays and waiting rows that were never split have no shard of their own.
+        // Fixed delays and waiting rows that were never split have no shard of their own.
         let key = (facts.job, facts.scheduled_at, origin, facts.shard.index, facts.attempt);
         if let Some(other) = names.insert(key, facts.id) {
             case.found.push(violation("I2", format!("runs {other} and {} are the same: {key:?}", facts.id)));
@@ -65,7 +65,7 @@ fn no_double(case: &mut Case<'_>) {
     }
 }
 
-/// I3: everything that was received has a reason.
+/// I3: every received run has a cause.
 fn no_phantom(case: &mut Case<'_>) {
     let received: BTreeSet<RunId> = case.evidence.received.iter().map(|received| received.run.id).collect();
     for run in received {
@@ -110,7 +110,7 @@ fn phantom(case: &Case<'_>, facts: &Facts) -> Option<String> {
     }
 }
 
-/// I14: of a fire that was split, the shards 0 to n - 1 arrive, each once, and all say the same n.
+/// I14: of a broadcast fire the shards 0 to n - 1 arrive, each once, all with the same n.
 fn complete_broadcasts(case: &mut Case<'_>) {
     let split = case.witnessed.values().filter(|facts| facts.attempt == 1 && facts.shard.total > 1);
     let fires: BTreeSet<RunId> =
@@ -142,7 +142,7 @@ fn complete_broadcasts(case: &mut Case<'_>) {
     }
 }
 
-/// Whether the network kept the run from arriving, or it was closed before it left.
+/// Whether the network prevented the run from arriving, or it was closed before it was sent.
 fn may_not_arrive(case: &Case<'_>, run: RunId) -> bool {
     let kept = |attempt: &&Attempt| matches!(attempt.passage, Passage::Lost | Passage::Nobody);
     let given_up = |ended: &&Ended| {
@@ -154,14 +154,14 @@ fn may_not_arrive(case: &Case<'_>, run: RunId) -> bool {
         || case.endings(run).iter().any(given_up)
 }
 
-/// The instants of one job leave one life of a node in their order.
+/// One incarnation of a node sends the fires of one job in order of their scheduled times.
 fn in_order(case: &mut Case<'_>) {
     let mut last: BTreeMap<(JobId, engine::Node), (Ms, RunId)> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for attempt in &case.evidence.attempts {
         let Some(entry) = case.evidence.ledger.get(&attempt.run.id) else { continue };
         let (facts, timeline) = (&entry.facts, &case.timelines[&entry.facts.job]);
-        // A route that asks executors first may take longer over one fire than over the next.
+        // A routing strategy that probes executors first may take longer for one fire than for the next.
         let asks_first = |spec: &JobSpec| case.plan.registering.is_some() && spec.route == routes::AT_SEND;
         let simple = timeline
             .specs
@@ -171,7 +171,7 @@ fn in_order(case: &mut Case<'_>) {
         if !simple || facts.attempt > 1 || !facts.origin.is_scheduled() || !seen.insert(attempt.run.id) {
             continue;
         }
-        // A run of the old schedule that left before it could be taken back is ahead of the new one's.
+        // A run of the old schedule that was sent before it could be cancelled is ahead of those of the new schedule.
         if timeline.is_changing(facts.scheduled_at - AHEAD, attempt.at) {
             continue;
         }
@@ -186,21 +186,21 @@ fn in_order(case: &mut Case<'_>) {
     }
 }
 
-/// What became of one instant.
+/// Outcome of one scheduled time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fate {
     /// The fires opened for it, by the first run of each.
     pub(super) fires: Vec<RunId>,
-    /// How often the history says that it was not sent.
+    /// Reasons in the history for not sending it.
     pub(super) unsent: Vec<Disposition>,
-    /// When the history says that it was cancelled.
+    /// Times at which the history records a cancellation.
     cancelled: Vec<Ms>,
-    /// The fires that were, before they left a node.
+    /// The fires that were cancelled before they were sent.
     recalled: Vec<RunId>,
 }
 
 impl Fate {
-    /// The fires opened for it, whatever became of them.
+    /// All fires opened for it, with any outcome.
     pub(super) fn opened(&self) -> impl Iterator<Item = RunId> + Clone {
         self.fires.iter().chain(&self.recalled).copied()
     }
@@ -210,7 +210,7 @@ impl Fate {
     }
 }
 
-/// What became of each instant of a job, by rows and history.
+/// Outcome of each scheduled time of a job, from rows and history.
 fn fates(case: &mut Case<'_>, job: JobId) -> BTreeMap<Ms, Fate> {
     let mut fates: BTreeMap<Ms, Fate> = BTreeMap::new();
     let evidence = case.evidence;
@@ -260,7 +260,7 @@ fn fates(case: &mut Case<'_>, job: JobId) -> BTreeMap<Ms, Fate> {
                 .filter(|spec| is_instant(spec, first) && is_instant(spec, last))
                 .collect(),
         };
-        // A range tells how many of its instants were not sent; those that were have rows.
+        // A range records how many of its scheduled times were not sent; the sent ones have rows.
         let free = |spec: &JobSpec| -> Vec<Ms> {
             let covered = instants(spec, first - 1, last);
             covered.filter(|instant| fates.get(instant).is_none_or(|fate| fate.fires.is_empty())).collect()
@@ -287,7 +287,7 @@ fn fates(case: &mut Case<'_>, job: JobId) -> BTreeMap<Ms, Fate> {
     fates
 }
 
-/// I5: every instant in force has exactly one fate, every fate an instant.
+/// I5: every scheduled time in force has exactly one outcome, and every outcome a scheduled time.
 fn nothing_silent(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
     let timeline = &case.timelines[&job];
     let mut found = Vec::new();
@@ -307,11 +307,11 @@ fn nothing_silent(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
                 (0, cancelled) if cancelled.iter().any(|at| may_cancel(timeline, *at)) => {
                     continue;
                 }
-                // In doubt when the job was changed, found unsent only later: recalled, so not sent.
+                // Unclear when the job was changed and found unsent only later: cancelled, so not sent.
                 (0, cancelled) if cancelled.iter().any(|at| timeline.is_changing(instant - AHEAD, *at)) => {
                     continue;
                 }
-                // A later run took its place before it was sent.
+                // A later run replaced it before it was sent.
                 (0, _) if spec.overlap == Overlap::Replace => continue,
                 (0, cancelled) => format!("cancelled at {cancelled:?}, when nobody changed the job"),
                 (_, _) => format!("more than one thing became of it: {fate:?}"),
@@ -336,15 +336,15 @@ fn nothing_silent(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
     case.found.extend(found);
 }
 
-/// How long before its instant a run may be claimed.
+/// How long before its scheduled time a run may be claimed.
 const AHEAD: Ms = engine::LOOK_AHEAD.as_millis() as Ms;
 
-/// Whether a run can have been cancelled then: while the job was changed, or because it was stopped.
+/// Whether a run may have been cancelled then: while the job was changed, or because it was stopped.
 fn may_cancel(timeline: &Timeline, at: Ms) -> bool {
     timeline.is_changing(at - 1_000, at) || !matches!(timeline.at(at), State::On(_))
 }
 
-/// I6: make-ups only where the job wants them, and as many.
+/// I6: catch-up runs only if the job wants them, and no more than it allows.
 fn misfires(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
     let specs = case.timelines[&job].specs.clone();
     let mut at_once: BTreeMap<Ms, Vec<Ms>> = BTreeMap::new();
@@ -371,7 +371,7 @@ fn misfires(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
         Misfire::FireOnce => 1,
         Misfire::FireAll { max, .. } => max as usize,
     };
-    // Runs that wait for their job's place are claimed one by one, whenever they were planned.
+    // Runs that wait for an earlier run of their job are claimed one by one, regardless of when they were planned.
     let allowed = specs.iter().map(most).max().unwrap_or_default();
     for (at, made_up) in at_once {
         if made_up.len() > allowed {
@@ -400,8 +400,8 @@ fn misfires(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
     }
 }
 
-/// I6, for instants that were claimed ahead and then found by nobody in time: skipped where the job wants that, and only
-/// there.
+/// I6 for fires that were claimed ahead but not dispatched in time: skipped if the misfire policy is *skip*, and
+/// only then.
 fn too_late_to_send(case: &mut Case<'_>, job: JobId) {
     let grace = Misfire::GRACE.as_millis() as Ms;
     let specs = &case.timelines[&job].specs;
@@ -410,7 +410,7 @@ fn too_late_to_send(case: &mut Case<'_>, job: JobId) {
             && spec.overlap == Overlap::Allow
             && spec.delivery != Delivery::AtLeastOnce
     });
-    // Who wants all fired wants only those of a while.
+    // `FireAll` applies only to fires within its window.
     let never = specs.iter().all(|spec| spec.misfire == Misfire::FireOnce);
     let mut found = Vec::new();
     for entry in case.evidence.ledger.values() {
@@ -430,10 +430,10 @@ fn too_late_to_send(case: &mut Case<'_>, job: JobId) {
     case.found.extend(found.into_iter().map(|text| violation("I6", text)));
 }
 
-/// A claim is decided upon a little before it is committed.
+/// A claim is decided shortly before it is committed.
 const SLACK: Ms = 1_000;
 
-/// A job that fires a while after its last end does not stop by itself.
+/// A job with a fixed delay does not stop by itself.
 fn delays_go_on(case: &mut Case<'_>, job: JobId) {
     let timeline = &case.timelines[&job];
     let Some(index) = timeline.spans.iter().rposition(|span| matches!(span.state, State::On(_))) else {
@@ -442,7 +442,7 @@ fn delays_go_on(case: &mut Case<'_>, job: JobId) {
     let span = &timeline.spans[index];
     let State::On(number) = span.state else { return };
     let Schedule::FixedDelay { delay } = timeline.specs[number].schedule else { return };
-    // Where runs must not overlap, one by hand may hold it up.
+    // If runs must not overlap, a manually triggered run may delay it.
     if timeline.specs[number].overlap.is_exclusive() {
         return;
     }
@@ -476,15 +476,15 @@ fn delays_go_on(case: &mut Case<'_>, job: JobId) {
     }
 }
 
-/// How much longer than its delay such a job may rest: its last run may have been in doubt, on a node that was lost.
+/// How much longer than its delay such a job may pause: its last run may have been unclear, on a node that was lost.
 const DELAY_RECOVERY: Ms = 7_500;
 
-/// When the simulation was over.
+/// End of the simulation.
 pub(super) fn end(case: &Case<'_>) -> Ms {
     case.evidence.beats.last().map_or(START, |beat| beat.at)
 }
 
-/// For people: since the start of the simulation.
+/// Formats a time as seconds since the start of the simulation.
 pub(super) fn since(at: Ms) -> String {
     let at = at - START;
     format!("{}.{:03}", at / 1000, (at % 1000).abs())

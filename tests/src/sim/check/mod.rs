@@ -1,8 +1,8 @@
-//! The checkers: what was promised against what the witnesses saw.
+//! The checkers: compare the guarantees with the evidence.
 //!
-//! They trust the executors' journals, the network's own and the clients' notes. The store is read for what it says in
-//! the end: what became of that which was never sent, and how things ended. A row that was once seen and is in neither
-//! proves nothing.
+//! They trust the journals of the executors and the network, and the records of the clients. The store is read only
+//! at the end, for fires that were never sent and for outcomes of runs. A row that was seen earlier and is in
+//! neither proves nothing.
 
 mod address;
 mod arrival;
@@ -22,25 +22,25 @@ use super::plan::Plan;
 use timeline::Timeline;
 pub(super) use timeline::instants;
 
-/// How much was looked at: a checker that looks at nothing finds nothing.
+/// How much was checked: a checker that checks nothing finds nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Seeds played.
+    /// Number of simulated seeds.
     pub seeds: u64,
     /// Virtual time.
     pub lasted: Duration,
     /// Requests that executors accepted.
     pub fires: u64,
-    /// Promises broken.
+    /// Number of violated guarantees.
     pub violations: u64,
-    /// Things checked, by promise.
+    /// Number of checks, by guarantee.
     pub checked: BTreeMap<&'static str, u64>,
-    /// How late the fires of a disturbed cluster were at worst, in milliseconds.
+    /// Worst lateness of fires in a disturbed cluster, in milliseconds.
     pub worst_recovery: Ms,
 }
 
 impl Counts {
-    /// Adds what another simulation counted.
+    /// Adds the counts of another simulation.
     pub fn add(&mut self, other: &Counts) {
         self.seeds += other.seeds;
         self.lasted += other.lasted;
@@ -63,18 +63,18 @@ pub(super) fn all(plan: &Plan, evidence: &Evidence, counts: &mut Counts) -> Vec<
     case.found
 }
 
-/// The evidence, sorted for the checkers.
+/// The evidence, indexed for the checkers.
 struct Case<'a> {
     plan: &'a Plan,
     evidence: &'a Evidence,
     counts: &'a mut Counts,
     timelines: BTreeMap<JobId, Timeline>,
     attempts: BTreeMap<RunId, Vec<&'a Attempt>>,
-    /// Sends that were put off before anything left.
+    /// Dispatches that were postponed before a request was sent.
     deferred: BTreeMap<RunId, Vec<&'a Attempt>>,
-    /// When each run first arrived at an executor.
+    /// Time at which each run first arrived at an executor.
     arrivals: BTreeMap<RunId, Ms>,
-    /// Every run that left a node or arrived, or that the store closed without.
+    /// Every run that was sent or received, or that the store closed without that.
     witnessed: BTreeMap<RunId, &'a Facts>,
     endings: BTreeMap<RunId, Vec<&'a Ended>>,
     found: Vec<Violation>,
@@ -140,7 +140,7 @@ impl<'a> Case<'a> {
         self.endings.get(&run).map_or(&[], Vec::as_slice)
     }
 
-    /// The runs of a fire's first try: one for each shard.
+    /// The runs of a fire's first attempt: one per shard.
     fn shards(&self, fire: RunId) -> Vec<&'a Facts> {
         let first_try = |facts: &&&Facts| facts.fire == fire && facts.attempt == 1;
         self.witnessed
@@ -153,10 +153,10 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The shards of a fire are opened together, so their names are close.
+/// The shards of a fire are opened together, so their ids are close.
 const SHARDS_SEARCHED: usize = 2_000;
 
-/// What executors received, what left a node, and what the store has closed in the end.
+/// Runs that were received, sent, or closed by the store in the end.
 fn witnessed(evidence: &Evidence) -> BTreeMap<RunId, &Facts> {
     let is_closed = |run: RunId| {
         evidence.records.get(&run).is_some_and(|record| record.state.is_over())

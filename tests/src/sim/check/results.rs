@@ -1,4 +1,4 @@
-//! I8, I9, I11 to I13: every run ends once, and what follows it follows once.
+//! I8, I9, I11 to I13: every run ends once, and its follow-ups happen once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub(super) fn check(case: &mut Case<'_>) {
     alerts(case);
 }
 
-/// I8: the first end wins, only `Lost` gives way, and what was acknowledged is what the log says.
+/// I8: the first outcome wins, only `Lost` is replaced, and the log has the acknowledged outcome.
 fn reports(case: &mut Case<'_>) {
     let mut found = Vec::new();
     for (run, endings) in &case.endings {
@@ -37,7 +37,7 @@ fn reports(case: &mut Case<'_>) {
             let expected = match state_of(last) {
                 RunState::Succeeded => &[RunState::Succeeded][..],
                 RunState::TimedOut => &[RunState::TimedOut],
-                // One that an executor had is a failure to XXL-JOB.
+                // A cancelled run that an executor had accepted is a failure in XXL-JOB.
                 RunState::Cancelled => &[RunState::Cancelled, RunState::Failed],
                 _ => &[RunState::Failed],
             };
@@ -66,7 +66,7 @@ fn reports(case: &mut Case<'_>) {
     found.into_iter().for_each(|text| case.broken("I8", text));
 }
 
-/// I9: after everything has healed, every run is over.
+/// I9: after all faults have ended, every run finishes.
 fn everything_ends(case: &mut Case<'_>) {
     let open: Vec<String> = case
         .evidence
@@ -88,7 +88,7 @@ fn everything_ends(case: &mut Case<'_>) {
     }
 }
 
-/// I11: as many tries as the job allows, each with its own name, each after a failure.
+/// I11: as many attempts as the job allows, each with its own id, each after a failure.
 fn retries(case: &mut Case<'_>) {
     let mut retried = BTreeSet::new();
     let all: Vec<&Facts> = case.witnessed.values().copied().collect();
@@ -113,12 +113,12 @@ fn retries(case: &mut Case<'_>) {
             !matches!(ended.outcome, Outcome::Succeeded(_) | Outcome::Cancelled(_) | Outcome::Dropped(..));
         let timeline = &case.timelines[&facts.job];
         let allowed = timeline.specs.iter().map(|spec| spec.retry.count).min().unwrap_or_default();
-        // A change of the job recalls its runs: they are not tried again.
+        // A change of the job cancels its runs: they are not retried.
         let from = facts.scheduled_at.min(ended.at) - AHEAD;
         let stays = !timeline.is_changing(from, ended.at + RETRY_MAX) && timeline.deleted.is_none();
         let in_force = !facts.origin.is_scheduled() || matches!(timeline.at(ended.at), State::On(_));
         let goes_on = !matches!(timeline.specs[0].schedule, cron::Schedule::Once { .. });
-        // Where runs must not overlap, another may have taken its place.
+        // If runs must not overlap, another run may have taken its place.
         let has_place = timeline.specs[0].overlap == Overlap::Allow;
         let goes_on = goes_on && has_place;
         if fails && facts.attempt <= allowed && stays && in_force && goes_on && !retried.contains(&facts.id) {
@@ -133,7 +133,7 @@ fn retries(case: &mut Case<'_>) {
     }
 }
 
-/// Whether a run can have been seen to fail: its executor said so, or it was closed without a word from it.
+/// Whether a run counts as failed: its executor reported it, or it was closed without a report.
 fn has_failed(case: &Case<'_>, run: RunId) -> bool {
     let reported = |result: &&Reported| result.run == run && !matches!(result.outcome, Outcome::Succeeded(_));
     let was_lost = || case.endings(run).iter().any(|ended| matches!(ended.outcome, Outcome::Lost(_)));
@@ -143,10 +143,10 @@ fn has_failed(case: &Case<'_>, run: RunId) -> bool {
         || was_lost()
 }
 
-/// The longest wait before a retry, and some time to claim it.
+/// The longest backoff of a retry, and some time to claim it.
 const RETRY_MAX: Ms = 8_000;
 
-/// How long before its instant a run may be claimed.
+/// How long before its scheduled time a run may be claimed.
 const AHEAD: Ms = engine::LOOK_AHEAD.as_millis() as Ms;
 
 /// I12: each success opens each child once, and nothing else does.
@@ -173,8 +173,8 @@ fn children(case: &mut Case<'_>) {
         let record = case.evidence.records.get(&facts.id);
         let succeeded = record.is_some_and(|record| record.state == RunState::Succeeded);
         let timeline = &case.timelines[&facts.job];
-        // A job that was deleted meanwhile has no children any more. Of a run that was lost and tried again, the retry
-        // decides, whatever is heard of it later.
+        // A job that was deleted meanwhile has no children any more. For a run that was lost and retried, the retry
+        // decides, even if a result is reported later.
         let was_retried = case.endings(facts.id).len() > 1 && retried.contains(&facts.id);
         if !succeeded || timeline.deleted.is_some() || was_retried {
             continue;
@@ -208,13 +208,13 @@ fn all_shards_succeeded(case: &Case<'_>, facts: &Facts) -> bool {
     }
     let succeeded = |run: RunId| {
         let endings = case.endings(run);
-        // One that was lost is counted as failed, whatever is heard of it later.
+        // A lost run counts as failed, even if a result is reported later.
         matches!(endings, [ended] if matches!(ended.outcome, Outcome::Succeeded(_)))
     };
     last.len() == facts.shard.total as usize && last.values().all(|facts| succeeded(facts.id))
 }
 
-/// I13: whoever wants to be told of a failure is, and again only if a node died over it.
+/// I13: a failure is notified if the job wants alerts, and notified again only if a node died during the notification.
 fn alerts(case: &mut Case<'_>) {
     let mut told: BTreeMap<RunId, Vec<Ms>> = BTreeMap::new();
     for (at, run) in &case.evidence.alarms {

@@ -6,41 +6,41 @@ use engine::JobSpec;
 use crate::sim::clock::{Ms, START};
 use crate::sim::evidence::{Op, Wish};
 
-/// The life of a job.
+/// States of a job over time.
 pub struct Timeline {
-    /// One after the other, without gaps.
+    /// Consecutive spans without gaps.
     pub spans: Vec<Span>,
-    /// Every definition it had.
+    /// Every definition the job had.
     pub specs: Vec<JobSpec>,
-    /// When somebody was changing it: from asking to the acknowledgement.
+    /// Times of changes: from the request to the acknowledgement.
     pub changes: Vec<(Ms, Ms)>,
-    /// When it was, perhaps, deleted.
+    /// Time at which it was, perhaps, deleted.
     pub deleted: Option<Ms>,
 }
 
-/// A part of it: after `after`, up to and including `until`.
+/// A part of the timeline: after `after`, up to and including `until`.
 pub struct Span {
-    /// Exclusive.
+    /// Start, exclusive.
     pub after: Ms,
-    /// Inclusive.
+    /// End, inclusive.
     pub until: Ms,
-    /// What held then.
+    /// State of the job.
     pub state: State,
 }
 
-/// What held for a while.
+/// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It was stopped.
+    /// Stopped.
     Off,
-    /// It was started, with the definition of this number.
+    /// Started, with the definition of this index.
     On(usize),
-    /// It was being changed, so nobody can say.
+    /// Being changed, so the state is unknown.
     Unsure,
 }
 
 impl Timeline {
-    /// From what the client asked and heard.
+    /// Builds the timeline from the client's requests and the responses.
     pub fn new(spec: &JobSpec, ops: &[&Op]) -> Self {
         let mut timeline =
             Timeline { spans: Vec::new(), specs: vec![spec.clone()], changes: Vec::new(), deleted: None };
@@ -59,7 +59,7 @@ impl Timeline {
                     State::Off
                 }
                 Wish::Edit(spec) => {
-                    // A schedule that has come to its end stops the job, and nobody tells the client when.
+                    // A schedule that has ended stops the job, and the client is not notified.
                     let ends = matches!(timeline.specs[current].schedule, cron::Schedule::Once { .. });
                     timeline.specs.push((**spec).clone());
                     current = timeline.specs.len() - 1;
@@ -72,13 +72,13 @@ impl Timeline {
             };
             let acked = op.done.map_or(Ms::MAX, |done| done.acked);
             timeline.changes.push((op.asked, acked));
-            // Tried more than once: the first try may have done it at any time.
+            // Tried more than once: the first attempt may have taken effect at any time.
             let certain_until = match op.done {
                 Some(done) if op.tries == 1 => done.at,
                 _ => op.asked,
             };
             timeline.push(from, certain_until, old);
-            // What a stop finds on its way out may still arrive until it is acknowledged.
+            // Runs that a stop finds in flight may still arrive until it is acknowledged.
             let unsure_until = match (op.done, sets) {
                 (None, _) => Ms::MAX,
                 (Some(done), State::Off) => done.acked,
@@ -97,18 +97,18 @@ impl Timeline {
         }
     }
 
-    /// What held at an instant.
+    /// The state at a time.
     pub fn at(&self, instant: Ms) -> State {
         let span = self.spans.iter().find(|span| span.after < instant && instant <= span.until);
         span.map_or(State::Off, |span| span.state)
     }
 
-    /// Whether the job may have been fired for this instant.
+    /// Whether the job may have been fired for this scheduled time.
     pub fn may_fire_at(&self, instant: Ms) -> bool {
         match self.at(instant) {
             State::Off => false,
             State::On(spec) if is_instant(&self.specs[spec], instant) => true,
-            // Until a change is acknowledged, what it finds on its way out may still arrive.
+            // Runs that a change finds in flight may still arrive until it is acknowledged.
             State::On(_)
                 if !self.changes.iter().any(|(asked, acked)| *asked <= instant && instant <= *acked) =>
             {
@@ -119,13 +119,13 @@ impl Timeline {
         }
     }
 
-    /// Whether somebody was changing the job, or had just, or would soon.
+    /// Whether the job was being changed in this period or shortly before.
     pub fn is_changing(&self, from: Ms, until: Ms) -> bool {
         self.changes.iter().any(|(asked, acked)| *asked <= until && from <= acked.saturating_add(1_000))
     }
 }
 
-/// Whether the schedule has this instant. A delay has any.
+/// Whether the schedule has this scheduled time. A fixed delay may have any.
 pub fn is_instant(spec: &JobSpec, instant: Ms) -> bool {
     match spec.schedule {
         cron::Schedule::FixedDelay { .. } => true,
@@ -133,7 +133,7 @@ pub fn is_instant(spec: &JobSpec, instant: Ms) -> bool {
     }
 }
 
-/// The instants of a schedule after `after`, up to and including `until`.
+/// Scheduled times after `after`, up to and including `until`.
 pub fn instants(spec: &JobSpec, after: Ms, until: Ms) -> impl Iterator<Item = Ms> {
     let next = |after: Ms| spec.next_after(Timestamp::from_millis(after)).map(Timestamp::as_millis);
     std::iter::successors(next(after), move |instant| next(*instant))
