@@ -15,7 +15,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use protocol::xxl::{APP_HEADER, Answer, CONTENT_TYPE, TOKEN_HEADER, TriggerRequest};
-use tickwright_server::outbound::{Address, Callee, Guard, Options, Outbound, Secret, Sent};
+use tickwright_server::outbound::{Address, Callee, Calls, Guard, Options, Outbound, Secret, Sent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinSet, LocalSet};

@@ -12,6 +12,7 @@ use timer::{Clock, SystemClock};
 
 use crate::centre::Inside;
 use crate::http::Tls;
+use crate::outbound::Calls;
 use crate::runs;
 use crate::settings::Settings;
 

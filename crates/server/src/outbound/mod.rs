@@ -76,7 +76,8 @@ pub trait Calls: Send + Sync {
     /// Stops a job on the executor, its running and its queued runs; returns the executor's message.
     async fn kill(&self, to: &Callee, job: i64) -> Result<String, CallError>;
 
-    /// Reads a run's log, starting at line `from_line`, counted from 1.
+    /// Reads a run's log, starting at line `from_line`, counted from 1. If the executor sends nothing the page is
+    /// empty; if it sends too much at once the page holds the complete lines that were read.
     async fn log(
         &self,
         to: &Callee,
@@ -119,69 +120,6 @@ impl Outbound {
             peers: RwLock::default(),
             is_sweeping: AtomicBool::new(false),
         })))
-    }
-
-    /// Sends a run to an executor. The request is sent within `within` or not at all; then the answer is awaited.
-    ///
-    /// Executors accept runs at one of two paths. The right one is learned from the first rejection, and remembered.
-    pub async fn run(&self, to: &Callee, request: &TriggerRequest, attempt: u32, within: Duration) -> Sent {
-        match self.trigger(to, request, attempt, Instant::now() + within).await {
-            Ok(_) => Sent::Accepted,
-            Err(error) => error.into(),
-        }
-    }
-
-    /// Checks that the executor answers.
-    pub async fn beat(&self, to: &Callee) -> Result<(), CallError> {
-        self.aside(to, Ask::Beat).await.map(drop)
-    }
-
-    /// Checks that a job is neither running nor queued on the executor. Any error means that it is, or may be.
-    pub async fn idle_beat(&self, to: &Callee, job: i64) -> Result<(), CallError> {
-        self.aside(to, Ask::IdleBeat(JobRequest { job_id: job })).await.map(drop)
-    }
-
-    /// Stops a job on the executor, its running and its queued runs; returns the executor's message.
-    pub async fn kill(&self, to: &Callee, job: i64) -> Result<String, CallError> {
-        let answer = self.aside(to, Ask::Kill(JobRequest { job_id: job })).await?;
-        // Releases differ in where they put the text.
-        Ok(answer.payload.as_str().unwrap_or(answer.message()).to_owned())
-    }
-
-    /// Reads a run's log, starting at line `from_line`, counted from 1. If the executor sends nothing the page is
-    /// empty; if it sends too much at once the page holds the complete lines that were read.
-    pub async fn log(
-        &self,
-        to: &Callee,
-        run: i64,
-        triggered_at_ms: i64,
-        from_line: u32,
-    ) -> Result<LogPage, CallError> {
-        let mut page = self.log_page(to, run, triggered_at_ms, from_line).await?;
-        if page.log_content.trim() == texts::NO_LOG_FILE {
-            return Ok(page);
-        }
-        // Some executors always send the whole log: the first page is all of it, its line numbers may be made up.
-        let may_repeat = match from_line {
-            0 | 1 => line_count(&page) != page.to_line_num,
-            // The caller only asks whether there is a log at all.
-            BEYOND.. => false,
-            _ => true,
-        };
-        if may_repeat
-            && !page.log_content.is_empty()
-            && self.repeats_log(to, run, triggered_at_ms, &page).await?
-        {
-            page = lines_from(&page, from_line);
-        }
-        let from_line_num = i32::try_from(from_line).unwrap_or(i32::MAX);
-        // If there is nothing new, some clients advance the line number anyway; a follower would skip a line and
-        // never see the end. Others show it by their line numbers, and send their last lines again.
-        if page.log_content.is_empty() || page.to_line_num < from_line_num {
-            page.log_content.clear();
-            (page.from_line_num, page.to_line_num) = (from_line_num, from_line_num.saturating_sub(1));
-        }
-        Ok(page)
     }
 
     /// Returns whether an executor always sends a run's whole log, whichever line is requested. The executor is
@@ -277,16 +215,6 @@ impl Outbound {
         self.0.peer(address).learn(path);
     }
 
-    /// Drops connections and knowledge about an address because it was registered again or removed.
-    pub fn forget(&self, address: &Address) {
-        let mut peers = self.0.peers.write().unwrap_or_else(PoisonError::into_inner);
-        match peers.get(address) {
-            // Calls in progress continue, but their connections and findings are not reused.
-            Some(peer) if Arc::strong_count(peer) > 1 => peer.forget(),
-            _ => drop(peers.remove(address)),
-        }
-    }
-
     /// Returns the current figures of an address, if it was ever called.
     pub fn figures(&self, address: &Address) -> Option<Figures> {
         let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
@@ -343,19 +271,24 @@ impl Outbound {
 #[async_trait]
 impl Calls for Outbound {
     async fn run(&self, to: &Callee, request: &TriggerRequest, attempt: u32, within: Duration) -> Sent {
-        Outbound::run(self, to, request, attempt, within).await
+        match self.trigger(to, request, attempt, Instant::now() + within).await {
+            Ok(_) => Sent::Accepted,
+            Err(error) => error.into(),
+        }
     }
 
     async fn beat(&self, to: &Callee) -> Result<(), CallError> {
-        Outbound::beat(self, to).await
+        self.aside(to, Ask::Beat).await.map(drop)
     }
 
     async fn idle_beat(&self, to: &Callee, job: i64) -> Result<(), CallError> {
-        Outbound::idle_beat(self, to, job).await
+        self.aside(to, Ask::IdleBeat(JobRequest { job_id: job })).await.map(drop)
     }
 
     async fn kill(&self, to: &Callee, job: i64) -> Result<String, CallError> {
-        Outbound::kill(self, to, job).await
+        let answer = self.aside(to, Ask::Kill(JobRequest { job_id: job })).await?;
+        // Releases differ in where they put the text.
+        Ok(answer.payload.as_str().unwrap_or(answer.message()).to_owned())
     }
 
     async fn log(
@@ -365,11 +298,40 @@ impl Calls for Outbound {
         triggered_at_ms: i64,
         from_line: u32,
     ) -> Result<LogPage, CallError> {
-        Outbound::log(self, to, run, triggered_at_ms, from_line).await
+        let mut page = self.log_page(to, run, triggered_at_ms, from_line).await?;
+        if page.log_content.trim() == texts::NO_LOG_FILE {
+            return Ok(page);
+        }
+        // Some executors always send the whole log: the first page is all of it, its line numbers may be made up.
+        let may_repeat = match from_line {
+            0 | 1 => line_count(&page) != page.to_line_num,
+            // The caller only asks whether there is a log at all.
+            BEYOND.. => false,
+            _ => true,
+        };
+        if may_repeat
+            && !page.log_content.is_empty()
+            && self.repeats_log(to, run, triggered_at_ms, &page).await?
+        {
+            page = lines_from(&page, from_line);
+        }
+        let from_line_num = i32::try_from(from_line).unwrap_or(i32::MAX);
+        // If there is nothing new, some clients advance the line number anyway; a follower would skip a line and
+        // never see the end. Others show it by their line numbers, and send their last lines again.
+        if page.log_content.is_empty() || page.to_line_num < from_line_num {
+            page.log_content.clear();
+            (page.from_line_num, page.to_line_num) = (from_line_num, from_line_num.saturating_sub(1));
+        }
+        Ok(page)
     }
 
     fn forget(&self, address: &Address) {
-        Outbound::forget(self, address);
+        let mut peers = self.0.peers.write().unwrap_or_else(PoisonError::into_inner);
+        match peers.get(address) {
+            // Calls in progress continue, but their connections and findings are not reused.
+            Some(peer) if Arc::strong_count(peer) > 1 => peer.forget(),
+            _ => drop(peers.remove(address)),
+        }
     }
 
     fn revive(&self, address: &Address) {

@@ -10,7 +10,7 @@ use timer::Timestamp;
 
 use crate::centre::Inside;
 use crate::executors::Directory;
-use crate::outbound::{CallError, Callee, Outbound};
+use crate::outbound::{CallError, Callee, Calls, Outbound};
 use crate::refusal::Refusal;
 
 /// A page of a log.

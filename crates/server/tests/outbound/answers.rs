@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use protocol::xxl::LogPage;
-use tickwright_server::outbound::Sent;
+use tickwright_server::outbound::{Calls, Sent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::sleep;
 

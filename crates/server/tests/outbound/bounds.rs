@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tickwright_server::outbound::{BreakerState, Options, Outbound, Sent};
+use tickwright_server::outbound::{BreakerState, Calls, Options, Outbound, Sent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::kit::{PATIENCE, Scripted, ok, options, outbound, run, take, until};
-use tickwright_server::outbound::{Options, Outbound};
+use tickwright_server::outbound::{Calls, Options, Outbound};
 
 #[tokio::test]
 async fn one_connection_serves_call_after_call() {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use protocol::xxl::TriggerRequest;
-use tickwright_server::outbound::{Address, Callee, Figures, Guard, Options, Outbound, Secret, Sent};
+use tickwright_server::outbound::{Address, Callee, Calls, Figures, Guard, Options, Outbound, Secret, Sent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tickwright_server::outbound::{Sent, TriggerPath};
+use tickwright_server::outbound::{Calls, Sent, TriggerPath};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 

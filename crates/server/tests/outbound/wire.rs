@@ -3,7 +3,7 @@
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 
-use tickwright_server::outbound::{Outbound, Sent};
+use tickwright_server::outbound::{Calls, Outbound, Sent};
 
 use super::kit::{Scripted, TOKEN, callee, ok, outbound, request, run, take};
 

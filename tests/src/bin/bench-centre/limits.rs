@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use protocol::xxl::TriggerRequest;
-use server::outbound::{Address, Callee, Guard, Options, Outbound};
+use server::outbound::{Address, Callee, Calls, Guard, Options, Outbound};
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, raw_sql};
 use tickwright_tests::Figure;
 use tickwright_tests::database::{Database, Home};

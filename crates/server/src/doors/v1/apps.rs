@@ -18,7 +18,7 @@ use super::reply::Reply;
 use super::session::rights_view;
 use crate::apps::{check_addresses, check_name};
 use crate::executors::{Sighting, generate};
-use crate::outbound::Address;
+use crate::outbound::{Address, Calls};
 
 pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, Refused> {
     let jobs = call.inside.database.jobs_by_app().await?;
