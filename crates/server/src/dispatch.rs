@@ -1,5 +1,6 @@
 //! Dispatches runs to executors over HTTP, probes them and cancels them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,17 +60,7 @@ impl Dispatch for HttpDispatch {
             None => {
                 let addresses = job.map(|job| self.directory.addresses_since(job.spec.app, run.scheduled_at));
                 let addresses = addresses.unwrap_or_default();
-                let mut answers = Vec::with_capacity(addresses.len());
-                for some in addresses.chunks(ASK_MAX) {
-                    let asked: FuturesOrdered<_> =
-                        some.iter().map(|address| self.ask(run, &to, address)).collect();
-                    answers.extend(asked.collect::<Vec<Probe>>().await);
-                }
-                let has_it = |answer: &Probe| matches!(answer, Probe::Started | Probe::Finished);
-                match answers.iter().position(has_it) {
-                    Some(found) => Probe::StartedAt(addresses[found].clone()),
-                    None => sum_up(answers),
-                }
+                self.ask_each(run, &to, &addresses).await
             }
         }
     }
@@ -180,8 +171,9 @@ impl HttpDispatch {
                     return Some(found);
                 }
                 // An executor that could not be reached before may be back.
+                let asked: HashSet<&String> = trusted.iter().collect();
                 let mut others = self.directory.addresses(order.job.spec.app);
-                others.retain(|address| !trusted.contains(address));
+                others.retain(|address| !asked.contains(address));
                 self.first_that_answers(route, order, to, &others).await
             }
             _ => self.directory.choose(route, &order.job, &to.candidates, order.run.scheduled_at),
@@ -228,6 +220,28 @@ impl HttpDispatch {
         self.directory.choose(route, &order.job, &Candidates::new(left.collect()), order.run.scheduled_at)
     }
 
+    /// Asks executors about a run, a few at a time, up to the first that has it.
+    async fn ask_each(&self, run: &Run, to: &Destination, addresses: &[String]) -> Probe {
+        let mut all_deny = !addresses.is_empty() && addresses.len() <= ASKED_MAX;
+        let mut rest = addresses.iter().take(ASKED_MAX);
+        let mut asked = FuturesOrdered::new();
+        loop {
+            let free = ASK_MAX.saturating_sub(asked.len());
+            asked.extend(rest.by_ref().take(free).map(|address| async move {
+                let answer = self.ask(run, to, address).await;
+                (address, answer)
+            }));
+            match asked.next().await {
+                Some((address, Probe::Started | Probe::Finished)) => {
+                    return Probe::StartedAt(address.clone());
+                }
+                Some((_, answer)) => all_deny &= answer == Probe::Denied,
+                None if all_deny => return Probe::Denied,
+                None => return Probe::Silent,
+            }
+        }
+    }
+
     /// Asks one executor about a run: its log shows whether it started, the idle beat whether it is still running.
     async fn ask(&self, run: &Run, to: &Destination, address: &str) -> Probe {
         let Some(callee) = to.callee(address) else { return Probe::Silent };
@@ -247,12 +261,6 @@ impl HttpDispatch {
             (false, Err(_)) => Probe::Silent,
         }
     }
-}
-
-/// Combines the answers of several executors about a run that none of them has.
-fn sum_up(answers: Vec<Probe>) -> Probe {
-    let all_deny = !answers.is_empty() && answers.iter().all(|answer| *answer == Probe::Denied);
-    if all_deny { Probe::Denied } else { Probe::Silent }
 }
 
 /// A shard stays with its executor, and a manually triggered run with the executor it was triggered on.
@@ -320,3 +328,6 @@ const PAST_THE_END: u32 = 1_000_000_000;
 
 /// Executors called concurrently about a run.
 const ASK_MAX: usize = 64;
+
+/// Executors asked about one run. If there are more, the run stays in doubt unless one of these has it.
+const ASKED_MAX: usize = 1_000;
