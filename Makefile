@@ -30,7 +30,7 @@ test: toolchain ## Runs every check and every test, on SQLite, MariaDB and Postg
 	@scripts/databases run -- scripts/test
 
 .PHONY: interop
-interop: toolchain ## Runs executors on other people's client libraries against the centre: Java, Python, Node.js, Rust.
+interop: toolchain ## Runs executors with third-party client libraries against the centre: Java, Python, Node.js, Rust.
 	@scripts/interop
 
 .PHONY: tools
@@ -49,7 +49,7 @@ bench-cron: toolchain ## Measures how fast the next fire of a schedule is found.
 	cargo bench -p tickwright-cron --bench next_fire
 
 .PHONY: bench-timer
-bench-timer: toolchain ## Measures the time wheel.
+bench-timer: toolchain ## Measures the timing wheel.
 	cargo bench -p tickwright-timer --bench wheel
 
 .PHONY: bench-store
@@ -80,29 +80,33 @@ bench-history: toolchain ## Measures a centre with ten million runs in its log: 
 	scripts/databases run -- target/release/bench-history
 
 .PHONY: chaos
-chaos: toolchain ## Breaks real processes, databases and networks while jobs fire; CHAOS_SECONDS=600 says how long.
+chaos: toolchain ## Breaks real processes, databases and networks while jobs fire; CHAOS_SECONDS=600 sets the duration.
 	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin chaos
 	scripts/databases run -- target/release/chaos --seconds $(CHAOS_SECONDS)
 
 .PHONY: soak
-soak: toolchain ## Simulates many clusters with faults; SEEDS=100000 says how many.
+soak: toolchain ## Simulates many clusters with faults; SEEDS=100000 sets their number.
 	cargo run --release -p tickwright-tests --bin soak -- --seeds $(SEEDS)
 
 .PHONY: soak-memory
-soak-memory: toolchain ## Watches the memory of a centre over 300 000 runs on each database; RUNS=300000 says how many.
+soak-memory: toolchain ## Watches the memory of a centre over 300 000 runs on each database; RUNS=300000 sets their number.
 	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin soak-memory
 	scripts/databases run -- target/release/soak-memory --runs $(RUNS)
 
 .PHONY: fuzz
-fuzz: toolchain ## Fuzzes every target in fuzz/; FUZZ_SECONDS=60 says how long each.
+fuzz: toolchain ## Fuzzes every target in fuzz/; FUZZ_SECONDS=60 sets the duration of each.
 	@cargo fuzz --version >/dev/null 2>&1 || { echo "cargo-fuzz is missing; run: cargo install cargo-fuzz" >&2; exit 1; }
 	set -euo pipefail; for target in $$(cargo fuzz list); do \
 		cargo fuzz run --sanitizer none "$$target" -- -max_total_time=$(FUZZ_SECONDS); \
 	done
 
 .PHONY: console
-console: ## Builds the web console, which the next build of the program carries inside.
+console: ## Builds the web console, which the next build of the program embeds.
 	scripts/console install build
+
+.PHONY: wire
+wire: toolchain ## Generates the console's types of the API, console/src/api/wire.ts, from the OpenAPI description.
+	TICKWRIGHT_WRITE_WIRE=1 cargo test --workspace --test wire
 
 .PHONY: screenshots
 screenshots: toolchain console ## Takes pictures of every page of the console, light, dark, phone and Chinese, into screenshots/.

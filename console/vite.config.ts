@@ -11,8 +11,15 @@ const CENTRE = process.env.TICKWRIGHT_CENTRE ?? 'http://127.0.0.1:8080'
 
 export default defineConfig({
   plugins: [svelte(), compressed()],
-  build: { target: 'es2022', assetsInlineLimit: 0, reportCompressedSize: false },
-  server: { proxy: { '/v1': { target: CENTRE } } },
+  build: {
+    target: 'es2022',
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+    // The API reference is a page of its own: the console does not load it.
+    rollupOptions: { input: ['index.html', 'docs.html'] },
+  },
+  // Tests compare numbers with the server's sources.
+  server: { proxy: { '/v1': { target: CENTRE } }, fs: { allow: [process.env.VITEST ? '..' : '.'] } },
   test: { environment: 'happy-dom', include: ['src/**/*.test.ts'] },
   resolve: process.env.VITEST ? { conditions: ['browser'] } : {},
 })

@@ -116,7 +116,8 @@ describe('with odd data', () => {
           '/executors',
           async (page) => {
             // The one that cannot be reached comes first, of all that are not shown at once.
-            await crowd(page).getByRole('listitem').first().getByText(t.executors.troubles.connect_refused![0]).waitFor()
+            const reason = `${t.executors.troubles.connect_refused![0]}${t.common.stop}`
+            await crowd(page).getByRole('listitem').first().getByText(reason, { exact: true }).waitFor()
             expect(await crowd(page).getByRole('listitem').count()).toBeLessThan(10)
             await page.getByRole('button', { name: t.executors.showAll(EXECUTORS) }).click()
             expect(await crowd(page).getByRole('listitem').count()).toBe(EXECUTORS)

@@ -111,7 +111,7 @@ try {
       tags,
       author: 'Mei',
       enabled: key !== 'care/birthdays',
-      route: 'ROUND',
+      route: 'round_robin',
       alert: true,
       timeout_ms: key === 'search/archive' ? 2_000 : 600_000,
       retry: { count: key === 'search/partners' ? 1 : 0 },

@@ -121,8 +121,8 @@ describe.each([
     await log.getByText('step 1').waitFor({ timeout: 30_000 })
     await page.getByText(t.states.succeeded!, { exact: true }).waitFor({ timeout: 30_000 })
     await log.getByText('<script>window.pwned=1</script>').last().waitFor()
-    await page.getByText(t.run.moments.accepted!, { exact: true }).waitFor()
-    await page.getByText(t.run.moments.recorded!, { exact: true }).waitFor()
+    await page.getByText(t.run.steps.accepted!, { exact: true }).waitFor()
+    await page.getByText(t.run.steps.recorded!, { exact: true }).waitFor()
     await fine()
   })
 

@@ -195,5 +195,17 @@ test('the API is described for people to read', async () => {
   await open('/about')
   await link(t.about.api).click()
   await page.getByText('/v1/jobs/{job}').first().waitFor()
+  const asked: string[] = []
+  page.on('request', (request) => asked.push(request.url()))
+  await open('/v1/docs')
+  const operation = page.locator('#operations-jobs-put_jobs_job')
+  await operation.locator('.opblock-summary-control').click()
+  // The schema of the request, its description and its allowed values.
+  const route = operation.locator('.json-schema-2020-12-property', { hasText: 'Routing strategy, which selects the executor.' }).first()
+  await route.getByText('Enum').click()
+  await route.getByText('round_robin').waitFor()
+  expect(await operation.locator('.curl pre').innerText()).toContain(`curl -X PUT '${centre.address}/v1/jobs/{job}'`)
+  await operation.getByText('Stable code of the error.').first().waitFor()
+  expect(asked.filter((url) => !url.startsWith(centre.address) && !url.startsWith('data:'))).toEqual([])
   await fine()
 })

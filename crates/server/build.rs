@@ -15,7 +15,8 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// Sources of the bundle, in `console/`.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
+    "docs.html",
     "index.html",
     "package-lock.json",
     "package.json",

@@ -118,7 +118,7 @@ impl Home {
     }
 
     /// Opens the store and creates its tables.
-    pub async fn open(&self) -> Result<Arc<dyn store::Database>> {
+    pub async fn open(&self) -> Result<Arc<store::Database>> {
         Ok(store::open(&self.url(), Options { zone: Zone::utc(), ..Options::default() }).await?)
     }
 

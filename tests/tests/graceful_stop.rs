@@ -3,13 +3,13 @@
 use std::sync::Mutex;
 
 use tickwright_tests::for_each;
-use tickwright_tests::sim::farewell;
+use tickwright_tests::sim::graceful_stop;
 
 #[test]
 fn a_node_that_is_asked_to_stop_hands_back_its_claims_and_makes_nothing_late() {
     let (failures, all) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     for_each(0, SEEDS, |seed| {
-        let seen = farewell(seed);
+        let seen = graceful_stop(seed);
         if !seen.broken.is_empty() || seen.took > 5_000 || seen.latest > 1_000 {
             failures.lock().unwrap().push((seed, seen));
         } else {

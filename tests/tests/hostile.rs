@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tickwright_tests::database::Database;
-use tickwright_tests::hostile::{Disturbance, Story};
+use tickwright_tests::hostile::{Disturbance, Scenario};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_is_thrown_at_a_centre_its_jobs_fire() {
@@ -17,8 +17,8 @@ async fn deleting_busy_jobs_of_one_app_harms_no_other() {
 }
 
 async fn unharmed_by(disturbance: Disturbance) -> anyhow::Result<()> {
-    let story = Story { jobs: 200, length: Duration::from_secs(8), disturbance };
-    let told = story.play(&Database::Sqlite).await?;
-    println!("{told}");
-    told.ensure_unharmed()
+    let scenario = Scenario { jobs: 200, length: Duration::from_secs(8), disturbance };
+    let result = scenario.run(&Database::Sqlite).await?;
+    println!("{result}");
+    result.ensure_unharmed()
 }

@@ -92,34 +92,35 @@ impl Drop for Ending {
 }
 
 async fn play(client: Client) {
-    let mut story = Story::begin(client).await.unwrap_or_else(|error| panic!("{}: {error:#}", client.name));
-    if let Err(error) = story.tell().await {
-        let (executor, centre) = (story.executor.said(), story.stage.said());
+    let mut scenario =
+        Scenario::begin(client).await.unwrap_or_else(|error| panic!("{}: {error:#}", client.name));
+    if let Err(error) = scenario.run().await {
+        let (executor, centre) = (scenario.executor.said(), scenario.stage.said());
         panic!(
             "{}: {error:#}\n── the executor said ──\n{executor}\n── the centre said ──\n{centre}",
             client.name
         );
     }
-    story.stage.close().await.unwrap_or_else(|error| panic!("{}: {error:#}", client.name));
+    scenario.stage.close().await.unwrap_or_else(|error| panic!("{}: {error:#}", client.name));
 }
 
 /// One client, its executor, and a centre.
-struct Story {
+struct Scenario {
     client: Client,
     stage: Stage,
     executor: Program,
     port: u16,
 }
 
-impl Story {
-    async fn begin(client: Client) -> Result<Story> {
+impl Scenario {
+    async fn begin(client: Client) -> Result<Scenario> {
         let stage = Stage::open(client.name).await?;
         let port = free_address()?.port();
         let executor = stage.program(client.name, port)?;
-        Ok(Story { client, stage, executor, port })
+        Ok(Scenario { client, stage, executor, port })
     }
 
-    async fn tell(&mut self) -> Result<()> {
+    async fn run(&mut self) -> Result<()> {
         self.stage.has_registered(1).await.context("it registers")?;
         self.succeeds().await.context("a run succeeds")?;
         self.fails().await.context("a run fails")?;
@@ -240,7 +241,7 @@ impl Story {
         }
         let killed = script.ended(job).await?;
         // From its response or its report, whichever came first.
-        let by_whom = ["killed by admin", "cancelled on request"];
+        let by_whom = ["cancelled by admin", "cancelled on request"];
         ensure!(killed.code == 500 && by_whom.iter().any(|text| killed.message.contains(text)), "{killed:?}");
         if self.client.obeys_kills {
             self.executor.says("slow was interrupted", 2).await?;

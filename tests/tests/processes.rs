@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tickwright_tests::database::Database;
 use tickwright_tests::process::{
-    Centre, Journal, JournalExecutor, Nodes, Phases, Town, Weather, Workload, until,
+    Centre, Cluster, Journal, JournalExecutor, NetworkCondition, Nodes, Phases, Workload, until,
 };
 
 #[tokio::test]
@@ -41,28 +41,28 @@ async fn a_second_centre_on_the_same_file_refuses_with_a_clear_word() {
 }
 
 /// A cluster of one node on each database server that is available.
-async fn on_each_server(check: impl AsyncFn(&Town) -> anyhow::Result<()>) {
+async fn on_each_server(check: impl AsyncFn(&Cluster) -> anyhow::Result<()>) {
     for database in Database::available() {
         if matches!(database, Database::Sqlite) {
             continue;
         }
         let second = Duration::from_secs(1);
         let nodes = Nodes { centres: 1, executors: 1, lead: second, length: second * 60 };
-        let town = Town::build(&database, nodes, Workload::each_second(8, Phases::Spread)).await;
-        let town = town.expect("the database is there");
-        check(&town).await.unwrap_or_else(|error| panic!("{}: {error:#}", database.name()));
-        town.remove().await.expect("the database is there");
+        let cluster = Cluster::build(&database, nodes, Workload::each_second(8, Phases::Spread)).await;
+        let cluster = cluster.expect("the database is there");
+        check(&cluster).await.unwrap_or_else(|error| panic!("{}: {error:#}", database.name()));
+        cluster.remove().await.expect("the database is there");
     }
 }
 
 #[tokio::test]
 async fn a_centre_waits_for_its_database_at_the_start() {
-    on_each_server(async |town| {
-        town.proxies[0].turn(Weather::Cut);
-        let centre = town.spawn(0)?;
+    on_each_server(async |cluster| {
+        cluster.proxies[0].turn(NetworkCondition::Cut);
+        let centre = cluster.spawn(0)?;
         let said = async || centre.said().contains("waiting for the database").then_some(());
         until("it says what it waits for", Duration::from_secs(30), said).await?;
-        town.proxies[0].turn(Weather::Clear);
+        cluster.proxies[0].turn(NetworkCondition::Clear);
         until("it is ready", Duration::from_secs(30), async || centre.is_ready().await.then_some(())).await?;
         centre.stop().await.map(|_| ())
     })
@@ -71,16 +71,16 @@ async fn a_centre_waits_for_its_database_at_the_start() {
 
 #[tokio::test]
 async fn a_database_that_is_away_is_not_met_by_a_crowd_of_connections() {
-    on_each_server(async |town| {
-        let centre = town.start(0).await?;
-        town.proxies[0].turn(Weather::Cut);
+    on_each_server(async |cluster| {
+        let centre = cluster.start(0).await?;
+        cluster.proxies[0].turn(NetworkCondition::Cut);
         // Its connections break, and each is retried once.
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let (before, started) = (town.proxies[0].connections(), std::time::Instant::now());
+        let (before, started) = (cluster.proxies[0].connections(), std::time::Instant::now());
         tokio::time::sleep(Duration::from_secs(3)).await;
-        let tried = (town.proxies[0].connections() - before) as f64 / started.elapsed().as_secs_f64();
+        let tried = (cluster.proxies[0].connections() - before) as f64 / started.elapsed().as_secs_f64();
         anyhow::ensure!(tried <= 15.0, "{tried:.0} connections were tried each second");
-        town.proxies[0].turn(Weather::Clear);
+        cluster.proxies[0].turn(NetworkCondition::Clear);
         until("it is ready", Duration::from_secs(30), async || centre.is_ready().await.then_some(())).await?;
         centre.stop().await.map(|_| ())
     })
@@ -89,14 +89,14 @@ async fn a_database_that_is_away_is_not_met_by_a_crowd_of_connections() {
 
 #[tokio::test]
 async fn a_centre_stops_in_time_while_its_database_does_not_answer() {
-    on_each_server(async |town| {
-        let centre = town.start(0).await?;
-        for executor in &town.executors {
+    on_each_server(async |cluster| {
+        let centre = cluster.start(0).await?;
+        for executor in &cluster.executors {
             until("it registers", Duration::from_secs(30), async || executor.register().await.ok()).await?;
         }
-        until("runs arrive", Duration::from_secs(30), async || (!town.journal.is_empty()).then_some(()))
+        until("runs arrive", Duration::from_secs(30), async || (!cluster.journal.is_empty()).then_some(()))
             .await?;
-        town.proxies[0].turn(Weather::BlackHole);
+        cluster.proxies[0].turn(NetworkCondition::BlackHole);
         let took = centre.stop().await?;
         // 5 s are guaranteed; the parts of a stop, each with its own limit, once added up to 5.8 s.
         anyhow::ensure!(took < Duration::from_millis(5_700), "it took {took:?}");
@@ -124,7 +124,7 @@ async fn a_centre_waits_a_moment_for_its_port() {
     let taken = TcpListener::bind(address).unwrap();
     let (status, said) =
         Centre::spawn("patient", address, &url, &folder.join("key")).unwrap().ended().await.unwrap();
-    assert!(!status.success() && said.contains("cannot listen on"), "{said}");
+    assert!(!status.success() && said.contains("failed to listen on"), "{said}");
     drop(taken);
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -7,7 +7,7 @@ use engine::{Bugs, Sabotage};
 use tickwright_tests::for_each;
 use tickwright_tests::sim::{Setup, simulate};
 
-const BUGS: [Sabotage; 11] = [
+const BUGS: [Sabotage; 15] = [
     Sabotage::AdvanceWithoutRow,
     Sabotage::AckBeforeCommit,
     Sabotage::NoFencing,
@@ -19,6 +19,10 @@ const BUGS: [Sabotage; 11] = [
     Sabotage::NextFromNow,
     Sabotage::SendEarly,
     Sabotage::OneRetryTooMany,
+    Sabotage::SendHoweverLate,
+    Sabotage::KeepAmbiguous,
+    Sabotage::DropJavaResults,
+    Sabotage::BlindToJava,
 ];
 
 /// Every bug is caught within this many seeds.

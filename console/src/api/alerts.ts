@@ -1,5 +1,6 @@
 import { get, query } from './call'
-import type { AlertView, Page } from './wire'
+import type { Page } from './page'
+import type { AlertView } from './wire'
 
 export interface AlertFilter {
   app?: string

@@ -1,5 +1,6 @@
 import { get, query } from './call'
-import type { AuditView, Page } from './wire'
+import type { Page } from './page'
+import type { AuditView } from './wire'
 
 export interface AuditFilter {
   principal?: string

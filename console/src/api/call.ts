@@ -1,9 +1,10 @@
-// One request to the centre: JSON both ways, the session's second secret with every change, and problems as `Refusal`s.
+// One request to the centre: JSON both ways, the session's second secret with every change, and problems as `ApiError`s.
 
-import type { Problem } from './wire'
+import { text } from '../text/words.svelte'
+import type { Problem } from './problem'
 
 /** The centre said no, or did not answer. */
-export class Refusal extends Error {
+export class ApiError extends Error {
   constructor(readonly problem: Problem) {
     super(problem.detail)
   }
@@ -39,7 +40,7 @@ export async function answer(
   path: string,
   { body, headers = {}, signal }: Options,
 ): Promise<{ value: unknown; headers: Headers }> {
-  const sent: Record<string, string> = { Accept: 'application/json', ...headers }
+  const sent: Record<string, string> = { Accept: 'application/json', 'Accept-Language': text.language, ...headers }
   if (method !== 'GET' && csrf !== undefined) sent['Tickwright-Csrf'] = csrf
   if (body !== undefined) sent['Content-Type'] = 'application/json'
   let response: Response
@@ -53,13 +54,13 @@ export async function answer(
     })
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error
-    throw new Refusal(unreachable(0))
+    throw new ApiError(unreachable(0))
   }
-  const text = await response.text()
-  if (response.ok) return { value: text === '' ? undefined : JSON.parse(text), headers: response.headers }
-  const problem = parseProblem(text, response.status)
+  const answer = await response.text()
+  if (response.ok) return { value: answer === '' ? undefined : JSON.parse(answer), headers: response.headers }
+  const problem = parseProblem(answer, response.status)
   if (problem.code === 'not_signed_in') onSignedOut()
-  throw new Refusal(problem)
+  throw new ApiError(problem)
 }
 
 /** What an error answer says; one that is not ours (a proxy's page) is told apart by its status alone. */
@@ -79,7 +80,7 @@ function unreachable(status: number): Problem {
 
 /** Any error as a problem, to be shown. */
 export function asProblem(error: unknown): Problem {
-  if (error instanceof Refusal) return error.problem
+  if (error instanceof ApiError) return error.problem
   return {
     type: '/errors/unreachable',
     status: 0,

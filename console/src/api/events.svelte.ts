@@ -2,7 +2,7 @@
 
 import { onDestroy } from 'svelte'
 
-import type { EventKind } from './wire'
+import type { Event } from './wire'
 
 type Listener = () => void
 
@@ -14,7 +14,7 @@ class Events {
   connected = $state(false)
   #source: EventSource | undefined
   #again: ReturnType<typeof setTimeout> | undefined
-  #listeners = new Map<EventKind, Set<Listener>>()
+  #listeners = new Map<Event['kind'], Set<Listener>>()
 
   open(): void {
     if (this.#source !== undefined) return
@@ -43,22 +43,27 @@ class Events {
     this.connected = false
   }
 
-  on(kind: EventKind, listener: Listener): () => void {
+  on(kind: Event['kind'], listener: Listener): () => void {
     const listeners = this.#listeners.get(kind) ?? new Set()
     listeners.add(listener)
     this.#listeners.set(kind, listeners)
     return () => listeners.delete(listener)
   }
 
+  /** Has everything about jobs read again, for example in another language. */
+  again(): void {
+    this.#tell('jobs')
+  }
+
   #hear(text: string): void {
     try {
-      this.#tell((JSON.parse(text) as { kind: EventKind }).kind)
+      this.#tell((JSON.parse(text) as { kind: Event['kind'] }).kind)
     } catch {
       // A hint of a later version; nothing is lost by not understanding it.
     }
   }
 
-  #tell(kind: EventKind): void {
+  #tell(kind: Event['kind']): void {
     for (const listener of this.#listeners.get(kind) ?? []) listener()
   }
 }
@@ -69,7 +74,7 @@ export const events = new Events()
 const CALM_MS = 1_000
 
 /** Calls `listener` after hints of these kinds, not more often than is calm, while the component lives. */
-export function onEvents(kinds: EventKind[], listener: Listener): void {
+export function onEvents(kinds: Event['kind'][], listener: Listener): void {
   let timer: ReturnType<typeof setTimeout> | undefined
   let last = 0
   const hint = () => {

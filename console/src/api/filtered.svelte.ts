@@ -4,7 +4,7 @@ import { untrack } from 'svelte'
 
 import { router } from '../router.svelte'
 import { List } from './list.svelte'
-import type { Page } from './wire'
+import type { Page } from './page'
 
 export type Filter<Name extends string> = Partial<Record<Name, string>>
 

@@ -1,5 +1,6 @@
 import { answer, get, post, put, query, remove } from './call'
-import type { BulkAction, BulkResult, JobBody, JobChange, JobView, Miss, Page, Preview, Schedule, ScriptBody, ScriptVersion } from './wire'
+import type { Page } from './page'
+import type { BulkAction, BulkResult, JobBody, JobChange, JobView, Miss, Preview, Schedule, ScriptBody, ScriptVersion } from './wire'
 
 export interface JobFilter {
   app?: string
@@ -55,20 +56,7 @@ export const preview = (schedule: Schedule, count: number) => post<Preview>('/v1
 
 /** What people wrote about a job, without what the centre says of it. */
 export function bodyOf(view: JobView): JobBody {
-  const {
-    id,
-    key,
-    schedule_english,
-    schedule_chinese,
-    next_fire_at,
-    last_fire_at,
-    created_at,
-    updated_at,
-    revision,
-    problem,
-    overridden,
-    rights,
-    ...body
-  } = view
+  const { id, key, schedule_text, next_fire_at, last_fire_at, created_at, updated_at, revision, problem, overridden, rights, ...body } =
+    view
   return body
 }

@@ -1,7 +1,8 @@
 // A long list that is read page by page as far as somebody scrolls.
 
 import { asProblem } from './call'
-import type { Page, Problem } from './wire'
+import type { Page } from './page'
+import type { Problem } from './problem'
 
 export type Read<T> = (after: string | undefined, signal: AbortSignal) => Promise<Page<T>>
 

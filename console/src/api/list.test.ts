@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { List } from './list.svelte'
-import type { Page } from './wire'
+import type { Page } from './page'
 
 interface Row {
   id: number

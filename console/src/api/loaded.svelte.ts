@@ -1,7 +1,7 @@
 // Something read from the centre, with the states every page has to show: not there yet, there, failed.
 
 import { asProblem } from './call'
-import type { Problem } from './wire'
+import type { Problem } from './problem'
 
 /** A value that can be read again. A failed reload keeps what was there and says what went wrong. */
 export class Loaded<T> {

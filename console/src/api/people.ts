@@ -1,9 +1,13 @@
 import { get, post, put, query, remove } from './call'
-import type { ApiKeyBody, ApiKeyView, NewApiKey, Page, UserBody, UserView } from './wire'
+import type { Page } from './page'
+import type { ApiKeyBody, ApiKeyView, NewApiKey, UserBody, UserView } from './wire'
 
 const user = (name: string) => `/v1/users/${encodeURIComponent(name)}`
 
-/** All of them: people are few, pages of them fewer. */
+/** Minimum length of a new password; the same as `LENGTH_MIN` in `crates/server/src/users/password.rs`. */
+export const PASSWORD_MIN = 10
+
+/** Returns all users, page by page. */
 export async function users(): Promise<UserView[]> {
   const all: UserView[] = []
   let after: string | undefined

@@ -1,5 +1,6 @@
 import { get, post, query } from './call'
-import type { LogPage, Page, RunView } from './wire'
+import type { Page } from './page'
+import type { LogPage, RunView } from './wire'
 
 export interface RunFilter {
   app?: string

@@ -1,443 +1,1074 @@
-// The words of `/v1`, as `crates/protocol/src/v1` has them. Instants are RFC 3339 texts in UTC, durations milliseconds.
+// Types of `/v1`, generated from the OpenAPI description by `make wire`. Do not edit.
 
+/** RFC 3339 in UTC, for example `2026-06-21T08:00:00.000Z`. */
 export type Instant = string
 
-export interface Page<T> {
-  items: T[]
+/** Version and environment of the node that answers. */
+export interface About {
+  /** Difference between the clocks of this node and the database in milliseconds; absent if unknown. */
+  clock_offset_ms: number | null
+  /** Kind of database. */
+  database: Database
+  /** Name of the node that answers. */
+  node: string
+  /** Whether jobs may be scripts. */
+  scripts: boolean
+  /** Start time of this node. */
+  started_at: Instant
+  /** Version of Tickwright. */
+  version: string
+  /** Time zone of the scheduling centre, as an IANA name. */
+  zone: string
+}
+
+/** Source of the addresses of an app's executors. */
+export type Addressing = { kind: 'registered' } | { addresses: string[]; kind: 'manual' }
+
+/** Numbers of alerts. */
+export interface AlertCounts {
+  /** Alerts of the last 24 hours. */
+  last_day: number
+  /** Alerts of the last 24 hours that are not delivered to all recipients. */
+  undelivered: number
+}
+
+/**
+ * Kind of problem that raised an alert.
+ *
+ * - `failed`: A run failed and has no retries left.
+ * - `timed_out`: A run exceeded its timeout.
+ * - `lost`: The result of a run is unknown.
+ * - `late`: A run started long after its scheduled time.
+ * - `not_run`: A scheduled time passed without a run.
+ */
+export const AlertKind = ['failed', 'timed_out', 'lost', 'late', 'not_run'] as const
+export type AlertKind = (typeof AlertKind)[number]
+
+/** One page of a list. */
+export interface AlertPage {
+  /** Items of this page, in the order of the list. */
+  items: AlertView[]
+  /**
+   * Cursor to send as `after` for the next page; absent on the last page. A page may be short or even empty and
+   * still have a next one, because each request scans a limited number of rows.
+   */
   next?: string
+  /** Total number of items; absent where counting would be slow. */
   total?: number
 }
 
-export type ProblemCode =
-  | 'malformed_request'
-  | 'invalid_fields'
-  | 'not_signed_in'
-  | 'wrong_password'
-  | 'not_allowed'
-  | 'foreign_origin'
-  | 'no_such_path'
-  | 'not_found'
-  | 'wrong_method'
-  | 'conflict'
-  | 'outdated'
-  | 'too_large'
-  | 'too_many_requests'
-  | 'app_offline'
-  | 'executor_unreachable'
-  | 'executor_refused'
-  | 'database_unavailable'
-  | 'database_broken'
+/**
+ * State of an alert's notifications.
+ *
+ * - `waiting`: At least one notification is not delivered yet and will be retried.
+ * - `delivered`: All notifications were delivered.
+ * - `given_up`: At least one notification was not delivered, and there are no more retries.
+ * - `nobody`: No notification channel is configured for this alert.
+ */
+export const AlertState = ['waiting', 'delivered', 'given_up', 'nobody'] as const
+export type AlertState = (typeof AlertState)[number]
 
-export interface FieldProblem {
-  field: string
-  detail: string
-}
-
-export interface Problem {
-  type: string
-  status: number
-  title: string
-  /** One of `ProblemCode`, or `unreachable` when the centre did not answer at all. */
-  code: ProblemCode | 'unreachable'
-  detail: string
-  fields?: FieldProblem[]
-}
-
-export type Right = 'view' | 'operate' | 'edit' | 'script'
-export const RIGHTS: Right[] = ['view', 'operate', 'edit', 'script']
-
-export interface Grant {
-  app: string
-  rights: Right[]
-}
-
-export interface Me {
-  user: string
-  admin: boolean
-  grants: Grant[]
-  csrf?: string
-  zone: string
-}
-
-export interface UserBody {
-  password?: string
-  admin: boolean
-  disabled: boolean
-  grants: Grant[]
-}
-
-export interface UserView {
-  id: number
-  name: string
-  admin: boolean
-  disabled: boolean
-  grants: Grant[]
-  changed_at: Instant | null
-}
-
-export interface SessionView {
-  id: string
-  ip: string
-  agent: string
-  opened_at: Instant
-  seen_at: Instant
-  current: boolean
-}
-
-export interface ApiKeyBody {
-  name: string
-  apps?: string[]
-  rights: Right[]
-  expires_at?: Instant
-}
-
-export interface ApiKeyView extends ApiKeyBody {
-  id: number
-  user: string
-  created_at: Instant
-  used_at: Instant | null
-}
-
-export interface NewApiKey {
-  id: number
-  key: string
-}
-
-export type Addressing = { kind: 'registered' } | { kind: 'manual'; addresses: string[] }
-
-export interface AppBody {
-  title: string
-  addressing: Addressing
-}
-
-export interface ExecutorView {
-  address: string
-  state: 'alive' | 'suspect'
-  seen_at: Instant | null
-  suspect_since: Instant | null
-  trouble?: Trouble
-  handlers: string[]
-}
-
-/** Why the last call to an executor failed: a code of ours, and what was said at the time. */
-export interface Trouble {
-  code: string
-  detail: string
-}
-
-export interface AppView extends AppBody {
-  id: number
-  name: string
-  executors: ExecutorView[]
-  /** Those that were there within a day and are not any more. */
-  gone?: { address: string; seen_at: Instant }[]
-  jobs: number
-  rights: Right[]
-}
-
-export interface TokenView {
-  id: number
-  created_at: Instant | null
-  expires_at: Instant | null
-}
-
-export interface NewToken {
-  id: number
-  token: string
-}
-
-export type CronDialect = 'quartz' | 'unix'
-
-export type Schedule =
-  | { kind: 'cron'; expression: string; dialect?: CronDialect; zone?: string; dst?: string }
-  | { kind: 'fixed_rate'; every_ms: number; anchor?: Instant }
-  | { kind: 'fixed_delay'; delay_ms: number }
-  | { kind: 'once'; at: Instant }
-  | { kind: 'none' }
-
-export interface PreviewFire {
-  at: Instant
-  local: string
-  clock_changed: boolean
-}
-
-export interface Preview {
-  english: string
-  chinese: string
-  zone: string
-  fires: PreviewFire[]
-}
-
-export type Misfire = { kind: 'skip' } | { kind: 'fire_once' } | { kind: 'fire_all'; window_ms: number; max: number }
-export type Overlap = 'allow' | 'skip' | 'wait' | 'replace'
-export type Delivery = 'at_most_once' | 'probe' | 'at_least_once'
-export type ChildrenMode = 'once' | 'each'
-export type Backoff = { kind: 'fixed'; delay_ms: number } | { kind: 'exponential'; first_ms: number; max_ms: number }
-
-export const ROUTES = [
-  'FIRST',
-  'LAST',
-  'ROUND',
-  'RANDOM',
-  'CONSISTENT_HASH',
-  'LEAST_FREQUENTLY_USED',
-  'LEAST_RECENTLY_USED',
-  'FAILOVER',
-  'BUSYOVER',
-  'SHARDING_BROADCAST',
-] as const
-export const BLOCKS = ['SERIAL_EXECUTION', 'DISCARD_LATER', 'COVER_EARLY'] as const
-
-export type ScriptLanguage = 'shell' | 'python' | 'python2' | 'php' | 'node' | 'powershell' | 'groovy'
-export const LANGUAGES: ScriptLanguage[] = ['shell', 'python', 'python2', 'node', 'php', 'powershell', 'groovy']
-
-export interface ScriptBody {
-  language: ScriptLanguage
-  source: string
-  remark?: string
-}
-
-export interface ScriptVersion {
-  id: number
-  language: ScriptLanguage | null
-  source: string
-  remark: string
-  saved_at: Instant | null
-}
-
-export interface JobBody {
-  app: string
-  name: string
-  schedule: Schedule
-  handler?: string
-  param?: string
-  script?: ScriptBody
-  enabled?: boolean
-  valid_from?: Instant
-  valid_until?: Instant
-  jitter_ms?: number
-  misfire: Misfire
-  overlap: Overlap
-  retry: { count: number; backoff: Backoff }
-  delivery: Delivery
-  timeout_ms?: number
-  route: string
-  block: string
-  children?: string[]
-  children_mode: ChildrenMode
-  alert: boolean
-  alert_to?: string[]
-  author?: string
-  tags?: string[]
-}
-
-export interface JobView extends JobBody {
-  id: number
-  key?: string
-  schedule_english: string
-  schedule_chinese: string
-  next_fire_at: Instant | null
-  last_fire_at: Instant | null
-  created_at: Instant | null
-  updated_at: Instant | null
-  revision: number
-  problem?: string
-  overridden?: string[]
-  rights: Right[]
-}
-
-export type BulkAction = 'start' | 'stop' | 'delete' | 'move'
-
-export interface BulkResult {
-  job: number
-  problem?: Problem
-}
-
-export interface JobChange {
-  at: Instant
-  by: string
-  action: string
-  before: unknown
-  after: unknown
-}
-
-export type RunState =
-  'waiting' | 'claimed' | 'cancelling' | 'unknown' | 'running' | 'succeeded' | 'failed' | 'timed_out' | 'lost' | 'cancelled'
-
-export type Origin =
-  { kind: 'schedule' } | { kind: 'misfire' } | { kind: 'manual' } | { kind: 'child'; of: number } | { kind: 'retry'; of: number }
-
-export type MomentKind =
-  'scheduled' | 'claimed' | 'routed' | 'sent' | 'accepted' | 'refused' | 'in_doubt' | 'taken_over' | 'ended' | 'recorded' | 'retried'
-
-export interface Moment {
-  at: Instant | null
-  kind: MomentKind
-  detail?: string
-}
-
-export interface RunView {
-  id: number
-  job: number
-  job_key?: string
-  job_name?: string
-  /** Where the job follows other clocks than the centre's. */
-  job_zone?: string
-  app: string
-  state: RunState
-  /** Cancellation was requested, and the executor has not ended it. */
-  cancel_requested?: boolean
-  origin?: Origin
-  scheduled_at: Instant | null
-  ended_at: Instant | null
-  took_ms: number | null
-  address: string | null
-  node: string | null
-  handler: string
-  param: string
-  shard_index: number
-  shard_total: number
-  attempt: number | null
-  dispatch_message: string
-  result_message: string
-  result_code: number
-  timeline?: Moment[]
-}
-
-export interface LogPage {
-  from: number
-  text: string
-  next: number
-  end: boolean
-  problem?: Problem
-}
-
-export type AlertKind = 'failed' | 'timed_out' | 'lost' | 'late' | 'not_run'
-export type AlertState = 'waiting' | 'delivered' | 'given_up' | 'nobody'
-
-export interface AlertDelivery {
-  /** `mail`, `webhook`, `dingtalk`, `wecom`, `feishu` or `slack`. */
-  channel: string
-  to: string
-  at: Instant
-  /** Absent if it was delivered. */
-  trouble?: string
-}
-
+/**
+ * An alert: a problem with a job that has alerting enabled.
+ *
+ * A repeat of the same problem of the same job within the grouping interval is counted in this alert and not
+ * notified separately.
+ */
 export interface AlertView {
-  id: number
-  at: Instant
-  last_at: Instant
-  /** How often it happened since `at`. */
-  count: number
-  kind: AlertKind
+  /** Name of the app that the job belonged to at that time; empty if the app is deleted. */
   app: string
-  job: number
-  job_key?: string
-  job_name?: string
-  run?: number
-  message: string
-  state: AlertState
-  tries: number
-  deliveries: AlertDelivery[]
-}
-
-export type MissReason = 'skipped' | 'coalesced' | 'blocked' | 'cancelled'
-
-export interface Miss {
-  id: number
-  job: number
-  first: Instant
-  last: Instant
+  /** Time of the first occurrence. */
+  at: Instant
+  /** Number of occurrences. */
   count: number
-  reason: MissReason
-  into: number | null
-  at: Instant
-}
-
-export interface RunCounts {
-  running: number
-  succeeded: number
-  failed: number
-}
-
-export interface Overview {
-  now: Instant
-  jobs: number
-  jobs_enabled: number
-  today: RunCounts
-  executors_alive: number
-  executors_suspect: number
-  alerts: { last_day: number; undelivered: number }
-  running: RunView[]
-  failing: RunView[]
-  upcoming: JobView[]
-}
-
-export interface StatisticsBucket {
-  at: Instant
-  runs: RunCounts
-  lateness_p50_ms: number | null
-  lateness_p99_ms: number | null
-}
-
-export interface Statistics {
-  step_ms: number
-  buckets: StatisticsBucket[]
-  complete: boolean
-  /** From when on runs were counted, if there are too many before. */
-  counted_from?: Instant
-}
-
-export interface CalendarBucket {
-  at: Instant
-  fires: number
-}
-
-export interface Calendar {
-  step_ms: number
-  buckets: CalendarBucket[]
-  complete: boolean
-  jobs: number
-}
-
-export interface NodeView {
-  name: string
-  epoch: number
-  lease_until: Instant
-  alive: boolean
-  this: boolean
-}
-
-export interface SettingView {
-  option: string
-  value: string | null
-  /** Whether something is set that nobody is shown. */
-  hidden: boolean
-}
-
-export interface About {
-  version: string
-  node: string
-  database: 'sqlite' | 'mysql' | 'postgres'
-  zone: string
-  started_at: Instant
-  clock_offset_ms: number | null
-  /** Whether jobs may be scripts here. */
-  scripts: boolean
-}
-
-export interface AuditView {
+  /** Recipients, each with the result of the last attempt. */
+  deliveries: DeliveryView[]
+  /** Id of the alert; later alerts have greater ids. */
   id: number
-  at: Instant
-  principal: string
-  plane: string
-  ip: string
+  /** Id of the job. */
+  job: number
+  /** Key of the job, if it has one. */
+  job_key?: string
+  /** Name of the job; absent once the job is deleted. */
+  job_name?: string
+  /** Kind of problem. */
+  kind: AlertKind
+  /** Time of the last occurrence. */
+  last_at: Instant
+  /** Description of the problem. */
+  message: string
+  /** Id of the run of the first occurrence, if there was one. */
+  run?: number
+  /** State of the notifications. */
+  state: AlertState
+  /** Number of attempts to send the notifications. */
+  tries: number
+}
+
+/** Definition of a new API key. */
+export interface ApiKeyBody {
+  /** Names of the apps it gives access to. Default: all apps of its owner. */
+  apps?: string[]
+  /** Time when it expires. */
+  expires_at?: Instant
+  /** Display name. */
+  name: string
+  /** Rights of the key; limited to the rights of its owner. */
+  rights: Right[]
+}
+
+/** An API key, without its secret. */
+export interface ApiKeyView {
+  /** Names of the apps it gives access to. Default: all apps of its owner. */
+  apps?: string[]
+  /** Creation time. */
+  created_at: Instant
+  /** Time when it expires. */
+  expires_at?: Instant
+  /** Id of the key. */
+  id: number
+  /** Display name. */
+  name: string
+  /** Rights of the key; limited to the rights of its owner. */
+  rights: Right[]
+  /** Time of its last use, to the minute. */
+  used_at: Instant | null
+  /** Owner of the key; it acts on behalf of this user. */
+  user: string
+}
+
+/** Definition of an app, as sent to `PUT /v1/apps/{name}`. */
+export interface AppBody {
+  /** Source of the executors' addresses. */
+  addressing: Addressing
+  /** Display name. */
+  title: string
+}
+
+/** An app. */
+export interface AppView {
+  /** Source of the executors' addresses. */
+  addressing: Addressing
+  /** Executors of the app. */
+  executors: ExecutorView[]
+  /** Executors that were registered within the last day and no longer are, as far as the responding node knows. */
+  gone?: GoneExecutor[]
+  /** Id of the app. */
+  id: number
+  /** Number of jobs of the app. */
+  jobs: number
+  /** Name of the app; its executors register under this name. */
+  name: string
+  /** Rights of the caller for this app. */
+  rights: Right[]
+  /** Display name. */
+  title: string
+}
+
+/** One page of a list. */
+export interface AuditPage {
+  /** Items of this page, in the order of the list. */
+  items: AuditView[]
+  /**
+   * Cursor to send as `after` for the next page; absent on the last page. A page may be short or even empty and
+   * still have a next one, because each request scans a limited number of rows.
+   */
+  next?: string
+  /** Total number of items; absent where counting would be slow. */
+  total?: number
+}
+
+/** An action that was performed or rejected. */
+export interface AuditView {
+  /** Name of the action, for example `job.edit`. */
   action: string
-  object: string
-  before: string | null
+  /** State of the object afterwards, without secrets. */
   after: string | null
+  /** Time of the action. */
+  at: Instant
+  /** State of the object before, without secrets. */
+  before: string | null
+  /** Id of the entry; ids have no gaps. */
+  id: number
+  /** IP address of the client. */
+  ip: string
+  /** Object of the action. */
+  object: string
+  /** API that was used: `api` (`/v1` and XXL-JOB's job calls), `executor` or `web` (XXL-JOB's web API). */
+  plane: string
+  /** User, API key or app that performed it. */
+  principal: string
+  /** `done`, or the reason why it was rejected. */
   result: string
 }
 
-export type EventKind = 'runs' | 'jobs' | 'executors' | 'alerts'
+/** Backoff between retries. */
+export type Backoff = { delay_ms: number; kind: 'fixed' } | { first_ms: number; kind: 'exponential'; max_ms: number }
+
+/**
+ * Block strategy: how an executor handles a run while another run of the job is active on it.
+ *
+ * - `serial`: Queue the new run.
+ * - `discard_later`: Reject the new run.
+ * - `cover_early`: Stop the active run, drop the queued ones and start the new run.
+ */
+export const Block = ['serial', 'discard_later', 'cover_early'] as const
+export type Block = (typeof Block)[number]
+
+/** Request for one action on many jobs. */
+export interface Bulk {
+  /** Action for each of them. */
+  action: BulkAction
+  /** Name of the target app of a `move`. */
+  app?: string
+  /** Ids of the jobs, at most 1000. */
+  jobs: number[]
+}
+
+/** Action on many jobs. */
+export const BulkAction = ['start', 'stop', 'delete', 'move'] as const
+export type BulkAction = (typeof BulkAction)[number]
+
+/** Result of the action for one job. */
+export interface BulkResult {
+  /** Id of the job. */
+  job: number
+  /** Why the action failed; absent if it succeeded. */
+  problem?: Problem
+}
+
+/** Upcoming fires of all jobs together: `GET /v1/calendar?from=&until=&step_ms=`. */
+export interface Calendar {
+  /** Buckets in order of time, including those without fires. */
+  buckets: CalendarBucket[]
+  /**
+   * Whether the fires of all jobs are counted. If false, there are too many jobs for one response, and only the
+   * newest jobs are counted.
+   */
+  complete: boolean
+  /** Number of jobs counted. */
+  jobs: number
+  /** Length of a bucket in milliseconds. */
+  step_ms: number
+}
+
+/** Upcoming fires of one bucket of time. */
+export interface CalendarBucket {
+  /** Start of the bucket. */
+  at: Instant
+  /** Number of fires. */
+  fires: number
+}
+
+/**
+ * How often the child jobs of a job with shards run.
+ *
+ * - `once`: Once, when all shards of the fire have succeeded.
+ * - `each`: Once for each shard that succeeds, as in XXL-JOB.
+ */
+export const ChildrenMode = ['once', 'each'] as const
+export type ChildrenMode = (typeof ChildrenMode)[number]
+
+/** Request to delete finished runs of an app. */
+export interface Clear {
+  /** Name of the app. */
+  app: string
+  /** Only runs with a scheduled time before this are deleted. */
+  before: Instant
+  /** Restricts it to one job: its key, or its id as `id:42`. */
+  job?: string
+}
+
+/** Result of a deletion. */
+export interface Cleared {
+  /** Number of deleted runs. */
+  deleted: number
+  /** Whether there are more runs to delete: repeat the request. */
+  more: boolean
+}
+
+/**
+ * Syntax of a cron expression.
+ *
+ * - `quartz`: Six or seven fields, the first is seconds.
+ * - `unix`: Five fields, the first is minutes.
+ */
+export const CronDialect = ['quartz', 'unix'] as const
+export type CronDialect = (typeof CronDialect)[number]
+
+/** Kind of database. */
+export const Database = ['sqlite', 'mysql', 'postgres'] as const
+export type Database = (typeof Database)[number]
+
+/**
+ * Delivery policy: how to continue when a request was, or may have been, sent but no response arrived.
+ *
+ * - `at_most_once`: Never send again: the run fails as ambiguous, and a retry is a new attempt.
+ * - `probe`: Ask the executor, and send again if it does not know the run.
+ * - `at_least_once`: Send again until an executor accepts the run. For executors that remember accepted runs, or idempotent handlers.
+ */
+export const Delivery = ['at_most_once', 'probe', 'at_least_once'] as const
+export type Delivery = (typeof Delivery)[number]
+
+/** A recipient of an alert, with the result of the last attempt. */
+export interface DeliveryView {
+  /** Time of the last attempt. */
+  at: Instant
+  /** Channel: `mail`, `webhook`, `dingtalk`, `wecom`, `feishu` or `slack`. */
+  channel: string
+  /** Mail address, or host of the webhook; the URL of a webhook usually contains a secret. */
+  to: string
+  /** Error of the last attempt as reported by the channel; absent if it succeeded. */
+  trouble?: string
+}
+
+/**
+ * A hint that data has changed; the client reads that data again. Under load the stream may drop hints, but never
+ * the last one.
+ */
+export type Event = { kind: 'runs' } | { kind: 'jobs' } | { kind: 'executors' } | { kind: 'alerts' }
+
+/** Request to check whether an executor is reachable. */
+export interface ExecutorCheck {
+  /** Address of the executor; must be one of the app's. */
+  address: string
+}
+
+/** State of an executor. */
+export const ExecutorState = ['alive', 'suspect'] as const
+export type ExecutorState = (typeof ExecutorState)[number]
+
+/** Error of a call to an executor. */
+export interface ExecutorTrouble {
+  /** Kind of error. */
+  code: TroubleCode
+  /** Details for troubleshooting: addresses, times, messages of the operating system or the executor. */
+  detail: string
+}
+
+/** An executor. */
+export interface ExecutorView {
+  /** Address of the executor. */
+  address: string
+  /** Handlers that it declared, and handlers called by recent runs sent to it, as far as they are stored. */
+  handlers: string[]
+  /** Time of its last registration; absent if a user entered the address. */
+  seen_at: Instant | null
+  /** State of the executor. */
+  state: ExecutorState
+  /** Time since when it is unreachable; absent if it is reachable. */
+  suspect_since: Instant | null
+  /** Error of the last call to it; absent if that call succeeded. */
+  trouble?: ExecutorTrouble
+}
+
+/** An invalid field. */
+export interface FieldProblem {
+  /** Why it is invalid, and how to write it. */
+  detail: string
+  /** Path of the field, for example `schedule.expression`. */
+  field: string
+}
+
+/** An executor that is no longer registered. */
+export interface GoneExecutor {
+  /** Address of the executor. */
+  address: string
+  /** Time of its last registration or deregistration. */
+  seen_at: Instant
+}
+
+/** Rights for one app. */
+export interface Grant {
+  /** Name of the app. */
+  app: string
+  /** Rights for it. */
+  rights: Right[]
+}
+
+/** Definition of a job, as sent to `PUT /v1/jobs/{key}`. An omitted field has its default. */
+export interface JobBody {
+  /** Whether a failed run raises an alert. */
+  alert: boolean
+  /** Mail addresses that are notified of alerts. */
+  alert_to?: string[]
+  /** Name of the app whose executors run the job. */
+  app: string
+  /** Person responsible for the job. */
+  author?: string
+  /**
+   * Block strategy, for a new run while another run of the job is active on the same executor. A job that another
+   * program stored may have a strategy of its own, which is returned as stored.
+   */
+  block: Block
+  /** Keys of the jobs to run when this one succeeds; ids for jobs without a key. */
+  children?: string[]
+  /** How often child jobs run if this job runs in shards. */
+  children_mode: ChildrenMode
+  /** Delivery policy: how to continue when it is unknown whether an executor received a request. */
+  delivery: Delivery
+  /** Whether the schedule is active. If omitted: false for a new job, unchanged for an existing one. */
+  enabled?: boolean
+  /** Handler to call. Omit it for a script job. */
+  handler?: string
+  /** Maximum random delay of each fire after its scheduled time, in milliseconds. Default: 0. */
+  jitter_ms?: number
+  /** Misfire policy: how to handle fires that could not be dispatched in time. */
+  misfire: Misfire
+  /** Display name. */
+  name: string
+  /** Overlap policy: whether runs of the job may overlap, across all executors. */
+  overlap: Overlap
+  /** Parameter for the handler or script, at most 16 000 characters. */
+  param?: string
+  /** Retry policy of failed runs. */
+  retry: Retry
+  /**
+   * Routing strategy, which selects the executor. A job that another program stored may have a strategy of its
+   * own, which is returned as stored and has to be replaced before the job can run.
+   */
+  route: Route
+  /** Schedule of the job. */
+  schedule: Schedule
+  script?: ScriptBody
+  /** Tags to search by. */
+  tags?: string[]
+  /**
+   * Timeout of a run in milliseconds; a run that takes longer is stopped and ends as `timed_out`. Default: no
+   * timeout.
+   */
+  timeout_ms?: number
+  /** The schedule fires only from this time on. */
+  valid_from?: Instant
+  /** The schedule fires only up to this time. */
+  valid_until?: Instant
+}
+
+/** A change of a job, from the audit log. */
+export interface JobChange {
+  /** Action: `job.create`, `job.edit`, `job.start`, …. */
+  action: string
+  /** Definition of the job afterwards. */
+  after: Record<string, unknown> | null
+  /** Time of the change. */
+  at: Instant
+  /** Definition of the job before. */
+  before: Record<string, unknown> | null
+  /** User or API key that made it. */
+  by: string
+}
+
+/** One page of a list. */
+export interface JobChangePage {
+  /** Items of this page, in the order of the list. */
+  items: JobChange[]
+  /**
+   * Cursor to send as `after` for the next page; absent on the last page. A page may be short or even empty and
+   * still have a next one, because each request scans a limited number of rows.
+   */
+  next?: string
+  /** Total number of items; absent where counting would be slow. */
+  total?: number
+}
+
+/** One page of a list. */
+export interface JobPage {
+  /** Items of this page, in the order of the list. */
+  items: JobView[]
+  /**
+   * Cursor to send as `after` for the next page; absent on the last page. A page may be short or even empty and
+   * still have a next one, because each request scans a limited number of rows.
+   */
+  next?: string
+  /** Total number of items; absent where counting would be slow. */
+  total?: number
+}
+
+/** A job. Its `ETag` is its revision. */
+export interface JobView {
+  /** Whether a failed run raises an alert. */
+  alert: boolean
+  /** Mail addresses that are notified of alerts. */
+  alert_to?: string[]
+  /** Name of the app whose executors run the job. */
+  app: string
+  /** Person responsible for the job. */
+  author?: string
+  /**
+   * Block strategy, for a new run while another run of the job is active on the same executor. A job that another
+   * program stored may have a strategy of its own, which is returned as stored.
+   */
+  block: Block
+  /** Keys of the jobs to run when this one succeeds; ids for jobs without a key. */
+  children?: string[]
+  /** How often child jobs run if this job runs in shards. */
+  children_mode: ChildrenMode
+  /** Creation time. */
+  created_at: Instant | null
+  /** Delivery policy: how to continue when it is unknown whether an executor received a request. */
+  delivery: Delivery
+  /** Whether the schedule is active. If omitted: false for a new job, unchanged for an existing one. */
+  enabled?: boolean
+  /** Handler to call. Omit it for a script job. */
+  handler?: string
+  /** Id of the job; never changes. */
+  id: number
+  /** Maximum random delay of each fire after its scheduled time, in milliseconds. Default: 0. */
+  jitter_ms?: number
+  /**
+   * Key that identifies the job for programs. Jobs created elsewhere may have none and are identified by their
+   * id.
+   */
+  key?: string
+  /** Last scheduled time for which the job fired. */
+  last_fire_at: Instant | null
+  /** Misfire policy: how to handle fires that could not be dispatched in time. */
+  misfire: Misfire
+  /** Display name. */
+  name: string
+  /** Next scheduled time, if there is one. */
+  next_fire_at: Instant | null
+  /** Overlap policy: whether runs of the job may overlap, across all executors. */
+  overlap: Overlap
+  /**
+   * Fields that a user has changed since a program declared this job at its start; they differ from the
+   * declaration.
+   */
+  overridden?: string[]
+  /** Parameter for the handler or script, at most 16 000 characters. */
+  param?: string
+  /** Why the schedule is invalid; absent if it is valid. A job with an invalid schedule never fires. */
+  problem?: string
+  /** Retry policy of failed runs. */
+  retry: Retry
+  /** Revision of the definition; incremented by each edit. */
+  revision: number
+  /** Rights of the caller for this job. */
+  rights: Right[]
+  /**
+   * Routing strategy, which selects the executor. A job that another program stored may have a strategy of its
+   * own, which is returned as stored and has to be replaced before the job can run.
+   */
+  route: Route
+  /** Schedule of the job. */
+  schedule: Schedule
+  /** Description of the schedule, in the language of the header `Accept-Language`: English (default) or Chinese. */
+  schedule_text: string
+  /**
+   * Script that the executor runs instead of a handler. Requires the right `script`. If omitted when editing,
+   * the current script is kept.
+   */
+  script?: ScriptBody
+  /** Tags to search by. */
+  tags?: string[]
+  /**
+   * Timeout of a run in milliseconds; a run that takes longer is stopped and ends as `timed_out`. Default: no
+   * timeout.
+   */
+  timeout_ms?: number
+  /** Time of the last change. */
+  updated_at: Instant | null
+  /** The schedule fires only from this time on. */
+  valid_from?: Instant
+  /** The schedule fires only up to this time. */
+  valid_until?: Instant
+}
+
+/** Request to cancel a run. */
+export interface Kill {
+  /**
+   * Close the run even if its executor refuses or cannot be reached. A result that it reports later is
+   * discarded.
+   */
+  force: boolean
+}
+
+/** Lines of a run's log. */
+export interface LogPage {
+  /** Whether the log is complete. */
+  end: boolean
+  /** Number of the first line, from 1. */
+  from: number
+  /** Line number to request next. */
+  next: number
+  /** Why there is no text: the executor cannot be asked and the log was not stored. */
+  problem?: Problem
+  /** Text of the lines. */
+  text: string
+}
+
+/** The signed-in user. */
+export interface Me {
+  /** Whether the user is an administrator, with all rights for all apps. */
+  admin: boolean
+  /** CSRF token of the session, to send with every change from a browser. Absent for API keys. */
+  csrf?: string
+  /** Rights by app, if the user is not an administrator. */
+  grants: Grant[]
+  /** User name. */
+  user: string
+  /** Time zone of the scheduling centre, as an IANA name. */
+  zone: string
+}
+
+/** Misfire policy: how to handle fires that could not be dispatched in time. */
+export type Misfire = { kind: 'skip' } | { kind: 'fire_once' } | { kind: 'fire_all'; max: number; window_ms: number }
+
+/** Scheduled times of a job that were not dispatched. */
+export interface Miss {
+  /** Time of this decision. */
+  at: Instant
+  /** Number of scheduled times. */
+  count: number
+  /** First of the scheduled times. */
+  first: Instant
+  /** Id of the history entry. */
+  id: number
+  /** Id of the catch-up run for them, if there is one. */
+  into: number | null
+  /** Id of the job. */
+  job: number
+  /** Last of the scheduled times. */
+  last: Instant
+  /** Why they were not dispatched. */
+  reason: MissReason
+}
+
+/** One page of a list. */
+export interface MissPage {
+  /** Items of this page, in the order of the list. */
+  items: Miss[]
+  /**
+   * Cursor to send as `after` for the next page; absent on the last page. A page may be short or even empty and
+   * still have a next one, because each request scans a limited number of rows.
+   */
+  next?: string
+  /** Total number of items; absent where counting would be slow. */
+  total?: number
+}
+
+/** Why a scheduled time was not dispatched. */
+export const MissReason = ['skipped', 'coalesced', 'blocked', 'cancelled'] as const
+export type MissReason = (typeof MissReason)[number]
+
+/** A newly created API key. This is the only response with its secret. */
+export interface NewApiKey {
+  /** Id of the key. */
+  id: number
+  /** Secret to send as `Authorization: Bearer …`. */
+  key: string
+}
+
+/** A newly created token. This is the only response with its value. */
+export interface NewToken {
+  /** Id of the token. */
+  id: number
+  /** Value to put into the settings of the executors. */
+  token: string
+}
+
+/** A node of the cluster. */
+export interface NodeView {
+  /** Whether its lease is valid. */
+  alive: boolean
+  /** Incarnation of the node: greater after each restart. */
+  epoch: number
+  /** Time when its lease expires unless renewed. */
+  lease_until: Instant
+  /** Name of the node. */
+  name: string
+  /** Whether this node answered the request. */
+  this: boolean
+}
+
+/** Why a run exists, tagged by `kind`. */
+export type Origin = { kind: 'schedule' } | { kind: 'misfire' } | { kind: 'manual' } | { kind: 'child'; of: number } | { kind: 'retry'; of: number }
+
+/**
+ * Overlap policy: how to handle a fire while another run of the job is active on any executor.
+ *
+ * - `allow`: Dispatch it anyway.
+ * - `skip`: Skip it; it is recorded as blocked.
+ * - `wait`: Wait until the other run has finished. At most 100 runs wait; further ones are blocked.
+ * - `replace`: Cancel the other run, then dispatch it.
+ */
+export const Overlap = ['allow', 'skip', 'wait', 'replace'] as const
+export type Overlap = (typeof Overlap)[number]
+
+/** Current state of the apps that the caller may view. */
+export interface Overview {
+  /** Alerts of the last 24 hours. */
+  alerts: AlertCounts
+  /** Number of reachable executors. */
+  executors_alive: number
+  /** Number of unreachable executors. */
+  executors_suspect: number
+  /** Last failed run of each recently failing job, newest first, at most 8. */
+  failing: RunView[]
+  /** Number of jobs. */
+  jobs: number
+  /** Number of jobs whose schedule is enabled. */
+  jobs_enabled: number
+  /** Current time of the scheduling centre. */
+  now: Instant
+  /** Unfinished runs, newest first, at most 8. */
+  running: RunView[]
+  /** Runs of today, in the scheduling centre's time zone. */
+  today: RunCounts
+  /** Jobs that fire next, at most 8. */
+  upcoming: JobView[]
+}
+
+/** Request of a signed-in user to change their own password. */
+export interface PasswordChange {
+  /** New password. */
+  new: string
+  /** Current password. */
+  old: string
+}
+
+/** Description and next fires of a schedule. */
+export interface Preview {
+  /** Next fires. */
+  fires: PreviewFire[]
+  /** Description of the schedule, in the language of the header `Accept-Language`: English (default) or Chinese. */
+  schedule_text: string
+  /** Time zone of the schedule, as an IANA name. */
+  zone: string
+}
+
+/** An upcoming fire. */
+export interface PreviewFire {
+  /** Time of the fire. */
+  at: Instant
+  /** Whether the UTC offset changed since the previous fire. */
+  clock_changed: boolean
+  /** The same time in the schedule's zone, for example `2026-06-21T10:00:00+02:00`. */
+  local: string
+}
+
+/** Request to preview a schedule. */
+export interface PreviewRequest {
+  /** Preview fires after this time. Default: now. */
+  after?: Instant
+  /** Number of fires, at most 1000. Default: 10. */
+  count?: number
+  /** Schedule to preview. */
+  schedule: Schedule
+}
+
+/** An error. `code` is for programs, `detail` for people. */
+export interface Problem {
+  /** Stable code of the error. */
+  code: ProblemCode
+  /** Description of this occurrence, and how to fix it. */
+  detail: string
+  /** Invalid fields, if any. */
+  fields?: FieldProblem[]
+  /** HTTP status. */
+  status: number
+  /** Summary of this kind of error. */
+  title: string
+  /** Path of the page that explains the code, for example `/errors/job_not_found`. */
+  type: string
+}
+
+/** Error codes, each with its HTTP status and a page in `docs/errors`. */
+export const ProblemCode = ['malformed_request', 'invalid_fields', 'not_signed_in', 'wrong_password', 'not_allowed', 'foreign_origin', 'no_such_path', 'not_found', 'wrong_method', 'conflict', 'outdated', 'too_large', 'too_many_requests', 'app_offline', 'executor_unreachable', 'executor_refused', 'database_unavailable', 'database_broken'] as const
+export type ProblemCode = (typeof ProblemCode)[number]
+
+/** Retry policy of failed runs. */
+export interface Retry {
+  /** Delay between the end of an attempt and the next. */
+  backoff: Backoff
+  /** Maximum number of retries, not counting the first attempt. */
+  count: number
+}
+
+/** A right that can be granted for an app. */
+export const Right = ['view', 'operate', 'edit', 'script'] as const
+export type Right = (typeof Right)[number]
+
+/**
+ * Routing strategy: how the executor of a run is selected.
+ *
+ * - `first`: First executor of the list.
+ * - `last`: Last executor of the list.
+ * - `round_robin`: Each executor in turn.
+ * - `random`: A random executor.
+ * - `consistent_hash`: Consistent hash of the job: the same executor each time, as long as it is registered.
+ * - `least_frequently_used`: Executor that was selected least often for the job.
+ * - `least_recently_used`: Executor that was not selected for the job for the longest time.
+ * - `failover`: First executor that responds.
+ * - `first_idle`: First executor that has no active run of the job.
+ * - `broadcast`: All executors, one shard each.
+ */
+export const Route = ['first', 'last', 'round_robin', 'random', 'consistent_hash', 'least_frequently_used', 'least_recently_used', 'failover', 'first_idle', 'broadcast'] as const
+export type Route = (typeof Route)[number]
+
+/** Number of runs by result. */
+export interface RunCounts {
+  /** Runs that finished without success. */
+  failed: number
+  /** Runs that are not finished. */
+  running: number
+  /** Runs that succeeded. */
+  succeeded: number
+}
+
+/** One page of a list. */
+export interface RunPage {
+  /** Items of this page, in the order of the list. */
+  items: RunView[]
+  /**
+   * Cursor to send as `after` for the next page; absent on the last page. A page may be short or even empty and
+   * still have a next one, because each request scans a limited number of rows.
+   */
+  next?: string
+  /** Total number of items; absent where counting would be slow. */
+  total?: number
+}
+
+/** State of a run. */
+export const RunState = ['waiting', 'claimed', 'cancelling', 'unknown', 'running', 'succeeded', 'failed', 'timed_out', 'lost', 'cancelled'] as const
+export type RunState = (typeof RunState)[number]
+
+/** A run: one execution of a job. */
+export interface RunView {
+  /** Address of the executor that the run was sent to. */
+  address: string | null
+  /** Name of the app that the job belonged to when the run was created. */
+  app: string
+  /** Attempt number, 1 for the first; absent if unknown. */
+  attempt: number | null
+  /**
+   * Whether cancellation was requested and the executor has not ended the run yet. Absent once the run is
+   * finished.
+   */
+  cancel_requested?: boolean
+  /** Message about the dispatch. */
+  dispatch_message: string
+  /** Time when the end of the run was recorded. */
+  ended_at: Instant | null
+  /** Handler that was called. */
+  handler: string
+  /** Id of the run; never changes. */
+  id: number
+  /** Id of the job. */
+  job: number
+  /** Key of the job, if it has one. */
+  job_key?: string
+  /** Name of the job; absent once the job is deleted. */
+  job_name?: string
+  /** Time zone of the job, as an IANA name, if it has its own. */
+  job_zone?: string
+  /** Node that claimed or dispatched the run; absent if unknown. */
+  node: string | null
+  /** Why the run exists; absent if unknown. */
+  origin?: Origin
+  /** Parameter passed to the handler. */
+  param: string
+  /** XXL-JOB's result code: 0 none yet, 200 success, 502 timeout, any other value failure. */
+  result_code: number
+  /** Message about the result. */
+  result_message: string
+  /** The time the schedule asked for. For a manual trigger it is the time of the request. */
+  scheduled_at: Instant | null
+  /** Index of the shard, from 0. */
+  shard_index: number
+  /** Number of shards. */
+  shard_total: number
+  /** State of the run. */
+  state: RunState
+  /** Trace of the run, in order. Only in the response for a single run. */
+  timeline?: TraceStep[]
+  /**
+   * Duration in milliseconds: from when the run was sent to its executor to its end. Without a trace of the dispatch
+   * it counts from the scheduled time; `null` if the run was never sent.
+   */
+  took_ms: number | null
+}
+
+/** Schedule of a job, tagged by `kind`. */
+export type Schedule = { dialect: CronDialect; dst?: string; expression: string; kind: 'cron'; zone?: string } | { anchor?: Instant; every_ms: number; kind: 'fixed_rate' } | { delay_ms: number; kind: 'fixed_delay' } | { at: Instant; kind: 'once' } | { kind: 'none' }
+
+/** A script to save. */
+export interface ScriptBody {
+  /** Language of the script. */
+  language: ScriptLanguage
+  /** Description of the change. */
+  remark?: string
+  /** Source code. */
+  source: string
+}
+
+/**
+ * Language of a script.
+ *
+ * - `shell`: Bash.
+ * - `python`: Python 3.
+ * - `python2`: Python 2.
+ * - `php`: PHP.
+ * - `node`: JavaScript in Node.
+ * - `powershell`: PowerShell.
+ * - `groovy`: Groovy, which only Java executors can run.
+ */
+export const ScriptLanguage = ['shell', 'python', 'python2', 'php', 'node', 'powershell', 'groovy'] as const
+export type ScriptLanguage = (typeof ScriptLanguage)[number]
+
+/** A saved version of a script. */
+export interface ScriptVersion {
+  /** Id of the version. */
+  id: number
+  language: ScriptLanguage | null
+  /** Description of the change. */
+  remark: string
+  /** Time when it was saved. */
+  saved_at: Instant | null
+  /** Source code. */
+  source: string
+}
+
+/** A session of a user. */
+export interface SessionView {
+  /** User agent that opened the session. */
+  agent: string
+  /** Whether it is the session of this request. */
+  current: boolean
+  /** Id of the session; it cannot be used to sign in. */
+  id: string
+  /** IP address that opened the session. */
+  ip: string
+  /** Time when the session was opened. */
+  opened_at: Instant
+  /** Time of its last request. */
+  seen_at: Instant
+}
+
+/** A configuration option of the node that answers. */
+export interface SettingView {
+  /** Whether a value is set but hidden because it is a secret. */
+  hidden: boolean
+  /** Name of the option. */
+  option: string
+  /** Value, in the syntax of the option; absent if it is not set or is a secret. */
+  value: string | null
+}
+
+/** Credentials to sign in. */
+export interface SignIn {
+  /** Password. */
+  password: string
+  /** User name. */
+  user: string
+}
+
+/** Runs over time: `GET /v1/statistics?from=&until=&step_ms=`. */
+export interface Statistics {
+  /** Buckets in order of time; buckets without runs are omitted. */
+  buckets: StatisticsBucket[]
+  /** Whether all runs of the requested period are counted. */
+  complete: boolean
+  /**
+   * If `complete` is false: start of the counted part of the period, because there are too many runs for one
+   * response. Buckets from here on are exact; earlier ones are omitted.
+   */
+  counted_from?: Instant
+  /** Length of a bucket in milliseconds. */
+  step_ms: number
+}
+
+/** Runs of one bucket of time. */
+export interface StatisticsBucket {
+  /** Start of the bucket. */
+  at: Instant
+  /** Median dispatch latency after the scheduled time in milliseconds; absent if this node does not know it. */
+  lateness_p50_ms: number | null
+  /** 99th percentile of the dispatch latency in milliseconds; absent if this node does not know it. */
+  lateness_p99_ms: number | null
+  /** Number of runs by result. */
+  runs: RunCounts
+}
+
+/** A token of an app, without its value. */
+export interface TokenView {
+  /** Creation time. */
+  created_at: Instant | null
+  /** Time when it expires. */
+  expires_at: Instant | null
+  /** Id of the token. */
+  id: number
+}
+
+/** A step in the trace of a run. */
+export interface TraceStep {
+  /** Time of the step; absent if it was not stored. */
+  at: Instant | null
+  /** Details: a node, an address, a routing strategy or a message. */
+  detail?: string
+  /** Kind of step. */
+  kind: TraceStepKind
+}
+
+/** Kind of step in the trace of a run. */
+export const TraceStepKind = ['scheduled', 'claimed', 'routed', 'sent', 'accepted', 'refused', 'in_doubt', 'taken_over', 'ended', 'recorded', 'retried'] as const
+export type TraceStepKind = (typeof TraceStepKind)[number]
+
+/** Request for a run now. */
+export interface Trigger {
+  /** Executor to run on; must be one of the app's. */
+  address?: string
+  /** Parameter for this run instead of the job's, at most 16 000 characters. */
+  param?: string
+}
+
+/** The run that was created. */
+export interface Triggered {
+  /** Id of the run; the first one if the job runs in shards. */
+  run: number
+}
+
+/** Kind of error of a call to an executor. */
+export const TroubleCode = ['connect_refused', 'connect_timeout', 'no_route', 'name_unknown', 'address_forbidden', 'tls_failed', 'connection_lost', 'no_answer', 'gateway_failed', 'bad_token', 'not_an_executor', 'refused', 'suspended', 'too_many_calls', 'other'] as const
+export type TroubleCode = (typeof TroubleCode)[number]
+
+/** Definition of a user, as sent to `PUT /v1/users/{name}` by an administrator. */
+export interface UserBody {
+  /** Whether the user is an administrator, with all rights for all apps. */
+  admin: boolean
+  /** Whether the user is disabled; a disabled user has no rights. */
+  disabled: boolean
+  /** Rights by app, if the user is not an administrator. */
+  grants: Grant[]
+  /** New password. Required for a new user; omit it to keep the current one. */
+  password?: string
+}
+
+/** One page of a list. */
+export interface UserPage {
+  /** Items of this page, in the order of the list. */
+  items: UserView[]
+  /**
+   * Cursor to send as `after` for the next page; absent on the last page. A page may be short or even empty and
+   * still have a next one, because each request scans a limited number of rows.
+   */
+  next?: string
+  /** Total number of items; absent where counting would be slow. */
+  total?: number
+}
+
+/** A user. */
+export interface UserView {
+  /** Whether the user is an administrator, with all rights for all apps. */
+  admin: boolean
+  /** Time when the password or the rights were last changed. */
+  changed_at: Instant | null
+  /** Whether the user is disabled; a disabled user has no rights. */
+  disabled: boolean
+  /** Rights by app, if the user is not an administrator. */
+  grants: Grant[]
+  /** Id of the user. */
+  id: number
+  /** User name. */
+  name: string
+}

@@ -5,8 +5,8 @@ import { fieldsInWords } from './fields'
 
 test('fields are called what the form calls them', () => {
   text.use('en')
-  expect(fieldsInWords(['schedule', 'timeout_ms', 'of_a_later_version'])).toBe('Schedule, Time limit and of_a_later_version')
+  expect(fieldsInWords(['schedule', 'timeout_ms', 'of_a_later_version'])).toBe('Schedule, Timeout and of_a_later_version')
   text.use('zh')
-  expect(fieldsInWords(['schedule', 'name'])).toBe('调度和名称')
+  expect(fieldsInWords(['schedule', 'name'])).toBe('调度规则和名称')
   text.use('en')
 })

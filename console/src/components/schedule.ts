@@ -2,7 +2,6 @@
 
 import type { JobView, Preview, RunView, Schedule } from '../api/wire'
 import { session } from '../session.svelte'
-import { text } from '../text/words.svelte'
 
 /** What somebody typed, for schedules that are typed. */
 export const expressionOf = (schedule: Schedule) => (schedule.kind === 'cron' ? schedule.expression : '')
@@ -18,7 +17,6 @@ export function withoutZone(words: string, zone: string | undefined): string {
   return words
 }
 
-export const inReadersWords = (job: JobView) =>
-  withoutZone(text.language === 'zh' ? job.schedule_chinese : job.schedule_english, session.me?.zone)
+export const inReadersWords = (job: JobView) => withoutZone(job.schedule_text, session.me?.zone)
 /** For where the zone stands beside the words. */
-export const previewWords = (preview: Preview) => withoutZone(text.language === 'zh' ? preview.chinese : preview.english, preview.zone)
+export const previewWords = (preview: Preview) => withoutZone(preview.schedule_text, preview.zone)

@@ -11,6 +11,7 @@ import LogView from './LogView.svelte'
 import ProblemNote from './ProblemNote.svelte'
 import Rows from './Rows.svelte'
 import StateBadge from './StateBadge.svelte'
+import Timeline from './Timeline.svelte'
 
 const NASTY = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>'
 
@@ -38,6 +39,19 @@ test('every state of a run has a word and a shape', () => {
   }
   // Those that wait look alike, as do those in doubt and those being ended.
   expect(shapes.size).toBeGreaterThanOrEqual(7)
+})
+
+test('a step of a trace shows its offset from the step before, with one sign', () => {
+  const body = show(Timeline, {
+    steps: [
+      { kind: 'scheduled', at: '2026-06-21T10:00:00.000Z' },
+      { kind: 'claimed', at: '2026-06-21T09:59:58.700Z' },
+      { kind: 'sent', at: '2026-06-21T10:00:00.000Z' },
+    ],
+    open: false,
+    bad: false,
+  })
+  expect([...body.querySelectorAll('.gap')].map((gap) => gap.textContent)).toEqual(['−1.3 s', '+1.3 s'])
 })
 
 test('of a hundred thousand rows only those in sight exist', () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 
+import { Block, Delivery, TraceStepKind, Overlap, ProblemCode, Right, Route, TroubleCode } from '../api/wire'
 import { en } from './en'
 import { zh } from './zh'
 
@@ -7,56 +8,21 @@ test('both languages hold the same keys, and none is empty', () => {
   expect(keys(zh)).toEqual(keys(en))
 })
 
-test('every code of a problem has words', () => {
-  // The list in `crates/protocol/src/v1/problem.rs`, and the one for no answer at all.
-  const codes = [
-    'malformed_request',
-    'invalid_fields',
-    'not_signed_in',
-    'wrong_password',
-    'not_allowed',
-    'foreign_origin',
-    'no_such_path',
-    'not_found',
-    'wrong_method',
-    'conflict',
-    'outdated',
-    'too_large',
-    'too_many_requests',
-    'app_offline',
-    'executor_unreachable',
-    'executor_refused',
-    'database_unavailable',
-    'database_broken',
-    'unreachable',
-  ]
-  expect(Object.keys(en.problems).sort()).toEqual(codes.sort())
-})
-
-test('every trouble with an executor has words', () => {
-  // The list in `crates/protocol/src/v1/apps.rs`.
-  const codes = [
-    'connect_refused',
-    'connect_timeout',
-    'no_route',
-    'name_unknown',
-    'address_forbidden',
-    'tls_failed',
-    'connection_lost',
-    'no_answer',
-    'gateway_failed',
-    'bad_token',
-    'not_an_executor',
-    'refused',
-    'suspended',
-    'too_many_calls',
-    'other',
-  ]
-  expect(Object.keys(en.executors.troubles).sort()).toEqual(codes.sort())
+test('every value of the API has words', () => {
+  const check = (words: object, values: readonly string[]) => expect(Object.keys(words).sort()).toEqual([...values].sort())
+  // The last is for no answer at all.
+  check(en.problems, [...ProblemCode, 'unreachable'])
+  check(en.executors.troubles, TroubleCode)
+  check(en.form.routes, Route)
+  check(en.form.blocks, Block)
+  check(en.form.overlaps, Overlap)
+  check(en.form.deliveries, Delivery)
+  check(en.people.rights, Right)
+  check(en.run.steps, TraceStepKind)
 })
 
 test('every action on record has words', () => {
-  // Those that `crates/server/src/doors/v1/routes.rs` notes, what is noted of each of many jobs, and declarations.
+  // Those that `crates/server/src/api/v1/routes.rs` notes, what is noted of each of many jobs, and declarations.
   const actions = [
     'session.open',
     'session.close',

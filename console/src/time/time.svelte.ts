@@ -97,6 +97,9 @@ export function duration(ms: number): string {
   return `${whole}${units[unit]}${next && rest > 0 ? ` ${rest}${units[next[1]]}` : ''}`
 }
 
+/** The time between two steps, with its sign: `+1.3 s`, or `−1.3 s` if the second step came first. */
+export const offset = (ms: number) => (ms < 0 ? duration(ms) : `+${duration(ms)}`)
+
 /** How long a run took. Databases keep whole seconds, so that nothing means less than one. */
 export const took = (ms: number) => (ms <= 0 ? `< ${duration(1_000)}` : duration(ms))
 

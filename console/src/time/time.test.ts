@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { text } from '../text/words.svelte'
-import { civil, clock, duration, relative, timeOfDay } from './time.svelte'
+import { civil, clock, duration, offset, relative, timeOfDay } from './time.svelte'
 
 test('a duration has at most two units', () => {
   text.use('en')
@@ -13,6 +13,15 @@ test('a duration has at most two units', () => {
   expect(duration(5 * 86_400_000 + 4 * 3_600_000 + 60_000)).toBe('5 d 4 h')
   text.use('zh')
   expect(duration(200_000)).toBe('3 分 20 秒')
+})
+
+test('an offset has exactly one sign', () => {
+  text.use('en')
+  expect(offset(1_300)).toBe('+1.3 s')
+  expect(offset(-1_300)).toBe('−1.3 s')
+  expect(offset(0)).toBe('+0 ms')
+  text.use('zh')
+  expect(offset(-1_300)).toBe('−1.3 秒')
 })
 
 test('what is to come and what is past are told apart', () => {

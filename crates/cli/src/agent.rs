@@ -39,7 +39,7 @@ pub struct Options {
     #[arg(long, env = "TICKWRIGHT_AGENT_ADDRESS", value_name = "URL")]
     address: Option<String>,
     /// Directory of the journal, logs and working directories. Each agent needs its own.
-    #[arg(long, env = "TICKWRIGHT_AGENT_DATA_DIR", value_name = "PATH", default_value = "tickwright-agent")]
+    #[arg(long, env = "TICKWRIGHT_AGENT_DATA_DIR", value_name = "DIR", default_value = "tickwright-agent")]
     data_dir: PathBuf,
     /// Allow scripts from the scheduling centre: in all languages, or in those listed (shell, python, python2, php,
     /// node, powershell).
@@ -86,14 +86,15 @@ const TOKEN: &str = "TICKWRIGHT_AGENT_TOKEN";
 pub fn run(options: Options) -> Result<()> {
     log_to_stderr();
     hide_memory();
-    let runtime = tokio::runtime::Runtime::new().context("cannot start the threads")?;
+    let runtime = tokio::runtime::Runtime::new().context("failed to start the threads")?;
     runtime.block_on(serve(options))
 }
 
 async fn serve(options: Options) -> Result<()> {
     if secret::is_typed(&options.token, TOKEN) {
         eprintln!(
-            "warning: everybody on this machine can see a token in the command line; set {TOKEN}, or write --token file:PATH"
+            "warning: a token on the command line is visible to every user of this machine; set {TOKEN}, or \
+             use --token file:PATH"
         );
     }
     let token = secret::read(&options.token)?;
@@ -126,17 +127,17 @@ async fn serve(options: Options) -> Result<()> {
 
     let paint = Paint::stdout();
     say(&paint.bold(&format!("tickwright agent `{}`", options.app)));
-    say(&format!("  listens on    {}", paint.green(&executor.local_address().to_string())));
-    say(&format!("  registers at  {} as {}", options.admins.join(", "), executor.address()));
+    say(&format!("  listening on      {}", paint.green(&executor.local_address().to_string())));
+    say(&format!("  registering with  {} as {}", options.admins.join(", "), executor.address()));
     for (what, allowed) in may.rows() {
         let allowed = if allowed.is_empty() { paint.dim("none") } else { allowed.join(", ") };
-        say(&format!("  {what:<13} {allowed}"));
+        say(&format!("  {what:<17} {allowed}"));
     }
-    say(&format!("  data in       {}", options.data_dir.display()));
+    say(&format!("  data directory    {}", options.data_dir.display()));
 
     let stopped = executor.stop_when_told(Duration::from_secs(u64::from(options.drain))).await;
     say(&format!(
-        "stopped; {} runs had to be ended, {} results are kept for the next start",
+        "stopped; {} runs were terminated, {} results are stored and will be reported after the next start",
         stopped.killed, stopped.unreported
     ));
     Ok(())
@@ -178,7 +179,7 @@ impl Abilities {
     }
 
     fn rows(&self) -> [(&'static str, &[String]); 3] {
-        [("runs scripts", &self.scripts), ("calls URLs", &self.urls), ("starts", &self.programs)]
+        [("scripts", &self.scripts), ("URLs", &self.urls), ("programs", &self.programs)]
     }
 }
 
@@ -202,8 +203,6 @@ fn hide_memory() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
     {
-        eprintln!(
-            "warning: scripts could read this process's memory, which cannot be prevented here: {error}"
-        );
+        eprintln!("warning: failed to protect the memory of this process from scripts: {error}");
     }
 }

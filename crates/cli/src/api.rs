@@ -1,5 +1,6 @@
 //! Client of the scheduling centre's API `/v1`: one call at a time, each with a timeout.
 
+use std::env;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ impl Most {
     /// Prints a hint if there are more rows.
     pub fn hint(self, more: bool) {
         if more {
-            eprintln!("there are more; add --all, or --limit and a number above {}", self.limit);
+            eprintln!("there are more rows; use --all, or --limit with a number above {}", self.limit);
         }
     }
 }
@@ -90,7 +91,7 @@ impl Client {
     pub fn new(base: &str, credential: Option<Credential>) -> anyhow::Result<Client> {
         let base = trimmed(base);
         if !base.starts_with("http://") && !base.starts_with("https://") {
-            anyhow::bail!("`{base}` is not the address of a centre; write one like {LOCAL}");
+            anyhow::bail!("`{base}` is not the URL of a scheduling centre; use for example {LOCAL}");
         }
         Ok(Client { http: Http::builder(TokioExecutor::new()).build(connector(&base)), base, credential })
     }
@@ -146,13 +147,13 @@ impl Client {
         }
         let (status, wait) = (response.status(), retry_after(response.headers()));
         let body = response.into_body().collect().await.map_err(|error| self.lost(&error))?.to_bytes();
-        Err(self.refused(status, &body, wait))
+        Err(self.refused(call, status, &body, wait))
     }
 
-    fn refused(&self, status: StatusCode, body: &[u8], wait: Option<Duration>) -> Trouble {
-        let base = self.base.clone();
+    fn refused(&self, call: &Call, status: StatusCode, body: &[u8], wait: Option<Duration>) -> Trouble {
+        let (base, path) = (self.base.clone(), call.path.clone());
         match serde_json::from_slice::<Box<Problem>>(body) {
-            Ok(problem) => Trouble::Refused { base, problem, wait, by_key: self.has_key() },
+            Ok(problem) => Trouble::Refused { base, path, problem, wait, by_key: self.has_key() },
             Err(_) => Trouble::Strange { base, said: format!("status {status}") },
         }
     }
@@ -169,7 +170,7 @@ impl Client {
     }
 
     fn silent(&self) -> Trouble {
-        let cause = format!("no answer within {} s", PATIENCE.as_secs());
+        let cause = format!("no response within {} s", PATIENCE.as_secs());
         Trouble::Unreachable { base: self.base.clone(), cause }
     }
 
@@ -223,7 +224,7 @@ fn connector(base: &str) -> HttpsConnector<HttpConnector> {
     let config =
         rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .expect("the provider has all versions")
+            .expect("the provider supports all versions")
             .with_root_certificates(roots)
             .with_no_client_auth();
     let mut http = HttpConnector::new();
@@ -287,7 +288,7 @@ impl Call {
 
     /// Sets the body.
     pub fn json(mut self, body: &impl Serialize) -> Call {
-        let json = serde_json::to_vec(body).expect("the API's words have texts for keys");
+        let json = serde_json::to_vec(body).expect("API types have text keys");
         self.body = Some(Bytes::from(json));
         self
     }
@@ -299,7 +300,7 @@ impl Call {
             uri = format!("{uri}?{pairs}");
         }
         let mut request = Request::builder().method(self.method.clone()).uri(uri);
-        request = request.header(header::USER_AGENT, AGENT);
+        request = request.header(header::USER_AGENT, AGENT).header(header::ACCEPT_LANGUAGE, language());
         if let Some(credential) = credential {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", credential.secret()));
         }
@@ -314,6 +315,13 @@ impl Call {
             |error: hyper::http::Error| Trouble::Unreachable { base: base.into(), cause: error.to_string() };
         request.body(body).map_err(unusable)
     }
+}
+
+/// Language of the descriptions that the scheduling centre sends, by the locale.
+fn language() -> &'static str {
+    let set = |name: &str| env::var(name).ok().filter(|locale| !locale.is_empty());
+    let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().find_map(set).unwrap_or_default();
+    if locale.starts_with("zh") { "zh" } else { "en" }
 }
 
 /// User agent, shown in the user's list of sessions.

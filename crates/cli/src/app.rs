@@ -55,7 +55,7 @@ async fn add(client: &Client, name: &str, title: Option<String>, output: Output)
     let place = path("/v1/apps/", name, "");
     match client.send(Call::get(&place)).await {
         Ok(_) => {
-            bail!("there is an app `{name}` already; make a token for it with: tickwright app token {name}")
+            bail!("the app `{name}` already exists; create a token for it with: tickwright app token {name}")
         }
         Err(trouble) if trouble.is(ProblemCode::NotFound) => {}
         Err(trouble) => return Err(trouble.into()),
@@ -65,7 +65,7 @@ async fn add(client: &Client, name: &str, title: Option<String>, output: Output)
     match output {
         Output::Json => terminal::say_json(&app),
         Output::Table => terminal::say(&format!(
-            "{name} added; make a token for its executors with: tickwright app token {name}"
+            "{name} added; create a token for its executors with: tickwright app token {name}"
         )),
     }
 }
@@ -75,7 +75,7 @@ async fn token(client: &Client, app: &str, to: Option<&Path>, output: Output) ->
     let made: NewToken = made.with_context(|| format!("app `{app}`"))?;
     if let Some(file) = to {
         secret::write(file, &format!("{}\n", made.token))?;
-        eprintln!("the token is in {}, which only you can read", file.display());
+        eprintln!("wrote the token to {}, readable by you only", file.display());
         return Ok(());
     }
     match output {
@@ -108,7 +108,7 @@ fn executors(executors: &[ExecutorView]) -> (String, Mood) {
         ExecutorState::Alive => executor.address.clone(),
         ExecutorState::Suspect => {
             let trouble = executor.trouble.as_ref().map(|trouble| trouble.detail.as_str());
-            let trouble = trouble.unwrap_or("cannot be reached");
+            let trouble = trouble.unwrap_or("unreachable");
             format!("{} ({trouble})", executor.address)
         }
     };

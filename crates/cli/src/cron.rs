@@ -24,7 +24,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
     match io::stdout().write_all(answer.as_bytes()) {
         // The reader has closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot write the answer"),
+        written => written.context("failed to write the output"),
     }
 }
 
@@ -52,7 +52,7 @@ pub struct Explain {
     count: u16,
 
     /// Start time, for example 2026-10-24T12:00:00Z [default: now].
-    #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
+    #[arg(long, value_name = "TIME", value_parser = parse_instant)]
     from: Option<Timestamp>,
 
     /// Language of the description.
@@ -84,8 +84,8 @@ fn parse(expr: &str, dialect: Dialect) -> anyhow::Result<Cron> {
         Dialect::Unix => Dialect::Quartz,
     };
     match (Cron::parse_in(other.into(), expr), other) {
-        (Ok(_), Dialect::Unix) => bail!("{error}; or, as crontab reads it, add `--dialect unix`"),
-        (Ok(_), Dialect::Quartz) => bail!("{error}; or, as Quartz reads it, add `--dialect quartz`"),
+        (Ok(_), Dialect::Unix) => bail!("{error}; for a crontab expression, add `--dialect unix`"),
+        (Ok(_), Dialect::Quartz) => bail!("{error}; for a Quartz expression, add `--dialect quartz`"),
         (Err(_), _) => Err(error.into()),
     }
 }
@@ -93,7 +93,7 @@ fn parse(expr: &str, dialect: Dialect) -> anyhow::Result<Cron> {
 fn parse_instant(text: &str) -> Result<Timestamp, String> {
     match text.parse::<jiff::Timestamp>() {
         Ok(at) => Ok(Timestamp::from_millis(at.as_millisecond())),
-        Err(_) => Err("write a date, a time and an offset, such as 2026-10-24T12:00:00Z".to_owned()),
+        Err(_) => Err("expected a date, a time and an offset, for example 2026-10-24T12:00:00Z".to_owned()),
     }
 }
 
@@ -137,7 +137,7 @@ impl Answer {
         // Only this machine's own zone can have no name.
         let zone = TimeZone::get(self.zone.name()).unwrap_or_else(|_| TimeZone::system());
         let local = jiff::Timestamp::from_millisecond(fire.as_millis())
-            .expect("a fire lies between 1970 and 2199")
+            .expect("a fire is between 1970 and 2199")
             .to_zoned(zone);
         let weekday = usize::from(local.weekday().to_monday_zero_offset().unsigned_abs());
         let weekday = self.language.words().weekdays[weekday];

@@ -13,10 +13,12 @@ pub fn run(options: Options) -> anyhow::Result<bool> {
         .worker_threads(1)
         .enable_all()
         .build()
-        .context("could not start the threads that look")?;
+        .context("failed to start the threads")?;
     let findings = match options.with_file().and_then(|options| options.settings_to_look_at()) {
         Ok(settings) => runtime.block_on(examine(&settings)),
-        Err(error) => vec![Finding::bad(format!("{error:#}"), "correct the option; --help names them all")],
+        Err(error) => {
+            vec![Finding::bad(format!("{error:#}"), "correct the option; `--help` lists all options")]
+        }
     };
     let colour = std::io::stdout().is_terminal();
     for finding in &findings {
@@ -29,8 +31,8 @@ pub fn run(options: Options) -> anyhow::Result<bool> {
 fn line(finding: &Finding, colour: bool) -> String {
     let (word, code) = match finding.health {
         Health::Good => ("ok   ", 32),
-        Health::Weak => ("weak ", 33),
-        Health::Bad => ("wrong", 31),
+        Health::Weak => ("warn ", 33),
+        Health::Bad => ("fail ", 31),
     };
     let word = if colour { format!("\x1b[{code}m{word}\x1b[0m") } else { word.to_owned() };
     let advice = finding.advice.iter().map(|advice| format!("\n       -> {advice}")).collect::<String>();

@@ -4,25 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-/// Parses a number and a unit: `500ms`, `3s`, `5m`, `12h`, `30d`.
+/// Parses a duration of more than zero, for example `30s` or `1h30m`.
 pub fn parse(written: &str) -> Result<Duration> {
-    let text = written.trim();
-    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let millis_per_unit = match unit.trim() {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => 0,
-    };
-    let millis = number.parse::<u64>().ok().and_then(|number| number.checked_mul(millis_per_unit));
-    match millis {
-        Some(millis) if millis > 0 => Ok(Duration::from_millis(millis)),
-        Some(_) if millis_per_unit > 0 => bail!("`{written}` is no time at all; write more than 0"),
-        _ => bail!("`{written}` is not a duration; write a number and a unit: 500ms, 3s, 5m, 12h, 30d"),
+    let length = cron::parse_duration(written)?;
+    if length.is_zero() {
+        bail!("`{written}` is zero; it must be at least 1ms");
     }
+    Ok(length)
 }
 
 /// Formats a duration for people, rounded: `250 ms`, `1.5 s`, `3 min 20 s`, `2 h 5 min`.
@@ -41,13 +29,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_numbers_with_a_unit() {
+    fn a_duration_is_as_in_macros_but_not_zero() {
         let check = |written: &str, millis: Option<u64>| {
             assert_eq!(parse(written).ok(), millis.map(Duration::from_millis), "{written}");
         };
         check("500ms", Some(500));
         check(" 3s ", Some(3_000));
         check("30d", Some(2_592_000_000));
+        check("1h30m", Some(5_400_000));
         for wrong in ["", "3", "s", "3 weeks", "-1s", "0s", "1.5s", "99999999999999999999d"] {
             check(wrong, None);
         }

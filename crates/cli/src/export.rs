@@ -45,14 +45,14 @@ pub async fn run(options: Export) -> Result<()> {
     }
     bar.finish_and_clear();
     if without_key > 0 {
-        eprintln!("{without_key} jobs have no key, by which a file names its jobs, and were left out");
+        eprintln!("{without_key} jobs without a key were not exported");
     }
     let text = jobs.write()?;
     match options.file {
         None => terminal::write(&text),
         Some(file) => {
-            fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
-            eprintln!("{} jobs are in {}", jobs.jobs.len(), file.display());
+            fs::write(&file, text).with_context(|| format!("failed to write {}", file.display()))?;
+            eprintln!("exported {} jobs to {}", jobs.jobs.len(), file.display());
             Ok(())
         }
     }

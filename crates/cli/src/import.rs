@@ -52,7 +52,7 @@ pub async fn run(options: Import) -> Result<()> {
     match steps.iter().filter(|step| step.problem.is_some()).count() {
         0 => Ok(()),
         refused => {
-            bail!("{refused} of {} jobs were refused; correct them and import the file again", steps.len())
+            bail!("{refused} of {} jobs were rejected; correct them and import the file again", steps.len())
         }
     }
 }
@@ -64,7 +64,7 @@ fn text(file: &Path) -> Result<String> {
     } else {
         fs::read_to_string(file)
     };
-    text.with_context(|| format!("cannot read {}", file.display()))
+    text.with_context(|| format!("failed to read {}", file.display()))
 }
 
 /// Whether the next job would fail with the same error.
@@ -156,7 +156,7 @@ fn report(steps: &[Step], options: &Import) -> Result<()> {
     let shown = |step: &&Step| step.change != Change::None || step.problem.is_some();
     let row = |step: &Step| {
         let (sign, mood) = match (&step.problem, step.change) {
-            (Some(_), _) => ("refused", Mood::Bad),
+            (Some(_), _) => ("rejected", Mood::Bad),
             (None, Change::Add) => ("add", Mood::Good),
             (None, _) => ("change", Mood::Busy),
         };
@@ -166,10 +166,10 @@ fn report(steps: &[Step], options: &Import) -> Result<()> {
     let rows: Vec<_> = steps.iter().filter(shown).map(row).collect();
     let unchanged = steps.len() - rows.len();
     if !rows.is_empty() {
-        terminal::say(&terminal::table(&["", "JOB", "WHAT"], rows))?;
+        terminal::say(&terminal::table(&["CHANGE", "JOB", "DETAILS"], rows))?;
     }
-    let note = if options.dry_run { "; nothing was changed, this was a dry run" } else { "" };
-    eprintln!("{} jobs, {unchanged} of them are so already{note}", steps.len());
+    let note = if options.dry_run { "; dry run, nothing was changed" } else { "" };
+    eprintln!("{} jobs, {unchanged} of them unchanged{note}", steps.len());
     Ok(())
 }
 

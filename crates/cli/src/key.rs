@@ -128,13 +128,13 @@ async fn add(client: &Client, body: &ApiKeyBody, to: Option<&Path>, output: Outp
     match (to, output) {
         (Some(file), _) => {
             secret::write(file, &format!("{}\n", made.key))?;
-            eprintln!("key {} is in {}", made.id, file.display());
+            eprintln!("wrote key {} to {}, readable by you only", made.id, file.display());
             Ok(())
         }
         (None, Output::Json) => terminal::say_json(&made),
         (None, Output::Table) => {
             terminal::say(&made.key)?;
-            eprintln!("key {}, shown this once; programs set it as TICKWRIGHT_API_KEY", made.id);
+            eprintln!("key {} is shown only once; set it as TICKWRIGHT_API_KEY in your program", made.id);
             Ok(())
         }
     }

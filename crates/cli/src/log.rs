@@ -27,7 +27,7 @@ pub async fn print(client: &Client, run: i64, mut from: u64) -> Result<()> {
         let call = Call::get(format!("/v1/runs/{run}/log")).query("from", Some(from));
         let page: LogPage = client.fetch(call).await.with_context(|| format!("run {run}"))?;
         if let Some(problem) = page.problem {
-            bail!("there is no log of run {run}: {}", problem.detail);
+            bail!("run {run} has no log: {}", problem.detail);
         }
         show(&page.text)?;
         // For a run that is still active, these are all lines so far.
@@ -36,7 +36,7 @@ pub async fn print(client: &Client, run: i64, mut from: u64) -> Result<()> {
         }
         from = page.next;
     }
-    bail!("the log of run {run} goes on; read on with: tickwright run logs {run} --from {from}")
+    bail!("the log of run {run} has more lines; continue with: tickwright run logs {run} --from {from}")
 }
 
 /// Maximum number of pages printed: a bound for an executor with an endless log.
@@ -52,7 +52,8 @@ pub async fn follow(client: &Client, run: i64, from: u64) -> Result<Ending> {
     while !tail.is_over {
         if in_vain == RECONNECTS {
             bail!(
-                "the log of run {run} broke off; go on with: tickwright run logs -f {run} --from {}",
+                "lost the connection to the log of run {run}; continue with: tickwright run logs -f {run} \
+                 --from {}",
                 tail.next
             );
         }
@@ -99,7 +100,7 @@ impl Tail {
                 self.line(&line)?;
             }
             if rest.len() > LINE_MAX {
-                bail!("the centre sends a line of a log that is too long to read");
+                bail!("the scheduling centre sent a log line that is too long");
             }
         }
         Ok(())
@@ -108,7 +109,7 @@ impl Tail {
     fn line(&mut self, line: &[u8]) -> Result<()> {
         let Some(json) = line.strip_prefix(b"data:") else { return Ok(()) };
         let page: LogPage =
-            serde_json::from_slice(json).context("the centre sends a log that cannot be read")?;
+            serde_json::from_slice(json).context("the scheduling centre sent an invalid log page")?;
         show(&page.text)?;
         self.next = self.next.max(page.next);
         self.is_over = page.end;
@@ -120,7 +121,7 @@ impl Tail {
         // A run that never started has no log; its result explains why.
         let is_lasting = self.in_vain > NOT_YET && !self.is_over;
         if is_lasting && self.told.as_ref() != Some(&problem) {
-            eprintln!("no lines: {problem}");
+            eprintln!("no log lines yet: {problem}");
             self.told = Some(problem);
         }
         Ok(())
@@ -174,7 +175,7 @@ pub async fn newest(client: &Client, job: &str) -> Result<i64> {
             return Ok(run.id);
         }
         if !told {
-            eprintln!("job `{job}` has not run yet; waiting for its first run");
+            eprintln!("job `{job}` has no runs yet; waiting for the first one");
             told = true;
         }
         tokio::time::sleep(LOOK_AGAIN).await;

@@ -27,7 +27,7 @@ pub struct Login {
 pub async fn login(login: Login) -> Result<()> {
     let client = Client::new(&login.url, None)?;
     if client.base().starts_with("http://") && !is_this_machine(client.base()) {
-        eprintln!("warning: without https everybody on the way to {} can read the password", client.base());
+        eprintln!("warning: {} does not use HTTPS; the password is sent unencrypted", client.base());
     }
     let user = match login.user {
         Some(user) => user,
@@ -37,11 +37,11 @@ pub async fn login(login: Login) -> Result<()> {
     let call = Call::post("/v1/session").header("tickwright-client", "cli").json(&SignIn { user, password });
     let answer = client.send(call).await?;
     let me: Me = answer.read()?;
-    let said = || Trouble::Strange { base: client.base().into(), said: "it gave no session".into() };
+    let said = || Trouble::Strange { base: client.base().into(), said: "the response has no session".into() };
     let session = answer.header("tickwright-session").ok_or_else(said)?;
     Sessions::load()?.keep(client.base(), &me.user, session)?;
     terminal::say(&format!("signed in to {} as {}", client.base(), me.user))?;
-    eprintln!("the session is kept in {}", session::path()?.display());
+    eprintln!("the session is stored in {}", session::path()?.display());
     Ok(())
 }
 
@@ -50,14 +50,14 @@ pub async fn logout(remote: Remote) -> Result<()> {
     let mut sessions = Sessions::load()?;
     let client = Client::of(&remote)?;
     if sessions.of(client.base()).is_none() {
-        bail!("nobody is signed in to {}", client.base());
+        bail!("not signed in to {}", client.base());
     }
     let ended = client.send(Call::delete("/v1/session")).await;
     // Delete the session here even if the server no longer knows it.
     sessions.forget(client.base())?;
     match ended {
         Err(trouble) if !trouble.is(ProblemCode::NotSignedIn) => {
-            Err(trouble).context("the session is forgotten here, but the centre could not be told to end it")
+            Err(trouble).context("the session was deleted here, but not ended on the scheduling centre")
         }
         _ if remote.output == Output::Json => Ok(()),
         _ => terminal::say(&format!("signed out of {}", client.base())),
@@ -73,18 +73,18 @@ fn is_this_machine(base: &str) -> bool {
 
 fn password() -> Result<String> {
     if io::stdin().is_terminal() {
-        return rpassword::prompt_password("password: ").context("cannot ask for the password");
+        return rpassword::prompt_password("password: ").context("failed to prompt for the password");
     }
-    let password = line().context("cannot read the password")?;
+    let password = line().context("failed to read the password")?;
     if password.is_empty() {
-        bail!("no password came; write it to standard input, or run this on a terminal to be asked");
+        bail!("no password; write it to standard input, or run the command on a terminal");
     }
     Ok(password)
 }
 
 fn ask(question: &str) -> Result<String> {
     if !io::stdin().is_terminal() {
-        bail!("say who you are with --user");
+        bail!("missing --user");
     }
     eprint!("{question}");
     io::stderr().flush()?;

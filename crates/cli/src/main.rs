@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         Command::Export(options) => call(export::run(options)),
         Command::Cron(command) => cron::run(command).map(|()| true),
         Command::Completions { shell } => completions(shell).map(|()| true),
-        Command::Routes => routes::run().map(|()| true),
+        Command::Routes { openapi } => routes::run(openapi).map(|()| true),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
 /// Runs a command that calls a scheduling centre. It makes one call at a time, so one thread is enough.
 fn call(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start")?.block_on(work).map(|()| true)
+    runtime.context("failed to start")?.block_on(work).map(|()| true)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -120,5 +120,9 @@ enum Command {
         shell: clap_complete::Shell,
     },
     /// List the paths of the API, with the credentials and the right that each requires.
-    Routes,
+    Routes {
+        /// Print the OpenAPI description of the API instead, as JSON.
+        #[arg(long)]
+        openapi: bool,
+    },
 }

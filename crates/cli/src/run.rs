@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use protocol::v1::{Instant, Kill, Moment, Origin, RunState, RunView};
+use protocol::v1::{Instant, Kill, Origin, RunState, RunStatus, RunView, TraceStep, Word};
 
 use crate::api::{Call, Client, Most, Output, Remote};
 use crate::terminal::{self, Mood, Paint};
@@ -60,13 +60,13 @@ struct List {
     #[arg(long)]
     job: Option<String>,
     /// Only runs in this state.
-    #[arg(long, value_parser = PossibleValuesParser::new(["running", "succeeded", "failed"]))]
+    #[arg(long, value_parser = PossibleValuesParser::new(RunStatus::WORDS))]
     state: Option<String>,
     /// Only runs scheduled at or after this time.
-    #[arg(long, value_name = "INSTANT")]
+    #[arg(long, value_name = "TIME")]
     from: Option<Instant>,
     /// Only runs scheduled before this time.
-    #[arg(long, value_name = "INSTANT")]
+    #[arg(long, value_name = "TIME")]
     until: Option<Instant>,
     #[command(flatten)]
     most: Most,
@@ -106,7 +106,7 @@ async fn list(client: &Client, options: List, output: Output) -> Result<()> {
             paint.cell(message(run).lines().next().unwrap_or_default(), Mood::Quiet),
         ]
     };
-    let heads = ["RUN", "JOB", "STATE", "FOR", "TOOK", "EXECUTOR", "MESSAGE"];
+    let heads = ["RUN", "JOB", "STATE", "SCHEDULED", "TOOK", "EXECUTOR", "MESSAGE"];
     terminal::say(&terminal::table(&heads, runs.iter().map(row)))?;
     options.most.hint(more);
     Ok(())
@@ -132,7 +132,7 @@ async fn logs(client: &Client, run: &str, follow: bool, from: u64) -> Result<()>
         Err(_) if follow => log::newest(client, run).await?,
         Err(_) => match log::newest_begun(client, run).await? {
             Some(run) => run,
-            None => bail!("job `{run}` has not run yet; add -f to wait for its first run"),
+            None => bail!("job `{run}` has no runs yet; add -f to wait for the first one"),
         },
     };
     match follow {
@@ -146,7 +146,7 @@ async fn cancel(client: &Client, run: i64, force: bool, output: Output) -> Resul
     client.send(call).await?;
     match output {
         Output::Json => Ok(()),
-        Output::Table => terminal::say(&format!("run {run} is cancelled")),
+        Output::Table => terminal::say(&format!("run {run} cancelled")),
     }
 }
 
@@ -179,24 +179,24 @@ fn mood(state: RunState) -> Mood {
 /// State as text, with a pending cancellation request.
 fn state(run: &RunView) -> String {
     let state = terminal::word(&run.state);
-    if run.cancel_requested { format!("{state}, cancel requested") } else { state }
+    if run.cancel_requested { format!("{state}, cancellation requested") } else { state }
 }
 
 fn facts(run: &RunView) -> String {
     let origin = run.origin.map(|origin| match origin {
-        Origin::Schedule => "its schedule".into(),
-        Origin::Misfire => "fires that were missed".into(),
-        Origin::Manual => "somebody triggered it".into(),
-        Origin::Child { of } => format!("run {of} succeeded"),
-        Origin::Retry { of } => format!("run {of} failed"),
+        Origin::Schedule => "schedule".into(),
+        Origin::Misfire => "catch-up of missed fires".into(),
+        Origin::Manual => "manual trigger".into(),
+        Origin::Child { of } => format!("success of run {of}"),
+        Origin::Retry { of } => format!("retry of run {of}"),
     });
     let shard = match run.shard_total {
         0 | 1 => String::new(),
         total => format!("{} of {total}", run.shard_index + 1),
     };
-    let moment = |moment: &Moment| {
-        let at = terminal::local_or_dash(moment.at);
-        format!("{at}  {}  {}", terminal::word(&moment.kind), moment.detail.replace('\n', " "))
+    let step = |step: &TraceStep| {
+        let at = terminal::local_or_dash(step.at);
+        format!("{at}  {}  {}", terminal::word(&step.kind), step.detail.replace('\n', " "))
             .trim_end()
             .to_owned()
     };
@@ -206,8 +206,8 @@ fn facts(run: &RunView) -> String {
         ("name", run.job_name.clone().unwrap_or_default()),
         ("app", run.app.clone()),
         ("state", state(run)),
-        ("because", origin.unwrap_or_default()),
-        ("for", run.scheduled_at.map(terminal::local).unwrap_or_default()),
+        ("origin", origin.unwrap_or_default()),
+        ("scheduled", run.scheduled_at.map(terminal::local).unwrap_or_default()),
         ("ended", run.ended_at.map(terminal::local).unwrap_or_default()),
         ("took", run.took_ms.map(duration::in_words).unwrap_or_default()),
         ("executor", run.address.clone().unwrap_or_default()),
@@ -216,6 +216,6 @@ fn facts(run: &RunView) -> String {
         ("shard", shard),
         ("attempt", run.attempt.map(|attempt| attempt.to_string()).unwrap_or_default()),
         ("message", message(run).to_owned()),
-        ("timeline", run.timeline.iter().map(moment).collect::<Vec<_>>().join("\n")),
+        ("trace", run.timeline.iter().map(step).collect::<Vec<_>>().join("\n")),
     ])
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 pub fn read(written: &str) -> Result<String> {
     let Some(path) = written.strip_prefix("file:") else { return Ok(written.to_owned()) };
     let path = Path::new(path);
-    let explain = || format!("cannot read the secret in `{}`", path.display());
+    let explain = || format!("failed to read the secret in `{}`", path.display());
     refuse_open_file(path).with_context(explain)?;
     let secret = fs::read_to_string(path).with_context(explain)?;
     Ok(secret.trim().to_owned())
@@ -31,7 +31,7 @@ pub fn write(path: &Path, value: &str) -> Result<()> {
     let beside = path.with_file_name(name);
     let written = create(&beside).and_then(|mut file| file.write_all(value.as_bytes()));
     let written = written.and_then(|()| fs::rename(&beside, path));
-    written.with_context(|| format!("cannot write {}", path.display()))
+    written.with_context(|| format!("failed to write {}", path.display()))
 }
 
 fn create(path: &Path) -> io::Result<fs::File> {
@@ -50,7 +50,7 @@ fn create(path: &Path) -> io::Result<fs::File> {
 
 /// Rejects a file that other users or its group can read.
 fn refuse_open_file(path: &Path) -> Result<()> {
-    refuse(path, 0o077, "others can read it; run: chmod 600")
+    refuse(path, 0o077, "other users can read it; run: chmod 600")
 }
 
 /// Rejects a file that all users of this machine can read; its group may.

@@ -58,10 +58,11 @@ impl Sessions {
         match path.try_exists() {
             Ok(false) => return Ok(Sessions::default()),
             Ok(true) => {}
-            Err(error) => return Err(error).with_context(|| format!("cannot look for {}", path.display())),
+            Err(error) => return Err(error).with_context(|| format!("failed to read {}", path.display())),
         }
         let text = secret::read(&format!("file:{}", path.display()))?;
-        let unreadable = || format!("{} holds no sessions; delete it, and sign in again", path.display());
+        let unreadable =
+            || format!("{} is not a file of sessions; delete it, and sign in again", path.display());
         toml::from_str(&text).with_context(unreadable)
     }
 
@@ -94,9 +95,9 @@ impl Sessions {
         let path = path()?;
         if let Some(folder) = path.parent() {
             let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            created.with_context(|| format!("cannot create the folder {}", folder.display()))?;
+            created.with_context(|| format!("failed to create the directory {}", folder.display()))?;
         }
-        secret::write(&path, &toml::to_string(self).context("a session cannot be written")?)
+        secret::write(&path, &toml::to_string(self).context("failed to serialize the session")?)
     }
 }
 
@@ -104,6 +105,6 @@ impl Sessions {
 pub fn path() -> Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
-    let folder = folder.context("no folder for settings is known; set HOME or XDG_CONFIG_HOME")?;
+    let folder = folder.context("no configuration directory; set HOME or XDG_CONFIG_HOME")?;
     Ok(folder.join("tickwright").join("sessions.toml"))
 }

@@ -130,18 +130,18 @@ pub fn say(text: &str) -> Result<()> {
 /// Prints a text unchanged.
 pub fn write(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write the answer")
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("failed to write the output")
 }
 
 /// Prints a value as JSON.
 pub fn say_json(value: &impl Serialize) -> Result<()> {
-    say(&serde_json::to_string_pretty(value).context("cannot write the answer as JSON")?)
+    say(&serde_json::to_string_pretty(value).context("failed to write the output as JSON")?)
 }
 
 /// Asks the user for confirmation; fails if standard input is not a terminal.
 pub fn is_sure(question: &str) -> Result<bool> {
     if !io::stdin().is_terminal() {
-        bail!("add --yes if you are sure");
+        bail!("not a terminal; add --yes to confirm");
     }
     eprint!("{question} [y/N] ");
     io::stderr().flush()?;

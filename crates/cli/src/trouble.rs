@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use protocol::v1::{Problem, ProblemCode};
+use protocol::v1::{FieldProblem, Problem, ProblemCode};
 
 /// Error of a call.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub enum Trouble {
     Refused {
         /// Address that was called.
         base: String,
+        /// Path that was called.
+        path: String,
         /// Error in the response.
         problem: Box<Problem>,
         /// Time to wait before a retry, if the response contains it.
@@ -64,79 +66,113 @@ impl std::fmt::Display for Trouble {
         match self {
             Trouble::Unreachable { base, cause } => write!(
                 f,
-                "cannot reach a centre at {base}: {cause}; start one with `tickwright serve`, or say where it is with \
-                 --url or TICKWRIGHT_URL"
+                "failed to connect to a scheduling centre at {base}: {cause}; start one with `tickwright \
+                 serve`, or set its address with --url or TICKWRIGHT_URL"
             ),
             Trouble::Strange { base, said } => write!(
                 f,
-                "{base} does not answer as a centre of this version does ({said}); look at the address, and for a newer \
-                 `tickwright`"
+                "the response of {base} is not that of a scheduling centre of this version ({said}); check \
+                 the address, or update `tickwright`"
             ),
-            Trouble::Refused { base, problem, by_key, .. } => match problem.code {
+            Trouble::Refused { base, path, problem, by_key, .. } => match problem.code {
                 ProblemCode::NotSignedIn if *by_key => {
                     write!(
                         f,
-                        "the key in TICKWRIGHT_API_KEY does not open {base}; make a new one, or unset it"
+                        "{base} rejected the key in TICKWRIGHT_API_KEY; create a new key, or unset the variable"
                     )
                 }
                 ProblemCode::NotSignedIn => write!(f, "not signed in; run: tickwright login {base}"),
-                ProblemCode::WrongPassword => write!(f, "the user name or the password is wrong at {base}"),
+                ProblemCode::WrongPassword => write!(f, "wrong user name or password for {base}"),
                 ProblemCode::NoSuchPath | ProblemCode::WrongMethod => {
                     write!(
                         f,
-                        "the centre at {base} is older than this `tickwright` and cannot do that; update it"
+                        "the scheduling centre at {base} is older than this `tickwright` and does not \
+                         support this command; update it"
                     )
                 }
                 ProblemCode::Outdated => {
-                    write!(f, "somebody changed it at the same time; look at it, and run the command again")
+                    write!(
+                        f,
+                        "another user changed it at the same time; check the change, and run the command \
+                         again"
+                    )
                 }
                 ProblemCode::DatabaseUnavailable => {
-                    write!(f, "the centre's database does not answer; run the command again in a moment")
+                    write!(
+                        f,
+                        "the database of the scheduling centre does not respond; run the command again later"
+                    )
                 }
                 ProblemCode::DatabaseBroken => {
-                    write!(f, "the centre cannot use its database; its log says why")
+                    write!(f, "the scheduling centre cannot use its database; see its log")
                 }
-                _ => write!(f, "{}", detail(problem)),
+                _ => write!(f, "{}", detail(problem, path)),
             },
         }
     }
 }
 
 /// Description of the error, or of each invalid field.
-fn detail(problem: &Problem) -> String {
+fn detail(problem: &Problem, path: &str) -> String {
     match problem.fields.as_slice() {
         [] if problem.detail.is_empty() => problem.title.clone(),
-        [] => format!("{}{}", problem.detail, way_out(&problem.detail)),
+        [] if problem.code == ProblemCode::NotFound => format!("{}{}", problem.detail, list_of(path)),
+        [] => problem.detail.clone(),
         fields => {
-            let said = fields
-                .iter()
-                .map(|field| format!("{}: {}{}", field.field, field.detail, way_out(&field.detail)));
-            said.collect::<Vec<_>>().join("; ")
+            let each = fields.iter().map(|FieldProblem { field, detail }| match field.as_str() {
+                "app" => format!("{field}: {detail}{LIST_APPS}"),
+                _ => format!("{field}: {detail}"),
+            });
+            each.collect::<Vec<_>>().join("; ")
         }
     }
 }
 
-/// Command that lists existing objects if the named one does not exist.
-fn way_out(detail: &str) -> &'static str {
-    match detail {
-        "there is no such job" => "; see those there are with: tickwright job list",
-        "there is no such run" => "; see those there are with: tickwright run list",
-        "there is no such app" => {
-            "; see those there are with: tickwright app list, or add it with: tickwright app add"
-        }
+/// Hint at the command that lists the existing objects under this path.
+fn list_of(path: &str) -> &'static str {
+    match path.split('/').nth(2) {
+        Some("jobs") => "; list the jobs with: tickwright job list",
+        Some("runs") => "; list the runs with: tickwright run list",
+        Some("apps") => LIST_APPS,
+        Some("keys") => "; list the keys with: tickwright key list",
         _ => "",
     }
 }
+
+const LIST_APPS: &str = "; list the apps with: tickwright app list, or add one with: tickwright app add";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn refused(path: &str, problem: Problem) -> Trouble {
+        let (base, path) = ("http://x".into(), path.into());
+        Trouble::Refused { base, path, problem: Box::new(problem), wait: None, by_key: false }
+    }
+
+    #[test]
+    fn hints_depend_on_codes_and_fields_and_not_on_sentences() {
+        let missing = || Problem::new(ProblemCode::NotFound, "gone");
+        let check = |path: &str, problem: Problem, expected: &str| {
+            assert_eq!(refused(path, problem).to_string(), expected, "{path}");
+        };
+        check("/v1/jobs/x/stop", missing(), "gone; list the jobs with: tickwright job list");
+        check("/v1/runs/1", missing(), "gone; list the runs with: tickwright run list");
+        check("/v1/apps/x", missing(), &format!("gone{LIST_APPS}"));
+        check("/v1/me", missing(), "gone");
+        check(
+            "/v1/jobs/x",
+            Problem::new(ProblemCode::Conflict, "this job does not exist"),
+            "this job does not exist",
+        );
+        check("/v1/jobs/x", Problem::field("app", "gone"), &format!("app: gone{LIST_APPS}"));
+        check("/v1/jobs/x", Problem::field("name", "gone"), "name: gone");
+    }
+
     #[test]
     fn every_problem_becomes_one_sentence_without_codes() {
         for code in ProblemCode::ALL {
-            let problem = Box::new(Problem::new(code, "what was wrong"));
-            let trouble = Trouble::Refused { base: "http://x".into(), problem, wait: None, by_key: false };
+            let trouble = refused("/v1/jobs", Problem::new(code, "the reason"));
             let said = trouble.to_string();
             assert!(!said.is_empty() && !said.contains(code.word()) && !said.ends_with('.'), "{said}");
             assert!((1..=5).contains(&trouble.exit_code()));

@@ -18,7 +18,7 @@ impl Jobs {
     /// Parses the text of a file.
     pub fn read(text: &str) -> Result<Jobs> {
         let unreadable = |error: serde_saphyr::Error| {
-            anyhow!("the file is not a list of jobs by their keys: {}", error.without_snippet())
+            anyhow!("the file is not a list of jobs by key: {}", error.without_snippet())
         };
         // Bounds alias expansion and nesting; the number of plain jobs may be as large as a scheduling centre's.
         let options = serde_saphyr::options! {
@@ -33,7 +33,7 @@ impl Jobs {
 
     /// Serializes the jobs.
     pub fn write(&self) -> Result<String> {
-        serde_saphyr::to_string(self).context("jobs cannot be written as YAML")
+        serde_saphyr::to_string(self).context("failed to write the jobs as YAML")
     }
 
     /// Keys in an order in which each job comes after its child jobs.

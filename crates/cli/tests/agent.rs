@@ -23,10 +23,10 @@ fn an_agent_says_what_it_may_runs_a_script_and_leaves_when_told() {
     let agent = Agent::start(&centre, directory.path(), &["--allow-scripts", "--allow-url=example.com"]);
     let lines = &agent.lines;
     assert_eq!(lines[0], "tickwright agent `scripts`");
-    assert!(lines[2].starts_with(&format!("  registers at  {centre} as http://127.0.0.1:")), "{lines:?}");
-    assert_eq!(lines[3], "  runs scripts  shell, python, python2, php, node, powershell");
-    assert_eq!(lines[4], "  calls URLs    example.com");
-    assert_eq!(lines[5], "  starts        none");
+    assert!(lines[2].starts_with(&format!("  registering with  {centre} as http://127.0.0.1:")), "{lines:?}");
+    assert_eq!(lines[3], "  scripts           shell, python, python2, php, node, powershell");
+    assert_eq!(lines[4], "  URLs              example.com");
+    assert_eq!(lines[5], "  programs          none");
     until(&calls, "/api/registry", "EXECUTOR");
 
     assert!(agent.trigger(100, "env; echo did").contains(r#""code":200"#));
@@ -36,7 +36,10 @@ fn an_agent_says_what_it_may_runs_a_script_and_leaves_when_told() {
     assert!(log.contains(" did") && !log.contains(TOKEN), "{log}");
 
     let last = agent.terminate();
-    assert_eq!(last, "stopped; 0 runs had to be ended, 0 results are kept for the next start");
+    assert_eq!(
+        last,
+        "stopped; 0 runs were terminated, 0 results are stored and will be reported after the next start"
+    );
     until(&calls, "/api/registryRemove", "EXECUTOR");
 }
 
@@ -120,10 +123,10 @@ fn what_is_not_allowed_is_refused() {
     let refusal = agent.trigger(100, "exit 0");
     assert!(refusal.contains("fail, current glue type [GLUE(Shell)] not supported."), "{refusal}");
     for (run_id, handler, param, expected) in [
-        (200, "httpJobHandler", r#"{\"url\":\"http://127.0.0.1:1/\"}"#, "is not among the URLs"),
-        (300, "http", "url: http://127.0.0.1:1/", "is not among the URLs"),
-        (400, "commandJobHandler", "/bin/true", "is not among the programs"),
-        (500, "command", r#"[\"/bin/true\"]"#, "is not among the programs"),
+        (200, "httpJobHandler", r#"{\"url\":\"http://127.0.0.1:1/\"}"#, "is not allowed on this executor"),
+        (300, "http", "url: http://127.0.0.1:1/", "is not allowed on this executor"),
+        (400, "commandJobHandler", "/bin/true", "is not allowed on this executor"),
+        (500, "command", r#"[\"/bin/true\"]"#, "is not allowed on this executor"),
     ] {
         let body = format!(
             r#"{{"jobId":{run_id},"executorHandler":"{handler}","executorParams":"{param}","logId":{run_id},
@@ -150,20 +153,20 @@ fn what_cannot_be_safe_does_not_start() {
         assert!(!output.status.success() && stderr.contains(expected), "{arguments:?}: {stderr}");
         assert!(!stderr.contains(TOKEN), "{stderr}");
     };
-    check(&["--listen", "0.0.0.0:0"], "", "refusing to listen on 0.0.0.0");
-    check(&["--listen", "0.0.0.0:0"], "default_token", "a token everybody knows");
+    check(&["--listen", "0.0.0.0:0"], "", "listening on 0.0.0.0");
+    check(&["--listen", "0.0.0.0:0"], "default_token", "a publicly known token");
     check(&[], &file, "chmod 600");
-    check(&[], "file:/no/such/file", "cannot read the secret");
-    check(&["--allow-scripts=perl"], TOKEN, "there are no scripts in `perl`");
-    check(&["--allow-url", "ftp://x"], TOKEN, "`ftp://x` cannot be a URL to allow");
-    check(&["--allow-program", "rsync"], TOKEN, "write its full path");
+    check(&[], "file:/no/such/file", "failed to read the secret");
+    check(&["--allow-scripts=perl"], TOKEN, "unknown script language `perl`");
+    check(&["--allow-url", "ftp://x"], TOKEN, "invalid URL or host `ftp://x`");
+    check(&["--allow-program", "rsync"], TOKEN, "use the full path");
     check(&["--admin", "nowhere"], TOKEN, "is not the address of a scheduling centre");
 }
 
 #[test]
 fn a_token_is_best_not_typed() {
     let directory = tempfile::tempdir().unwrap();
-    let warning = "everybody on this machine can see a token in the command line";
+    let warning = "a token on the command line is visible to every user of this machine";
     // It fails for another reason, after the warning.
     let typed = refused(directory.path(), &["--token", TOKEN, "--listen", "nowhere"], "");
     assert!(String::from_utf8(typed.stderr).unwrap().contains(warning));

@@ -60,7 +60,7 @@ fn what_is_wrong_is_refused_with_a_way_out() {
     check("cron explain --dialect unix '0 0 9 * * ?'", 1, "add `--dialect quartz`");
     check("cron explain '0 0 0 * * ?' --zone Europe/Lodnon", 2, "did you mean `Europe/London`?");
     check("cron explain '0 0 0 * * ?' --dst sometimes", 2, "write `quartz`, `natural`");
-    check("cron explain '0 0 0 * * ?' --from yesterday", 2, "such as 2026-10-24T12:00:00Z");
+    check("cron explain '0 0 0 * * ?' --from yesterday", 2, "for example 2026-10-24T12:00:00Z");
     check("cron explain '0 0 0 * * ?' -n 0", 2, "1..=1000");
 }
 

@@ -21,15 +21,18 @@ fn what_is_wrong_is_said_with_what_to_do_and_only_then_is_the_exit_code_1() {
     let (code, text) = doctor(folder.path(), &[]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("ok     no database yet:"), "{text}");
-    assert!(text.contains("weak   nobody is told of failed runs\n       -> set --alert-webhook"), "{text}");
+    assert!(
+        text.contains("warn   no notifications are sent for alerts\n       -> set --alert-webhook"),
+        "{text}"
+    );
     assert!(!text.contains('\x1b'), "colours are for terminals");
 
     let (code, text) = doctor(folder.path(), &["--database-url", "mysql://root:secret@127.0.0.1:1/xxl_job"]);
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("wrong  the database cannot be used:") && text.contains("\n       -> "), "{text}");
+    assert!(text.contains("fail   failed to use the database:") && text.contains("\n       -> "), "{text}");
     assert!(!text.contains("secret"), "{text}");
 
     let (code, text) = doctor(folder.path(), &["--listen", "0.0.0.0:8080"]);
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("wrong  0.0.0.0:8080 can be reached from other machines"), "{text}");
+    assert!(text.contains("fail   0.0.0.0:8080 is reachable from other machines"), "{text}");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use cron::{Cron, DstRule, Schedule, Zone};
-use engine::JobSpec;
+use engine::{JobSpec, Store as _};
 
 fn migrate(folder: &Path, options: &[&str]) -> (Option<i32>, String) {
     let done = Command::new(env!("CARGO_BIN_EXE_tickwright"))
@@ -43,7 +43,7 @@ fn a_database_that_is_not_there_is_not_made() {
     let folder = tempfile::tempdir().unwrap();
     let (code, text) = migrate(folder.path(), &["--check"]);
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("there is no database at tickwright-data/tickwright.db; name XXL-JOB's"), "{text}");
+    assert!(text.contains("there is no database at tickwright-data/tickwright.db; set XXL-JOB's"), "{text}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nor a folder or a key");
 }
 
@@ -64,10 +64,12 @@ async fn the_report_names_each_difference_and_why() {
     assert_eq!(code, Some(0), "{text}");
     assert!(!text.contains("`daily`"), "{text}");
     assert!(text.contains("job 2 `month end`, 0 15 10 L * ?\n  under 3.1.0 to 3.3.2: fire "), "{text}");
-    assert!(text.contains("it knows L only in months of 31 days"), "{text}");
-    assert!(text.contains("under 2.2.0 to 3.0.0: not at all, as it refuses L in a list of days"), "{text}");
+    assert!(text.contains("it supports L only in months of 31 days"), "{text}");
+    assert!(text.contains("under 2.2.0 to 3.0.0: never, because it rejects L in a list of days"), "{text}");
     assert!(
-        text.contains("3 jobs: 1 fire as under every release, 2 otherwise than under some, 0 cannot be read"),
+        text.contains(
+            "3 jobs: 1 fire the same under every release, 2 differ under some, 0 have an invalid schedule"
+        ),
         "{text}"
     );
 }

@@ -29,8 +29,8 @@ pub enum Error {
 
     /// Longer than any sensible expression; it is not parsed.
     #[error(
-        "the expression has {length} bytes, more than the {LENGTH_MAX} allowed; \
-         shorten its lists to ranges and steps, for example `0-59/2`"
+        "the expression has {length} bytes, more than the {LENGTH_MAX} allowed; shorten its lists to ranges \
+         and steps, for example `0-59/2`"
     )]
     TooLong {
         /// Length in bytes.
@@ -67,8 +67,8 @@ pub enum Error {
 
     /// Quartz requires `?` in exactly one of the two day fields.
     #[error(
-        "exactly one of day-of-month and day-of-week must be `?` (\"whatever the other says\") in `{expr}`; \
-         write for example `{suggestion}`"
+        "exactly one of day-of-month and day-of-week must be `?` (no specific value) in `{expr}`; write for \
+         example `{suggestion}`"
     )]
     DayFields {
         /// The whole expression.
@@ -79,8 +79,8 @@ pub enum Error {
 
     /// Well-formed, but no such day exists.
     #[error(
-        "`{expr}` can never fire: no day from 1970 to 2199 fits its day, month and year fields; \
-         for the end of a month write `L` in day-of-month, for example `0 0 0 L 2 ?`"
+        "`{expr}` can never fire: no day from 1970 to 2199 fits its day, month and year fields; for the end \
+         of a month write `L` in day-of-month, for example `0 0 0 L 2 ?`"
     )]
     Impossible {
         /// The whole expression.
@@ -89,8 +89,8 @@ pub enum Error {
 
     /// An unknown nickname such as `@something`.
     #[error(
-        "unknown nickname `{name}`; write one of @yearly @annually @monthly @weekly @daily @midnight @hourly, \
-         or five fields such as `*/5 * * * *`"
+        "unknown nickname `{name}`; write one of @yearly @annually @monthly @weekly @daily @midnight \
+         @hourly, or five fields such as `*/5 * * * *`"
     )]
     Nickname {
         /// The nickname as written.
@@ -118,16 +118,21 @@ pub enum Error {
     },
 
     /// A fixed rate or delay that is zero, too long or not in whole milliseconds.
-    #[error(
-        "a period of {period:?} cannot be kept; write whole milliseconds, at least 1 and at most 100 years"
-    )]
+    #[error("invalid period {period:?}; use whole milliseconds, at least 1 and at most 100 years")]
     Period {
         /// The requested period.
         period: Duration,
     },
 
+    /// A text that is not a duration.
+    #[error("`{text}` is not a duration; write for example `500ms`, `5s`, `2m`, `1h`, `1d` or `1h30m`")]
+    Duration {
+        /// The duration as written.
+        text: String,
+    },
+
     /// A date that does not exist.
-    #[error("`{text}` is no date; write year-month-day such as `2026-10-01`")]
+    #[error("`{text}` is not a date; use year-month-day, for example `2026-10-01`")]
     Day {
         /// The date as written.
         text: String,

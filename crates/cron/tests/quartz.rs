@@ -114,7 +114,7 @@ fn what_is_wrong_is_refused_where_it_is_wrong() {
     refuse("", "the expression is empty; to fire every 5 minutes write `0 0/5 * * * ?`");
     refuse(
         "0 0 0 * * *",
-        "must be `?` (\"whatever the other says\") in `0 0 0 * * *`; write for example `0 0 0 * * ?`",
+        "must be `?` (no specific value) in `0 0 0 * * *`; write for example `0 0 0 * * ?`",
     );
     refuse("0 0 0 * * MON", "write for example `0 0 0 ? * MON`");
     refuse("0 0 0 1 * MON", "write for example `0 0 0 1 * ?`");

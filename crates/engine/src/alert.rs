@@ -16,7 +16,7 @@ impl Engine {
         loop {
             self.inner.clock.sleep(LOOK).await;
             if let Err(error) = self.alert().await {
-                self.complain(&error, "could not look for alerts", LOOK);
+                self.complain(&error, "failed to list alerts", LOOK);
             }
         }
     }
@@ -37,12 +37,12 @@ impl Engine {
         match told {
             Ok(()) => self.inner.store.forget_alerts(&[alert.id]).await,
             Err(error) if alert.tries >= TRIES_MAX => {
-                tracing::error!(job = %alert.job, error, message = alert.trouble.message, "could not deliver an alert in {TRIES_MAX} tries; giving it up");
+                tracing::error!(job = %alert.job, error, message = alert.trouble.message, "failed to send notifications of an alert after {TRIES_MAX} tries; giving up");
                 self.inner.store.forget_alerts(&[alert.id]).await
             }
             Err(error) => {
                 let wait = wait_after(alert.tries);
-                tracing::warn!(job = %alert.job, error, "could not deliver an alert; trying again in {wait:?}");
+                tracing::warn!(job = %alert.job, error, "failed to send notifications of an alert; retrying in {wait:?}");
                 self.inner.store.delay_alert(alert.id, self.now() + wait).await
             }
         }

@@ -28,7 +28,7 @@ impl Engine {
             let wait = match self.claim_all(&mut in_doubt, &mut wakes).await {
                 Ok(wait) => wait,
                 Err(error) => {
-                    self.complain(&error, "could not claim", RETRY);
+                    self.complain(&error, "failed to claim", RETRY);
                     in_doubt = true;
                     RETRY
                 }
@@ -130,7 +130,7 @@ impl Engine {
         }
         self.inner.send_now.notify_one();
         for replaced in claim.replaced {
-            tracing::info!(run = %replaced.run.id, job = %replaced.run.job, "ended: a later run takes its place");
+            tracing::info!(run = %replaced.run.id, job = %replaced.run.job, "cancelled: replaced by a later run");
             self.inner.dispatch.kill(&replaced.run, Some(&replaced.job)).await;
         }
     }

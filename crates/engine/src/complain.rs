@@ -17,7 +17,7 @@ impl Engine {
     /// Logs that a call has failed, and when it is retried.
     pub(crate) fn complain(&self, error: &StoreError, what: &str, again: Duration) {
         let StoreError::DiskFull(reason) = error else {
-            tracing::warn!(%error, "{what}; trying again in {again:?}");
+            tracing::warn!(%error, "{what}; retrying in {again:?}");
             return;
         };
         let now = self.inner.clock.monotonic();
@@ -26,7 +26,7 @@ impl Engine {
         if told_at.is_none() {
             tracing::error!(
                 reason,
-                "the disk of the database is full: nothing is scheduled or recorded until there is room"
+                "the disk of the database is full; no run is scheduled or stored until there is space"
             );
         }
         *full = Some(Full { seen_at: now, told_at: told_at.map_or(now, |full| full.told_at) });

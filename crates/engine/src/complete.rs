@@ -50,8 +50,15 @@ impl Engine {
                 if let (Some(version), Ok(_)) = (report.ending.version, &verdict) {
                     self.outbox().forget(report.ending.run, version);
                 }
-                if let Ok(Verdict::Applied | Verdict::Late) = verdict {
-                    self.inner.observer.over(report.ending.run, &report.ending.outcome);
+                let outcome = &report.ending.outcome;
+                let is_over = match verdict {
+                    Ok(Verdict::Applied | Verdict::Late) => true,
+                    // The stored result replaced a conclusion of ours, but not a report of the same result.
+                    Ok(Verdict::Stored) => outcome.is_reported(),
+                    _ => false,
+                };
+                if is_over {
+                    self.inner.observer.over(report.ending.run, outcome);
                 }
                 if let Some(reply) = report.reply {
                     // The executor may have closed the connection; it will report again.
@@ -88,7 +95,7 @@ impl Engine {
             };
             tries += 1;
             if error.is_transient() && !(all_reports && tries >= REPORT_TRIES) {
-                self.complain(&error, "could not write down how runs ended", RETRY);
+                self.complain(&error, "failed to store results of runs", RETRY);
                 self.inner.clock.sleep(RETRY).await;
                 continue;
             }
@@ -98,7 +105,7 @@ impl Engine {
                 verdicts.extend(Box::pin(self.write_endings(second, all_reports)).await);
                 return verdicts;
             }
-            tracing::error!(%error, run = %endings[0].run, "could not write down how a run ended; its executor is told to report again");
+            tracing::error!(%error, run = %endings[0].run, "failed to store the result of a run; its executor is asked to report it again");
             return endings.iter().map(|_| Err(error.clone())).collect();
         }
     }
@@ -127,7 +134,7 @@ impl Ender for After {
                 let cut = !job.spec.children.is_empty();
                 let told = || {
                     format!(
-                        "its children do not run: they are {CHILD_DEPTH_MAX} deep already, which looks like a circle"
+                        "its child jobs do not run: the chain has {CHILD_DEPTH_MAX} jobs, probably a cycle"
                     )
                 };
                 follow.trouble = cut.then(|| Trouble::new(TroubleKind::NotRun, told()));

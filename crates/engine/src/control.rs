@@ -33,9 +33,7 @@ impl Engine {
     /// call it at their start. A fixed rate keeps its existing anchor.
     pub async fn ensure(&self, mut spec: JobSpec) -> Result<JobId, StoreError> {
         let Some(key) = spec.key.clone() else {
-            return Err(StoreError::Invalid(
-                "a job that a program declares needs a key, so that it is found again".into(),
-            ));
+            return Err(StoreError::Invalid("a declared job needs a key".into()));
         };
         let job = match self.inner.store.job_by_key(&key).await? {
             Some(job) => job,
@@ -47,7 +45,7 @@ impl Engine {
                 }
                 let created = self.inner.store.job_by_key(&key).await?;
                 created.ok_or_else(|| {
-                    StoreError::Conflict(format!("the job `{key}` was deleted as it was created"))
+                    StoreError::Conflict(format!("the job `{key}` was deleted while it was created"))
                 })?
             }
         };
@@ -164,7 +162,7 @@ impl Engine {
             }
             if self.inner.clock.monotonic() - moved_at > CONFIRM_MAX {
                 return Err(StoreError::Conflict(format!(
-                    "the change of job {job} is made, but {left} of its runs are held by nodes that have not answered; they may still be sent"
+                    "job {job} is changed, but {left} of its runs are held by nodes that have not responded; they may still be sent"
                 )));
             }
             self.take_back_asked().await?;
@@ -209,7 +207,7 @@ impl Engine {
             }
             idle = 0;
             if let Err(error) = self.take_back_asked().await {
-                self.complain(&error, "could not look for cancelled runs", CANCEL_LOOK);
+                self.complain(&error, "failed to list cancelled runs", CANCEL_LOOK);
             }
         }
     }
@@ -253,7 +251,7 @@ impl Engine {
             };
             match answered {
                 Ok(()) => return,
-                Err(error) => self.complain(&error, "could not confirm cancelled runs", RETRY),
+                Err(error) => self.complain(&error, "failed to confirm cancelled runs", RETRY),
             }
             self.inner.clock.sleep(RETRY).await;
         }

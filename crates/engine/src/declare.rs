@@ -10,6 +10,7 @@ use cron::Schedule;
 use crate::engine::Engine;
 use crate::job::{AppId, Job, JobSpec};
 use crate::plan::Tick;
+use crate::policy::{Named, Route};
 use crate::ports::{Declared, StoreError};
 
 /// Declaration of one job by a program. An omitted field has its default and is left to users.
@@ -30,7 +31,7 @@ pub struct Declaration {
     /// Maximum number of retries of a failed run.
     pub retries: Option<u32>,
     /// Routing strategy.
-    pub route: Option<String>,
+    pub route: Option<Named<Route>>,
 }
 
 impl Declaration {
@@ -162,7 +163,7 @@ mod tests {
             retries: Some(3),
             timeout: Some(Duration::from_secs(9)),
             name: Some("Sync".into()),
-            route: Some("ROUND".into()),
+            route: Some(Route::RoundRobin.into()),
             ..declared(cron("0 0 * * * ?"))
         };
         assert_eq!(second.merged(Some(&first), &first.spec()), second.spec());
@@ -204,7 +205,8 @@ mod tests {
     #[test]
     fn what_the_program_says_nothing_about_is_no_contradiction() {
         let said = declared(cron("0 * * * * ?"));
-        let edited = JobSpec { name: "Sync".into(), param: "x".into(), route: "LAST".into(), ..said.spec() };
+        let edited =
+            JobSpec { name: "Sync".into(), param: "x".into(), route: Route::Last.into(), ..said.spec() };
         assert!(said.overridden(&job(edited)).is_empty());
         let elsewhere = JobSpec { app: AppId(2), handler: "other".into(), ..said.spec() };
         let stopped = Job { enabled: false, ..job(elsewhere) };

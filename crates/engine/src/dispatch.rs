@@ -4,16 +4,18 @@
 //! is a receipt, not a result: the executor accepted the run, rejected it, or it is unknown.
 
 use std::future::Future;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
+use cron::Timestamp;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
 use crate::engine::{Engine, RETRY};
 use crate::job::JobId;
 use crate::lifeline::LIFELINE_LOOK;
-use crate::plan;
+use crate::plan::{self, TOO_LATE};
 use crate::policy::Delivery;
 use crate::ports::{Ending, Moved, Receipt, To};
 use crate::run::{Order, Outcome, Run, RunId};
@@ -23,7 +25,13 @@ use crate::watch;
 impl Engine {
     pub(crate) async fn send_loop(&self) {
         let mut in_flight = FuturesUnordered::new();
+        let mut looked_at = self.now();
         loop {
+            let now = self.now();
+            if !self.may_leave() || now.duration_since(looked_at) > PAUSED {
+                self.hold(now);
+            }
+            looked_at = now;
             for order in self.take_due() {
                 in_flight.push(self.send(order));
             }
@@ -59,6 +67,9 @@ impl Engine {
     async fn send(&self, mut order: Order) -> (JobId, RunId) {
         let turn = (order.run.job, order.run.fire);
         let mut known_at = self.inner.clock.monotonic();
+        if self.misses(&order).await {
+            return turn;
+        }
         if self.inner.dispatch.marks_first() {
             let check_at = watch::first_check(&order.job, self.now());
             match self.note_and_wait(&order, To::Running { address: None, check_at, doubt_since: None }).await
@@ -78,6 +89,7 @@ impl Engine {
                 }
                 // Marked as running here, so no other node sends it during this incarnation. If that ends, this
                 // loop ends with it.
+                self.hold(self.now());
                 self.inner.clock.sleep(LOOK_AGAIN).await;
                 continue;
             }
@@ -89,6 +101,9 @@ impl Engine {
             if !self.is_still_wanted(&order).await {
                 return turn;
             }
+        }
+        if self.misses(&order).await {
+            return turn;
         }
         let left = self.lease_left();
         match self.while_held(&order.run, self.inner.dispatch.send(&order, left)).await {
@@ -104,6 +119,25 @@ impl Engine {
             Receipt::Unknown { address, reason } => self.doubt(&order, address, reason).await,
         }
         turn
+    }
+
+    /// Records that nothing could be sent until `now`.
+    fn hold(&self, now: Timestamp) {
+        self.inner.held_until.store(now.as_millis(), Ordering::Relaxed);
+    }
+
+    /// Whether the misfire policy forbids to send the run by now, because it was held through a pause or an outage.
+    /// Ends it then. A run that is late because of load was claimed late, and that was decided by its claim.
+    async fn misses(&self, order: &Order) -> bool {
+        if order.run.due_at.as_millis() > self.inner.held_until.load(Ordering::Relaxed) {
+            return false;
+        }
+        let missed = plan::missed_in_hand(&order.job, &order.run, self.now());
+        let Some(disposition) = missed.filter(|_| !self.sabotaged(Sabotage::SendHoweverLate)) else {
+            return false;
+        };
+        self.end_unsent(order, Outcome::Dropped(disposition, TOO_LATE.into()), None).await;
+        true
     }
 
     fn may_leave(&self) -> bool {
@@ -140,14 +174,14 @@ impl Engine {
         match self.inner.store.open_runs(&[id]).await {
             Ok(found) => match found.first() {
                 Some(run) if run.version == version && run.recalled => {
-                    let outcome = Outcome::Cancelled("recalled before it was begun".into());
+                    let outcome = Outcome::Cancelled("recalled before it started".into());
                     self.conclude(Ending { run: id, outcome, version: Some(version), address: None }).await;
                     false
                 }
                 found => found.is_some_and(|run| run.version == version),
             },
             Err(error) => {
-                tracing::warn!(run = %id, %error, "could not look whether a run is still wanted; looking again");
+                tracing::warn!(run = %id, %error, "failed to check whether a run was cancelled; retrying");
                 self.inner.clock.sleep(RETRY).await;
                 true
             }
@@ -156,7 +190,7 @@ impl Engine {
 
     /// Applies the job's delivery policy, because it is unknown whether the request arrived.
     async fn doubt(&self, order: &Order, address: Option<String>, reason: String) {
-        tracing::warn!(run = %order.run.id, job = %order.run.job, reason, delivery = ?order.job.spec.delivery, "no answer from the executor");
+        tracing::warn!(run = %order.run.id, job = %order.run.job, reason, delivery = ?order.job.spec.delivery, "no response from the executor");
         if self.sabotaged(Sabotage::ResendWithNewId) {
             let mut again = order.clone();
             again.run.id.0 += 1 << 40;
@@ -193,6 +227,9 @@ const SEND_MARGIN: Duration = Duration::from_millis(100);
 
 /// Maximum time between checks of the outbox, in case a notification of a change is missed.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// A pause between two looks at the outbox that is longer than this means that the process did not run.
+const PAUSED: Duration = Duration::from_secs(1);
 
 const SHORTEST: Duration = Duration::from_micros(200);
 

@@ -110,7 +110,7 @@ impl Handlers {
             name: name.clone(),
             clock: clock.clone(),
             by_name: self.by_name,
-            places: Arc::new(Semaphore::new(self.at_once)),
+            slots: Arc::new(Semaphore::new(self.at_once)),
             running: Arc::default(),
             finished,
         });
@@ -174,7 +174,7 @@ impl Embedded {
         async move {
             // No other process knows the result, so this is retried until it succeeds.
             while let Err(error) = engine.report(run, outcome.clone()).await {
-                tracing::warn!(%run, %error, "could not write down how it ended; trying again in {RETRY:?}");
+                tracing::warn!(%run, %error, "failed to store the result of a run; retrying in {RETRY:?}");
                 engine.inner.clock.sleep(RETRY).await;
             }
             running.lock().remove(&run);
@@ -187,7 +187,7 @@ struct Local {
     name: String,
     clock: Arc<dyn Clock>,
     by_name: BTreeMap<String, Handler>,
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     running: Arc<Running>,
     finished: mpsc::Sender<(RunId, Outcome)>,
 }
@@ -222,7 +222,7 @@ impl Dispatch for Local {
             };
         };
         self.running.lock().insert(run, None);
-        let place = self.places.clone().acquire_owned().await.expect("the semaphore is never closed");
+        let slot = self.slots.clone().acquire_owned().await.expect("the semaphore is never closed");
         let context = Context {
             run,
             scheduled_at: order.run.scheduled_at,
@@ -236,7 +236,7 @@ impl Dispatch for Local {
                 ended = AssertUnwindSafe(async { handler(context).await }).catch_unwind() => outcome_of(ended),
                 () = out_of_time(&*clock, timeout) => Outcome::TimedOut(format!("it took longer than {timeout:?}")),
             };
-            drop(place);
+            drop(slot);
             // The receiver is dropped only when the process stops; then the run is found to be lost.
             let _ = finished.send((run, outcome)).await;
         });
@@ -261,9 +261,9 @@ impl Dispatch for Local {
                 running.remove(&run.id);
                 KillAnswer::Ended
             }
-            Some(None) => KillAnswer::Unheard("it is just being started; try again".into()),
+            Some(None) => KillAnswer::Unheard("it is being started; retry".into()),
             None if ours => KillAnswer::NotThere,
-            None => KillAnswer::Unheard("another process runs it; kill it there".into()),
+            None => KillAnswer::Unheard("it runs in another process; cancel it there".into()),
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -123,6 +123,8 @@ pub(crate) struct Inner {
     pub(crate) watch_now: Notify,
     /// A node that was probing runs is gone.
     pub(crate) asker_gone: AtomicBool,
+    /// Last time at which nothing could be sent, in milliseconds.
+    pub(crate) held_until: AtomicI64,
     stopping: AtomicBool,
 }
 
@@ -167,6 +169,7 @@ impl Engine {
                 beat_now: Notify::new(),
                 watch_now: Notify::new(),
                 asker_gone: AtomicBool::new(false),
+                held_until: AtomicI64::new(i64::MIN),
                 stopping: AtomicBool::new(false),
             }),
         }
@@ -199,13 +202,13 @@ impl Engine {
         if let Some(node) = node {
             if !settled {
                 // A run that may have been sent must not be released as if it had not been.
-                tracing::warn!(%node, "stopping with requests unanswered; the others ask about them when the lease ends");
+                tracing::warn!(%node, "stopping before all executors have responded; other nodes check these runs when the lease ends");
                 return;
             }
             tokio::select! {
                 biased;
                 left = self.inner.store.leave(&node) => if let Err(error) = left {
-                    tracing::warn!(%node, %error, "could not hand back what was claimed; the others take it over when the lease ends");
+                    tracing::warn!(%node, %error, "failed to release claimed runs; other nodes take them over when the lease ends");
                 },
                 () = self.inner.clock.sleep(LEAVE_MAX) => {}
             }
@@ -284,7 +287,7 @@ impl Engine {
                     return;
                 }
                 Err(error) => {
-                    self.complain(&error, "could not join", RETRY);
+                    self.complain(&error, "failed to join the cluster", RETRY);
                     self.inner.clock.sleep(RETRY).await;
                 }
             }
@@ -312,7 +315,7 @@ impl Engine {
                         if life.skew.is_too_large() {
                             tracing::error!(
                                 skew_ms = life.skew.millis,
-                                "this machine's clock differs from the database's by more than {} ms: claiming nothing until it is set right",
+                                "this machine's clock differs from the database's by more than {} ms; claiming no runs until it is corrected",
                                 Skew::MAX_MILLIS
                             );
                         }
@@ -321,14 +324,14 @@ impl Engine {
                     HEARTBEAT
                 }
                 Err(StoreError::Fenced(_)) if !self.sabotaged(Sabotage::NoFencing) => {
-                    tracing::warn!(%node, "the others have declared this node dead; dropping all claims and joining anew");
+                    tracing::warn!(%node, "other nodes have declared this node dead; dropping all claims and joining again");
                     if let Some(life) = self.life().as_mut() {
                         life.end();
                     }
                     return;
                 }
                 Err(error) => {
-                    self.complain(&error, "heartbeat failed", RETRY);
+                    self.complain(&error, "failed to send the heartbeat", RETRY);
                     RETRY
                 }
             };
@@ -373,7 +376,7 @@ impl Engine {
         moves.sort_by_key(|back| back.run);
         for moves in moves.chunks(HAND_BACK_MAX) {
             if let Err(error) = self.inner.store.move_runs(moves).await {
-                tracing::warn!(%error, runs = moves.len(), "could not hand back what was claimed; trying again with the good-bye");
+                tracing::warn!(%error, runs = moves.len(), "failed to release claimed runs; retrying when the node leaves");
             }
         }
     }

@@ -4,8 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use cron::{Schedule, Timestamp};
+pub use words::{ChildrenMode, ScriptLanguage};
 
-use crate::policy::{Delivery, Misfire, Overlap, Retry};
+use crate::policy::{Block, Delivery, Misfire, Named, Overlap, Retry, Route};
 use crate::run::RunId;
 
 /// Id of a job; never changes.
@@ -78,10 +79,10 @@ pub struct JobSpec {
     pub script: Option<Script>,
     /// Parameter passed to the handler.
     pub param: String,
-    /// Routing strategy, by a name known to the [`Router`](crate::policy::Router).
-    pub route: String,
+    /// Routing strategy, applied by the [`Router`](crate::policy::Router).
+    pub route: Named<Route>,
     /// Block strategy for a second run on the same executor; passed through to the executor.
-    pub block: String,
+    pub block: Named<Block>,
     /// Jobs to run when this one succeeds.
     pub children: Vec<JobId>,
     /// How often the children run if this job runs in shards.
@@ -114,8 +115,8 @@ impl JobSpec {
             handler: handler.into(),
             script: None,
             param: String::new(),
-            route: "FIRST".into(),
-            block: "SERIAL_EXECUTION".into(),
+            route: Named::default(),
+            block: Named::default(),
             children: Vec::new(),
             children_mode: ChildrenMode::Once,
             alert: false,
@@ -150,37 +151,9 @@ impl JobSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
     /// Language of the script.
-    pub language: Language,
+    pub language: ScriptLanguage,
     /// Source code.
     pub source: String,
     /// Time of the last change: executors distinguish versions by it.
     pub edited_at: Timestamp,
-}
-
-/// Language of a script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
-    /// Bash.
-    Shell,
-    /// Python 3.
-    Python,
-    /// Python 2.
-    Python2,
-    /// PHP.
-    Php,
-    /// JavaScript in Node.
-    Node,
-    /// PowerShell.
-    PowerShell,
-    /// Groovy, which only Java executors can run.
-    Groovy,
-}
-
-/// How often the child jobs of a job with shards run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChildrenMode {
-    /// Once, when all shards of the fire have succeeded.
-    Once,
-    /// Once for each shard that succeeds, as in XXL-JOB.
-    Each,
 }

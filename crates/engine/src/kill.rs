@@ -41,7 +41,7 @@ impl Engine {
                 return Ok(killed);
             }
             if self.inner.clock.monotonic() - started > KILL_MAX {
-                return Err(StoreError::Conflict(format!("run {id} is just being sent; try again")));
+                return Err(StoreError::Conflict(format!("run {id} is being sent; retry")));
             }
             self.inner.clock.sleep(LOOK_AGAIN).await;
         }

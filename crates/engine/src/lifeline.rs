@@ -34,7 +34,7 @@ impl Engine {
                 }
                 Err(error) => {
                     prompt_looks = 0;
-                    tracing::warn!(%error, "the lifeline to the database is broken; sending nothing until it or the lease is renewed");
+                    tracing::warn!(%error, "the lifeline to the database is broken; sending no runs until it or the lease is renewed");
                     None
                 }
             };
@@ -54,7 +54,7 @@ impl Engine {
             Ok(dead) if dead.is_empty() => {}
             Ok(dead) => {
                 for node in &dead {
-                    tracing::warn!(%node, "its process has ended; taking over what it had");
+                    tracing::warn!(%node, "a node's process has ended; taking over its runs");
                 }
                 if let Some(life) = self.life().as_mut() {
                     life.peers.retain(|peer| !dead.contains(&peer.node));
@@ -63,7 +63,7 @@ impl Engine {
                 self.inner.rescue_now.notify_one();
                 self.inner.claim_now.notify_one();
             }
-            Err(error) => tracing::warn!(%error, "could not declare a dead node over; looking again soon"),
+            Err(error) => tracing::warn!(%error, "failed to declare a node dead; retrying shortly"),
         }
     }
 
@@ -85,7 +85,7 @@ impl Engine {
             }
             Err(StoreError::Fenced(_)) => self.inner.beat_now.notify_one(),
             Err(error) => {
-                tracing::warn!(%error, "could not tell the others what this node depends on; trying again soon");
+                tracing::warn!(%error, "failed to store the lifelines of this node; retrying shortly");
             }
         }
     }

@@ -121,12 +121,12 @@ impl Engine {
             match self.inner.store.move_runs(moves).await {
                 Ok(moved) if repeated => match self.recognise(moves, moved).await {
                     Ok(moved) => return moved,
-                    Err(error) => tracing::warn!(%error, "could not read back; trying again in {RETRY:?}"),
+                    Err(error) => tracing::warn!(%error, "failed to read runs back; retrying in {RETRY:?}"),
                 },
                 Ok(moved) => return moved,
                 Err(error) => {
                     repeated |= matches!(error, StoreError::CommitUnknown(_));
-                    self.complain(&error, "could not note what was sent", RETRY);
+                    self.complain(&error, "failed to store responses of executors", RETRY);
                 }
             }
             self.inner.clock.sleep(RETRY).await;

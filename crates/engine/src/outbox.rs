@@ -17,9 +17,9 @@ use crate::run::{Order, Run, RunId};
 #[derive(Debug)]
 pub(crate) struct Outbox {
     wheel: Wheel<Order>,
-    /// Place of each run, and the version in which it was claimed: the same run may be claimed again while a
+    /// Position of each run, and the version in which it was claimed: the same run may be claimed again while a
     /// response for the previous claim is still in flight.
-    places: HashMap<RunId, (Place, i64)>,
+    positions: HashMap<RunId, (Position, i64)>,
     queues: HashMap<JobId, JobQueue>,
     /// Times at which the next fire of a job may be sent even if the previous one is unanswered, for jobs with a
     /// waiting fire. May be too early, never too late.
@@ -28,9 +28,9 @@ pub(crate) struct Outbox {
     gone: HashMap<RunId, i64>,
 }
 
-/// Place of a claimed run.
+/// Position of a claimed run.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum Position {
     /// In the timing wheel.
     Waiting(Key),
     /// Due, but behind an earlier fire of its job.
@@ -71,7 +71,7 @@ impl Outbox {
     pub(crate) fn new(now: Timestamp) -> Self {
         Outbox {
             wheel: Wheel::new(now),
-            places: HashMap::new(),
+            positions: HashMap::new(),
             queues: HashMap::new(),
             turns: BTreeSet::new(),
             gone: HashMap::new(),
@@ -80,12 +80,12 @@ impl Outbox {
 
     /// Number of claimed runs.
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.positions.len()
     }
 
     /// Whether everything handed to the dispatch is noted.
     pub(crate) fn is_settled(&self) -> bool {
-        !self.places.values().any(|(place, _)| matches!(place, Place::Sent))
+        !self.positions.values().any(|(position, _)| matches!(position, Position::Sent))
     }
 
     /// Marks the start of a claim; none is in flight.
@@ -97,7 +97,7 @@ impl Outbox {
     /// arrived.
     pub(crate) fn add(&mut self, order: Order) {
         let (id, version) = (order.run.id, order.run.version);
-        let held = self.places.get(&id).map(|(_, held)| held);
+        let held = self.positions.get(&id).map(|(_, held)| held);
         if held.max(self.gone.get(&id)).is_none_or(|known| *known < version) {
             self.remove(&order.run);
             self.wait(order);
@@ -112,7 +112,7 @@ impl Outbox {
     fn wait(&mut self, order: Order) {
         let (id, version, due_at) = (order.run.id, order.run.version, order.run.due_at);
         let key = self.wheel.insert(due_at, order);
-        self.places.insert(id, (Place::Waiting(key), version));
+        self.positions.insert(id, (Position::Waiting(key), version));
     }
 
     /// Time when the next run may be due or may be sent.
@@ -129,7 +129,7 @@ impl Outbox {
         let mut ready = Vec::with_capacity(due.len());
         for (_, order) in due {
             let job = order.run.job;
-            self.places.insert(order.run.id, (Place::Behind, order.run.version));
+            self.positions.insert(order.run.id, (Position::Behind, order.run.version));
             let queue = self.queues.entry(job).or_default();
             queue.line_up(order);
             queue.release(&mut ready);
@@ -181,21 +181,21 @@ impl Outbox {
 
     fn mark_sent(&mut self, orders: &[Order]) {
         for order in orders {
-            self.places.insert(order.run.id, (Place::Sent, order.run.version));
+            self.positions.insert(order.run.id, (Position::Sent, order.run.version));
         }
     }
 
     /// Removes a run claimed in this version, because its result is in the row.
     pub(crate) fn forget(&mut self, id: RunId, version: i64) {
-        if self.places.get(&id).is_some_and(|(_, held)| *held <= version) {
-            self.places.remove(&id);
+        if self.positions.get(&id).is_some_and(|(_, held)| *held <= version) {
+            self.positions.remove(&id);
         }
         self.gone.insert(id, version);
     }
 
     /// Takes a run back before it is sent. False if it was already handed to the dispatch.
     pub(crate) fn take_back(&mut self, run: &Run) -> bool {
-        if let Some((Place::Sent, held)) = self.places.get(&run.id)
+        if let Some((Position::Sent, held)) = self.positions.get(&run.id)
             && *held >= run.version
         {
             return false;
@@ -212,24 +212,24 @@ impl Outbox {
             self.queues.values_mut().flat_map(|queue| std::mem::take(&mut queue.behind).into_values());
         let runs: Vec<Run> = waiting.chain(behind.map(|order| order.run)).collect();
         for run in &runs {
-            self.places.remove(&run.id);
+            self.positions.remove(&run.id);
             self.gone.insert(run.id, run.version);
         }
         runs
     }
 
-    /// Removes a run from its place.
+    /// Removes a run from its position.
     fn remove(&mut self, run: &Run) {
-        match self.places.remove(&run.id) {
-            Some((Place::Waiting(key), _)) => {
+        match self.positions.remove(&run.id) {
+            Some((Position::Waiting(key), _)) => {
                 self.wheel.cancel(key);
             }
-            Some((Place::Behind, _)) => {
+            Some((Position::Behind, _)) => {
                 if let Some(queue) = self.queues.get_mut(&run.job) {
                     queue.behind.remove(&turn(run));
                 }
             }
-            Some((Place::Sent, _)) | None => {}
+            Some((Position::Sent, _)) | None => {}
         }
     }
 }
@@ -289,11 +289,11 @@ mod tests {
         for (id, job, due) in [(1, 7, 10), (2, 7, 20), (3, 7, 30), (4, 8, 20)] {
             outbox.add(order(id, job, due));
         }
-        assert_eq!(ids(&outbox.take_due(ms(9))), []);
+        assert_eq!(ids(&outbox.take_due(ms(9))), [0_i64; 0]);
         assert_eq!(ids(&outbox.take_due(ms(25))), [1, 4]);
-        assert_eq!(ids(&outbox.take_due(ms(40))), []);
+        assert_eq!(ids(&outbox.take_due(ms(40))), [0_i64; 0]);
         assert_eq!(ids(&outbox.answered(JobId(7), RunId(1))), [2]);
-        assert_eq!(ids(&outbox.answered(JobId(8), RunId(4))), []);
+        assert_eq!(ids(&outbox.answered(JobId(8), RunId(4))), [0_i64; 0]);
         assert_eq!(ids(&outbox.answered(JobId(7), RunId(2))), [3]);
     }
 
@@ -306,7 +306,7 @@ mod tests {
             outbox.add(shard);
         }
         assert_eq!(ids(&outbox.take_due(ms(20))), [1, 2]);
-        assert_eq!(ids(&outbox.answered(JobId(7), RunId(1))), []);
+        assert_eq!(ids(&outbox.answered(JobId(7), RunId(1))), [0_i64; 0]);
         assert_eq!(ids(&outbox.answered(JobId(7), RunId(1))), [3]);
     }
 

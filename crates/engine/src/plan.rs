@@ -88,11 +88,11 @@ impl Planner for Tick<'_> {
         if run.recalled {
             let why = match run.cancel {
                 true => "cancelled on request before it was sent",
-                false => "its job was stopped or changed before it was sent",
+                false => "the job was stopped or changed before the run was sent",
             };
             return Assignment::Cancel(why.into());
         }
-        // All nodes were down since it was claimed ahead of time.
+        // All nodes were down since it was claimed ahead of time, or since it was to be sent again.
         if may_be_too_late(job, run)
             && let Some(disposition) = too_late(job, run, true, self.now)
         {
@@ -207,7 +207,7 @@ pub(crate) fn at_or_never(job: &Job, fire_at: Option<Timestamp>) -> NextFire {
 /// Disposition of a run that was not sent in time; none if the job's policy is to send it anyway.
 pub(crate) fn too_late(job: &Job, run: &Run, is_latest: bool, now: Timestamp) -> Option<Disposition> {
     let is_late = |at| now.duration_since(at) > Misfire::GRACE;
-    if !is_late(run.due_at) || !run.origin.is_scheduled() || run.attempt > 1 {
+    if !is_late(late_from(job, run)) || !run.origin.is_scheduled() || run.attempt > 1 {
         return None;
     }
     // The job's next scheduled time is missed too: its catch-up run is still to come, and one is enough.
@@ -221,6 +221,49 @@ pub(crate) fn too_late(job: &Job, run: &Run, is_latest: bool, now: Timestamp) ->
     }
 }
 
+/// Disposition of a run that this node holds and was to send at `run.due_at`, if it is too late for that by now.
+/// Only time and definition decide: a catch-up run covers this one if the next scheduled time is missed as well.
+pub(crate) fn missed_in_hand(job: &Job, run: &Run, now: Timestamp) -> Option<Disposition> {
+    let is_late = |at: Timestamp| now.duration_since(at) > Misfire::GRACE;
+    let is_first_claim = run.version <= FIRST_CLAIM;
+    if run.origin != Origin::Schedule || run.attempt > 1 || !(is_first_claim || may_be_too_late(job, run)) {
+        return None;
+    }
+    if !is_late(late_from(job, run)) {
+        return None;
+    }
+    match job.spec.misfire {
+        Misfire::Skip => Some(Disposition::MisfireSkipped),
+        Misfire::FireOnce => {
+            job.spec.next_after(run.scheduled_at).is_some_and(is_late).then_some(Disposition::Coalesced)
+        }
+        Misfire::FireAll { window, .. } => {
+            (run.scheduled_at < now - window).then_some(Disposition::MisfireSkipped)
+        }
+    }
+}
+
+/// Disposition of a run whose first request certainly did not arrive, if it is too late to send it again.
+pub(crate) fn too_late_again(job: &Job, run: &Run, now: Timestamp) -> Option<Disposition> {
+    let planned = Run { due_at: planned_at(job, run), ..run.clone() };
+    may_be_too_late(job, run).then(|| too_late(job, &planned, true, now)).flatten()
+}
+
+/// Time from which the lateness of a run is counted. A run that is sent again has a new due time; its first one, with
+/// a margin, counts all the same, so that an outage in between does not grant it the misfire grace a second time.
+fn late_from(job: &Job, run: &Run) -> Timestamp {
+    if run.origin == Origin::Schedule && run.version > FIRST_CLAIM {
+        run.due_at.min(planned_at(job, run) + RESEND_MARGIN)
+    } else {
+        run.due_at
+    }
+}
+
+/// Time at which the first request of a scheduled run was to be sent.
+fn planned_at(job: &Job, run: &Run) -> Timestamp {
+    run.scheduled_at + jitter(job, run.scheduled_at)
+}
+
 /// Next attempt of a run that was first deferred at `since` because no executor could be asked; `None` once it has
 /// waited as long as its job allows. With delivery at least once it waits until an executor can be asked.
 pub(crate) fn deferred_until(job: &Job, run: &Run, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
@@ -228,7 +271,7 @@ pub(crate) fn deferred_until(job: &Job, run: &Run, since: Timestamp, now: Timest
     if job.spec.delivery == Delivery::AtLeastOnce {
         return Some(now + wait);
     }
-    let due_at = run.scheduled_at + jitter(job, run.scheduled_at);
+    let due_at = planned_at(job, run);
     let too_late_at = match job.spec.misfire {
         _ if run.origin != Origin::Schedule || run.attempt > 1 => None,
         Misfire::Skip => Some(due_at + Misfire::GRACE),
@@ -332,7 +375,7 @@ fn one_place(job: &Job, plan: &mut Plan) {
                 plan.fires.push(fire);
             }
             Overlap::Replace => {
-                plan.unsent.push(Unsent::one(Disposition::Blocked, at, "a later fire took its place"))
+                plan.unsent.push(Unsent::one(Disposition::Blocked, at, "replaced by a later fire"))
             }
             _ if free && waiting == 0 => {
                 free = false;
@@ -423,6 +466,12 @@ const DEFER_MIN: Duration = Duration::from_secs(1);
 /// Delays grow with the time since the first; at most this, so that the end of an outage is noticed.
 const DEFER_MAX: Duration = Duration::from_secs(10);
 
+/// Version of a run up to its first claim; a run that was released or sent before has a higher one.
+const FIRST_CLAIM: i64 = 2;
+
+/// Time for a decision to send a run again, or to try it once more at the end of its time, to take effect.
+const RESEND_MARGIN: Duration = Duration::from_secs(1);
+
 /// A run is tried once more at the end of its time, unless that is this near.
 const DEFER_LEAST: Duration = Duration::from_millis(100);
 
@@ -430,9 +479,9 @@ const DEFER_LEAST: Duration = Duration::from_millis(100);
 /// doubt.
 const DEFER_WINDOW: Duration = crate::watch::PROBE_WINDOW;
 
-const TOO_LATE: &str = "nobody could fire it in time";
+pub(crate) const TOO_LATE: &str = "missed: no node could fire it in time";
 
-const BLOCKED: &str = "another run of the job was going on";
+const BLOCKED: &str = "another run of the job was active";
 
 #[cfg(test)]
 mod tests;

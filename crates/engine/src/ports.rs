@@ -102,7 +102,8 @@ pub trait Store: Send + Sync {
     async fn move_runs(&self, moves: &[Move]) -> Result<Vec<Moved>, StoreError>;
 
     /// Closes runs and creates the follow-ups that `ender` decides, in the same transaction. The first ending of a
-    /// run wins; only `Lost` is replaced, once, by an executor's report. Results in the order of `endings`.
+    /// run wins, also one that a Java admin has stored; only `Lost` is replaced, once, by an executor's report. The
+    /// result of a run that a Java admin started is stored too. Results in the order of `endings`.
     async fn complete(
         &self,
         now: Timestamp,
@@ -118,6 +119,10 @@ pub trait Store: Send + Sync {
 
     /// Running and unknown runs with a check time up to `by`. Earliest first, at most `max`.
     async fn overdue(&self, by: Timestamp, max: usize) -> Result<Vec<Watched>, StoreError>;
+
+    /// Results that others in the database (a Java admin) stored for open runs, lowest id first, at most `max`. Each
+    /// is still to be [`complete`](Store::complete)d, which uses the stored result.
+    async fn stored_results(&self, max: usize) -> Result<Vec<(RunId, Outcome)>, StoreError>;
 
     /// Applies changes made to jobs by others in the database (a Java admin, a person) to our own tables; `planner`
     /// decides when each job is claimed next. Returns the number of changed jobs.
@@ -520,6 +525,8 @@ pub enum Verdict {
     Applied,
     /// Same as `Applied`, but replacing `Lost`.
     Late,
+    /// Same as `Applied`, but with the result that a Java admin had stored before.
+    Stored,
     /// The run was finished already; nothing changed.
     Duplicate,
     /// The run has changed since; nothing changed.
@@ -572,6 +579,8 @@ pub struct Watched {
     pub run: Run,
     /// Its job; none once it is deleted.
     pub job: Option<Arc<Job>>,
+    /// Result that a Java admin has stored for it, if any.
+    pub stored: Option<Outcome>,
 }
 
 /// An alert to notify.
@@ -842,22 +851,22 @@ impl Observer for () {}
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// Nothing was changed; retry.
-    #[error("the database did not answer ({0}); nothing was changed")]
+    #[error("the database did not respond ({0}); nothing was changed")]
     Unavailable(String),
     /// Nothing was changed, because the disk is full; an operator must free space.
     #[error("the disk of the database is full ({0}); nothing was changed")]
     DiskFull(String),
     /// The change may or may not have been made; read by key, or repeat if it is idempotent.
-    #[error("the connection was lost while committing ({0}); whether it was done is not known")]
+    #[error("the connection was lost while committing ({0}); it is unknown whether the change was made")]
     CommitUnknown(String),
     /// This incarnation of the node is fenced: drop all state and join again.
-    #[error("node {0} has been declared dead by the others; it must join again")]
+    #[error("node {0} was declared dead by other nodes; it must join again")]
     Fenced(Node),
     /// A conflicting change came first.
     #[error("{0}")]
     Conflict(String),
     /// The job does not exist.
-    #[error("there is no job {0}")]
+    #[error("job {0} does not exist")]
     NoSuchJob(JobId),
     /// The request can never succeed.
     #[error("{0}")]
@@ -877,7 +886,7 @@ impl StoreError {
 /// Disposition under which a run's end is stored in the history, if it is.
 pub fn disposition_of(outcome: &Outcome) -> Option<Disposition> {
     match outcome {
-        Outcome::Lost(_) => Some(Disposition::Lost),
+        Outcome::Lost(_) | Outcome::Ambiguous(_) => Some(Disposition::Lost),
         Outcome::Cancelled(_) => Some(Disposition::Cancelled),
         Outcome::Dropped(disposition, _) => Some(*disposition),
         _ => None,

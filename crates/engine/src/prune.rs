@@ -25,7 +25,7 @@ impl Engine {
                     }
                     Ok(_) => break,
                     Err(error) => {
-                        self.complain(&error, "could not delete what is old", PRUNE_EVERY);
+                        self.complain(&error, "failed to delete old rows", PRUNE_EVERY);
                         break;
                     }
                 }
@@ -38,7 +38,7 @@ impl Engine {
         loop {
             let started = self.inner.clock.monotonic();
             if let Err(error) = self.adopt().await {
-                self.complain(&error, "could not look for jobs changed by others", ADOPT_EVERY);
+                self.complain(&error, "failed to list jobs changed by other programs", ADOPT_EVERY);
             }
             // On very large tables a scan takes long; it then runs less often, to keep the load small.
             let took = self.inner.clock.monotonic() - started;
@@ -50,7 +50,7 @@ impl Engine {
         let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
         let changed = self.inner.store.adopt(ADOPT_MAX, &tick).await?;
         if changed > 0 {
-            tracing::info!(changed, "took in jobs that others changed");
+            tracing::info!(changed, "found jobs changed by other programs");
             self.inner.claim_now.notify_one();
         }
         self.finish_withdrawals().await

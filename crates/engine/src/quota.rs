@@ -118,7 +118,7 @@ impl Engine {
 /// Message for a fire or trigger beyond the quota.
 pub(crate) fn reason(max: u64) -> String {
     format!(
-        "the app has {max} open runs, as many as it may have (--max-open-runs); add executors, or make its jobs fire less often"
+        "the app has {max} open runs, the maximum (--max-open-runs); add executors, or let its jobs fire less often"
     )
 }
 

@@ -26,7 +26,7 @@ impl Engine {
                 () = self.inner.clock.sleep(LOOK) => {}
             }
             if let Err(error) = self.rescue().await {
-                self.complain(&error, "could not look for what dead nodes left", LOOK);
+                self.complain(&error, "failed to list runs of dead nodes", LOOK);
             }
         }
     }
@@ -36,7 +36,7 @@ impl Engine {
         let peers = self.life().as_ref().map_or_else(Vec::new, |life| life.peers.clone());
         for peer in peers.into_iter().filter(|peer| peer.lease_until < now) {
             if self.inner.store.fence(&peer.node).await? {
-                tracing::warn!(node = %peer.node, "its lease has ended; taking over what it had");
+                tracing::warn!(node = %peer.node, "a node's lease has ended; taking over its runs");
                 self.look_early();
             }
         }
@@ -110,19 +110,19 @@ fn fate(left: &Abandoned, unsent: bool, is_latest: bool, now: Timestamp) -> Fate
     let ask = To::Unknown { address: None, check_at: now, doubt_since: None };
     let Some(job) = &left.job else {
         return match run.state {
-            RunState::Running => Fate::End(Outcome::Lost("the process it ran in died".into())),
+            RunState::Running => Fate::End(Outcome::Lost("its process died".into())),
             RunState::Cancelling => Fate::Answer(if unsent { None } else { Some(ask) }),
             _ if unsent => Fate::End(Outcome::Dropped(Disposition::Cancelled, "its job was deleted".into())),
             _ => Fate::Move(ask),
         };
     };
     match run.state {
-        RunState::Running => Fate::End(Outcome::Lost("the process it ran in died".into())),
+        RunState::Running => Fate::End(Outcome::Lost("its process died".into())),
         RunState::Cancelling => Fate::Answer(if unsent { None } else { Some(ask) }),
         _ if unsent => late(left, job, is_latest, now),
         _ => match job.spec.delivery {
             Delivery::AtMostOnce => Fate::End(Outcome::Ambiguous(
-                "the node that had it died when it was due; the job wants it sent at most once".into(),
+                "its node died at the scheduled time; the delivery policy is at most once".into(),
             )),
             Delivery::Probe => Fate::Move(ask),
             Delivery::AtLeastOnce => Fate::Move(To::Waiting { due_at: run.due_at }),
@@ -135,7 +135,7 @@ fn late(left: &Abandoned, job: &Job, is_latest: bool, now: Timestamp) -> Fate {
     match plan::too_late(job, &left.run, is_latest, now) {
         None => Fate::Move(To::Waiting { due_at: left.run.due_at }),
         Some(disposition) => {
-            let reason = "its node died and nobody else could send it in time";
+            let reason = "its node died and no other node could send it in time";
             Fate::End(Outcome::Dropped(disposition, reason.into()))
         }
     }

@@ -161,11 +161,12 @@ pub enum RunState {
     Running,
     /// Finished: the handler succeeded.
     Succeeded,
-    /// Finished: the handler failed, no executor accepted the run, or it stayed ambiguous.
+    /// Finished: the handler failed, or no executor accepted the run.
     Failed,
     /// Finished: the run exceeded its timeout.
     TimedOut,
-    /// Finished: the executor died or does not know the run. A late real result replaces this, once.
+    /// Finished: the executor died or does not know the run, or it stayed unknown whether the run started. A late
+    /// real result replaces this, once.
     Lost,
     /// Finished: the run was cancelled.
     Cancelled,
@@ -190,7 +191,7 @@ pub enum RunEvent {
     Fail,
     /// The timeout is exceeded.
     TimeOut,
-    /// The executor died or denies knowing the run.
+    /// The executor died or denies knowing the run, or it stays unknown whether the run started.
     Lose,
     /// The run is cancelled.
     Cancel,
@@ -212,7 +213,7 @@ impl RunState {
             (Waiting | Claimed | Cancelling | Unknown | Running, Succeed) => Succeeded,
             (Waiting | Claimed | Cancelling | Unknown | Running, Fail) => Failed,
             (Waiting | Claimed | Cancelling | Unknown | Running, TimeOut) => TimedOut,
-            (Unknown | Running, Lose) => Lost,
+            (Claimed | Cancelling | Unknown | Running, Lose) => Lost,
             (Waiting | Claimed | Cancelling | Unknown | Running, Cancel) => Cancelled,
             // An executor that was only unreachable reports after all.
             (Lost, Succeed) => Succeeded,
@@ -229,7 +230,7 @@ impl RunState {
     }
 
     /// Number in the row.
-    pub fn to_number(self) -> i64 {
+    pub const fn to_number(self) -> i64 {
         use RunState::*;
         match self {
             Waiting => 0,
@@ -292,11 +293,9 @@ impl Outcome {
     pub fn event(&self) -> RunEvent {
         match self {
             Outcome::Succeeded(_) => RunEvent::Succeed,
-            Outcome::Failed(_) | Outcome::FailedWith(..) | Outcome::Refused(_) | Outcome::Ambiguous(_) => {
-                RunEvent::Fail
-            }
+            Outcome::Failed(_) | Outcome::FailedWith(..) | Outcome::Refused(_) => RunEvent::Fail,
             Outcome::TimedOut(_) => RunEvent::TimeOut,
-            Outcome::Lost(_) => RunEvent::Lose,
+            Outcome::Lost(_) | Outcome::Ambiguous(_) => RunEvent::Lose,
             Outcome::Cancelled(_) | Outcome::Dropped(..) => RunEvent::Cancel,
         }
     }
@@ -336,7 +335,7 @@ pub enum Disposition {
     Blocked,
     /// Cancelled before it was sent.
     Cancelled,
-    /// Sent, but the executor died or did not know the run.
+    /// Sent or possibly sent, but the result is unknown: the executor died, did not know the run, or did not answer.
     Lost,
 }
 

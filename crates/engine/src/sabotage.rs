@@ -25,6 +25,15 @@ pub enum Sabotage {
     SendEarly,
     /// A failed run is retried once more than its job allows (I11).
     OneRetryTooMany,
+    /// Runs held through an outage are sent however late they are (I6).
+    SendHoweverLate,
+    /// A late result does not replace the outcome of a run that was unknown to have started (I8). Implemented by the
+    /// simulated store, as are the following.
+    KeepAmbiguous,
+    /// Results of runs that a Java admin started are acknowledged and discarded (I8).
+    DropJavaResults,
+    /// Neither results that a Java admin stored nor fires that it has taken are seen (I2, I8, I11).
+    BlindToJava,
 }
 
 /// Enabled deliberate bug: always none without the `sabotage` feature.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use cron::Timestamp;
+pub use words::AlertKind as TroubleKind;
 
 use crate::job::Job;
 use crate::run::{Disposition, Outcome, Run, Unsent};
@@ -15,40 +16,6 @@ pub struct Trouble {
     pub kind: TroubleKind,
     /// Description of the problem.
     pub message: String,
-}
-
-/// Kind of problem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TroubleKind {
-    /// A run failed and has no retries left.
-    Failed,
-    /// A run exceeded its timeout.
-    TimedOut,
-    /// The result of a run is unknown.
-    Lost,
-    /// A run started long after its scheduled time.
-    Late,
-    /// A scheduled time passed without a run: too late, no executor, or blocked by another run.
-    NotRun,
-}
-
-impl TroubleKind {
-    /// Name in rows and the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            TroubleKind::Failed => "failed",
-            TroubleKind::TimedOut => "timed_out",
-            TroubleKind::Lost => "lost",
-            TroubleKind::Late => "late",
-            TroubleKind::NotRun => "not_run",
-        }
-    }
-
-    /// Inverse of [`word`](TroubleKind::word). Rows written before there were kinds are failures.
-    pub fn from_word(word: &str) -> TroubleKind {
-        use TroubleKind::*;
-        [TimedOut, Lost, Late, NotRun].into_iter().find(|kind| kind.word() == word).unwrap_or(Failed)
-    }
 }
 
 impl Trouble {
@@ -77,8 +44,8 @@ impl Trouble {
         }
         let Unsent { first, last, count, reason, .. } = unsent;
         let when = match count {
-            0 | 1 => format!("the run of {first} did not take place"),
-            more => format!("{more} runs from {first} to {last} did not take place"),
+            0 | 1 => format!("the fire at {first} did not run"),
+            more => format!("{more} fires from {first} to {last} did not run"),
         };
         Some(Trouble::new(TroubleKind::NotRun, format!("{when}: {reason}")))
     }
@@ -90,7 +57,10 @@ impl Trouble {
         let is_late = job.spec.alert && run.attempt == 1 && run.origin.is_scheduled() && late > late_after;
         is_late.then(|| {
             let (seconds, due) = (late.as_secs(), run.scheduled_at);
-            Trouble::new(TroubleKind::Late, format!("it began {seconds} s late; it was due at {due}"))
+            Trouble::new(
+                TroubleKind::Late,
+                format!("it started {seconds} s late; it was scheduled for {due}"),
+            )
         })
     }
 }
@@ -101,6 +71,8 @@ fn is_missed(disposition: Disposition) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use words::Word;
+
     use super::*;
     use crate::run::{Origin, RunState};
     use crate::testing::{each_second, ms, run};
@@ -140,8 +112,8 @@ mod tests {
             assert_eq!(found.as_ref().map(|trouble| trouble.message.as_str()), expected);
             assert_eq!(Trouble::of_unsent(&each_second(60_000), &unsent), None);
         };
-        let one = "the run of 1970-01-01T00:00:01Z did not take place: no luck";
-        let nine = "9 runs from 1970-01-01T00:00:01Z to 1970-01-01T00:00:09Z did not take place: no luck";
+        let one = "the fire at 1970-01-01T00:00:01Z did not run: no luck";
+        let nine = "9 fires from 1970-01-01T00:00:01Z to 1970-01-01T00:00:09Z did not run: no luck";
         check(Disposition::Blocked, 1, Some(one));
         check(Disposition::MisfireSkipped, 9, Some(nine));
         check(Disposition::Coalesced, 9, None);
@@ -165,14 +137,5 @@ mod tests {
         spread.spec.jitter = minute;
         check(&spread, &scheduled, 220_000, false);
         check(&spread, &scheduled, 220_001, true);
-    }
-
-    #[test]
-    fn words_are_read_back() {
-        use TroubleKind::*;
-        for kind in [Failed, TimedOut, Lost, Late, NotRun] {
-            assert_eq!(TroubleKind::from_word(kind.word()), kind);
-        }
-        assert_eq!(TroubleKind::from_word("alert"), Failed);
     }
 }

@@ -9,6 +9,7 @@ use futures_util::stream;
 
 use crate::engine::Engine;
 use crate::job::Job;
+use crate::plan::{self, TOO_LATE};
 use crate::policy::Delivery;
 use crate::ports::{Ending, Move, Moved, Probe, StoreError, To, Watched};
 use crate::run::{Outcome, Run, RunState};
@@ -16,11 +17,18 @@ use crate::run::{Outcome, Run, RunState};
 impl Engine {
     pub(crate) async fn watch_loop(&self) {
         let mut wait = LOOK;
+        let mut stored_at = self.now();
         loop {
             tokio::select! {
                 biased;
                 () = self.inner.watch_now.notified() => {}
                 () = self.inner.clock.sleep(wait) => {}
+            }
+            if self.now().duration_since(stored_at) >= STORED_EVERY {
+                stored_at = self.now();
+                if let Err(error) = self.take_stored_results().await {
+                    self.complain(&error, "failed to read results that Java admins stored", STORED_EVERY);
+                }
             }
             // A node that checks a run has it to itself for a while. Runs of dead nodes cannot wait for that to
             // expire; that live nodes then ask twice is harmless.
@@ -30,16 +38,29 @@ impl Engine {
                 Ok(next) => next.map_or(LOOK, |at| at.duration_since(self.now()).min(LOOK)),
                 Err(error) => {
                     self.inner.asker_gone.fetch_or(early, Ordering::Relaxed);
-                    self.complain(&error, "could not look after open runs", LOOK);
+                    self.complain(&error, "failed to check open runs", LOOK);
                     LOOK
                 }
             };
         }
     }
 
+    /// Ends runs with a result that a Java admin received.
+    async fn take_stored_results(&self) -> Result<(), StoreError> {
+        for (run, outcome) in self.inner.store.stored_results(BATCH_MAX).await? {
+            self.conclude(Ending { run, outcome, version: None, address: None }).await;
+        }
+        Ok(())
+    }
+
     /// Checks the runs with a check time up to `by`; returns the earliest next check time of them.
     async fn watch(&self, by: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        let watched = self.inner.store.overdue(by, BATCH_MAX).await?;
+        let mut watched = self.inner.store.overdue(by, BATCH_MAX).await?;
+        // A Java admin received the report.
+        for reported in watched.extract_if(.., |watched| watched.stored.is_some()) {
+            let (run, outcome) = (reported.run.id, reported.stored.expect("only these are extracted"));
+            self.conclude(Ending { run, outcome, version: None, address: None }).await;
+        }
         let mut next: Option<Timestamp> = None;
         for part in watched.chunks(ASK_AT_ONCE) {
             // A node that was paused may be fenced: it would keep the others from checking, and then end.
@@ -82,7 +103,7 @@ impl Engine {
                     moves.push(Move { run: run.id, version: run.version, to, trouble: None })
                 }
                 Judgement::End(outcome) => {
-                    tracing::warn!(run = %run.id, job = %run.job, ?outcome, "closing a run that did not report");
+                    tracing::warn!(run = %run.id, job = %run.job, ?outcome, "closing a run without a result");
                     self.conclude(Ending { run: run.id, outcome, version: Some(run.version), address: None })
                         .await;
                 }
@@ -97,7 +118,7 @@ impl Engine {
     }
 
     async fn ask(&self, watched: Watched) -> (Run, Judgement) {
-        let Watched { run, job } = watched;
+        let Watched { run, job, .. } = watched;
         let job = job.as_deref();
         if let Some(over) = timed_out(&run, job, self.now()) {
             self.inner.dispatch.kill(&run, job).await;
@@ -129,7 +150,7 @@ fn timed_out(run: &Run, job: Option<&Job>, now: Timestamp) -> Option<Judgement> 
     let over = run.state == RunState::Running && now.duration_since(run.due_at) > timeout + TIMEOUT_GRACE;
     over.then(|| {
         Judgement::End(Outcome::TimedOut(format!(
-            "no result {TIMEOUT_GRACE:?} after its {timeout:?} were over"
+            "no result {TIMEOUT_GRACE:?} after its timeout of {timeout:?}"
         )))
     })
 }
@@ -149,27 +170,35 @@ fn judge_unknown(run: &Run, job: Option<&Job>, probe: &Probe, now: Timestamp) ->
             doubt_since: None,
         }),
         (Delivery::AtMostOnce, _) => {
-            ambiguous("no answer to the request; the job wants it sent at most once")
-        }
-        (_, _) if given_up => {
-            ambiguous("no answer to the request, and the executor could not be asked either")
+            ambiguous("no response to the request; the delivery policy is at most once")
         }
         (Delivery::AtLeastOnce, _) => Judgement::Move(To::Waiting { due_at: now }),
         (Delivery::Probe, Probe::Denied) => match run.doubt_since {
             // Denied before, long enough ago that a request in flight would have arrived.
-            Some(since) if now.duration_since(since) >= DENIAL_GAP => {
-                Judgement::Move(To::Waiting { due_at: now })
-            }
+            Some(since) if now.duration_since(since) >= DENIAL_GAP => resend(run, job, now),
             since => Judgement::Move(To::Unknown {
                 address: None,
                 check_at: since.unwrap_or(now) + DENIAL_GAP,
                 doubt_since: Some(since.unwrap_or(now)),
             }),
         },
-        (Delivery::Probe, Probe::Dead) => ambiguous("the executor died; whether it had begun is not known"),
+        (Delivery::Probe, Probe::Dead) => {
+            ambiguous("the executor died; it is unknown whether the run had started")
+        }
+        (Delivery::Probe, Probe::Silent) if given_up => {
+            ambiguous("no response to the request, and the executor is unreachable")
+        }
         (Delivery::Probe, Probe::Silent) => {
             Judgement::Move(To::Unknown { address: None, check_at: now + ASK_AGAIN, doubt_since: None })
         }
+    }
+}
+
+/// A request certainly did not arrive: it is sent again, unless the job's misfire policy forbids that by now.
+fn resend(run: &Run, job: Option<&Job>, now: Timestamp) -> Judgement {
+    match job.and_then(|job| plan::too_late_again(job, run, now)) {
+        Some(disposition) => Judgement::End(Outcome::Dropped(disposition, TOO_LATE.into())),
+        None => Judgement::Move(To::Waiting { due_at: now }),
     }
 }
 
@@ -182,14 +211,14 @@ fn judge_running(run: &Run, probe: &Probe, now: Timestamp) -> Judgement {
         Probe::Started | Probe::StartedAt(_) => Judgement::Move(stay(run, now + WATCH_EVERY, None)),
         Probe::Dead => lost("its executor died"),
         Probe::Finished if in_doubt_for >= RESULT_MAX => {
-            lost("its executor has finished with it, but its result never came")
+            lost("its executor has finished it, but never reported a result")
         }
         Probe::Finished => Judgement::Move(stay(run, now + ASK_AGAIN_RUNNING, Some(doubt_since))),
         Probe::Denied if run.doubt_since.is_some() && in_doubt_for >= FORGOTTEN_GAP => {
-            lost("its executor does not know it any more: it was restarted, or its result was lost")
+            lost("its executor does not know it any more: the executor was restarted, or the result was lost")
         }
         Probe::Denied => Judgement::Move(stay(run, now + FORGOTTEN_GAP, Some(doubt_since))),
-        Probe::Silent if in_doubt_for >= SILENT_MAX => lost("its executor has not answered for a minute"),
+        Probe::Silent if in_doubt_for >= SILENT_MAX => lost("its executor has not responded for a minute"),
         Probe::Silent => Judgement::Move(stay(run, now + ASK_AGAIN_RUNNING, Some(doubt_since))),
     }
 }
@@ -217,6 +246,9 @@ pub(crate) fn first_check(job: &Job, now: Timestamp) -> Timestamp {
 
 /// Polling interval of each node for runs to check.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// Interval in which each node looks for results that Java admins stored.
+const STORED_EVERY: Duration = Duration::from_secs(1);
 
 /// Delay of the first question to the executor after a request without a response.
 pub(crate) const FIRST_PROBE: Duration = Duration::from_millis(500);
@@ -263,6 +295,8 @@ const BATCH_MAX: usize = 500;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Misfire;
+    use crate::run::Disposition;
     use crate::testing::{each_second, ms, run};
 
     const NOW: i64 = 20_000;
@@ -305,11 +339,40 @@ mod tests {
         check(Delivery::Probe, Probe::Denied, Some(NOW - 400), due, (RunState::Unknown, Some(100)));
         check(Delivery::Probe, Probe::Denied, Some(NOW - 500), due, (RunState::Waiting, Some(0)));
         check(Delivery::Probe, Probe::Silent, Some(NOW - 1_000), due, (RunState::Unknown, Some(2_000)));
-        check(Delivery::Probe, Probe::Silent, None, NOW - 60_001, (RunState::Failed, None));
-        check(Delivery::Probe, Probe::Dead, None, due, (RunState::Failed, None));
-        check(Delivery::AtMostOnce, Probe::Denied, None, due, (RunState::Failed, None));
+        check(Delivery::Probe, Probe::Silent, None, NOW - 60_001, (RunState::Lost, None));
+        check(Delivery::Probe, Probe::Dead, None, due, (RunState::Lost, None));
+        check(Delivery::AtMostOnce, Probe::Denied, None, due, (RunState::Lost, None));
         check(Delivery::AtMostOnce, Probe::Started, None, due, (RunState::Running, Some(30_000)));
         check(Delivery::AtLeastOnce, Probe::Silent, None, due, (RunState::Waiting, Some(0)));
+        // Too late for the job by now: a misfire, however long nobody could ask.
+        check(Delivery::Probe, Probe::Denied, Some(NOW - 500), NOW - 5_001, (RunState::Cancelled, None));
+        check(Delivery::Probe, Probe::Denied, Some(NOW - 500), NOW - 70_000, (RunState::Cancelled, None));
+        check(Delivery::Probe, Probe::Denied, None, NOW - 70_000, (RunState::Unknown, Some(500)));
+        check(Delivery::AtLeastOnce, Probe::Denied, None, NOW - 70_000, (RunState::Waiting, Some(0)));
+    }
+
+    #[test]
+    fn a_run_that_never_arrived_is_a_misfire_if_it_is_too_late_to_send_it_again() {
+        let check = |misfire, scheduled_ago: i64, next: i64, expected: Option<Disposition>| {
+            let mut job = each_second(NOW + next);
+            job.spec.misfire = misfire;
+            let run =
+                Run { doubt_since: Some(ms(NOW - 900)), ..run(1, RunState::Unknown, NOW - scheduled_ago) };
+            let found = match judge_unknown(&run, Some(&job), &Probe::Denied, ms(NOW)) {
+                Judgement::End(Outcome::Dropped(disposition, _)) => Some(disposition),
+                Judgement::Move(To::Waiting { .. }) => None,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(found, expected, "{misfire:?} {scheduled_ago} {next}");
+        };
+        use Disposition::{Coalesced, MisfireSkipped};
+        check(Misfire::Skip, 5_000, 1_000, None);
+        check(Misfire::Skip, 5_001, 1_000, Some(MisfireSkipped));
+        check(Misfire::FireOnce, 70_000, 1_000, None);
+        check(Misfire::FireOnce, 70_000, -6_000, Some(Coalesced));
+        let all = Misfire::FireAll { window: Duration::from_secs(30), max: 3 };
+        check(all, 29_000, 1_000, None);
+        check(all, 31_000, 1_000, Some(MisfireSkipped));
     }
 
     #[test]

@@ -38,22 +38,22 @@ struct Node {
 /// Why every node failed; the reason of the last one.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
-    #[error("no address of a scheduling centre is given")]
+    #[error("no address of a scheduling centre is configured")]
     Nowhere,
-    #[error("{node} does not answer: {why}; look whether the scheduling centre runs there")]
+    #[error("{node} does not respond: {why}; check that the scheduling centre is running there")]
     Silent { node: String, why: String },
-    #[error("{node} does not answer as a scheduling centre does: {why}; look at its address")]
+    #[error("{node} is not a scheduling centre: {why}; check its address")]
     Strange { node: String, status: StatusCode, why: String },
-    #[error("{node} cannot take it now: {why}")]
+    #[error("{node} is temporarily unavailable: {why}")]
     Unavailable { node: String, why: String },
-    #[error("{node} refuses: {why}{}", way_out(why))]
+    #[error("{node} rejected the request: {why}{}", way_out(why))]
     Refused { node: String, why: String },
 }
 
 /// Hint appended to the error of a rejected call. Every XXL-JOB lineage mentions "token" in its text for a wrong token.
 fn way_out(why: &str) -> &'static str {
     if why.to_ascii_lowercase().contains("token") {
-        " (use the token that `tickwright app token` makes for this app; XXL-JOB's is in its settings, `xxl.job.accessToken`)"
+        " (use the token that `tickwright app token` creates for this app; with XXL-JOB, the value of `xxl.job.accessToken`)"
     } else {
         ""
     }
@@ -139,9 +139,9 @@ impl Centre {
             match self.ask(node, DECLARE, body.clone()).await {
                 Ok(answer) if answer.is_ok() => {
                     let settled = answer.payload_as().map(Heard::Settled);
-                    return Ok(
-                        settled.unwrap_or_else(|| Heard::Refused("it says nothing of jobs".to_owned()))
-                    );
+                    return Ok(settled.unwrap_or_else(|| {
+                        Heard::Refused("it contains no result of the declaration".to_owned())
+                    }));
                 }
                 Ok(answer) if answer.code == xxl::CODE_FAIL => {
                     return Ok(Heard::Refused(answer.message().to_owned()));
@@ -183,7 +183,7 @@ impl Centre {
         let answered = tokio::select! {
             biased;
             answered = exchange => answered,
-            () = self.clock.sleep(PATIENCE) => Err(format!("nothing came within {} s", PATIENCE.as_secs())),
+            () = self.clock.sleep(PATIENCE) => Err(format!("no response within {} s", PATIENCE.as_secs())),
         };
         let (status, body) = answered.map_err(|why| node.silent(why))?;
         if status != StatusCode::OK {

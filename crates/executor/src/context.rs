@@ -63,7 +63,7 @@ impl Context {
     /// let ended = testing::run(greet, r#"["you", "me"]"#).await;
     /// assert_eq!(ended.message(), Some("hello you and me"));
     /// let ended = testing::run(greet, "you and me").await;
-    /// assert!(ended.error().unwrap().starts_with("the parameter `you and me` is not what this handler reads"));
+    /// assert!(ended.error().unwrap().starts_with("invalid parameter `you and me`"));
     /// # });
     /// ```
     pub fn param_as<T: DeserializeOwned>(&self) -> Result<T, ParamError> {
@@ -168,7 +168,7 @@ impl fmt::Debug for Context {
 
 /// The parameter cannot be parsed as the type the handler expects.
 #[derive(Debug, thiserror::Error)]
-#[error("the parameter `{param}` is not what this handler reads: {source}; correct it in the job")]
+#[error("invalid parameter `{param}`: {source}; correct it in the job")]
 pub struct ParamError {
     param: String,
     source: serde_json::Error,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use protocol::declare::DeclaredJob;
-use protocol::v1::{CronDialect, Schedule};
+use protocol::v1::{CronDialect, Named, Route, Schedule};
 use timer::{Cron, Zone};
 
 use crate::error::Error;
@@ -25,14 +25,14 @@ use crate::error::Error;
 ///
 /// Invalid declarations are rejected when the executor starts; in [`#[job]`](crate::job), at compile time.
 #[derive(Clone, Debug, PartialEq)]
-#[must_use = "a declaration does nothing before a job has it"]
+#[must_use = "a declaration has no effect until it is added to a job"]
 pub struct Declaration {
     schedule: Schedule,
     name: Option<String>,
     param: Option<String>,
     timeout: Option<Duration>,
     retries: Option<u32>,
-    route: Option<String>,
+    route: Option<Named<Route>>,
 }
 
 impl Declaration {
@@ -89,9 +89,9 @@ impl Declaration {
         self
     }
 
-    /// Routing strategy: `FIRST`, `ROUND`, `FAILOVER`, `SHARDING_BROADCAST` and so on.
-    pub fn route(mut self, route: impl Into<String>) -> Declaration {
-        self.route = Some(route.into());
+    /// Routing strategy, for example `round_robin`, `failover` or `broadcast`.
+    pub fn route(mut self, route: impl AsRef<str>) -> Declaration {
+        self.route = Some(Named::from_word(route.as_ref()));
         self
     }
 
@@ -116,13 +116,13 @@ impl Declaration {
                 zone.as_deref().map(Zone::parse).transpose().map_err(|error| error.to_string())?;
             }
             Schedule::FixedRate { every_ms: 0, .. } | Schedule::FixedDelay { delay_ms: 0 } => {
-                return Err("a job without rest would never stop running; give it at least 1 ms".to_owned());
+                return Err("the interval must be at least 1 ms".to_owned());
             }
             _ => {}
         }
         match self.timeout {
             Some(timeout) if millis(timeout) == 0 => {
-                Err("a timeout is 1 ms or more; leave it out for none".to_owned())
+                Err("the timeout must be at least 1 ms; omit it for no timeout".to_owned())
             }
             _ => Ok(()),
         }
@@ -147,7 +147,7 @@ mod tests {
         check(Declaration::cron("0 0 2 * * ?").zone("Europe/Lodnon"), "Lodnon");
         check(Declaration::fixed_rate(Duration::ZERO), "at least 1 ms");
         check(Declaration::fixed_delay(Duration::from_micros(10)), "at least 1 ms");
-        check(Declaration::fixed_delay(Duration::from_secs(1)).timeout(Duration::ZERO), "leave it out");
+        check(Declaration::fixed_delay(Duration::from_secs(1)).timeout(Duration::ZERO), "omit it");
     }
 
     #[test]
@@ -158,11 +158,11 @@ mod tests {
             .param("all")
             .timeout(Duration::from_secs(90))
             .retries(2)
-            .route("ROUND");
+            .route("round_robin");
         let told = serde_json::to_string(&said.of_handler("sync").unwrap()).unwrap();
         assert_eq!(
             told,
-            r#"{"handler":"sync","schedule":{"kind":"cron","expression":"0 0/5 * * * ?","dialect":"quartz","zone":"Asia/Shanghai"},"name":"Sync orders","param":"all","timeout_ms":90000,"retries":2,"route":"ROUND"}"#
+            r#"{"handler":"sync","schedule":{"kind":"cron","expression":"0 0/5 * * * ?","dialect":"quartz","zone":"Asia/Shanghai"},"name":"Sync orders","param":"all","timeout_ms":90000,"retries":2,"route":"round_robin"}"#
         );
     }
 }

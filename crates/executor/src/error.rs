@@ -12,12 +12,12 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// The app name is blank.
-    #[error("the application's name is blank; give the one its group has in the scheduling centre")]
+    #[error("the name of the app is empty; use the name that the app has in the scheduling centre")]
     App,
     /// The address of a centre is not a valid URL.
     #[error(
-        "`{address}` is not the address of a scheduling centre; write it as `http://127.0.0.1:8080` \
-         or, for XXL-JOB up to 3.4.0, `http://127.0.0.1:8080/xxl-job-admin`"
+        "`{address}` is not the address of a scheduling centre; use for example `http://127.0.0.1:8080` or, \
+         for XXL-JOB up to 3.4.0, `http://127.0.0.1:8080/xxl-job-admin`"
     )]
     Centre {
         /// The given address.
@@ -25,8 +25,8 @@ pub enum Error {
     },
     /// The token is too weak: anyone who reaches the port could run jobs.
     #[error(
-        "refusing to listen on {address} with {what}: anybody who reaches the port could run jobs; \
-         set a token nobody knows, or listen on 127.0.0.1"
+        "listening on {address} with {what} is not allowed, because any client that can connect could run \
+         jobs; set a secret token, or listen on 127.0.0.1"
     )]
     WeakToken {
         /// The address to listen on.
@@ -36,7 +36,7 @@ pub enum Error {
     },
     /// The token file cannot be read.
     #[error(
-        "cannot read the token in `{}`: {why}; for Tickwright's centre, make it with: tickwright app token {app} --to {}",
+        "failed to read the token in `{}`: {why}; create it with: tickwright app token {app} --to {}",
         path.display(),
         path.display()
     )]
@@ -49,16 +49,16 @@ pub enum Error {
         why: io::Error,
     },
     /// The token contains a character that is not allowed in an HTTP header.
-    #[error("the token holds a character that cannot stand in an HTTP header; use letters and digits")]
+    #[error("the token contains a character that is not allowed in an HTTP header; use letters and digits")]
     TokenText,
     /// Two handlers have the same name.
-    #[error("two handlers are named `{name}`; a centre could not tell them apart, so rename one")]
+    #[error("two handlers are named `{name}`; rename one of them")]
     HandlerTwice {
         /// The duplicate name.
         name: String,
     },
     /// A declared job is invalid.
-    #[error("the job that is to call `{handler}` cannot be declared: {why}")]
+    #[error("invalid declaration of the job for handler `{handler}`: {why}")]
     Declaration {
         /// Name of the handler.
         handler: String,
@@ -66,7 +66,7 @@ pub enum Error {
         why: String,
     },
     /// Listening on the address failed.
-    #[error("cannot listen on `{address}`: {why}; choose another address, or port 0 for any that is free")]
+    #[error("failed to listen on `{address}`: {why}; choose another address, or port 0 for any free port")]
     Listen {
         /// The address to listen on.
         address: String,
@@ -74,7 +74,7 @@ pub enum Error {
         why: io::Error,
     },
     /// The directory of the journal and the logs cannot be used.
-    #[error("cannot keep the journal in `{}`: {why}; use a directory that this user can write", path.display())]
+    #[error("failed to open the journal in `{}`: {why}; use a directory that is writable for this user", path.display())]
     Directory {
         /// Path of the directory.
         path: PathBuf,
@@ -83,7 +83,8 @@ pub enum Error {
     },
     /// Another process uses the directory.
     #[error(
-        "another executor uses `{}`; give each its own with `Builder::directory`, or stop the other first",
+        "another executor uses the directory `{}`; set another one with `Builder::directory`, or stop the \
+         other executor",
         path.display()
     )]
     DirectoryTaken {

@@ -17,9 +17,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::centre::Centre;
-use crate::door::{self, Door};
+use crate::declarer::Declarer;
 use crate::error::Error;
-use crate::herald::Herald;
 use crate::inbox::{Inbox, Limits};
 use crate::job::{Job, Marked};
 use crate::journal::Journal;
@@ -28,11 +27,12 @@ use crate::process::{OUTPUT_MAX, Workspace};
 use crate::registrar::Registrar;
 use crate::reporter::Reporter;
 use crate::run_log::RunLogs;
-use crate::scripts::{Scripts, Shelf};
+use crate::scripts::{ScriptCache, Scripts};
+use crate::server::{self, HttpServer};
 
 /// Configuration of an executor. Created by [`Executor::builder`].
 #[derive(Debug)]
-#[must_use = "an executor does nothing before it is started"]
+#[must_use = "an executor has no effect until it is started"]
 pub struct Builder {
     app: String,
     centres: Vec<String>,
@@ -212,11 +212,12 @@ impl Builder {
         // The journal's lock ensures that no other process uses the directory.
         let explain = |why| Error::Directory { path: self.directory.clone(), why };
         let workspace = Workspace::open(&self.directory, &self.passed, self.output_max).map_err(explain)?;
-        let shelf = self.scripts.map(|scripts| Shelf::open(&self.directory, scripts)).transpose();
-        let shelf = shelf.map_err(explain)?.map(Arc::new);
+        let script_cache =
+            self.scripts.map(|scripts| ScriptCache::open(&self.directory, scripts)).transpose();
+        let script_cache = script_cache.map_err(explain)?.map(Arc::new);
         let inbox = Inbox::new(
             jobs,
-            shelf.clone(),
+            script_cache.clone(),
             Arc::new(workspace),
             journal.clone(),
             logs.clone(),
@@ -229,28 +230,28 @@ impl Builder {
             None => format!("http://{}/", reachable(local, &centre).await),
         };
         let (leave, stop) = (CancellationToken::new(), CancellationToken::new());
-        let door = Arc::new(Door {
+        let server = Arc::new(HttpServer {
             app: self.app.clone(),
             token: self.token,
             inbox: inbox.clone(),
-            shelf,
+            script_cache,
             journal: journal.clone(),
             logs: logs.clone(),
             clock: Arc::clone(&clock),
         });
         let registrar = if self.centres.is_empty() {
-            tracing::warn!("no scheduling centre is given; nobody will know of this executor");
+            tracing::warn!("no scheduling centre is configured; this executor registers nowhere");
             None
         } else {
             let registry = Registry::executor(&self.app, &address);
-            let herald = Herald::new(&address, handlers, declared);
+            let declarer = Declarer::new(&address, handlers, declared);
             let (centre, clock) = (Arc::clone(&centre), Arc::clone(&clock));
-            let registrar = Registrar { centre, registry, herald, clock };
+            let registrar = Registrar { centre, registry, declarer, clock };
             Some(tokio::spawn(registrar.run(leave.clone())))
         };
         let reporter = Reporter::new(centre, journal.clone(), Arc::clone(&clock));
         let tasks = vec![
-            tokio::spawn(door.serve(listener, stop.clone())),
+            tokio::spawn(server.serve(listener, stop.clone())),
             tokio::spawn(reporter.run(reported, stop.clone())),
             tokio::spawn(sweep(logs, self.log_retention, Arc::clone(&clock), stop.clone())),
         ];
@@ -372,7 +373,7 @@ fn read_secret(path: &Path) -> io::Result<String> {
     {
         use std::os::unix::fs::PermissionsExt;
         if fs::metadata(path)?.permissions().mode() & 0o007 != 0 {
-            return Err(io::Error::other("every user of this machine can read it, so run: chmod o= on it"));
+            return Err(io::Error::other("every user of this machine can read it; run: chmod o= on it"));
         }
     }
     fs::read_to_string(path)
@@ -396,7 +397,7 @@ async fn listen(address: &str, token: &str) -> Result<(TcpListener, SocketAddr),
     let explain = |why| Error::Listen { address: address.to_owned(), why };
     let listener = TcpListener::bind(address).await.map_err(explain)?;
     let local = listener.local_addr().map_err(explain)?;
-    match door::weakness(token, local) {
+    match server::weakness(token, local) {
         Some(what) => Err(Error::WeakToken { address: local, what }),
         None => Ok((listener, local)),
     }
@@ -436,7 +437,7 @@ async fn sweep(logs: RunLogs, age: Duration, clock: Arc<dyn Clock>, stop: Cancel
     loop {
         let logs = logs.clone();
         if let Ok(Err(error)) = tokio::task::spawn_blocking(move || logs.clean(age)).await {
-            tracing::warn!(%error, "old run logs could not be deleted; trying again tomorrow");
+            tracing::warn!(%error, "failed to delete old logs of runs; retrying tomorrow");
         }
         tokio::select! {
             () = clock.sleep(Duration::from_secs(86_400)) => {}

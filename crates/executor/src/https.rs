@@ -24,14 +24,14 @@ pub(crate) fn connector(trust: Trust) -> Connector {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if roots.is_empty() {
             tracing::warn!(
-                "this machine trusts no certificate, so every https call will fail; install ca-certificates, \
-                 or name a file with SSL_CERT_FILE"
+                "this machine has no trusted certificate authorities, so every HTTPS call will fail; \
+                 install ca-certificates, or set SSL_CERT_FILE"
             );
         }
     }
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .expect("the provider has all versions")
+        .expect("the provider supports all versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
     let mut http = HttpConnector::new();

@@ -9,7 +9,8 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use protocol::xxl::{BlockStrategy, texts};
+use protocol::v1::Block;
+use protocol::xxl::texts;
 use timer::Clock;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +22,7 @@ use crate::ledger::Standing;
 use crate::process::Workspace;
 use crate::run::{Outcome, Overlap, Report, Run};
 use crate::run_log::RunLogs;
-use crate::scripts::{Script, Shelf};
+use crate::scripts::{Script, ScriptCache};
 
 /// Shared handle; clones refer to the same inbox.
 #[derive(Clone)]
@@ -32,7 +33,7 @@ pub(crate) struct Inbox {
 struct Shared {
     jobs: HashMap<String, Arc<Job>>,
     /// Cache of script files; `None` if scripts are disabled.
-    shelf: Option<Arc<Shelf>>,
+    script_cache: Option<Arc<ScriptCache>>,
     workspace: Arc<Workspace>,
     journal: Journal,
     logs: RunLogs,
@@ -72,26 +73,25 @@ pub(crate) enum Acceptance {
 
 /// Why a run was rejected.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum Rejection {
     #[error("{}", texts::unknown_handler(.0))]
     UnknownHandler(String),
-    #[error("this executor cannot keep the script: {0}")]
+    #[error("this executor failed to store the script: {0}")]
     Script(io::Error),
     #[error("{}", texts::repeated(*.0))]
     Repeated(i64),
-    #[error("{}", texts::blocked(BlockStrategy::DiscardLater))]
+    #[error("{}", texts::blocked(Block::DiscardLater))]
     Discarded,
-    #[error(
-        "job {job_id} has {waiting} runs waiting on this executor, which is all it keeps; try again later"
-    )]
+    #[error("job {job_id} has {waiting} runs waiting on this executor, the maximum; retry later")]
     LaneFull { job_id: i64, waiting: usize },
     #[error(
-        "this executor has {0} results the scheduling centre has not confirmed; it takes no more until it does"
+        "this executor has {0} results that the scheduling centre has not acknowledged, the maximum; it \
+         accepts no runs until then"
     )]
     Unreported(usize),
-    #[error("this executor is stopping; use another")]
+    #[error("this executor is stopping; use another one")]
     Stopping,
-    #[error("this executor cannot write its journal and takes no runs until it can: {0}")]
+    #[error("this executor failed to write its journal and accepts no runs until it succeeds: {0}")]
     Journal(io::Error),
 }
 
@@ -131,7 +131,7 @@ struct Switch {
 impl Inbox {
     pub fn new(
         jobs: HashMap<String, Arc<Job>>,
-        shelf: Option<Arc<Shelf>>,
+        script_cache: Option<Arc<ScriptCache>>,
         workspace: Arc<Workspace>,
         journal: Journal,
         logs: RunLogs,
@@ -139,20 +139,21 @@ impl Inbox {
         limits: Limits,
     ) -> Inbox {
         let (lanes, lane_ended) = (Mutex::default(), Notify::new());
-        let shared = Shared { jobs, shelf, workspace, journal, logs, clock, limits, lanes, lane_ended };
+        let shared =
+            Shared { jobs, script_cache, workspace, journal, logs, clock, limits, lanes, lane_ended };
         Inbox { shared: Arc::new(shared) }
     }
 
     /// Accepts a run, or returns the reason for rejecting it. Must not be dropped halfway: a run that is in the
     /// journal has to be executed.
-    pub async fn accept(&self, mut run: Run) -> Result<Acceptance, Refusal> {
+    pub async fn accept(&self, mut run: Run) -> Result<Acceptance, Rejection> {
         let script = run.script.take();
         let is_script = script.is_some();
         let job = match script {
-            Some(script) => self.shelve(run.job_id, script, &run.handler).await?,
+            Some(script) => self.script_handler(run.job_id, script, &run.handler).await?,
             None => match self.shared.jobs.get(&run.handler) {
                 Some(job) => Arc::clone(job),
-                None => return Err(Refusal::UnknownHandler(run.handler)),
+                None => return Err(Rejection::UnknownHandler(run.handler)),
             },
         };
         let order = Order { run, job, is_script };
@@ -162,7 +163,7 @@ impl Inbox {
             match self.shared.journal.standing(run.id) {
                 Standing::New => {}
                 Standing::Unacknowledged => return Ok(Acceptance::AlreadyOver),
-                Standing::Open | Standing::Done => return Err(Refusal::Repeated(run.id)),
+                Standing::Open | Standing::Done => return Err(Rejection::Repeated(run.id)),
             }
             self.reserve(&mut lanes, &order)?;
             self.shared.journal.accept(run.id, run.triggered_at)
@@ -171,12 +172,12 @@ impl Inbox {
         self.arrive(order, written)
     }
 
-    async fn shelve(&self, job_id: i64, script: Script, kind: &str) -> Result<Arc<Job>, Refusal> {
-        let Some(shelf) = self.shared.shelf.clone() else {
-            return Err(Refusal::UnknownHandler(kind.to_owned()));
+    async fn script_handler(&self, job_id: i64, script: Script, kind: &str) -> Result<Arc<Job>, Rejection> {
+        let Some(script_cache) = self.shared.script_cache.clone() else {
+            return Err(Rejection::UnknownHandler(kind.to_owned()));
         };
-        let shelved = tokio::task::spawn_blocking(move || shelf.shelve(job_id, &script)).await;
-        shelved.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(Refusal::Script)
+        let handler = tokio::task::spawn_blocking(move || script_cache.handler(job_id, &script)).await;
+        handler.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(Rejection::Script)
     }
 
     /// Whether a job has waiting or running runs.
@@ -233,28 +234,28 @@ impl Inbox {
             tokio::select! {
                 _ = ended => {}
                 () = self.shared.clock.sleep(DESTROY_MAX) => {
-                    tracing::warn!("a handler's destroy does not end; going on without it");
+                    tracing::warn!("the destroy hook of a handler did not end in time; continuing without it");
                 }
             }
         }
     }
 
-    fn reserve(&self, lanes: &mut Lanes, order: &Order) -> Result<(), Refusal> {
+    fn reserve(&self, lanes: &mut Lanes, order: &Order) -> Result<(), Rejection> {
         let run = &order.run;
         if lanes.is_stopping {
-            return Err(Refusal::Stopping);
+            return Err(Rejection::Stopping);
         }
         let unreported = self.shared.journal.open_count();
         if unreported >= self.shared.limits.unreported {
-            return Err(Refusal::Unreported(unreported));
+            return Err(Rejection::Unreported(unreported));
         }
         // Lanes are never empty, so an existing one is busy.
         if let Some(lane) = lanes.by_job.get(&run.job_id).filter(|lane| !lane.is_changed_by(order)) {
             let waiting = lane.waiting.len() + lane.arriving;
             match run.overlap {
-                Overlap::RefuseNew => return Err(Refusal::Discarded),
+                Overlap::RefuseNew => return Err(Rejection::Discarded),
                 Overlap::Wait if waiting >= self.shared.limits.waiting => {
-                    return Err(Refusal::LaneFull { job_id: run.job_id, waiting });
+                    return Err(Rejection::LaneFull { job_id: run.job_id, waiting });
                 }
                 Overlap::Wait | Overlap::StopOld => {}
             }
@@ -263,7 +264,7 @@ impl Inbox {
         Ok(())
     }
 
-    fn arrive(&self, order: Order, written: io::Result<()>) -> Result<Acceptance, Refusal> {
+    fn arrive(&self, order: Order, written: io::Result<()>) -> Result<Acceptance, Rejection> {
         let mut lanes = self.shared.lanes();
         let job_id = order.run.job_id;
         let lane = lanes.by_job.get_mut(&job_id).expect("a lane with a run arriving is kept");
@@ -273,7 +274,7 @@ impl Inbox {
                 lanes.by_job.remove(&job_id);
                 self.shared.lane_ended.notify_waiters();
             }
-            return Err(Refusal::Journal(error));
+            return Err(Rejection::Journal(error));
         }
         let reason = lane.reason_to_stop(&order);
         let dropped = reason.as_deref().map(|reason| lane.stop(reason)).unwrap_or_default();
@@ -352,7 +353,7 @@ impl Inbox {
                 _ = &mut task => {}
                 () = clock.sleep(limits.stop_grace) => {
                     task.abort();
-                    tracing::warn!(run_id, "a stopped run does not end; its job goes on without it");
+                    tracing::warn!(run_id, "a cancelled run did not end in time; its job continues with the next run");
                 }
             }
         }
@@ -394,7 +395,7 @@ impl Lane {
             let reason = if order.is_script { texts::SOURCE_CHANGED } else { texts::HANDLER_CHANGED };
             return Some(reason.to_owned());
         }
-        (order.run.overlap == Overlap::StopOld).then(|| texts::blocked(BlockStrategy::CoverEarly))
+        (order.run.overlap == Overlap::StopOld).then(|| texts::blocked(Block::CoverEarly))
     }
 
     /// Cancels the current run and returns the waiting ones.

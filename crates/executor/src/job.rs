@@ -74,7 +74,7 @@ impl Job {
         let run = move |context: Context| {
             // The run may have been killed while it waited for a thread.
             if context.is_cancelled() {
-                return Err("it was stopped before it began".to_owned());
+                return Err("cancelled before it started".to_owned());
             }
             handler(context).into_result()
         };
@@ -165,7 +165,7 @@ impl Job {
         if let (true, Some(destroy)) = (*is_ready, &self.work.destroy)
             && let Err(error) = destroy.call(()).await
         {
-            tracing::warn!(handler = self.name, error, "a handler's destroy failed");
+            tracing::warn!(handler = self.name, error, "the destroy hook of a handler failed");
         }
         *is_ready = false;
     }
@@ -178,7 +178,7 @@ impl Work {
         }
         let mut is_ready = self.is_ready.lock().await;
         if let (false, Some(init)) = (*is_ready, &self.init) {
-            init.call(()).await.map_err(|error| format!("the handler's init failed: {error}"))?;
+            init.call(()).await.map_err(|error| format!("the init hook of the handler failed: {error}"))?;
         }
         *is_ready = true;
         Ok(())
@@ -222,7 +222,7 @@ impl fmt::Debug for Job {
 /// Return types of a handler: nothing, a message, or a `Result` of either with an error that implements `Display`.
 #[diagnostic::on_unimplemented(
     message = "a handler cannot return `{Self}`",
-    label = "return nothing, a text, or a `Result` of either whose error implements `Display`"
+    label = "return nothing, a string, or a `Result` of either whose error implements `Display`"
 )]
 pub trait IntoOutcome: Send + 'static {
     /// The message, or the error as text, with its causes if its type prints them.

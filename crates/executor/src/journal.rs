@@ -229,7 +229,7 @@ impl Writer {
         }
         let written = self.append(&lines);
         if let Err(error) = &written {
-            tracing::error!(path = %self.path.display(), %error, "cannot write the journal; refusing runs and trying again");
+            tracing::error!(path = %self.path.display(), %error, "failed to write the journal; rejecting runs and retrying");
         }
         let mut rest = Vec::new();
         let mut close = None;
@@ -273,7 +273,7 @@ impl Writer {
         match rewrite(&self.path, &snapshot) {
             Ok((file, length)) => (self.file, self.length) = (file, length),
             Err(error) => {
-                tracing::warn!(path = %self.path.display(), %error, "cannot shorten the journal; it goes on growing");
+                tracing::warn!(path = %self.path.display(), %error, "failed to compact the journal; it keeps growing");
             }
         }
         self.compact_at = compact_at(self.length);
@@ -315,7 +315,9 @@ fn replay(path: &Path, ledger: &mut Ledger) -> io::Result<()> {
         let text = line.strip_suffix(b"\n").unwrap_or_default();
         match str::from_utf8(text).ok().and_then(Record::read) {
             Some(record) => ledger.note(record),
-            None => tracing::warn!(path = %path.display(), number, "left out a torn line of the journal"),
+            None => {
+                tracing::warn!(path = %path.display(), number, "skipped an incomplete line of the journal")
+            }
         }
         line.clear();
     }

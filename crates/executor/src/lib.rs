@@ -55,11 +55,10 @@
 mod centre;
 mod context;
 mod declaration;
-mod door;
+mod declarer;
 mod error;
 mod executor;
 pub mod handlers;
-mod herald;
 mod https;
 mod inbox;
 mod job;
@@ -74,6 +73,7 @@ mod reporter;
 mod run;
 mod run_log;
 mod scripts;
+mod server;
 pub mod testing;
 
 pub use context::{Context, ParamError};
@@ -90,7 +90,7 @@ pub use layer::RunLogLayer;
 ///
 /// * `cron = "0 0/5 * * * ?"`, `fixed_rate = "5s"` or `fixed_delay = "5s"`: [declares](Declaration) a job that
 ///   calls the handler; with `zone = "Asia/Shanghai"` for a cron expression, and `name = "display name"`,
-///   `param = "…"`, `timeout = "90s"`, `retries = 2`, `route = "ROUND"`;
+///   `param = "…"`, `timeout = "90s"`, `retries = 2`, `route = "round_robin"`;
 /// * `init = path`: a function called before the first run; if it fails, the run fails;
 /// * `destroy = path`: a function called when the executor stops;
 /// * `crate = "path"`: the path of `tickwright_executor`, if the crate was renamed.

@@ -8,12 +8,12 @@ use timer::Clock;
 use tokio_util::sync::CancellationToken;
 
 use crate::centre::{CallError, Centre};
-use crate::herald::Herald;
+use crate::declarer::Declarer;
 
 pub(crate) struct Registrar {
     pub centre: Arc<Centre>,
     pub registry: Registry,
-    pub herald: Herald,
+    pub declarer: Declarer,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -27,7 +27,7 @@ impl Registrar {
                 Ok(()) => {
                     if !is_known {
                         let Registry { registry_key: app, registry_value: address, .. } = &self.registry;
-                        tracing::info!(app, address, "registered at the scheduling centre");
+                        tracing::info!(app, address, "registered with the scheduling centre");
                     }
                     (failures, is_known) = (0, true);
                     PERIOD
@@ -35,7 +35,7 @@ impl Registrar {
                 Err((what, error)) => {
                     (failures, is_known) = (failures + 1, false);
                     let wait = after_failure(failures);
-                    tracing::warn!(%error, "{what}; trying again in {} s", wait.as_secs());
+                    tracing::warn!(%error, "{what}; retrying in {} s", wait.as_secs());
                     wait
                 }
             };
@@ -47,7 +47,7 @@ impl Registrar {
         if let Err(error) = self.centre.deregister(&self.registry).await
             && is_known
         {
-            tracing::warn!(%error, "not deregistered; the centre will notice within 90 s");
+            tracing::warn!(%error, "failed to unregister; the scheduling centre removes this executor within 90 s");
         }
     }
 
@@ -55,13 +55,13 @@ impl Registrar {
     async fn visit(&mut self, leave: &CancellationToken) -> Result<(), (&'static str, CallError)> {
         if let Err(error) = self.centre.register(&self.registry).await {
             // It may be a different centre when it answers again.
-            self.herald.forget();
-            return Err(("not registered", error));
+            self.declarer.forget();
+            return Err(("failed to register", error));
         }
         tokio::select! {
             // Many jobs take many calls, and leaving does not wait for them.
             () = leave.cancelled() => Ok(()),
-            told = self.herald.tell(&self.centre) => told.map_err(|error| ("handlers and jobs not declared", error)),
+            declared = self.declarer.declare(&self.centre) => declared.map_err(|error| ("failed to declare handlers and jobs", error)),
         }
     }
 }

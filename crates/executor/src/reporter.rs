@@ -117,7 +117,7 @@ impl Reporter {
         tracing::warn!(
             %error,
             reports,
-            "results not taken; they are on disk and will be sent again in {} s",
+            "failed to report results; they are stored on disk, retrying in {} s",
             pause.as_secs()
         );
         self.pause = Some(Pause { sleep: self.clock.sleep(pause), after_refusal: error.is_refusal() });

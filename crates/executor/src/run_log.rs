@@ -98,7 +98,10 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     if let Some(day) = path.parent()
         && fs::symlink_metadata(day)?.file_type().is_symlink()
     {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the day's directory is a link"));
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "the directory of the day is a symbolic link",
+        ));
     }
     #[cfg(unix)]
     {
@@ -181,7 +184,7 @@ impl RunLog {
         if let Sink::Unopened { path, heading } = &*sink {
             let opened = self.begin(path, heading);
             *sink = opened.unwrap_or_else(|error| {
-                tracing::warn!(path = %path.display(), %error, "a run's log cannot be written; its lines are lost");
+                tracing::warn!(path = %path.display(), %error, "failed to write the log of a run; its lines are lost");
                 Sink::Closed
             });
         }
@@ -189,7 +192,7 @@ impl RunLog {
             let mut line = self.stamped(&text);
             let is_last = line.len() > *room;
             if is_last {
-                line = self.stamped(&"this log is full; what follows is not kept");
+                line = self.stamped(&"this log is full; the rest is not stored");
             }
             let written = file.write_all(line.as_bytes());
             *room = room.saturating_sub(line.len());

@@ -368,9 +368,11 @@ async fn init_comes_before_the_first_run_and_is_tried_again() {
         .start()
         .await
         .unwrap();
-    for (run_id, expected) in
-        [(1, (500, "the handler's init failed: no database")), (2, (200, "copied")), (3, (200, "copied"))]
-    {
+    for (run_id, expected) in [
+        (1, (500, "the init hook of the handler failed: no database")),
+        (2, (200, "copied")),
+        (3, (200, "copied")),
+    ] {
         call(executor.local_address(), "/run", &trigger(run_id, "copy", "").to_string()).await;
         assert_eq!(centre.result(run_id).await, (expected.0, expected.1.to_owned()));
     }
@@ -385,7 +387,7 @@ async fn what_cannot_work_does_not_start() {
     let error = base().listen("0.0.0.0:0").token("default_token").start().await.unwrap_err();
     assert!(matches!(error, Error::WeakToken { .. }), "{error}");
     let error = base().listen("0.0.0.0:0").start().await.unwrap_err();
-    assert!(error.to_string().contains("with a blank token"), "{error}");
+    assert!(error.to_string().contains("with an empty token"), "{error}");
     let error = base().job(echo()).job(echo()).start().await.unwrap_err();
     assert!(matches!(error, Error::HandlerTwice { .. }), "{error}");
     let error = base().centre("centre:8080").start().await.unwrap_err();

@@ -223,7 +223,7 @@ async fn logs_come_by_the_page_and_nothing_else_does() {
     // It ran and logged nothing: the centre can distinguish that from an unknown run.
     let page = &call(to, "/log", &ask(401.into(), 1.into())).await["data"];
     assert_eq!((&page["toLineNum"], &page["isEnd"]), (&json!(1), &json!(false)));
-    assert_eq!(page["logContent"], "nothing was logged\n");
+    assert_eq!(page["logContent"], "no log was written\n");
     // It is running and has logged nothing yet: a client that continues from here gets all lines.
     assert_eq!(call(to, "/run", &trigger(500, "sleep", "").to_string()).await["code"], 200);
     let page = &call(to, "/log", &ask(500.into(), 1.into())).await["data"];

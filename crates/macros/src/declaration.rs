@@ -64,7 +64,7 @@ impl Declaration {
         if let Some(zone) = &self.zone {
             checked(zone, Zone::parse)?;
             if self.cron.is_none() {
-                let why = "a zone goes with `cron`; rates and delays know no calendar";
+                let why = "`zone` requires `cron`";
                 return Err(Error::new(zone.span(), why));
             }
         }
@@ -93,7 +93,7 @@ impl Declaration {
 }
 
 fn count(literal: &LitInt) -> Result<u32> {
-    let why = "write a number of retries, 0 or more: `retries = 2`";
+    let why = "expected a number of retries, 0 or more, for example `retries = 2`";
     literal.base10_parse().map_err(|_| Error::new(literal.span(), why))
 }
 
@@ -123,9 +123,9 @@ mod tests {
             "fixed_rate(::core::time::Duration::from_millis(5000u64))",
         );
         check(
-            r#"fixed_delay = "5s", timeout = "1m", retries = 2, param = "x", name = "n", route = "ROUND""#,
+            r#"fixed_delay = "5s", timeout = "1m", retries = 2, param = "x", name = "n", route = "round_robin""#,
             "fixed_delay(::core::time::Duration::from_millis(5000u64)).name(\"n\").param(\"x\")\
-             .timeout(::core::time::Duration::from_millis(60000u64)).retries(2u32).route(\"ROUND\")",
+             .timeout(::core::time::Duration::from_millis(60000u64)).retries(2u32).route(\"round_robin\")",
         );
         assert!(!expanded("init = connect").unwrap().contains("declare"));
     }
@@ -138,12 +138,12 @@ mod tests {
         };
         check(r#"cron = "0 0 25 * * ?""#, "25");
         check(r#"cron = "0 0 2 * * ?", zone = "Europe/Lodnon""#, "Lodnon");
-        check(r#"fixed_rate = "5s", zone = "Europe/London""#, "a zone goes with `cron`");
-        check(r#"cron = "0 0 2 * * ?", fixed_rate = "5s""#, "say when, in one way");
-        check(r#"fixed_rate = "0s""#, "would never stop running");
+        check(r#"fixed_rate = "5s", zone = "Europe/London""#, "`zone` requires `cron`");
+        check(r#"cron = "0 0 2 * * ?", fixed_rate = "5s""#, "expected exactly one schedule");
+        check(r#"fixed_rate = "0s""#, "must be at least `1ms`");
         check(r#"fixed_rate = "5 seconds""#, "is not a duration");
-        check(r#"retries = 2"#, "say when, in one way");
-        check(r#"zone = "Asia/Shanghai""#, "say when, in one way");
+        check(r#"retries = 2"#, "expected exactly one schedule");
+        check(r#"zone = "Asia/Shanghai""#, "expected exactly one schedule");
         check(r#"cron = "0 0 2 * * ?", retries = -1"#, "0 or more");
         check(r#"cron = "0 0 2 * * ?", cron = "0 0 3 * * ?""#, "`cron` is given twice");
     }

@@ -86,14 +86,13 @@ impl Arguments {
     }
 }
 
-const NAME_FIRST: &str = "give the name the scheduling centre calls it by: `#[job(\"my-handler\")]`";
-const KEYS: &str = "expected one of `cron`, `zone`, `fixed_rate`, `fixed_delay`, `name`, `param`, `timeout`, `retries`, \
-                    `route`, `init`, `destroy`, `crate`";
+const NAME_FIRST: &str = "missing name of the handler, for example `#[job(\"my-handler\")]`";
+const KEYS: &str = "expected one of `cron`, `zone`, `fixed_rate`, `fixed_delay`, `name`, `param`, `timeout`, `retries`, `route`, `init`, `destroy`, `crate`";
 
 fn check_signature(function: &ItemFn) -> Result<()> {
     let signature = &function.sig;
     if signature.inputs.len() > 1 {
-        return Err(Error::new_spanned(&signature.inputs, "a handler takes a `Context`, or nothing"));
+        return Err(Error::new_spanned(&signature.inputs, "a handler takes a `Context` or no argument"));
     }
     if !signature.generics.params.is_empty() {
         return Err(Error::new_spanned(&signature.generics, "a handler cannot be generic"));
@@ -112,12 +111,12 @@ mod tests {
             let error = expanded.expect_err(arguments).to_string();
             assert!(error.ends_with(explained), "#[job({arguments})] {function}: {error}");
         };
-        let name = "give the name the scheduling centre calls it by: `#[job(\"my-handler\")]`";
+        let name = "missing name of the handler, for example `#[job(\"my-handler\")]`";
         check("", "async fn f() {}", name);
         check(r#""""#, "async fn f() {}", name);
         check(r#""a", setup = connect"#, "async fn f() {}", "`route`, `init`, `destroy`, `crate`");
         check(r#""a", init = connect, init = connect"#, "async fn f() {}", "`init` is given twice");
-        check(r#""a""#, "async fn f(_one: u8, _more: u8) {}", "a handler takes a `Context`, or nothing");
+        check(r#""a""#, "async fn f(_one: u8, _more: u8) {}", "a handler takes a `Context` or no argument");
         check(r#""a""#, "fn f<T>() {}", "a handler cannot be generic");
     }
 }

@@ -4,7 +4,6 @@
 //! Arguments are checked at compile time where possible; an error points at the wrong literal.
 
 mod declaration;
-mod duration;
 mod job;
 mod scheduled;
 

@@ -3,14 +3,12 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use cron::{Cron, Zone};
+use cron::{Cron, Zone, parse_duration};
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parser;
 use syn::{Error, ItemFn, LitStr, Path, Result};
-
-use crate::duration;
 
 pub fn expand(arguments: TokenStream, function: TokenStream) -> Result<TokenStream> {
     let arguments = Arguments::parse(arguments)?;
@@ -105,17 +103,17 @@ impl Arguments {
             }
         };
         if let (Some(zone), None) = (&self.zone, &self.cron) {
-            return Err(Error::new(
-                zone.span(),
-                "a zone goes with `cron`; rates and delays know no calendar",
-            ));
+            return Err(Error::new(zone.span(), "`zone` requires `cron`"));
         }
         if let (Some(span), Some(_)) = (self.catch_up, &self.fixed_delay) {
-            return Err(Error::new(span, "a fixed delay misses nothing, so there is nothing to catch up"));
+            return Err(Error::new(
+                span,
+                "`catch_up` has no effect with `fixed_delay`, which never misses a fire",
+            ));
         }
         let initial_delay = match &self.initial_delay {
             Some(delay) => {
-                let delay = duration_tokens(checked(delay, duration::parse)?);
+                let delay = duration_tokens(checked(delay, parse_duration)?);
                 quote!(.initial_delay(#delay))
             }
             None => quote!(),
@@ -146,8 +144,8 @@ impl Arguments {
 
 const KEYS: &str = "expected one of `cron`, `zone`, `fixed_rate`, `fixed_delay`, `initial_delay`, `catch_up`, \
                     `name`, `crate`";
-pub const ONE_RULE: &str = "say when, in one way: `cron = \"0 30 2 * * ?\"`, `fixed_rate = \"5s\"` or \
-                        `fixed_delay = \"5s\"`";
+pub const ONE_RULE: &str = "expected exactly one schedule: `cron = \"0 30 2 * * ?\"`, `fixed_rate = \"5s\"` \
+                            or `fixed_delay = \"5s\"`";
 
 fn check_signature(function: &ItemFn) -> Result<()> {
     let signature = &function.sig;
@@ -162,12 +160,9 @@ fn check_signature(function: &ItemFn) -> Result<()> {
 
 /// Parses a duration that must not be zero.
 pub fn period_tokens(literal: &LitStr) -> Result<TokenStream> {
-    let period = checked(literal, duration::parse)?;
+    let period = checked(literal, parse_duration)?;
     if period.is_zero() {
-        return Err(Error::new(
-            literal.span(),
-            "a task without rest would never stop running; write at least `1ms`",
-        ));
+        return Err(Error::new(literal.span(), "the interval must be at least `1ms`"));
     }
     Ok(duration_tokens(period))
 }
@@ -197,7 +192,8 @@ mod tests {
             let error = expanded.expect_err(arguments).to_string();
             assert_eq!(error, explained, "#[scheduled({arguments})] {function}");
         };
-        let one_way = "say when, in one way: `cron = \"0 30 2 * * ?\"`, `fixed_rate = \"5s\"` or `fixed_delay = \"5s\"`";
+        let one_way = "expected exactly one schedule: `cron = \"0 30 2 * * ?\"`, `fixed_rate = \"5s\"` or \
+                       `fixed_delay = \"5s\"`";
         let known = "expected one of `cron`, `zone`, `fixed_rate`, `fixed_delay`, `initial_delay`, `catch_up`, `name`, `crate`";
         let nothing = "async fn f() {}";
         check(
@@ -208,30 +204,22 @@ mod tests {
         check(
             r#"cron = "0 30 2 * * ?", zone = "London""#,
             nothing,
-            "unknown time zone `London`; did you mean `Europe/London`? write an IANA name such as `Asia/Shanghai`, \
-             `Europe/London` or `UTC`",
+            "unknown time zone `London`; did you mean `Europe/London`? write an IANA name such as \
+             `Asia/Shanghai`, `Europe/London` or `UTC`",
         );
         check(
             r#"fixed_rate = "5 seconds""#,
             nothing,
             "`5 seconds` is not a duration; write for example `500ms`, `5s`, `2m`, `1h`, `1d` or `1h30m`",
         );
-        check(
-            r#"fixed_delay = "0s""#,
-            nothing,
-            "a task without rest would never stop running; write at least `1ms`",
-        );
+        check(r#"fixed_delay = "0s""#, nothing, "the interval must be at least `1ms`");
         check("", nothing, one_way);
         check(r#"cron = "0 30 2 * * ?", fixed_rate = "5s""#, nothing, one_way);
-        check(
-            r#"fixed_rate = "5s", zone = "UTC""#,
-            nothing,
-            "a zone goes with `cron`; rates and delays know no calendar",
-        );
+        check(r#"fixed_rate = "5s", zone = "UTC""#, nothing, "`zone` requires `cron`");
         check(
             r#"fixed_delay = "5s", catch_up"#,
             nothing,
-            "a fixed delay misses nothing, so there is nothing to catch up",
+            "`catch_up` has no effect with `fixed_delay`, which never misses a fire",
         );
         check(r#"every = "5s""#, nothing, known);
         check(r#"fixed_rate = "5s", fixed_rate = "6s""#, nothing, "`fixed_rate` is given twice");

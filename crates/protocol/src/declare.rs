@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::v1::{JobBody, Retry, Schedule};
+use crate::v1::{JobBody, Named, Retry, Route, Schedule};
 
 /// Last path segment of the call.
 pub const DECLARE: &str = "declare";
@@ -48,9 +48,9 @@ pub struct DeclaredJob {
     /// Maximum number of retries of a failed run. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// Routing strategy, for example `ROUND`; see [`JobBody::route`].
+    /// Routing strategy, for example `round_robin`; see [`JobBody::route`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub route: Option<String>,
+    pub route: Option<Named<Route>>,
 }
 
 impl DeclaredJob {
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&job).unwrap().len(), text.len() + r#","dialect":"quartz""#.len());
         let body = job.body("orders");
         assert_eq!((body.name.as_str(), body.handler.as_str(), body.retry.count), ("sync", "sync", 2));
-        assert_eq!((body.route.as_str(), body.enabled, body.timeout_ms), ("FIRST", None, None));
+        assert_eq!((body.route.word(), body.enabled, body.timeout_ms), ("first", None, None));
         let misspelt = text.replace("retries", "retrys");
         assert!(serde_json::from_str::<DeclaredJob>(&misspelt).is_err());
     }

@@ -1,9 +1,10 @@
 //! Parses requests and responses recorded from five real programs. `recorded.jsonl` holds the exchanges.
 
 use serde::Deserialize;
+use tickwright_protocol::v1::{Block, Word};
 use tickwright_protocol::xxl::{
-    Answer, BlockStrategy, CODE_OK, CallbackShape, GlueType, JobRequest, LogPage, LogRequest, Registry,
-    TriggerRequest, read_callbacks, texts, write_callbacks,
+    Answer, CODE_OK, CallbackShape, GlueType, JobRequest, LogPage, LogRequest, Registry, TriggerRequest,
+    read_callbacks, texts, write_callbacks,
 };
 
 #[derive(Deserialize)]
@@ -43,7 +44,7 @@ fn every_recorded_trigger_is_read_and_written_whole() {
         assert!(request.job_id > 0 && request.log_id > 0);
         assert!(GlueType::read(&request.glue_type).is_some(), "{body}");
         assert_eq!(
-            BlockStrategy::read(&request.executor_block_strategy).word(),
+            Block::from_stored(&request.executor_block_strategy).unwrap_or_default().stored(),
             request.executor_block_strategy
         );
         let written = serde_json::to_value(&request).unwrap();
@@ -104,7 +105,7 @@ fn the_stock_executor_uses_these_very_texts() {
         texts::NOTHING_TO_KILL.to_owned(),
         texts::unknown_uri("/nosuch"),
         texts::unknown_handler("noSuchHandler"),
-        texts::blocked(BlockStrategy::DiscardLater),
+        texts::blocked(Block::DiscardLater),
     ];
     for text in texts {
         let is_answered = |exchange: Exchange| {
@@ -117,7 +118,7 @@ fn the_stock_executor_uses_these_very_texts() {
         texts::TIMED_OUT.to_owned(),
         texts::stopped_running(texts::KILLED),
         texts::stopped_waiting(texts::KILLED),
-        texts::stopped_running(&texts::blocked(BlockStrategy::CoverEarly)),
+        texts::stopped_running(&texts::blocked(Block::CoverEarly)),
     ];
     for text in results {
         let is_reported = |exchange: Exchange| {

@@ -1,32 +1,32 @@
 //! Rules about apps that all APIs share.
 
-use crate::centre::Inside;
-use crate::fault::Fault;
+use crate::centre::ServerState;
 use crate::outbound::Address;
+use crate::request_error::RequestError;
 
 /// Rejects a name that is not safe in a URL, a file name and a configuration.
-pub fn check_name(name: &str) -> Result<(), Fault> {
+pub fn check_name(name: &str) -> Result<(), RequestError> {
     let is_letter = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
     let length = name.chars().count();
     if (NAME_MIN..=NAME_MAX).contains(&length) && name.chars().all(is_letter) {
         return Ok(());
     }
-    let why = format!("needs {NAME_MIN} to {NAME_MAX} letters, digits, dots, dashes or underscores");
-    Err(Fault::field("app", why))
+    let why = format!("must have {NAME_MIN} to {NAME_MAX} letters, digits, dots, dashes or underscores");
+    Err(RequestError::field("app", why))
 }
 
 /// Rejects addresses that must not be called.
-pub async fn check_addresses(inside: &Inside, addresses: &[String]) -> Result<(), Fault> {
-    let wrong = |why: String| Fault::field("addressing.addresses", why);
+pub async fn check_addresses(state: &ServerState, addresses: &[String]) -> Result<(), RequestError> {
+    let wrong = |why: String| RequestError::field("addressing.addresses", why);
     if addresses.len() > ADDRESSES_MAX {
-        return Err(wrong(format!("{ADDRESSES_MAX} addresses are the most")));
+        return Err(wrong(format!("must have at most {ADDRESSES_MAX} addresses")));
     }
     for written in addresses {
         if written.trim().is_empty() || written.contains(',') {
-            return Err(wrong("has an entry without an address".into()));
+            return Err(wrong("must not contain an empty address".into()));
         }
         let address = Address::parse(written).map_err(|error| wrong(error.to_string()))?;
-        inside.outbound.vet(&address).await.map_err(|error| wrong(error.to_string()))?;
+        state.outbound.vet(&address).await.map_err(|error| wrong(error.to_string()))?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use timer::Clock;
 /// The audit log.
 pub struct Audit {
     clock: Arc<dyn Clock>,
-    database: Arc<dyn Database>,
+    database: Arc<Database>,
     strangers: Mutex<Budget>,
     /// Separate budget, so that strangers cannot use up the entries for callers with a token.
     foreign_results: Mutex<Budget>,
@@ -31,7 +31,7 @@ struct Budget {
 
 impl Audit {
     /// Audit log in a database.
-    pub fn new(clock: Arc<dyn Clock>, database: Arc<dyn Database>) -> Audit {
+    pub fn new(clock: Arc<dyn Clock>, database: Arc<Database>) -> Audit {
         Audit { clock, database, strangers: Mutex::default(), foreign_results: Mutex::default() }
     }
 
@@ -45,7 +45,7 @@ impl Audit {
         let Some(first) = entries.first() else { return };
         if let Err(error) = self.database.append_audit(entries).await {
             let AuditEntry { principal: who, action, .. } = first;
-            tracing::error!(%error, who, action, "could not put on record what was done");
+            tracing::error!(%error, who, action, "failed to write the audit log; this entry is lost");
         }
     }
 
@@ -63,7 +63,7 @@ impl Audit {
         let admitted = budget.lock().expect("no holder of this lock panics").admit(self.clock.monotonic());
         let Some(left_out) = admitted else { return };
         if left_out > 0 {
-            entry.after = Some(format!("{left_out} refusals before this one are not on record"));
+            entry.after = Some(format!("{left_out} refused requests before this one were not recorded"));
         }
         self.record(entry).await;
     }

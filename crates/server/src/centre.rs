@@ -11,7 +11,7 @@ use engine::policy::Repeats;
 use engine::{AppId, Engine, JobSpec, Observer, Order, Outcome, Parts, RunId, StoreError};
 use futures_util::FutureExt;
 use protocol::v1::SettingView;
-use store::{Addresses, AppSpec, Database, NewToken};
+use store::{Addresses, AppSpec, Database, NewToken, Registry as _};
 use timer::{Clock, SystemClock};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -20,21 +20,21 @@ use tokio_util::sync::CancellationToken;
 use crate::alerts::Alerts;
 use crate::audit::Audit;
 use crate::dispatch::HttpDispatch;
-use crate::executors::{self, Directory, Keeper, Tokens};
+use crate::executors::{self, Directory, Registrar, Tokens};
 use crate::hints::Hints;
-use crate::http::{Front, Hosts, IdentityError, Places, Proxies, Tls};
+use crate::http::{BodySlots, Front, Hosts, IdentityError, Proxies, Tls};
 use crate::jobs::Rates;
 use crate::lateness::Lateness;
 use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
-use crate::people::{FirstAdmin, People};
-use crate::runs::{self, Ended, FlightKeeper, Flights, Following, LogFollower, LogKeeper};
+use crate::runs::{self, Ended, Following, LogFollower, LogKeeper, TraceRecorder, TraceWriter};
 use crate::settings::{DeclaredJobs, Settings};
-use crate::{doors, http};
+use crate::users::{FirstAdmin, Users};
+use crate::{api, http};
 
 /// A node of the scheduling centre that listens and is ready to run.
 pub struct Centre {
-    inside: Arc<Inside>,
+    state: Arc<ServerState>,
     ended: mpsc::Receiver<RunId>,
     listener: TcpListener,
     tls: Option<Arc<Tls>>,
@@ -45,16 +45,16 @@ pub struct Centre {
 }
 
 /// State shared by all APIs.
-pub struct Inside {
-    pub(crate) database: Arc<dyn Database>,
+pub struct ServerState {
+    pub(crate) database: Arc<Database>,
     pub(crate) engine: Engine,
     pub(crate) directory: Arc<Directory>,
-    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) registrar: Arc<Registrar>,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) outbound: Outbound,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) people: People,
+    pub(crate) users: Users,
     pub(crate) audit: Audit,
     /// Time zone of jobs without one, and of times shown to users.
     pub(crate) zone: Zone,
@@ -69,15 +69,15 @@ pub struct Inside {
     /// Rate limit of `/v1` calls, per user.
     pub(crate) callers: Rates,
     /// Limits concurrent large request bodies.
-    pub(crate) places: Arc<Places>,
+    pub(crate) body_slots: Arc<BodySlots>,
     /// Change notifications for clients of event streams.
     pub(crate) hints: Arc<Hints>,
     /// Open event streams.
-    pub(crate) streams: doors::Streams,
+    pub(crate) streams: api::Streams,
     /// Ends the event streams when the node stops.
     pub(crate) closing: CancellationToken,
     pub(crate) lateness: Arc<Lateness>,
-    pub(crate) flights: Arc<Flights>,
+    pub(crate) traces: Arc<TraceRecorder>,
     pub(crate) following: Arc<Following>,
     ended: Ended,
     pub(crate) origin: Origin,
@@ -122,10 +122,7 @@ const PORT_LOOK: Duration = Duration::from_millis(50);
 
 /// Opens the database. Waits for a server that does not answer yet: after a power cut it may start later than this
 /// node. Logs the reason for waiting once a second.
-async fn open_database(
-    settings: &Settings,
-    options: store::Options,
-) -> Result<Arc<dyn Database>, StoreError> {
+async fn open_database(settings: &Settings, options: store::Options) -> Result<Arc<Database>, StoreError> {
     let started = Instant::now();
     // A file exists or not; there is nothing to wait for.
     let is_server = !settings.database.starts_with("sqlite:");
@@ -141,18 +138,18 @@ async fn open_database(
                 opened = &mut attempt => break opened,
                 _ = second.tick() => if let Some(why) = &why {
                     let (waited, most) = (started.elapsed().as_secs(), settings.database_wait.as_secs());
-                    tracing::warn!("waiting for the database for {waited} s of {most} s (--database-wait): {why}");
+                    tracing::warn!("still waiting for the database, {waited} s of {most} s (--database-wait): {why}");
                 },
             }
         };
         match opened {
             Err(error) if is_server && error.is_transient() && started.elapsed() < settings.database_wait => {
                 if why.is_none() {
-                    tracing::warn!(%error, "the database does not answer yet; waiting for it");
+                    tracing::warn!(%error, "the database does not respond yet; retrying");
                 } else if second.tick().now_or_never().is_some() {
                     let (waited, most) = (started.elapsed().as_secs(), settings.database_wait.as_secs());
                     tracing::warn!(
-                        "waiting for the database for {waited} s of {most} s (--database-wait): {error}"
+                        "still waiting for the database, {waited} s of {most} s (--database-wait): {error}"
                     );
                 }
                 why = Some(error);
@@ -170,7 +167,7 @@ const DATABASE_LOOK: Duration = Duration::from_millis(250);
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {error}; choose another with --listen")]
+    #[error("failed to listen on {address}: {error}; choose another address with --listen")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -204,17 +201,17 @@ impl Centre {
             ..Default::default()
         };
         let database = open_database(&settings, options).await?;
-        let first_start = prepare(&*database, &settings).await?;
+        let first_start = prepare(&database, &settings).await?;
         let (tell_ended, ended) = runs::ended();
-        let inside = Arc::new(Inside::new(&settings, database, address, tell_ended)?);
-        inside.keeper.load().await?;
+        let state = Arc::new(ServerState::new(&settings, database, address, tell_ended)?);
+        state.registrar.load().await?;
         if let Some(first) = first_start.as_ref().filter(|_| settings.sample_job) {
-            inside.engine.ensure(sample_job(first)).await?;
+            state.engine.ensure(sample_job(first)).await?;
         }
-        let first_admin = inside.people.first_admin().await?;
+        let first_admin = state.users.first_admin().await?;
         let hosts = Arc::new(Hosts::new(&settings.hostnames, address.ip()));
         let proxies = Arc::new(Proxies(settings.proxies));
-        Ok(Centre { inside, ended, listener, tls, proxies, hosts, first_start, first_admin })
+        Ok(Centre { state, ended, listener, tls, proxies, hosts, first_start, first_admin })
     }
 
     /// Returns the address it listens on.
@@ -234,56 +231,56 @@ impl Centre {
 
     /// Returns the engine: to add, start, stop, edit and trigger jobs.
     pub fn engine(&self) -> Engine {
-        self.inside.engine.clone()
+        self.state.engine.clone()
     }
 
     /// Returns the access token of an app, used in both directions.
     pub fn token_of(&self, app: &str) -> Option<Secret> {
-        self.inside.tokens.outgoing(self.inside.directory.app_named(app)?)
+        self.state.tokens.outgoing(self.state.directory.app_named(app)?)
     }
 
     /// Returns the registry of executors.
     pub fn directory(&self) -> Arc<Directory> {
-        self.inside.directory.clone()
+        self.state.directory.clone()
     }
 
     /// Returns the database.
-    pub fn database(&self) -> Arc<dyn Database> {
-        self.inside.database.clone()
+    pub fn database(&self) -> Arc<Database> {
+        self.state.database.clone()
     }
 
     /// Schedules and serves until `stop`. Then it stops claiming, gives back claimed runs, lets dispatches in
     /// progress finish, accepts results that still come in, and returns within about 5 s.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Centre { inside, ended, listener, tls, proxies, hosts, .. } = self;
+        let Centre { state, ended, listener, tls, proxies, hosts, .. } = self;
         let quiet = CancellationToken::new();
-        let front = Front { doors: doors::all(inside.clone()), tls: tls.clone(), proxies, hosts };
+        let front = Front { api: api::all(state.clone()), tls: tls.clone(), proxies, hosts };
         let serving = tokio::spawn(http::serve(listener, front, quiet.clone()));
         let following = tokio::spawn(async move {
             if let Some(tls) = tls {
                 tls.follow().await;
             }
         });
-        let keeper = inside.keeper.clone();
-        let keeping = tokio::spawn(async move { keeper.run().await });
-        let keeping_logs = tokio::spawn(inside.log_keeper().run(ended));
-        let following_logs = tokio::spawn(inside.log_follower().run());
-        let keeping_flights = tokio::spawn(inside.flight_keeper().run());
-        let counting = runs::count_loop(inside.clock.clone(), inside.database.clone(), inside.engine.clone());
+        let registrar = state.registrar.clone();
+        let keeping = tokio::spawn(async move { registrar.run().await });
+        let keeping_logs = tokio::spawn(state.log_keeper().run(ended));
+        let following_logs = tokio::spawn(state.log_follower().run());
+        let writing_traces = tokio::spawn(state.trace_writer().run());
+        let counting = runs::count_loop(state.clock.clone(), state.database.clone(), state.engine.clone());
         let counting = tokio::spawn(counting);
-        let (engine_stop, engine_done) = schedule_apart(inside.engine.clone());
+        let (engine_stop, engine_done) = schedule_apart(state.engine.clone());
         stop.await;
         let deadline = tokio::time::Instant::now() + STOP_MAX;
         let _ = engine_stop.send(());
         let _ = engine_done.await;
-        inside.closing.cancel();
+        state.closing.cancel();
         quiet.cancel();
         // A request that waits for an unresponsive database does not delay the stop.
         let _ = tokio::time::timeout_at(deadline, serving).await;
-        for side_loop in [keeping, keeping_logs, following_logs, keeping_flights, counting, following] {
+        for side_loop in [keeping, keeping_logs, following_logs, writing_traces, counting, following] {
             side_loop.abort();
         }
-        let _ = tokio::time::timeout_at(deadline, inside.flight_keeper().finish()).await;
+        let _ = tokio::time::timeout_at(deadline, state.trace_writer().finish()).await;
     }
 }
 
@@ -313,13 +310,13 @@ fn schedule_apart(engine: Engine) -> (oneshot::Sender<()>, oneshot::Receiver<()>
     (stop, finished)
 }
 
-impl Inside {
+impl ServerState {
     pub(crate) fn new(
         settings: &Settings,
-        database: Arc<dyn Database>,
+        database: Arc<Database>,
         address: SocketAddr,
         ended: Ended,
-    ) -> Result<Inside, StartError> {
+    ) -> Result<ServerState, StartError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let guard = Guard {
             loopback: address.ip().is_loopback(),
@@ -334,11 +331,11 @@ impl Inside {
         };
         let outbound = Outbound::new(options)?;
         let (hints, lateness) = (Arc::new(Hints::new()), Arc::new(Lateness::new()));
-        let flights = Arc::new(Flights::new(&settings.node));
+        let traces = Arc::new(TraceRecorder::new(&settings.node));
         let log_reading = Arc::new(Following::default());
         let tokens = Arc::new(Tokens::new(settings.token.clone(), settings.allow_no_token));
         let directory = Arc::new(Directory::new(tokens.clone()));
-        let keeper = Arc::new(Keeper::new(
+        let registrar = Arc::new(Registrar::new(
             clock.clone(),
             database.clone(),
             directory.clone(),
@@ -351,10 +348,10 @@ impl Inside {
         let dispatch = HttpDispatch {
             clock: clock.clone(),
             directory: directory.clone(),
-            keeper: keeper.clone(),
+            registrar: registrar.clone(),
             calls: Arc::new(outbound.clone()),
             metrics: metrics.clone(),
-            flights: flights.clone(),
+            traces: traces.clone(),
             following: log_reading.clone(),
             scripts: settings.scripts,
         };
@@ -375,7 +372,7 @@ impl Inside {
                 metrics: metrics.clone(),
                 hints: hints.clone(),
                 lateness: lateness.clone(),
-                flights: flights.clone(),
+                traces: traces.clone(),
                 following: log_reading.clone(),
                 ended: ended.clone(),
             }),
@@ -388,7 +385,7 @@ impl Inside {
                 ..Default::default()
             },
         });
-        let people = People::new(clock.clone(), database.clone(), &settings.key);
+        let users = Users::new(clock.clone(), database.clone(), &settings.key);
         let audit = Audit::new(clock.clone(), database.clone());
         let (zone, job_calls) = (settings.zone.clone(), Rates::per_second(JOB_CALLS));
         let origin = Origin {
@@ -396,16 +393,16 @@ impl Inside {
             database: kind_of(&settings.database),
             started_at: clock.now(),
         };
-        Ok(Inside {
+        Ok(ServerState {
             database,
             engine,
             directory,
-            keeper,
+            registrar,
             tokens,
             outbound,
             metrics,
             clock,
-            people,
+            users,
             audit,
             zone,
             scripts: settings.scripts,
@@ -413,12 +410,12 @@ impl Inside {
             declared_jobs: settings.declared_jobs,
             job_calls,
             callers: Rates::per_second(CALLS_EACH),
-            places: Arc::default(),
+            body_slots: Arc::default(),
             hints,
-            streams: doors::Streams::default(),
+            streams: api::Streams::default(),
             closing: CancellationToken::new(),
             lateness,
-            flights,
+            traces,
             following: log_reading,
             ended,
             origin,
@@ -426,9 +423,9 @@ impl Inside {
         })
     }
 
-    fn flight_keeper(&self) -> FlightKeeper {
+    fn trace_writer(&self) -> TraceWriter {
         let (clock, database) = (self.clock.clone(), self.database.clone());
-        FlightKeeper { clock, database, flights: self.flights.clone() }
+        TraceWriter { clock, database, traces: self.traces.clone() }
     }
 
     fn log_keeper(&self) -> LogKeeper {
@@ -469,7 +466,7 @@ struct Watching {
     metrics: Arc<Metrics>,
     hints: Arc<Hints>,
     lateness: Arc<Lateness>,
-    flights: Arc<Flights>,
+    traces: Arc<TraceRecorder>,
     following: Arc<Following>,
     ended: Ended,
 }
@@ -481,7 +478,7 @@ impl Observer for Watching {
     }
 
     fn claimed(&self, orders: &[Order], took: Duration) {
-        self.flights.claimed(orders, self.clock.now());
+        self.traces.claimed(orders, self.clock.now());
         self.metrics.claimed(orders, took);
         self.hints.runs();
     }
@@ -494,7 +491,7 @@ impl Observer for Watching {
     fn over(&self, run: RunId, outcome: &Outcome) {
         let is_good = matches!(outcome, Outcome::Succeeded(_) | Outcome::Cancelled(_));
         self.metrics.over(run, outcome);
-        self.flights.recorded_end(run, is_good, self.clock.now());
+        self.traces.recorded_end(run, is_good, self.clock.now());
         self.following.over(run);
         if !self.ended.tell(run, outcome) {
             self.metrics.log_kept("too_many", 1);
@@ -503,7 +500,7 @@ impl Observer for Watching {
 }
 
 /// Creates an app in a new database, so that the first executor can register with settings only.
-async fn prepare(database: &dyn Database, settings: &Settings) -> Result<Option<FirstStart>, StoreError> {
+async fn prepare(database: &Database, settings: &Settings) -> Result<Option<FirstStart>, StoreError> {
     if !database.apps().await?.is_empty() {
         return Ok(None);
     }

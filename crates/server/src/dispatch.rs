@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use engine::{Dispatch, Job, KillAnswer, Language, Order, Origin, Probe, Receipt, Run, RunState};
+use engine::policy::Route;
+use engine::{Dispatch, Job, KillAnswer, Order, Origin, Probe, Receipt, Run, RunState};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use protocol::v1::ExecutorTrouble;
 use protocol::xxl::{GlueType, TriggerRequest, texts};
 use timer::Clock;
 
-use crate::executors::{Candidates, Destination, Directory, Keeper, Route};
+use crate::executors::{Candidates, Destination, Directory, Registrar};
 use crate::metrics::Metrics;
 use crate::outbound::{CallError, Calls, Sent};
-use crate::runs::{Flights, Following};
+use crate::runs::{Following, TraceRecorder};
 
 /// The engine's access to executors.
 pub struct HttpDispatch {
@@ -24,13 +25,13 @@ pub struct HttpDispatch {
     /// Registry of executors.
     pub directory: Arc<Directory>,
     /// Records executors that cannot be reached.
-    pub keeper: Arc<Keeper>,
+    pub registrar: Arc<Registrar>,
     /// Client for executors.
     pub calls: Arc<dyn Calls>,
     /// Counters of dispatches.
     pub(crate) metrics: Arc<Metrics>,
     /// Recorder of run traces.
-    pub(crate) flights: Arc<Flights>,
+    pub(crate) traces: Arc<TraceRecorder>,
     /// Followed runs, for reading their logs.
     pub(crate) following: Arc<Following>,
     /// Whether scripts are sent.
@@ -40,12 +41,12 @@ pub struct HttpDispatch {
 #[async_trait]
 impl Dispatch for HttpDispatch {
     async fn send(&self, order: &Order, within: Duration) -> Receipt {
-        self.flights.leaves(order, self.clock.now());
+        self.traces.leaves(order, self.clock.now());
         let receipt = self.send_somewhere(order, within).await;
         if let Receipt::Accepted { address } = &receipt {
             self.following.begin(order, address, self.clock.monotonic());
         }
-        self.flights.answered(order.run.id, &receipt, self.clock.now());
+        self.traces.answered(order.run.id, &receipt, self.clock.now());
         self.metrics.sent(&receipt);
         receipt
     }
@@ -68,10 +69,10 @@ impl Dispatch for HttpDispatch {
     async fn kill(&self, run: &Run, job: Option<&Job>) -> KillAnswer {
         let unheard = |why: &str| KillAnswer::Unheard(why.into());
         let Some(to) = job.and_then(|job| self.directory.destination(job.spec.app)) else {
-            return unheard("its job or app does not exist any more");
+            return unheard("its job or app was deleted");
         };
         let Some(address) = run.address.as_deref() else {
-            return unheard("it is not known which executor has it");
+            return unheard("its executor is unknown");
         };
         let Some(callee) = to.callee(address) else {
             return KillAnswer::Unheard(format!("`{address}` is not the address of an executor"));
@@ -80,7 +81,7 @@ impl Dispatch for HttpDispatch {
             Ok(text) if text.trim() == texts::NOTHING_TO_KILL => KillAnswer::NotThere,
             Ok(_) => KillAnswer::Ended,
             Err(error) => {
-                tracing::warn!(run = %run.id, address = %callee.address, %error, "an executor was asked to end a run and has not");
+                tracing::warn!(run = %run.id, address = %callee.address, %error, "an executor did not cancel a run");
                 match error {
                     CallError::Refused { reason, .. } => KillAnswer::Refused(reason),
                     error => KillAnswer::Unheard(error.to_string()),
@@ -96,12 +97,12 @@ impl HttpDispatch {
         node: &str,
         clock: Arc<dyn Clock>,
         directory: Arc<Directory>,
-        keeper: Arc<Keeper>,
+        registrar: Arc<Registrar>,
         calls: Arc<dyn Calls>,
     ) -> HttpDispatch {
-        let (metrics, flights) = (Arc::new(Metrics::new()), Arc::new(Flights::new(node)));
+        let (metrics, traces) = (Arc::new(Metrics::new()), Arc::new(TraceRecorder::new(node)));
         let following = Arc::new(Following::default());
-        HttpDispatch { clock, directory, keeper, calls, metrics, flights, following, scripts: false }
+        HttpDispatch { clock, directory, registrar, calls, metrics, traces, following, scripts: false }
     }
 
     /// Sends a run to the chosen executor, or to another one while it certainly has not arrived anywhere.
@@ -110,13 +111,13 @@ impl HttpDispatch {
             return refused(SCRIPTS_OFF.into());
         }
         let Some(to) = self.directory.destination(order.job.spec.app) else {
-            return refused(format!(
-                "its app {} does not exist any more; move the job to another",
-                order.job.spec.app.0
-            ));
+            return refused(format!("app {} was deleted; move the job to another app", order.job.spec.app.0));
         };
-        let Some(route) = Route::read(&order.job.spec.route) else {
-            return refused(format!("`{}` is not a route; choose one for the job", order.job.spec.route));
+        let Some(route) = order.job.spec.route.known() else {
+            return refused(format!(
+                "`{}` is not a routing strategy; change it in the job",
+                order.job.spec.route
+            ));
         };
         let started = self.clock.monotonic();
         let request = request(order);
@@ -137,17 +138,17 @@ impl HttpDispatch {
             is_deferred |= matches!(sent, Sent::Deferred { .. }) || is_out_of_time;
             match sent {
                 Sent::Accepted => return Receipt::Accepted { address },
-                Sent::Refused { reason } => return refused(format!("{address} refused it: {reason}")),
+                Sent::Refused { reason } => return refused(format!("{address} rejected it: {reason}")),
                 Sent::Unknown { reason } => return Receipt::Unknown { address: Some(address), reason },
                 Sent::Unreachable { reason, .. } if is_out_of_time => failures.push((address, reason)),
                 Sent::Unreachable { code, reason } | Sent::Deferred { code, reason } => {
-                    self.keeper.suspect(&address, ExecutorTrouble { code, detail: reason.clone() });
+                    self.registrar.suspect(&address, ExecutorTrouble { code, detail: reason.clone() });
                     failures.push((address, reason));
                     if failures.len() < TRIES && may_go_elsewhere(order, route) {
                         next = self.another(order, route, &failures);
                     }
                     if let (Some((address, reason)), Some(next)) = (failures.last(), &next) {
-                        tracing::warn!(run = %order.run.id, address, reason, "not reached; trying {next} ({} of {TRIES})", failures.len() + 1);
+                        tracing::warn!(run = %order.run.id, address, reason, "executor unreachable; trying {next} ({} of {TRIES})", failures.len() + 1);
                     }
                 }
             }
@@ -165,7 +166,7 @@ impl HttpDispatch {
     /// Chooses the executor for routes that choose at dispatch, and for runs claimed without an executor.
     async fn choose(&self, route: Route, order: &Order, to: &Destination) -> Option<String> {
         match route {
-            Route::Failover | Route::Busyover => {
+            Route::Failover | Route::FirstIdle => {
                 let trusted = to.candidates.addresses();
                 if let Some(found) = self.first_that_answers(route, order, to, trusted).await {
                     return Some(found);
@@ -191,7 +192,7 @@ impl HttpDispatch {
         let asked = list.iter().take(ASK_MAX).map(|address| async move {
             let callee = to.callee(address)?;
             let answer = match route {
-                Route::Busyover => self.calls.idle_beat(&callee, order.run.job.0).await,
+                Route::FirstIdle => self.calls.idle_beat(&callee, order.run.job.0).await,
                 _ => self.calls.beat(&callee).await,
             };
             match answer {
@@ -199,7 +200,7 @@ impl HttpDispatch {
                 // It was reached, but rejects the run.
                 Err(CallError::Refused { .. }) => None,
                 Err(error) => {
-                    self.keeper.suspect(address, error.trouble());
+                    self.registrar.suspect(address, error.trouble());
                     None
                 }
             }
@@ -277,23 +278,23 @@ fn nobody(to: &Destination, route: Route) -> String {
     let name = &to.name;
     match (to.candidates.addresses().is_empty(), route) {
         (true, _) => {
-            format!("no executor of the app `{name}` is registered; start one, or enter its address")
+            format!("no executor of the app `{name}` is registered; start one, or add its address to the app")
         }
-        (false, Route::Busyover) => format!("every executor of the app `{name}` is busy with this job"),
-        (false, _) => format!("no executor of the app `{name}` answers"),
+        (false, Route::FirstIdle) => format!("every executor of the app `{name}` is busy with this job"),
+        (false, _) => format!("no executor of the app `{name}` responds"),
     }
 }
 
 /// Converts a run to XXL-JOB's protocol.
 fn request(order: &Order) -> TriggerRequest {
     let (run, spec) = (&order.run, &order.job.spec);
-    let glue = spec.script.as_ref().map_or(GlueType::Bean, |script| glue_of(script.language));
+    let glue = spec.script.as_ref().map_or(GlueType::Bean, |script| GlueType::Script(script.language));
     let whole_seconds = |length: Duration| length.as_millis().div_ceil(1_000).try_into().unwrap_or(i32::MAX);
     TriggerRequest {
         job_id: run.job.0,
         executor_handler: spec.handler.clone(),
         executor_params: run.param.clone().unwrap_or_else(|| spec.param.clone()),
-        executor_block_strategy: spec.block.clone(),
+        executor_block_strategy: spec.block.stored().to_owned(),
         executor_timeout: spec.timeout.map_or(0, whole_seconds),
         log_id: run.id.0,
         log_date_time: run.scheduled_at.as_millis(),
@@ -305,20 +306,8 @@ fn request(order: &Order) -> TriggerRequest {
     }
 }
 
-fn glue_of(language: Language) -> GlueType {
-    match language {
-        Language::Shell => GlueType::Shell,
-        Language::Python => GlueType::Python,
-        Language::Python2 => GlueType::Python2,
-        Language::Php => GlueType::Php,
-        Language::Node => GlueType::Nodejs,
-        Language::PowerShell => GlueType::PowerShell,
-        Language::Groovy => GlueType::Groovy,
-    }
-}
-
 /// Error message for script jobs while scripts are disabled.
-pub const SCRIPTS_OFF: &str = "scripts (GLUE) are switched off; start the centre with --allow-scripts";
+pub const SCRIPTS_OFF: &str = "scripts (GLUE) are disabled; start the scheduling centre with --allow-scripts";
 
 /// Executors that a run is sent to in turn, while none was reached.
 const TRIES: usize = 3;

@@ -5,29 +5,29 @@
 //! rules about jobs are in the engine.
 
 pub mod alerts;
+mod api;
 mod apps;
 mod audit;
 mod centre;
 mod dispatch;
 pub mod doctor;
-mod doors;
+mod error_message;
 pub mod executors;
-mod fault;
 mod hints;
 mod http;
 mod jobs;
 mod lateness;
 mod metrics;
 pub mod outbound;
-mod people;
-mod refusal;
+mod request_error;
 mod runs;
 mod settings;
+mod users;
 
+pub use api::{RouteLine, WebRouteLine, openapi, routes, web_routes};
 pub use centre::{Centre, FirstStart, SAMPLE_APP, SAMPLE_HANDLER, StartError};
 pub use dispatch::HttpDispatch;
-pub use doors::{RouteLine, WebRouteLine, routes, web_routes};
 pub use hints::Hints;
 pub use http::Identity;
-pub use people::FirstAdmin;
 pub use settings::{DeclaredJobs, Settings};
+pub use users::FirstAdmin;

@@ -74,52 +74,52 @@ impl Metrics {
     fn registered(mut self) -> Self {
         let registry = &mut self.registry;
         let times = [
-            ("lateness", "How long after its due time a run left for its executor", &self.lateness),
-            ("claim", "How long claims took that brought runs, their commits included", &self.claims),
             (
-                "completion",
-                "How long it took to write down ends of runs, the commits included",
-                &self.completions,
+                "lateness",
+                "Dispatch latency: time from the scheduled time of a run until it was sent to an executor",
+                &self.lateness,
             ),
+            ("claim", "Duration of claims that returned runs, including the commit", &self.claims),
+            ("completion", "Duration of storing results of runs, including the commit", &self.completions),
         ];
         for (name, help, histogram) in times {
             registry.register_with_unit(name, help, Unit::Seconds, histogram.clone());
         }
         registry.register("runs_claimed", "Runs claimed by this node", self.claimed.clone());
-        registry.register(
-            "runs_over",
-            "Runs whose ends this node wrote down, by how they ended",
-            self.over.clone(),
-        );
-        registry.register("sent", "Runs handed to executors, by their answer", self.sent.clone());
-        registry.register("results", "Results that executors reported", self.reported.clone());
+        registry.register("runs_over", "Runs completed by this node, by result", self.over.clone());
+        registry.register("sent", "Runs sent to executors, by response", self.sent.clone());
+        registry.register("results", "Results reported by executors", self.reported.clone());
         registry.register(
             "run_logs",
-            "Logs of runs that are over, by what became of them",
+            "Logs of finished runs, by whether they were stored",
             self.run_logs.clone(),
         );
-        registry.register("ready", "Whether this node may claim work", self.ready.clone());
-        registry.register("lease", "Whether this node holds its lease", self.may_send.clone());
+        registry.register("ready", "1 if this node may claim runs, otherwise 0", self.ready.clone());
+        registry.register("lease", "1 if this node holds its lease, otherwise 0", self.may_send.clone());
         registry.register_with_unit(
             "clock_skew",
-            "This machine's clock minus the database's",
+            "Clock skew: this machine's clock minus the database's",
             Unit::Seconds,
             self.clock_skew.clone(),
         );
-        registry.register("runs_in_hand", "Claimed runs that wait here for their time", self.held.clone());
+        registry.register(
+            "runs_in_hand",
+            "Claimed runs that wait on this node for their scheduled time",
+            self.held.clone(),
+        );
         registry.register(
             "answers_waiting",
-            "Executors' answers that are still to be written down",
+            "Responses of executors that are not stored yet",
             self.answers_waiting.clone(),
         );
         registry.register(
             "ends_waiting",
-            "Ends of runs that are still to be written down",
+            "Results of runs that are not stored yet",
             self.ends_waiting.clone(),
         );
         registry.register(
             "executors",
-            "Executors known, by whether they can be reached",
+            "Registered executors, by whether they are reachable",
             self.executors.clone(),
         );
         self

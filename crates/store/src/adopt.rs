@@ -4,9 +4,9 @@ use cron::Schedule;
 use engine::{Job, Planner};
 use timer::Timestamp;
 
-use crate::jobs::{self, Stored};
+use crate::database::Tables;
+use crate::jobs::{self, STOPPED, Stored};
 use crate::session::{Lock, Session, SessionError, Value};
-use crate::sql_store::Tables;
 use crate::withdraw::{self, Scope};
 
 pub async fn adopt(
@@ -49,10 +49,12 @@ fn limit(max: usize) -> Value {
 }
 
 async fn changed_jobs(s: &mut dyn Session, max: usize) -> Result<Vec<i64>, SessionError> {
-    let sql = "SELECT j.id FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE t.job_id IS NULL \
-               OR (j.trigger_status <> 0 AND j.trigger_next_time <> COALESCE(t.next_ms, 0)) \
-               OR (j.trigger_status = 0 AND t.next_ms IS NOT NULL) ORDER BY j.id LIMIT ?";
-    let rows = s.query(sql, &[limit(max)], Lock::None).await?;
+    let sql = format!(
+        "SELECT j.id FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE t.job_id IS NULL \
+         OR (j.trigger_status <> {STOPPED} AND j.trigger_next_time <> COALESCE(t.next_ms, 0)) \
+         OR (j.trigger_status = {STOPPED} AND t.next_ms IS NOT NULL) ORDER BY j.id LIMIT ?"
+    );
+    let rows = s.query(&sql, &[limit(max)], Lock::None).await?;
     rows.into_iter().map(|row| row.read().int()).collect()
 }
 

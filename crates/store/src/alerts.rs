@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use engine::policy::Repeats;
+use engine::policy::{Repeats, Word};
 use engine::{Alert, JobId, RunId, Trouble, TroubleKind};
 use timer::Timestamp;
 
+use crate::database::Tables;
 use crate::runs;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
-use crate::sql_store::Tables;
 
 /// A job, the affected run if there is one, and the incident.
 pub type About = (JobId, Option<RunId>, Trouble);
@@ -33,7 +33,7 @@ pub async fn raise(
     let known = rows.len();
     let mut fresh = Vec::new();
     for about in alerts {
-        let key = (about.0, about.2.kind.word());
+        let key = (about.0, about.2.kind.stored());
         let before = latest.get(&key).copied();
         match before {
             Some(at) if now < rows[at].joins_until => rows[at].add(now),
@@ -77,7 +77,7 @@ async fn lately(
     let (mut rows, mut latest) = Lately::default();
     for row in s.query(sql, &[jobs, (now - window).into()], Lock::Wait).await? {
         let mut row = row.read();
-        latest.insert((JobId(row.int()?), TroubleKind::from_word(&row.text()?).word()), rows.len());
+        latest.insert((JobId(row.int()?), kind_of(&row.text()?).stored()), rows.len());
         rows.push(Remembered {
             id: row.int()?,
             last: row.instant()?,
@@ -141,7 +141,7 @@ async fn write(
     }
     let (mut told, mut kept) = (Vec::new(), Vec::new());
     for ((job, run, trouble), row) in fresh {
-        let (kind, message) = (trouble.kind.word(), runs::message_text(&trouble.message));
+        let (kind, message) = (trouble.kind.stored(), runs::message_text(&trouble.message));
         let run = run.map(|run| run.0);
         let number: Value = run.unwrap_or(NO_RUN).into();
         told.push(vec![
@@ -220,7 +220,7 @@ pub async fn take_alerts(
     let rows = s.query(sql, &[now.into(), now.into(), max.into()], Lock::Skip).await?;
     let read = |row: Row| -> Result<Alert, SessionError> {
         let mut row = row.read();
-        let (id, kind) = (row.int()?, TroubleKind::from_word(&row.text()?));
+        let (id, kind) = (row.int()?, kind_of(&row.text()?));
         let (job, run) = (JobId(row.int()?), row.int()?);
         let run = (run != NO_RUN).then_some(RunId(run));
         let trouble = Trouble { kind, message: row.text()? };
@@ -248,4 +248,23 @@ pub async fn forget_alerts(s: &mut dyn Session, ids: &[i64]) -> Result<(), Sessi
 pub async fn delay_alert(s: &mut dyn Session, id: i64, until: Timestamp) -> Result<(), SessionError> {
     s.execute("UPDATE tw_outbox SET leased_until_ms = ? WHERE id = ?", &[until.into(), id.into()]).await?;
     Ok(())
+}
+
+/// Kind of an alert. Rows written before there were kinds are failures.
+pub fn kind_of(word: &str) -> TroubleKind {
+    TroubleKind::from_stored(word).unwrap_or(TroubleKind::Failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_read_back() {
+        use TroubleKind::*;
+        for kind in [Failed, TimedOut, Lost, Late, NotRun] {
+            assert_eq!(kind_of(kind.stored()), kind);
+        }
+        assert_eq!(kind_of("alert"), Failed);
+    }
 }

@@ -15,11 +15,11 @@ use engine::{
 use timer::Timestamp;
 
 use crate::alerts::{self, About};
-use crate::jobs::{self, Stored};
-use crate::runs::{self, Closing, Entry, Opening};
+use crate::database::Tables;
+use crate::jobs::{self, STOPPED, Stored};
+use crate::runs::{self, CANCELLING, Closing, Entry, IS_SCHEDULED, Opening, WAITING};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
-use crate::sql_store::Tables;
-use crate::{adopt, nodes};
+use crate::{adopt, foreign, nodes};
 
 // ── Jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -94,7 +94,7 @@ async fn take_due(
     let (filter, others) = slot_filter(slots, "claim_ms", slots.others_before);
     let sql = format!(
         "SELECT job_id FROM tw_job WHERE claim_ms <= ?{filter} \
-         AND job_id NOT IN (SELECT job_id FROM tw_fire WHERE state = 2) ORDER BY claim_ms, job_id LIMIT ?"
+         AND job_id NOT IN (SELECT job_id FROM tw_fire WHERE state = {CANCELLING}) ORDER BY claim_ms, job_id LIMIT ?"
     );
     let mut params = vec![now.into()];
     params.extend(others);
@@ -176,7 +176,8 @@ async fn advance(s: &mut dyn Session, due: &[Stored], plans: &[Plan]) -> Result<
         compare_and_set(s, rows).await?;
     }
     if !stops.is_empty() {
-        s.execute("UPDATE xxl_job_info SET trigger_status = 0 WHERE id IN ?", &[Value::Ids(stops)]).await?;
+        let sql = format!("UPDATE xxl_job_info SET trigger_status = {STOPPED} WHERE id IN ?");
+        s.execute(&sql, &[Value::Ids(stops)]).await?;
     }
     set_shadows(s, shadows).await
 }
@@ -193,7 +194,9 @@ async fn compare_and_set(s: &mut dyn Session, rows: Vec<Vec<Value>>) -> Result<(
     };
     match s.update(set, rows).await? {
         moved if moved == wanted => Ok(()),
-        moved => Err(SessionError::Collision(format!("{} jobs were changed meanwhile", wanted - moved))),
+        moved => {
+            Err(SessionError::Collision(format!("{} jobs were changed in the meantime", wanted - moved)))
+        }
     }
 }
 
@@ -205,9 +208,10 @@ async fn open_fires(s: &mut dyn Session, due: &[Stored]) -> Result<BTreeSet<(i64
     }
     let ids = due.iter().map(|stored| stored.job.id.0).collect();
     let earliest = due.iter().filter_map(|stored| stored.job.next_fire_at).min();
-    let sql =
-        "SELECT job_id, scheduled_ms, kind FROM tw_fire WHERE job_id IN ? AND scheduled_ms >= ? AND kind < 3";
-    let rows = s.query(sql, &[Value::Ids(ids), earliest.unwrap_or_default().into()], Lock::None).await?;
+    let sql = format!(
+        "SELECT job_id, scheduled_ms, kind FROM tw_fire WHERE job_id IN ? AND scheduled_ms >= ? AND {IS_SCHEDULED}"
+    );
+    let rows = s.query(&sql, &[Value::Ids(ids), earliest.unwrap_or_default().into()], Lock::None).await?;
     let key = |row: crate::session::Row| {
         let mut row = row.read();
         Ok((row.int()?, row.int()?, row.int()?))
@@ -323,7 +327,11 @@ async fn end_holder(
     now: Timestamp,
     job: &Job,
 ) -> Result<Ended, SessionError> {
-    let open = runs::select(s, "WHERE job_id = ? ORDER BY log_id", &[job.id.0.into()], Lock::Wait).await?;
+    let mut open =
+        runs::select(s, "WHERE job_id = ? ORDER BY log_id", &[job.id.0.into()], Lock::Wait).await?;
+    let stored = open.iter().map(|run| run.id.0).collect();
+    let stored = foreign::results_of(s, tables, stored, Lock::Wait).await?;
+    open.retain(|run| !stored.contains_key(&run.id));
     let fires: BTreeSet<RunId> =
         open.iter().filter(|run| run.state != RunState::Waiting).map(|run| run.fire).collect();
     let holders: Vec<Run> = open.into_iter().filter(|run| fires.contains(&run.fire)).collect();
@@ -334,7 +342,7 @@ async fn end_holder(
         runs::save(s, &asked).await?;
         return Ok(Ended::Asked);
     }
-    let outcome = Outcome::Cancelled("a later fire of the job took its place".into());
+    let outcome = Outcome::Cancelled("replaced by a later fire of the job".into());
     let closings: Vec<Closing> = holders.into_iter().map(|run| Closing::last(run, outcome.clone())).collect();
     runs::close(s, tables, now, &closings).await?;
     Ok(Ended::All(closings.into_iter().map(|closing| closing.run).collect()))
@@ -367,7 +375,7 @@ pub async fn claim_waiting(
     planner: &dyn Planner,
 ) -> Result<Claim, SessionError> {
     nodes::check_alive(s, node, now).await?;
-    let (waiting, more) = take_waiting(s, now, slots, max).await?;
+    let (waiting, more) = take_waiting(s, tables, now, slots, max).await?;
     let mut ids: Vec<i64> = waiting.iter().map(|run| run.job.0).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -381,7 +389,7 @@ pub async fn claim_waiting(
             continue;
         }
         let Some(stored) = found.get_mut(&run.job.0) else {
-            taken.closed.push(Closing::last(run, Outcome::Cancelled("its job is gone".into())));
+            taken.closed.push(Closing::last(run, Outcome::Cancelled("its job was deleted".into())));
             continue;
         };
         let exclusive = stored.job.spec.overlap.is_exclusive();
@@ -453,13 +461,16 @@ const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(2_500);
 
 async fn take_waiting(
     s: &mut dyn Session,
+    tables: &Tables,
     now: Timestamp,
     slots: Slots,
     max: usize,
 ) -> Result<(Vec<Run>, bool), SessionError> {
     // `check_ms` of a waiting run is its due time, so one index serves both.
     let (filter, others) = slot_filter(slots, "check_ms", slots.others_before + LOOK_AHEAD);
-    let tail = format!("WHERE state = 0 AND check_ms <= ?{filter} ORDER BY check_ms, log_id LIMIT ?");
+    let open = foreign::without_result(tables);
+    let tail =
+        format!("WHERE state = {WAITING} AND check_ms <= ?{filter}{open} ORDER BY check_ms, log_id LIMIT ?");
     let mut params = vec![(now + LOOK_AHEAD).into()];
     params.extend(others);
     params.push(limit(max, 1));
@@ -582,8 +593,8 @@ impl Taken {
 }
 
 async fn next_waiting(s: &mut dyn Session, now: Timestamp) -> Result<Option<Timestamp>, SessionError> {
-    let sql = "SELECT MIN(check_ms) FROM tw_fire WHERE state = 0 AND check_ms > ?";
-    let rows = s.query(sql, &[(now + LOOK_AHEAD).into()], Lock::None).await?;
+    let sql = format!("SELECT MIN(check_ms) FROM tw_fire WHERE state = {WAITING} AND check_ms > ?");
+    let rows = s.query(&sql, &[(now + LOOK_AHEAD).into()], Lock::None).await?;
     let due = rows.into_iter().next().map(|row| row.read().maybe_instant()).transpose()?.flatten();
     Ok(due.map(|due| due - LOOK_AHEAD))
 }

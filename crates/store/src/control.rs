@@ -1,5 +1,7 @@
 //! Changes of jobs by users and programs, effective at the database's current time.
 
+use std::collections::BTreeSet;
+
 use engine::{
     AppId, CancelAnswer, Control, Controlled, Disposition, Job, JobId, JobSpec, NewJob, NextFire, Origin,
     Planner, Run, RunEvent, RunId, RunState, Script, StoreError, To, Trigger, Trouble, Unsent,
@@ -8,11 +10,11 @@ use timer::Timestamp;
 
 use crate::adopt::claim_of;
 use crate::claim::asked_to_cancel;
-use crate::jobs::{self, Stored};
+use crate::database::Tables;
+use crate::jobs::{self, STOPPED, Stored};
 use crate::records::{apps, job_tags, scripts};
-use crate::runs::{self, Entry, Opening};
+use crate::runs::{self, CANCELLING, CLAIMED, Entry, IS_SCHEDULED, Opening, RUNNING, UNKNOWN, WAITING};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
-use crate::sql_store::Tables;
 use crate::withdraw::{self, Scope};
 use crate::{alerts, declare, moves};
 
@@ -71,7 +73,8 @@ async fn check_app(s: &mut dyn Session, app: AppId) -> Result<(), SessionError> 
     match apps::lock(s, app).await? {
         true => Ok(()),
         false => {
-            Err(StoreError::Invalid(format!("there is no app {}; choose another for the job", app.0)).into())
+            Err(StoreError::Invalid(format!("app {} does not exist; choose another app for the job", app.0))
+                .into())
         }
     }
 }
@@ -86,7 +89,7 @@ async fn check_key(s: &mut dyn Session, spec: &JobSpec, own: Option<JobId>) -> R
     let holder = rows.into_iter().next().map(|row| row.read().int()).transpose()?.map(JobId);
     match holder {
         Some(holder) if Some(holder) != own => {
-            Err(StoreError::Conflict(format!("job {holder} has the key `{key}` already; keys are unique"))
+            Err(StoreError::Conflict(format!("job {holder} already has the key `{key}`; keys are unique"))
                 .into())
         }
         _ => Ok(()),
@@ -162,9 +165,14 @@ pub async fn start(
     }
     withdraw::finish(s, tables, job.id).await?;
     job.enabled = true;
-    match planner.next_after(&job, at) {
+    // Fires that a Java admin had taken before the job was stopped are still sent.
+    let after = match tables.beside_java {
+        true => last_taken(s, job.id).await?.clamp(at, at + JAVA_READ_AHEAD),
+        false => at,
+    };
+    match planner.next_after(&job, after) {
         NextFire::Never => {
-            let reason = format!("job {} cannot be started: its schedule has no instant after now", job.id);
+            let reason = format!("job {} cannot be started: its schedule has no future fires", job.id);
             Err(StoreError::Invalid(reason).into())
         }
         next => jobs::set_next(s, job.id, next).await,
@@ -181,6 +189,7 @@ async fn stop(
     planner: &dyn Planner,
 ) -> Result<bool, SessionError> {
     settle(s, tables, job, at, Unclaimed::Cancelled, planner).await?;
+    Taken::read(s, tables, job, at).await?.remember(s, job.id, at).await?;
     jobs::set_next(s, job.id, NextFire::Never).await?;
     withdraw::begin(s, tables, job.id, Scope::Scheduled, at, max).await
 }
@@ -230,7 +239,7 @@ fn new_script<'a>(before: &JobSpec, spec: &'a JobSpec) -> Option<&'a Script> {
 fn check_revision(job: &Job, revision: Option<i64>) -> Result<(), SessionError> {
     match revision {
         Some(revision) if revision != job.revision => Err(StoreError::Conflict(format!(
-            "job {} is at revision {} and not {revision} any more; read it again",
+            "job {} has revision {}, not {revision}; read it again",
             job.id, job.revision
         ))
         .into()),
@@ -253,6 +262,7 @@ pub async fn edit(
     if spec.app != job.spec.app {
         check_app(s, spec.app).await?;
     }
+    let taken = Taken::read(s, tables, &job, at).await?;
     let asked = cancel_after(s, tables, job.id, at).await?;
     settle(s, tables, &job, at, Unclaimed::Sent, planner).await?;
 
@@ -261,10 +271,103 @@ pub async fn edit(
     jobs::update_own(s, tables, &edited).await?;
     // A job that waits for the end of a run keeps waiting.
     if job.enabled && (job.next_fire_at.is_some() || !jobs::has_scheduled_run(s, job.id).await?) {
-        jobs::set_next(s, job.id, planner.next_after(&edited, at)).await?;
+        let after = taken.fire_around(s, tables, &edited, at).await?;
+        jobs::set_next(s, job.id, planner.next_after(&edited, after)).await?;
     }
     Ok(asked)
 }
+
+// ── Beside Java admins ──────────────────────────────────────────────────────────────────────────────────────────
+
+/// Scheduled times of a job that a Java admin may have taken ahead. It takes fires up to [`JAVA_READ_AHEAD`] before
+/// their time and sends them whatever happens to the job, so they must not fire again when the job's next time is
+/// set. The last fire that was taken, by a Java admin or by us, is in `trigger_last_time`.
+#[derive(Default)]
+struct Taken {
+    by_java: BTreeSet<Timestamp>,
+}
+
+impl Taken {
+    /// The times after `at`, by the definition in force until now.
+    async fn read(
+        s: &mut dyn Session,
+        tables: &Tables,
+        job: &Job,
+        at: Timestamp,
+    ) -> Result<Taken, SessionError> {
+        let last = match tables.beside_java && job.enabled {
+            true => last_taken(s, job.id).await?.min(at + JAVA_READ_AHEAD),
+            false => at,
+        };
+        if last <= at {
+            return Ok(Taken::default());
+        }
+        let ours = open_between(s, job.id, at, last).await?;
+        let by_java = times_between(&job.spec, at, last).filter(|time| !ours.contains(time));
+        Ok(Taken { by_java: by_java.collect() })
+    }
+
+    fn last(&self) -> Option<Timestamp> {
+        self.by_java.last().copied()
+    }
+
+    /// Opens the fires of the changed job that come before the last one taken, except those that are taken. Returns
+    /// the time after which its schedule continues. A fire whose earlier run is still being taken back is opened
+    /// when its node has answered.
+    async fn fire_around(
+        &self,
+        s: &mut dyn Session,
+        tables: &Tables,
+        changed: &Job,
+        at: Timestamp,
+    ) -> Result<Timestamp, SessionError> {
+        let Some(last) = self.last() else { return Ok(at) };
+        let open = open_between(s, changed.id, at, last).await?;
+        let free = |time: &Timestamp| !self.by_java.contains(time) && !open.contains(time);
+        let times = times_between(&changed.spec, at, last).filter(free);
+        let run = |time| runs::waiting(changed.id, Origin::Schedule, time, time);
+        runs::open(s, tables, times.map(|time| Opening { run: run(time), job: changed }).collect()).await?;
+        Ok(last)
+    }
+
+    /// Leaves in `trigger_last_time`, for the next start of the job, the last time that a Java admin has taken.
+    async fn remember(&self, s: &mut dyn Session, job: JobId, at: Timestamp) -> Result<(), SessionError> {
+        let sql = "UPDATE xxl_job_info SET trigger_last_time = ? WHERE id = ? AND trigger_last_time > ?";
+        s.execute(sql, &[self.last().unwrap_or(at).into(), job.0.into(), at.into()]).await?;
+        Ok(())
+    }
+}
+
+async fn last_taken(s: &mut dyn Session, job: JobId) -> Result<Timestamp, SessionError> {
+    let sql = "SELECT trigger_last_time FROM xxl_job_info WHERE id = ?";
+    let rows = s.query(sql, &[job.0.into()], Lock::Wait).await?;
+    Ok(rows.into_iter().next().map(|row| row.read().instant()).transpose()?.unwrap_or_default())
+}
+
+/// Scheduled times of the job's open runs after `after`, up to and including `until`.
+async fn open_between(
+    s: &mut dyn Session,
+    job: JobId,
+    after: Timestamp,
+    until: Timestamp,
+) -> Result<BTreeSet<Timestamp>, SessionError> {
+    let sql = format!(
+        "SELECT scheduled_ms FROM tw_fire WHERE job_id = ? AND {IS_SCHEDULED} AND scheduled_ms > ? AND scheduled_ms <= ?"
+    );
+    let rows = s.query(&sql, &[job.0.into(), after.into(), until.into()], Lock::None).await?;
+    rows.into_iter().map(|row| row.read().instant()).collect()
+}
+
+/// The times that a definition fires after `after`, up to and including `until`.
+fn times_between(spec: &JobSpec, after: Timestamp, until: Timestamp) -> impl Iterator<Item = Timestamp> {
+    let times = std::iter::successors(spec.next_after(after), |last| spec.next_after(*last));
+    times.take_while(move |time| *time <= until).take(BEFORE_MAX)
+}
+
+/// How far ahead a Java admin takes fires.
+const JAVA_READ_AHEAD: std::time::Duration = std::time::Duration::from_secs(5);
+
+// ── Schedules that change ───────────────────────────────────────────────────────────────────────────────────────
 
 /// Handling of due fires that are not claimed when the schedule changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -305,7 +408,7 @@ async fn settle(
                     first: fire.scheduled_at,
                     last: fire.scheduled_at,
                     count: 1,
-                    reason: "the job was stopped or deleted before anybody claimed it".into(),
+                    reason: "the job was stopped or deleted before the run was claimed".into(),
                 }),
             }
         }
@@ -334,8 +437,11 @@ async fn cancel_after(
     job: JobId,
     at: Timestamp,
 ) -> Result<u64, SessionError> {
-    let tail = "WHERE job_id = ? AND scheduled_ms > ? AND kind < 3 AND attempt = 1 AND state IN (0, 1) ORDER BY log_id";
-    let open = runs::select(s, tail, &[job.0.into(), at.into()], Lock::Wait).await?;
+    let tail = format!(
+        "WHERE job_id = ? AND scheduled_ms > ? AND {IS_SCHEDULED} AND attempt = 1 \
+         AND state IN ({WAITING}, {CLAIMED}) ORDER BY log_id"
+    );
+    let open = runs::select(s, &tail, &[job.0.into(), at.into()], Lock::Wait).await?;
     let (waiting, claimed): (Vec<Run>, Vec<Run>) =
         open.into_iter().partition(|run| run.state == RunState::Waiting);
     let asked: Vec<Run> = claimed.into_iter().filter_map(asked_to_cancel).collect();
@@ -347,8 +453,8 @@ async fn cancel_after(
 /// Marks one run that an executor has, or may have, as to be cancelled. Its version stays, so that the node that
 /// watches it can continue.
 pub async fn request_cancel(s: &mut dyn Session, run: RunId) -> Result<bool, SessionError> {
-    let tail = "WHERE log_id = ? AND state IN (3, 4)";
-    if runs::select(s, tail, &[run.0.into()], Lock::Wait).await?.is_empty() {
+    let tail = format!("WHERE log_id = ? AND state IN ({UNKNOWN}, {RUNNING})");
+    if runs::select(s, &tail, &[run.0.into()], Lock::Wait).await?.is_empty() {
         return Ok(false);
     }
     let sql = "UPDATE tw_fire SET recalled = ? WHERE log_id = ?";
@@ -357,8 +463,8 @@ pub async fn request_cancel(s: &mut dyn Session, run: RunId) -> Result<bool, Ses
 }
 
 pub async fn cancelling(s: &mut dyn Session, job: JobId) -> Result<u64, SessionError> {
-    let sql = "SELECT COUNT(*) FROM tw_fire WHERE job_id = ? AND state = 2";
-    let rows = s.query(sql, &[job.0.into()], Lock::None).await?;
+    let sql = format!("SELECT COUNT(*) FROM tw_fire WHERE job_id = ? AND state = {CANCELLING}");
+    let rows = s.query(&sql, &[job.0.into()], Lock::None).await?;
     let count = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
     Ok(count.unsigned_abs())
 }
@@ -378,7 +484,7 @@ pub async fn answer_cancel(
     let jobs = lock_jobs_of(s, tables, &ids).await?;
     let mut found = runs::lock(s, &ids).await?;
 
-    let (mut cancelled, mut moved) = (Vec::new(), Vec::new());
+    let (mut cancelled, mut moved, mut reopened) = (Vec::new(), Vec::new(), Vec::new());
     for answer in answers {
         let is_current = |run: &Run| run.state == RunState::Cancelling && run.version == answer.version;
         if !found.get(&answer.run.0).is_some_and(is_current) {
@@ -389,6 +495,9 @@ pub async fn answer_cancel(
         match &answer.sent {
             None => {
                 rearm_unsent(s, job, &run, now, planner).await?;
+                reopened.extend(
+                    job.filter(|job| is_passed_over(tables, job, &run)).map(|job| (job, run.clone())),
+                );
                 cancelled.push(run);
             }
             Some(to) => {
@@ -403,7 +512,23 @@ pub async fn answer_cancel(
         }
     }
     runs::save(s, &moved).await?;
-    withdraw::close_withdrawn(s, tables, now, cancelled).await
+    withdraw::close_withdrawn(s, tables, now, cancelled).await?;
+    let again = |run: Run| runs::waiting(run.job, run.origin, run.scheduled_at, run.due_at);
+    let openings = reopened.into_iter().map(|(job, run)| Opening { run: again(run), job });
+    runs::open(s, tables, openings.collect()).await?;
+    Ok(())
+}
+
+/// Whether the job's changed schedule also fires at the time of a run that was taken back, but continues after it
+/// already, because a Java admin had taken a later fire.
+fn is_passed_over(tables: &Tables, job: &Job, run: &Run) -> bool {
+    let is_first = run.origin == Origin::Schedule && run.attempt == 1 && run.shard.index == 0;
+    // The runs of an exclusive job are claimed when they are due, and taken back for a later fire.
+    let was_claimed_ahead = is_first && !job.spec.overlap.is_exclusive();
+    tables.beside_java
+        && was_claimed_ahead
+        && job.next_fire_at.is_some_and(|next| next > run.scheduled_at)
+        && stands_for_an_instant(job, run)
 }
 
 /// Whether the job's current schedule also fires at the run's scheduled time: then the run counts for it.
@@ -464,8 +589,9 @@ pub async fn move_past(
     run: &Run,
     next: NextFire,
 ) -> Result<(), SessionError> {
-    let sql = "SELECT trigger_next_time FROM xxl_job_info WHERE id = ? AND trigger_status <> 0";
-    let rows = s.query(sql, &[job.id.0.into()], Lock::Wait).await?;
+    let sql =
+        format!("SELECT trigger_next_time FROM xxl_job_info WHERE id = ? AND trigger_status <> {STOPPED}");
+    let rows = s.query(&sql, &[job.id.0.into()], Lock::Wait).await?;
     let next_fire_at = rows.into_iter().next().map(|row| row.read().instant()).transpose()?;
     let Some(from) =
         next_fire_at.filter(|at| run.origin.is_scheduled() && *at <= run.scheduled_at && at.as_millis() > 0)

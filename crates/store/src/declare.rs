@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use engine::policy::Named;
 use engine::{AppId, Declaration, Declared, JobId, JobSpec, Planner, StoreError};
 
 use crate::control;
+use crate::database::Tables;
 use crate::jobs::{self, check_text};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
-use crate::sql_store::Tables;
 
 pub async fn declare(
     s: &mut dyn Session,
@@ -25,13 +26,13 @@ pub async fn declare(
 
 fn check(tables: &Tables, declaration: &Declaration) -> Result<(), StoreError> {
     let texts = [
-        ("handler", Some(&declaration.handler)),
-        ("name", declaration.name.as_ref()),
-        ("param", declaration.param.as_ref()),
-        ("route", declaration.route.as_ref()),
+        ("handler", Some(declaration.handler.as_str())),
+        ("name", declaration.name.as_deref()),
+        ("param", declaration.param.as_deref()),
+        ("route", declaration.route.as_ref().map(Named::stored)),
     ];
     for (column, text) in texts {
-        let text = text.map(String::as_str).unwrap_or_default();
+        let text = text.unwrap_or_default();
         check_text(text)?;
         tables.schema.check_fits("tw_declaration", column, text)?;
     }
@@ -60,8 +61,7 @@ async fn find(
         [] => Ok(None),
         [job] => Ok(Some(*job)),
         [one, other, ..] => Err(StoreError::Conflict(format!(
-            "jobs {one} and {other} call the handler `{handler}` already, and nobody can say which of them is meant; \
-             delete all but one"
+            "jobs {one} and {other} both call the handler `{handler}`; delete all but one"
         ))
         .into()),
     }
@@ -120,13 +120,13 @@ async fn change(
     let job = match control::lock_job(s, tables, id, planner).await {
         Ok(stored) => stored.job,
         Err(SessionError::Store(StoreError::NoSuchJob(_))) => {
-            return Err(SessionError::Collision(format!("job {id} was deleted meanwhile")));
+            return Err(SessionError::Collision(format!("job {id} was deleted in the meantime")));
         }
         Err(error) => return Err(error),
     };
     if job.spec.app != declaration.app {
         return Err(StoreError::Conflict(format!(
-            "job {id} is another app's; move it back, delete it, or give the handler another name"
+            "job {id} belongs to another app; move it back, delete it, or rename the handler"
         ))
         .into());
     }
@@ -185,7 +185,7 @@ fn words(tables: &Tables, declaration: &Declaration) -> Result<Vec<Value>, Store
         param.as_deref().into(),
         timeout.into(),
         retries.map(i64::from).into(),
-        route.as_deref().into(),
+        route.as_ref().map(Named::stored).into(),
     ];
     words.extend(jobs::schedule_words(schedule, tables)?);
     Ok(words)
@@ -200,7 +200,7 @@ fn read(tables: &Tables, words: Vec<Value>) -> Result<Declaration, SessionError>
         param: row.maybe_text()?,
         timeout: row.maybe_int()?.map(jobs::millis),
         retries: row.maybe_int()?.map(|retries| u32::try_from(retries).unwrap_or(0)),
-        route: row.maybe_text()?,
+        route: row.maybe_text()?.as_deref().map(Named::from_stored),
         schedule: jobs::schedule_of_words(&mut row, tables)?,
     })
 }

@@ -12,14 +12,14 @@ use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 /// The fault to inject next.
 #[derive(Debug, Default)]
 pub struct Faults {
-    next: Mutex<Option<Fault>>,
+    next: Mutex<Option<InjectedFault>>,
     struck: AtomicBool,
     statements: AtomicU64,
 }
 
 /// A way for a transaction to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// The connection is lost after this many statements; the commit counts as one.
     CutAfter(u64),
     /// The connection is lost while committing, and nothing was committed.
@@ -30,7 +30,7 @@ pub enum Fault {
 
 impl Faults {
     /// Injects this fault into the next transactions, until one has failed.
-    pub fn strike(&self, fault: Fault) {
+    pub fn strike(&self, fault: InjectedFault) {
         self.struck.store(false, Ordering::SeqCst);
         self.statements.store(0, Ordering::SeqCst);
         *self.next() = Some(fault);
@@ -46,14 +46,14 @@ impl Faults {
         Box::new(Watched { session: Some(session), faults: self.clone() })
     }
 
-    fn next(&self) -> std::sync::MutexGuard<'_, Option<Fault>> {
+    fn next(&self) -> std::sync::MutexGuard<'_, Option<InjectedFault>> {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the connection is lost now, before another statement.
     fn cuts(&self) -> bool {
         let mut next = self.next();
-        let Some(Fault::CutAfter(statements)) = *next else {
+        let Some(InjectedFault::CutAfter(statements)) = *next else {
             return false;
         };
         if self.statements.fetch_add(1, Ordering::SeqCst) < statements {
@@ -64,9 +64,11 @@ impl Faults {
         true
     }
 
-    fn cut_at_commit(&self) -> Option<Fault> {
+    fn cut_at_commit(&self) -> Option<InjectedFault> {
         let mut next = self.next();
-        let fault = next.filter(|fault| matches!(fault, Fault::CutBeforeCommit | Fault::CutAfterCommit))?;
+        let fault = next.filter(|fault| {
+            matches!(fault, InjectedFault::CutBeforeCommit | InjectedFault::CutAfterCommit)
+        })?;
         *next = None;
         self.struck.store(true, Ordering::SeqCst);
         Some(fault)
@@ -127,7 +129,7 @@ impl Session for Watched {
         let session = self.session.take().expect("it was there just now");
         match self.faults.cut_at_commit() {
             None => session.commit().await,
-            Some(Fault::CutAfterCommit) => {
+            Some(InjectedFault::CutAfterCommit) => {
                 session.commit().await?;
                 Err(StoreError::CommitUnknown("cut by a test, after".into()).into())
             }

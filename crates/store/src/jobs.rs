@@ -7,14 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cron::{Cron, Dialect, DstRule, Schedule, Zone};
-use engine::policy::{Backoff, Delivery, Misfire, Overlap, Retry};
+use engine::policy::{Backoff, Delivery, Misfire, Named, Overlap, Retry, Word};
 use engine::{
-    AppId, ChildrenMode, Job, JobId, JobSpec, LOOK_AHEAD, Language, NextFire, Run, RunId, Script, StoreError,
+    AppId, ChildrenMode, Job, JobId, JobSpec, LOOK_AHEAD, NextFire, Run, RunId, Script, ScriptLanguage,
+    StoreError,
 };
 use timer::Timestamp;
 
+use crate::database::Tables;
+use crate::foreign;
+use crate::runs::{IS_SCHEDULED, WAITING};
 use crate::session::{Columns, Lock, Reader, Row, Session, SessionError, Value};
-use crate::sql_store::Tables;
 
 /// A stored job.
 pub struct Stored {
@@ -88,23 +91,26 @@ pub async fn select(
     );
     let rows = s.query(&sql, params, Lock::None).await?;
     let mut found = rows.into_iter().map(|row| stored(tables, row)).collect::<Result<Vec<_>, _>>()?;
-    find_places(s, &mut found).await?;
+    find_places(s, tables, &mut found).await?;
     Ok(found)
 }
 
 /// Adds the current run and the number of waiting runs to exclusive jobs.
-async fn find_places(s: &mut dyn Session, found: &mut [Stored]) -> Result<(), SessionError> {
+async fn find_places(s: &mut dyn Session, tables: &Tables, found: &mut [Stored]) -> Result<(), SessionError> {
     let exclusive: Vec<i64> =
         found.iter().filter(|s| s.job.spec.overlap.is_exclusive()).map(|s| s.job.id.0).collect();
     if exclusive.is_empty() {
         return Ok(());
     }
-    let sql = "SELECT job_id, log_id, fire_id, state FROM tw_fire WHERE job_id IN ? ORDER BY job_id, log_id";
+    let open = foreign::without_result(tables);
+    let sql = format!(
+        "SELECT job_id, log_id, fire_id, state FROM tw_fire WHERE job_id IN ?{open} ORDER BY job_id, log_id"
+    );
     let mut open: BTreeMap<i64, Vec<(RunId, RunId, bool)>> = BTreeMap::new();
-    for row in s.query(sql, &[Value::Ids(exclusive)], Lock::None).await? {
+    for row in s.query(&sql, &[Value::Ids(exclusive)], Lock::None).await? {
         let mut row = row.read();
         let job = row.int()?;
-        let run = (RunId(row.int()?), RunId(row.int()?), row.int()? == 0);
+        let run = (RunId(row.int()?), RunId(row.int()?), row.int()? == WAITING);
         open.entry(job).or_default().push(run);
     }
     for stored in found {
@@ -124,10 +130,10 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
     let app = AppId(row.int()?);
     let name = row.text()?;
     let (xxl_type, xxl_conf, xxl_misfire) = (row.text()?, row.text()?, row.text()?);
-    let route = row.text()?;
+    let route = Named::from_stored(&row.text()?);
     let handler = row.text()?;
     let param = row.text()?;
-    let block = row.text()?;
+    let block = Named::from_stored(&row.text()?);
     let timeout_seconds = row.int()?;
     let retries = row.int()?;
     let children = children_of(&row.text()?, id);
@@ -148,16 +154,18 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
         Ok(schedule) => (schedule, None),
         Err(problem) => (Schedule::Never, Some(problem)),
     };
-    let script = language_of(&glue_type).map(|language| Script { language, source: glue_source, edited_at });
+    let script = ScriptLanguage::from_stored(&glue_type);
+    // A job of any other type has a handler.
+    let script = script.map(|language| Script { language, source: glue_source, edited_at });
     let valid_from = row.maybe_instant()?;
     let valid_until = row.maybe_instant()?;
     let jitter = millis(row.maybe_int()?.unwrap_or(0));
     let timeout = timeout_of(timeout_seconds, row.maybe_int()?);
     let misfire = misfire_of(&xxl_misfire, row.maybe_text()?.as_deref());
-    let overlap = word_of(&OVERLAPS, row.maybe_text()?.as_deref());
+    let overlap = value_of(row.maybe_text()?.as_deref(), Overlap::Allow);
     let backoff = row.maybe_text()?.as_deref().and_then(backoff_of).unwrap_or(Retry::NONE.backoff);
-    let delivery = word_of(&DELIVERIES, row.maybe_text()?.as_deref());
-    let children_mode = word_of(&CHILDREN_MODES, row.maybe_text()?.as_deref());
+    let delivery = value_of(row.maybe_text()?.as_deref(), Delivery::Probe);
+    let children_mode = value_of(row.maybe_text()?.as_deref(), ChildrenMode::Each);
     let alert = row.maybe_int()?.map_or(!alert_to.trim().is_empty(), |alert| alert != 0);
     let revision = row.maybe_int()?.unwrap_or(0);
 
@@ -231,14 +239,14 @@ impl Written {
             }
             "FIX_RATE" => {
                 let seconds = self.xxl_conf.trim().parse().map_err(|_| {
-                    format!("`{}` is not a number of seconds to fire at a fixed rate", self.xxl_conf)
+                    format!("`{}` is not a number of seconds for a fixed rate", self.xxl_conf)
                 })?;
                 let anchor = self.own.anchor.unwrap_or(Timestamp::from_millis(self.next));
                 Schedule::fixed_rate(anchor, Duration::from_secs(seconds)).map_err(|error| error.to_string())
             }
             // In a database without schedule types, an empty expression means no schedule.
             "NONE" | "CRON" => self.own_schedule(tables),
-            other => Err(format!("`{other}` is not a kind of schedule that we know")),
+            other => Err(format!("unknown kind of schedule `{other}`")),
         }
     }
 
@@ -258,7 +266,7 @@ impl Written {
             Some("rate") => Schedule::fixed_rate(self.own.anchor.unwrap_or_default(), millis(number()?)),
             Some("delay") => Schedule::fixed_delay(millis(number()?)),
             Some("once") => Ok(Schedule::once(Timestamp::from_millis(number()?))),
-            Some(other) => return Err(format!("`{other}` is not a kind of schedule that we know")),
+            Some(other) => return Err(format!("unknown kind of schedule `{other}`")),
         };
         read.map_err(|error| error.to_string())
     }
@@ -357,7 +365,7 @@ fn zone_name(zone: &Zone, tables: &Tables) -> Result<Option<String>, StoreError>
     match Zone::parse(zone.name()) {
         Ok(found) if found == *zone => Ok(Some(zone.name().to_owned())),
         _ => Err(StoreError::Invalid(
-            "the zone of this machine has no name that others would know; name one, such as `Europe/London`"
+            "the time zone of this machine has no IANA name; set one with --zone, for example `Europe/London`"
                 .into(),
         )),
     }
@@ -365,49 +373,9 @@ fn zone_name(zone: &Zone, tables: &Tables) -> Result<Option<String>, StoreError>
 
 // ── Words ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-const OVERLAPS: [(&str, Overlap); 4] = [
-    ("allow", Overlap::Allow),
-    ("skip", Overlap::Skip),
-    ("wait", Overlap::Wait),
-    ("replace", Overlap::Replace),
-];
-
-const DELIVERIES: [(&str, Delivery); 3] = [
-    ("probe", Delivery::Probe),
-    ("at-most-once", Delivery::AtMostOnce),
-    ("at-least-once", Delivery::AtLeastOnce),
-];
-
-const CHILDREN_MODES: [(&str, ChildrenMode); 2] =
-    [("each", ChildrenMode::Each), ("once", ChildrenMode::Once)];
-
-/// XXL-JOB's names for the languages of scripts. A job of any other kind has a handler.
-const LANGUAGES: [(&str, Language); 7] = [
-    ("GLUE_SHELL", Language::Shell),
-    ("GLUE_PYTHON", Language::Python),
-    ("GLUE_PYTHON2", Language::Python2),
-    ("GLUE_PHP", Language::Php),
-    ("GLUE_NODEJS", Language::Node),
-    ("GLUE_POWERSHELL", Language::PowerShell),
-    ("GLUE_GROOVY", Language::Groovy),
-];
-
-pub fn language_of(glue_type: &str) -> Option<Language> {
-    LANGUAGES.iter().find(|(word, _)| *word == glue_type).map(|(_, language)| *language)
-}
-
-pub fn language_word(language: Language) -> &'static str {
-    word_for(&LANGUAGES, language)
-}
-
-/// The value of a word; the first of the table if there is none. A job that XXL-JOB created has none, and behaves as
-/// it does there.
-fn word_of<T: Copy>(table: &[(&str, T)], word: Option<&str>) -> T {
-    table.iter().find(|(known, _)| Some(*known) == word).unwrap_or(&table[0]).1
-}
-
-fn word_for<T: Copy + PartialEq>(table: &[(&'static str, T)], value: T) -> &'static str {
-    table.iter().find(|(_, known)| *known == value).expect("every value has a word").0
+/// The value of one of our own columns. A job that XXL-JOB created has none, and behaves as it does there.
+fn value_of<T: Word>(word: Option<&str>, in_xxl_job: T) -> T {
+    word.and_then(T::from_stored).unwrap_or(in_xxl_job)
 }
 
 /// XXL-JOB has two policies; the third is ours, and is stored as its "do nothing".
@@ -521,8 +489,10 @@ pub async fn set_next(s: &mut dyn Session, id: JobId, next: NextFire) -> Result<
 /// Sets the next time of a job with a fixed delay, or stops it if there is none; only if it is enabled and waiting
 /// for that.
 pub async fn rearm(s: &mut dyn Session, job: JobId, next: NextFire) -> Result<(), SessionError> {
-    let sql = "SELECT id FROM xxl_job_info WHERE id = ? AND trigger_status <> 0 AND trigger_next_time = 0";
-    match s.query(sql, &[job.0.into()], Lock::Wait).await?.is_empty() {
+    let sql = format!(
+        "SELECT id FROM xxl_job_info WHERE id = ? AND trigger_status <> {STOPPED} AND trigger_next_time = 0"
+    );
+    match s.query(&sql, &[job.0.into()], Lock::Wait).await?.is_empty() {
         true => Ok(()),
         false => set_next(s, job, next).await,
     }
@@ -550,8 +520,8 @@ pub async fn rearm_after(
 }
 
 pub async fn has_scheduled_run(s: &mut dyn Session, job: JobId) -> Result<bool, SessionError> {
-    let sql = "SELECT log_id FROM tw_fire WHERE job_id = ? AND kind < 3 LIMIT 1";
-    Ok(!s.query(sql, &[job.0.into()], Lock::None).await?.is_empty())
+    let sql = format!("SELECT log_id FROM tw_fire WHERE job_id = ? AND {IS_SCHEDULED} LIMIT 1");
+    Ok(!s.query(&sql, &[job.0.into()], Lock::None).await?.is_empty())
 }
 
 /// Time of the fire, and time of its claim.
@@ -568,8 +538,8 @@ pub fn check(tables: &Tables, spec: &JobSpec) -> Result<(), StoreError> {
         ("xxl_job_info", tables.schema.description_column(), spec.name.as_str()),
         ("xxl_job_info", "executor_handler", &spec.handler),
         ("xxl_job_info", "executor_param", &spec.param),
-        ("xxl_job_info", "executor_route_strategy", &spec.route),
-        ("xxl_job_info", "executor_block_strategy", &spec.block),
+        ("xxl_job_info", "executor_route_strategy", spec.route.stored()),
+        ("xxl_job_info", "executor_block_strategy", spec.block.stored()),
         ("xxl_job_info", "child_jobid", &children_text(&spec.children)),
         ("xxl_job_info", "alarm_email", &spec.alert_to),
         ("xxl_job_info", "author", &spec.author),
@@ -619,7 +589,7 @@ pub async fn insert(
     let row = |spec: &&JobSpec| {
         let mut row = spec_values(tables, spec)?;
         row.extend(match &spec.script {
-            Some(script) => [word_for(&LANGUAGES, script.language).into(), script.source.as_str().into()],
+            Some(script) => [script.language.stored().into(), script.source.as_str().into()],
             None => ["BEAN".into(), "".into()],
         });
         row.extend(fixed.iter().map(|(_, value)| value.clone()));
@@ -675,10 +645,10 @@ fn spec_values(tables: &Tables, spec: &JobSpec) -> Result<Vec<Value>, StoreError
     let mut values: Vec<Value> = vec![
         spec.app.0.into(),
         spec.name.as_str().into(),
-        spec.route.as_str().into(),
+        spec.route.stored().into(),
         spec.handler.as_str().into(),
         spec.param.as_str().into(),
-        spec.block.as_str().into(),
+        spec.block.stored().into(),
         spec.timeout.map_or(0, whole_seconds).min(i64::from(i32::MAX)).into(),
         i64::from(spec.retry.count.min(i32::MAX.unsigned_abs())).into(),
         children_text(&spec.children).into(),
@@ -759,10 +729,10 @@ fn own_values(tables: &Tables, job: &Job) -> Result<Vec<Value>, StoreError> {
         whole_millis(spec.jitter).into(),
         spec.timeout.map(whole_millis).into(),
         misfire_words(spec.misfire).1.into(),
-        word_for(&OVERLAPS, spec.overlap).into(),
+        spec.overlap.stored().into(),
         backoff_words(spec.retry.backoff).into(),
-        word_for(&DELIVERIES, spec.delivery).into(),
-        word_for(&CHILDREN_MODES, spec.children_mode).into(),
+        spec.delivery.stored().into(),
+        spec.children_mode.stored().into(),
         i64::from(spec.alert).into(),
         job.problem.as_deref().into(),
     ])

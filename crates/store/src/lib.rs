@@ -1,4 +1,4 @@
-//! The databases: SQLite, MySQL/MariaDB and PostgreSQL behind [`engine::Store`] and [`Records`].
+//! The databases: SQLite, MySQL/MariaDB and PostgreSQL behind [`engine::Store`] and [`Database`].
 //!
 //! Each method of the store is one transaction. Its steps are written once, over a `Session`; a database implements
 //! only the differences: how many rows are written at a time, how they are locked, how its errors are classified.
@@ -17,9 +17,13 @@ mod complete;
 )]
 pub mod conformance;
 mod control;
+mod database;
 mod declare;
 #[cfg(feature = "conformance")]
 pub mod faults;
+mod foreign;
+#[cfg(feature = "conformance")]
+mod java;
 mod jobs;
 mod lifeline;
 mod moves;
@@ -33,7 +37,6 @@ mod runs;
 mod schema;
 mod server;
 mod session;
-mod sql_store;
 mod sqlite;
 mod wall;
 mod withdraw;
@@ -46,17 +49,17 @@ use engine::StoreError;
 use engine::policy::Repeats;
 use timer::SystemClock;
 
+pub use database::Database;
 pub use mysql::MySqlStore;
 pub use postgres::PostgresStore;
 pub use records::*;
-pub use sql_store::SqlStore;
 pub use sqlite::SqliteStore;
 
 /// Opens the store at `url`, and creates missing tables: `sqlite:path/to/file.db`, `sqlite::memory:`,
 /// `mysql://user:password@host/database` or `postgres://user:password@host/database`.
 ///
 /// `?shared=true` after a SQLite file lets several processes of one machine use it.
-pub async fn open(url: &str, mut options: Options) -> Result<Arc<dyn Database>, StoreError> {
+pub async fn open(url: &str, mut options: Options) -> Result<Arc<Database>, StoreError> {
     let Some((scheme, rest)) = url.split_once(':') else {
         return Err(unknown(url));
     };
@@ -72,7 +75,7 @@ pub async fn open(url: &str, mut options: Options) -> Result<Arc<dyn Database>, 
                 "shared=true" => true,
                 other => {
                     return Err(StoreError::Invalid(format!(
-                        "`{other}` is not a setting of a SQLite file; the only one is `shared=true`"
+                        "unknown setting `{other}` of a SQLite file; the only one is `shared=true`"
                     )));
                 }
             };
@@ -103,7 +106,7 @@ pub async fn pending(url: &str, options: Options) -> Result<Vec<String>, StoreEr
 fn unknown(url: &str) -> StoreError {
     let scheme = url.split(':').next().unwrap_or_default();
     StoreError::Invalid(format!(
-        "`{scheme}` is not a database we know; an address begins with `sqlite:`, `mysql://` or `postgres://`"
+        "unknown database `{scheme}`; a URL begins with `sqlite:`, `mysql://` or `postgres://`"
     ))
 }
 

@@ -59,7 +59,7 @@ impl<DB: Server> Lifeline<DB> {
         match *state {
             State::Refused => return Ok(None),
             State::Unreachable(until) if Instant::now() < until => {
-                let why = "the server could not be reached a moment ago";
+                let why = "the server was unreachable a moment ago";
                 return Err(StoreError::Unavailable(why.into()).into());
             }
             _ => {}
@@ -83,7 +83,7 @@ impl<DB: Server> Lifeline<DB> {
         };
         let (held, lifelines) = before.look().await.map_err(|error| surfaced::<DB>(&error))?;
         let Some(held) = held else {
-            refused("statements go to one connection of the server and then to another, as with a pooler");
+            refused("statements use different connections of the server, as with a connection pooler");
             *state = State::Refused;
             return Ok(None);
         };
@@ -122,7 +122,7 @@ impl<DB: Server> Lifeline<DB> {
             (Ok(rows), connection, id) => match rows.into_iter().next().map(pair).transpose()? {
                 Some((number, 1)) => Ok(Some(Held { connection, id, number, seen: HashMap::new() })),
                 _ => {
-                    refused("the server did not give a lock that nobody has");
+                    refused("the server did not give a free lock");
                     Ok(None)
                 }
             },
@@ -171,7 +171,7 @@ impl<DB: Server> Held<DB> {
         let (mut number, mut found) = (0, Vec::new());
         for row in bounded(DB::numbers(&mut self.connection, sql)).await? {
             let mut row = row.read();
-            let unreadable = |_| sqlx::Error::Protocol("the answer about the locks is not readable".into());
+            let unreadable = |_| sqlx::Error::Protocol("failed to read the state of the locks".into());
             number = row.int().map_err(unreadable)?;
             if let Some(lifeline) = row.maybe_int().map_err(unreadable)? {
                 // A missing answer about a lock is no evidence.
@@ -192,7 +192,7 @@ fn pair(row: Row) -> Result<(i64, i64), SessionError> {
 fn refused(reason: &str) {
     tracing::warn!(
         reason,
-        "this database lets no connection hold a lock; that a node has died is seen only when its lease ends"
+        "connections of this database cannot hold locks; a dead node is detected only when its lease ends"
     );
 }
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::{Move, Moved, Run, RunState, To};
 
 use crate::addresses;
-use crate::session::{Session, SessionError};
-use crate::sql_store::Tables;
-use crate::{alerts, runs};
+use crate::database::Tables;
+use crate::session::{Lock, Session, SessionError};
+use crate::{alerts, foreign, runs};
 
 pub async fn move_runs(
     s: &mut dyn Session,
@@ -18,6 +18,10 @@ pub async fn move_runs(
     ids.sort_unstable();
     ids.dedup();
     let mut found = runs::lock(s, &ids).await?;
+    // A run that has a result is never sent again.
+    let returned = moves.iter().filter(|wanted| wanted.to.state() == RunState::Waiting);
+    let returned = returned.map(|wanted| wanted.run.0).collect();
+    let over = foreign::results_of(s, tables, returned, Lock::Wait).await?;
     let mut changed = BTreeSet::new();
     let (mut moved, mut raised) = (Vec::with_capacity(moves.len()), Vec::new());
     let mut too_late = BTreeMap::new();
@@ -25,7 +29,10 @@ pub async fn move_runs(
         if !found.contains_key(&wanted.run.0) {
             too_late.extend(wanted.to.address().map(|address| (wanted.run, address)));
         }
-        moved.push(move_one(&mut found, &mut changed, wanted));
+        moved.push(match over.contains_key(&wanted.run) && wanted.to.state() == RunState::Waiting {
+            true => Moved::Stale,
+            false => move_one(&mut found, &mut changed, wanted),
+        });
         if let (Some(Moved::Done(_)), Some(trouble)) = (moved.last(), &wanted.trouble)
             && let Some(run) = found.get(&wanted.run.0)
         {

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use engine::{Heartbeat, Joined, LifelineId, Node, Outcome, Peer, RunState, StoreError};
 use timer::Timestamp;
 
+use crate::database::Tables;
 use crate::jobs;
-use crate::runs::{self, Closing};
+use crate::runs::{self, CANCELLING, CLAIMED, Closing};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
-use crate::sql_store::Tables;
 
 pub async fn join(
     s: &mut dyn Session,
@@ -17,7 +17,9 @@ pub async fn join(
     lifeline: Option<LifelineId>,
 ) -> Result<Joined, SessionError> {
     if name.is_empty() || name.chars().count() > NAME_MAX || name.contains('\0') {
-        return Err(StoreError::Invalid(format!("a node's name has 1 to {NAME_MAX} characters")).into());
+        return Err(
+            StoreError::Invalid(format!("the name of a node must have 1 to {NAME_MAX} characters")).into()
+        );
     }
     // If several incarnations of one name start together, only the last may stay, so they start one after the other.
     s.query("SELECT version FROM tw_schema WHERE version = 1", &[], Lock::Wait).await?;
@@ -142,8 +144,8 @@ pub async fn fence_broken(s: &mut dyn Session, broken: &[LifelineId]) -> Result<
 pub async fn leave(s: &mut dyn Session, tables: &Tables, node: &Node) -> Result<(), SessionError> {
     let now = s.now().await?;
     let here = [node.name.as_str().into(), node.epoch.into()];
-    let tail = "WHERE state IN (1, 2) AND node = ? AND epoch = ? ORDER BY log_id";
-    let (claimed, cancelling): (Vec<_>, Vec<_>) = runs::select(s, tail, &here, Lock::Wait)
+    let tail = format!("WHERE state IN ({CLAIMED}, {CANCELLING}) AND node = ? AND epoch = ? ORDER BY log_id");
+    let (claimed, cancelling): (Vec<_>, Vec<_>) = runs::select(s, &tail, &here, Lock::Wait)
         .await?
         .into_iter()
         .partition(|run| run.state == RunState::Claimed);

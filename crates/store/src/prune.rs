@@ -2,9 +2,9 @@
 
 use engine::Retention;
 
+use crate::database::Tables;
 use crate::runs;
 use crate::session::{Lock, Session, SessionError, Value};
-use crate::sql_store::Tables;
 
 pub async fn prune(
     s: &mut dyn Session,

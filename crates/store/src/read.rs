@@ -9,9 +9,10 @@ use engine::{
 };
 use timer::Timestamp;
 
+use crate::database::Tables;
+use crate::runs::{CANCELLING, CLAIMED, RUNNING, UNKNOWN, codes};
 use crate::session::{Lock, Row, Session, SessionError, Value};
-use crate::sql_store::Tables;
-use crate::{jobs, runs};
+use crate::{foreign, jobs, runs};
 
 // ── Open runs ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -22,7 +23,7 @@ pub async fn owned(
     after: Option<RunId>,
     max: usize,
 ) -> Result<(Vec<Order>, Option<RunId>), SessionError> {
-    let found = runs::select(s, &of_node(1), &part_of_node(node, after, max), Lock::None).await?;
+    let found = runs::select(s, &of_node(CLAIMED), &part_of_node(node, after, max), Lock::None).await?;
     let next = found.last().filter(|_| found.len() >= max).map(|run| run.id);
     let jobs = jobs_of(s, tables, &found).await?;
     // A claimed run of a deleted job is returned by `asked_to_cancel`, or was deleted by another program.
@@ -44,7 +45,7 @@ pub async fn asked_to_cancel(
     after: Option<RunId>,
     max: usize,
 ) -> Result<Vec<Run>, SessionError> {
-    runs::select(s, &of_node(2), &part_of_node(node, after, max), Lock::None).await
+    runs::select(s, &of_node(CANCELLING), &part_of_node(node, after, max), Lock::None).await
 }
 
 /// Finds the runs of a node in this state, one page at a time.
@@ -77,9 +78,9 @@ pub async fn abandoned(
     running: bool,
     max: usize,
 ) -> Result<Vec<Abandoned>, SessionError> {
-    let states = if running { "1, 2, 4" } else { "1, 2" };
+    let running = if running { format!(", {RUNNING}") } else { String::new() };
     let tail = format!(
-        "WHERE state IN ({states}) AND NOT EXISTS (SELECT 1 FROM tw_node n WHERE n.name = tw_fire.node \
+        "WHERE state IN ({CLAIMED}, {CANCELLING}{running}) AND NOT EXISTS (SELECT 1 FROM tw_node n WHERE n.name = tw_fire.node \
          AND n.epoch = tw_fire.epoch AND n.fenced = 0) ORDER BY log_id LIMIT ?"
     );
     let found = runs::select(s, &tail, &[limit(max)], Lock::None).await?;
@@ -111,10 +112,15 @@ pub async fn overdue(
     now: Timestamp,
     max: usize,
 ) -> Result<Vec<Watched>, SessionError> {
-    let tail = "WHERE state IN (3, 4) AND check_ms <= ? ORDER BY check_ms, log_id LIMIT ?";
-    let found = runs::select(s, tail, &[now.into(), limit(max)], Lock::None).await?;
+    let tail =
+        format!("WHERE state IN ({UNKNOWN}, {RUNNING}) AND check_ms <= ? ORDER BY check_ms, log_id LIMIT ?");
+    let found = runs::select(s, &tail, &[now.into(), limit(max)], Lock::None).await?;
     let jobs = jobs_of(s, tables, &found).await?;
-    Ok(found.into_iter().map(|run| Watched { job: jobs.get(&run.job.0).cloned(), run }).collect())
+    let ids = found.iter().map(|run| run.id.0).collect();
+    let mut stored = foreign::results_of(s, tables, ids, Lock::None).await?;
+    let watched =
+        |run: Run| Watched { job: jobs.get(&run.job.0).cloned(), stored: stored.remove(&run.id), run };
+    Ok(found.into_iter().map(watched).collect())
 }
 
 async fn jobs_of(
@@ -207,12 +213,13 @@ fn run_record(tables: &Tables, row: Row) -> Result<RunRecord, SessionError> {
 /// time for its end.
 pub fn state_of((trigger_code, handle_code): (i64, i64), has_ended: bool) -> RunState {
     match (trigger_code, handle_code) {
-        (0, 0) if has_ended => RunState::Cancelled,
-        (_, 200) => RunState::Succeeded,
-        (_, 502) => RunState::TimedOut,
+        (codes::NONE, codes::NONE) if has_ended => RunState::Cancelled,
+        (_, codes::OK) => RunState::Succeeded,
+        (_, codes::CANCELLED) => RunState::Cancelled,
+        (_, codes::TIMED_OUT) => RunState::TimedOut,
         // A run of a Java admin, in progress.
-        (200, 0) => RunState::Running,
-        (0, 0) => RunState::Unknown,
+        (codes::OK, codes::NONE) => RunState::Running,
+        (codes::NONE, codes::NONE) => RunState::Unknown,
         _ => RunState::Failed,
     }
 }
@@ -234,7 +241,7 @@ pub fn history_entry(row: Row) -> Result<HistoryEntry, SessionError> {
     let (id, job) = (row.int()?, JobId(row.int()?));
     let number = row.int()?;
     let disposition = Disposition::from_number(number).ok_or_else(|| {
-        StoreError::Schema(format!("entry {id} of the history has the unknown disposition {number}"))
+        StoreError::Schema(format!("entry {id} of the history has an unknown disposition {number}"))
     })?;
     let (first, last) = (row.instant()?, row.instant()?);
     let (count, reason) = (row.int()?.unsigned_abs(), row.text()?);

@@ -12,8 +12,36 @@ use engine::{
 };
 use timer::Timestamp;
 
+use crate::database::Tables;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
-use crate::sql_store::Tables;
+
+// ── Numbers in rows ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/// States of open runs in `tw_fire`.
+pub const WAITING: i64 = RunState::Waiting.to_number();
+pub const CLAIMED: i64 = RunState::Claimed.to_number();
+pub const CANCELLING: i64 = RunState::Cancelling.to_number();
+pub const UNKNOWN: i64 = RunState::Unknown.to_number();
+pub const RUNNING: i64 = RunState::Running.to_number();
+
+/// Condition on `tw_fire` for runs of a schedule, as [`Origin::is_scheduled`] defines them.
+pub const IS_SCHEDULED: &str = "kind IN (1, 2)";
+
+/// XXL-JOB's codes in `handle_code`, and in `trigger_code` for the dispatch.
+pub mod codes {
+    /// No result yet.
+    pub const NONE: i64 = 0;
+    /// Succeeded, or accepted by an executor.
+    pub const OK: i64 = 200;
+    pub const FAILED: i64 = 500;
+    pub const TIMED_OUT: i64 = 502;
+    /// Result code of a run that was cancelled after its dispatch. XXL-JOB has none and counts any code of its own as
+    /// a failure; no executor reports this one.
+    pub const CANCELLED: i64 = -499;
+}
+
+/// `alarm_status` of our log rows: no alarm needed.
+const NO_ALARM: i64 = 1;
 
 // ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -102,7 +130,7 @@ fn small(run: RunId, number: i64) -> Result<u32, SessionError> {
 }
 
 fn odd(run: RunId, what: &str, number: i64) -> SessionError {
-    StoreError::Schema(format!("run {run} has the {what} {number}, which means nothing to this version"))
+    StoreError::Schema(format!("run {run} has an unknown {what} {number}; it was written by another version"))
         .into()
 }
 
@@ -213,9 +241,9 @@ fn log_row(tables: &Tables, opening: &Opening<'_>) -> Vec<Value> {
         sharding(run.shard),
         i64::from(retries_left.min(i32::MAX.unsigned_abs())).into(),
         tables.wall.time(run.scheduled_at),
-        0.into(),
-        0.into(),
-        1.into(),
+        codes::NONE.into(),
+        codes::NONE.into(),
+        NO_ALARM.into(),
     ]
 }
 
@@ -374,12 +402,14 @@ pub struct Closing {
     pub outcome: Outcome,
     /// Whether another attempt follows.
     pub retried: bool,
+    /// Whether a Java admin has stored the outcome in the log.
+    pub stored: bool,
 }
 
 impl Closing {
     /// Closes the last attempt.
     pub fn last(run: Run, outcome: Outcome) -> Self {
-        Closing { run, outcome, retried: false }
+        Closing { run, outcome, retried: false, stored: false }
     }
 
     /// Whether the run was cancelled before dispatch, which is not a failure.
@@ -426,32 +456,47 @@ pub async fn close(
     }
     let (gone, stays): (Vec<&Closing>, Vec<&Closing>) =
         closings.iter().partition(|closing| closing.leaves_no_row());
+    let (stored, stays): (Vec<&Closing>, Vec<&Closing>) = stays.into_iter().partition(|c| c.stored);
     let logs: Vec<_> = stays.iter().map(|c| result_row(tables, now, &c.run, &c.outcome)).collect();
     if !logs.is_empty() {
         write_results(s, logs).await?;
     }
+    write_sent(s, &stored).await?;
     forget(s, &gone.iter().map(|closing| closing.run.id.0).collect::<Vec<_>>()).await?;
     let ids: Vec<i64> = closings.iter().map(|closing| closing.run.id.0).collect();
     s.delete("tw_fire", "log_id", &ids).await?;
     let history = closings.iter().filter_map(|closing| ended_entry(now, closing)).collect();
     record(s, history).await?;
-    list_failed(s, closings).await?;
+    let is_failed = |closing: &&Closing| {
+        !matches!(closing.outcome, Outcome::Succeeded(_)) && !is_cancelled(&closing.outcome)
+    };
+    let failed = closings.iter().filter(is_failed);
+    list_failed(s, &failed.map(|closing| closing.run.id.0).collect::<Vec<_>>()).await?;
     remember_lost(s, closings).await?;
     count_down(s, closings).await
 }
 
+/// Completes the log rows of runs with a result that a Java admin stored: it does not know of their dispatch.
+async fn write_sent(s: &mut dyn Session, stored: &[&Closing]) -> Result<(), SessionError> {
+    if stored.is_empty() {
+        return Ok(());
+    }
+    let row = |closing: &&Closing| -> Vec<Value> {
+        vec![closing.run.id.0.into(), closing.run.address.as_deref().into(), codes::OK.into()]
+    };
+    let set = Columns { table: "xxl_job_log", keys: &["id"], columns: &["executor_address", "trigger_code"] };
+    s.update(set, stored.iter().map(row).collect()).await?;
+    Ok(())
+}
+
 /// Copies failed runs to a table of their own: they are few, and users look for them first.
-async fn list_failed(s: &mut dyn Session, closings: &[Closing]) -> Result<(), SessionError> {
-    let is_failed =
-        |closing: &&Closing| !matches!(closing.outcome, Outcome::Succeeded(_)) && !closing.is_withdrawn();
-    let failed = closings.iter().filter(is_failed);
-    let ids: Vec<i64> = failed.map(|closing| closing.run.id.0).collect();
+pub async fn list_failed(s: &mut dyn Session, ids: &[i64]) -> Result<(), SessionError> {
     if ids.is_empty() {
         return Ok(());
     }
     let sql = "INSERT INTO tw_failed (id, job_group, job_id, trigger_time) \
                SELECT id, job_group, job_id, trigger_time FROM xxl_job_log WHERE id IN ?";
-    s.execute(sql, &[Value::Ids(ids)]).await.map(|_| ())
+    s.execute(sql, &[Value::Ids(ids.to_vec())]).await.map(|_| ())
 }
 
 /// Deletes finished runs, with all their data.
@@ -469,7 +514,8 @@ pub async fn forget(s: &mut dyn Session, ids: &[i64]) -> Result<(), SessionError
 
 /// Stores the data of lost runs that a late result needs and no other row has.
 async fn remember_lost(s: &mut dyn Session, closings: &[Closing]) -> Result<(), SessionError> {
-    let lost = closings.iter().filter(|closing| matches!(closing.outcome, Outcome::Lost(_)));
+    let is_lost = |closing: &&Closing| disposition_of(&closing.outcome) == Some(Disposition::Lost);
+    let lost = closings.iter().filter(is_lost);
     let row = |closing: &Closing| -> Vec<Value> {
         let (kind, cause) = closing.run.origin.to_numbers();
         vec![closing.run.id.0.into(), kind.into(), cause.into(), i64::from(closing.run.depth).into()]
@@ -495,8 +541,9 @@ pub async fn take_lost(s: &mut dyn Session, run: RunId) -> Result<Option<(Origin
     Ok(Some((origin, small(run, row.int()?)?)))
 }
 
-/// Condition for log rows of withdrawn runs, as [`result_row`] writes them: neither failed nor running.
-pub const WITHDRAWN: &str = "(l.handle_code = 0 AND l.trigger_code = 0 AND l.handle_time IS NOT NULL)";
+/// Condition for log rows of cancelled runs, as [`result_row`] writes them: neither failed nor running.
+pub const IS_CANCELLED: &str = "(l.handle_code = -499 OR \
+    l.handle_code = 0 AND l.trigger_code = 0 AND l.handle_time IS NOT NULL)";
 
 /// A row for [`write_results`]: XXL-JOB's codes for an outcome.
 pub fn result_row(tables: &Tables, now: Timestamp, run: &Run, outcome: &Outcome) -> Vec<Value> {
@@ -505,16 +552,18 @@ pub fn result_row(tables: &Tables, now: Timestamp, run: &Run, outcome: &Outcome)
     let [trigger_code, trigger_msg, handle_time, handle_code, handle_msg] = match outcome {
         // Codes that XXL-JOB does not count as a failure. The end time distinguishes it from a run in progress.
         withdrawn if !sent && is_cancelled(withdrawn) => {
-            [0.into(), message, tables.wall.time(now), 0.into(), Value::Null]
+            [codes::NONE.into(), message, tables.wall.time(now), codes::NONE.into(), Value::Null]
         }
         Outcome::Refused(_) | Outcome::Dropped(..) => {
-            [500.into(), message, Value::Null, 0.into(), Value::Null]
+            [codes::FAILED.into(), message, Value::Null, codes::NONE.into(), Value::Null]
         }
-        handled => [200.into(), Value::Null, tables.wall.time(now), handle_code(handled).into(), message],
+        handled => {
+            [codes::OK.into(), Value::Null, tables.wall.time(now), handle_code(handled).into(), message]
+        }
     };
     vec![
         run.id.0.into(),
-        0.into(),
+        codes::NONE.into(),
         run.address.as_deref().into(),
         trigger_code,
         trigger_msg,
@@ -527,15 +576,15 @@ pub fn result_row(tables: &Tables, now: Timestamp, run: &Run, outcome: &Outcome)
 /// XXL-JOB's result code of a dispatched run.
 pub fn handle_code(outcome: &Outcome) -> i64 {
     match outcome {
-        Outcome::Succeeded(_) => 200,
-        Outcome::TimedOut(_) => 502,
+        Outcome::Succeeded(_) => codes::OK,
+        Outcome::TimedOut(_) => codes::TIMED_OUT,
         Outcome::FailedWith(code, _) => (*code).into(),
         Outcome::Failed(_)
         | Outcome::Refused(_)
         | Outcome::Ambiguous(_)
         | Outcome::Lost(_)
-        | Outcome::Cancelled(_)
-        | Outcome::Dropped(..) => 500,
+        | Outcome::Dropped(..) => codes::FAILED,
+        Outcome::Cancelled(_) => codes::CANCELLED,
     }
 }
 
@@ -576,7 +625,7 @@ pub const SUPERSEDED: i64 = 1;
 pub const RETRIED: i64 = 2;
 
 fn ended_entry(now: Timestamp, closing: &Closing) -> Option<Entry> {
-    let Closing { run, outcome, retried } = closing;
+    let Closing { run, outcome, retried, .. } = closing;
     let unsent = Unsent {
         disposition: disposition_of(outcome)?,
         first: run.scheduled_at,
@@ -633,7 +682,8 @@ async fn count_down(s: &mut dyn Session, closings: &[Closing]) -> Result<Vec<Fir
             _ if closing.retried => FireEnd { over: false, succeeded: false },
             Some(count) if closing.run.shard.total > 1 => {
                 count.open -= 1;
-                count.failed += i64::from(!succeeded);
+                // A Java admin has started the children of a shard with a stored result: the fire opens none.
+                count.failed += i64::from(!succeeded || closing.stored);
                 FireEnd { over: count.open == 0, succeeded: count.open == 0 && count.failed == 0 }
             }
             _ => FireEnd { over: true, succeeded },
@@ -677,4 +727,19 @@ pub async fn save_broadcasts(s: &mut dyn Session, counts: BTreeMap<i64, Count>) 
         counts.into_iter().map(|(fire, count)| vec![fire.into(), count.open.into(), count.failed.into()]);
     s.update(set, rows.collect()).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_in_sql_agree_with_the_engine() {
+        let origins =
+            [Origin::Schedule, Origin::Misfire, Origin::Manual { key: 1 }, Origin::Child { of: RunId(1) }];
+        let scheduled = origins.into_iter().filter(|origin| origin.is_scheduled());
+        let kinds: Vec<String> = scheduled.map(|origin| origin.to_numbers().0.to_string()).collect();
+        assert_eq!(IS_SCHEDULED, format!("kind IN ({})", kinds.join(", ")));
+        assert!(IS_CANCELLED.contains(&format!("l.handle_code = {} ", codes::CANCELLED)));
+    }
 }

@@ -34,7 +34,7 @@ pub trait Server: Database {
     const BEGIN: &'static str;
 
     /// Classifies an error of the server.
-    fn fault(error: &dyn DatabaseError) -> Fault;
+    fn classify(error: &dyn DatabaseError) -> ErrorClass;
 
     /// SQL for the server's id of the current connection.
     const CONNECTION_NUMBER: &'static str;
@@ -48,7 +48,7 @@ pub trait Server: Database {
 
 /// Class of a server error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ErrorClass {
     /// A conflict with another transaction.
     Collision,
     /// The value can never be stored.
@@ -256,7 +256,7 @@ impl<DB: Server> Transaction<DB> {
     /// The connection, for one statement; pass its answer to [`answered`](Self::answered).
     pub fn connection(&mut self) -> Result<&mut DB::Connection, SessionError> {
         self.unsettled = true;
-        let gone = || StoreError::Unavailable("the connection has gone".into()).into();
+        let gone = || StoreError::Unavailable("the connection is closed".into()).into();
         self.connection.as_deref_mut().ok_or_else(|| self.failed.clone().unwrap_or_else(gone))
     }
 
@@ -306,7 +306,7 @@ impl<DB: Server> Transaction<DB> {
                 self.connection.take();
                 Ok(())
             }
-            Err(sqlx::Error::Database(error)) if DB::fault(&*error) == Fault::Collision => {
+            Err(sqlx::Error::Database(error)) if DB::classify(&*error) == ErrorClass::Collision => {
                 self.unsettled = false;
                 Err(SessionError::Collision(error.to_string()))
             }
@@ -342,7 +342,7 @@ impl<DB: Server> Drop for Transaction<DB> {
 pub async fn bounded<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
     match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
         Ok(answer) => answer,
-        Err(_) => Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"))),
+        Err(_) => Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "no response in time"))),
     }
 }
 
@@ -351,7 +351,7 @@ fn is_lost<DB: Server>(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Tls(_) => true,
         // Errors that a server sends when it shuts down.
-        sqlx::Error::Database(error) => DB::fault(&**error) == Fault::Server,
+        sqlx::Error::Database(error) => DB::classify(&**error) == ErrorClass::Server,
         _ => false,
     }
 }
@@ -365,12 +365,12 @@ fn is_late(error: &sqlx::Error) -> bool {
 pub fn surfaced<DB: Server>(error: &sqlx::Error) -> SessionError {
     let text = error.to_string();
     let error = match error {
-        sqlx::Error::Database(error) => match DB::fault(&**error) {
-            Fault::Collision => return SessionError::Collision(text),
-            Fault::Value => StoreError::Invalid(text),
-            Fault::Schema => StoreError::Schema(text),
-            Fault::Full => StoreError::DiskFull(text),
-            Fault::Server => StoreError::Unavailable(text),
+        sqlx::Error::Database(error) => match DB::classify(&**error) {
+            ErrorClass::Collision => return SessionError::Collision(text),
+            ErrorClass::Value => StoreError::Invalid(text),
+            ErrorClass::Schema => StoreError::Schema(text),
+            ErrorClass::Full => StoreError::DiskFull(text),
+            ErrorClass::Server => StoreError::Unavailable(text),
         },
         sqlx::Error::Configuration(_) => StoreError::Invalid(text),
         sqlx::Error::PoolTimedOut => {

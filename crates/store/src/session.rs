@@ -181,7 +181,7 @@ impl Reader {
 }
 
 fn unexpected(wanted: &str, found: &Value) -> SessionError {
-    StoreError::Schema(format!("a column that should hold {wanted} holds {found:?}")).into()
+    StoreError::Schema(format!("a column should contain {wanted}, but contains {found:?}")).into()
 }
 
 impl From<i64> for Value {

@@ -9,10 +9,10 @@ use engine::{JobId, Outcome, Run, RunState};
 use timer::Timestamp;
 
 use crate::claim::asked_to_cancel;
+use crate::database::Tables;
 use crate::jobs;
-use crate::runs::{self, Closing};
+use crate::runs::{self, CANCELLING, Closing, IS_SCHEDULED};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
-use crate::sql_store::Tables;
 
 /// Which runs of a job are withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,9 +109,9 @@ async fn step(
     at: Timestamp,
     max: usize,
 ) -> Result<bool, SessionError> {
-    let kinds = if scope == Scope::Scheduled { " AND kind < 3" } else { "" };
+    let kinds = if scope == Scope::Scheduled { format!(" AND {IS_SCHEDULED}") } else { String::new() };
     let tail = format!(
-        "WHERE job_id = ? AND recalled = 0 AND state IN (0, 1, 3, 4){kinds} ORDER BY scheduled_ms, log_id LIMIT ?"
+        "WHERE job_id = ? AND recalled = 0 AND state <> {CANCELLING}{kinds} ORDER BY scheduled_ms, log_id LIMIT ?"
     );
     let open = runs::select(s, &tail, &[job.0.into(), limit(max)], Lock::Wait).await?;
     let more = open.len() >= max;
@@ -139,7 +139,8 @@ pub async fn close_withdrawn(
     at: Timestamp,
     runs: Vec<Run>,
 ) -> Result<(), SessionError> {
-    let outcome = Outcome::Cancelled("the job was stopped, changed or deleted before it was sent".into());
+    let outcome =
+        Outcome::Cancelled("the job was stopped, changed or deleted before the run was sent".into());
     let closings: Vec<Closing> = runs.into_iter().map(|run| Closing::last(run, outcome.clone())).collect();
     runs::close(s, tables, at, &closings).await?;
     Ok(())

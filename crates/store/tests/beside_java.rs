@@ -10,7 +10,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use cron::{Schedule, Timestamp};
-use engine::{Assignment, Control, Fire, Job, JobSpec, NextFire, Origin, Plan, Planner, Run, Slots, Store};
+use engine::{
+    Assignment, CancelAnswer, Control, Ender, Ending, Fire, FollowUps, Job, JobId, JobSpec, Move, Moved,
+    NextFire, Origin, Outcome, Plan, Planner, Run, RunId, RunState, Slots, Store, To, Verdict,
+};
 use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection, Row};
 use tickwright_store::{JavaAdmins, Options, open};
 
@@ -95,6 +98,206 @@ async fn without_the_row_of_the_lock_nothing_is_claimed() {
     check(JavaAdmins::Auto, false).await;
     check(JavaAdmins::Beside, false).await;
     check(JavaAdmins::None, true).await;
+}
+
+#[tokio::test]
+async fn a_result_that_a_java_admin_stored_ends_our_run() {
+    let Some(Both { store, node, job, child, mut java }) = Both::new().await else { return };
+    let run = store.claim_due(&node, job.next, Slots::ALL, 10, &Each).await.unwrap().orders.remove(0).run;
+    assert_eq!(run.job, job.id);
+    accept(&*store, &run).await;
+    let code = |code: i32, run: RunId| {
+        format!(
+            "UPDATE xxl_job_log SET handle_time = NOW(), handle_code = {code}, handle_msg = 'java' WHERE id = {run}"
+        )
+    };
+    assert_eq!(store.stored_results(10).await.unwrap(), []);
+    java.execute(AssertSqlSafe(code(200, run.id))).await.unwrap();
+
+    let stored = (run.id, Outcome::Succeeded("java".into()));
+    assert_eq!(store.stored_results(10).await.unwrap(), std::slice::from_ref(&stored));
+    let overdue = store.overdue(job.next + LEASE, 10).await.unwrap();
+    assert_eq!(overdue[0].stored, Some(stored.1), "nobody is asked");
+    // Nor is it sent again, or concluded otherwise, whatever a node believes by now.
+    let again = Move { run: run.id, version: 2, to: To::Waiting { due_at: job.next }, trouble: None };
+    assert_eq!(store.move_runs(&[again]).await.unwrap(), [Moved::Stale]);
+    let lost = Ending { run: run.id, outcome: Outcome::Lost("silence".into()), version: None, address: None };
+    assert_eq!(store.complete(job.next, &[lost], &AfterEach).await.unwrap(), [Verdict::Stored]);
+    let record = store.runs(job.id, None, 10).await.unwrap().remove(0);
+    assert_eq!((record.state, record.message.as_deref()), (RunState::Succeeded, Some("java")));
+    assert_eq!(record.address.as_deref(), Some("http://e:9999"), "the log can be read there");
+    assert_eq!(store.runs(child, None, 10).await.unwrap(), [], "the Java admin starts the children");
+
+    // A failure is retried by us: a Java admin leaves our runs alone.
+    let at = store.job(job.id).await.unwrap().unwrap().next_fire_at.unwrap();
+    let run = store.claim_due(&node, at, Slots::ALL, 10, &Each).await.unwrap().orders.remove(0).run;
+    accept(&*store, &run).await;
+    java.execute(AssertSqlSafe(code(500, run.id))).await.unwrap();
+    let reported = Ending { run: run.id, outcome: Outcome::Failed("x".into()), version: None, address: None };
+    assert_eq!(store.complete(at, &[reported], &AfterEach).await.unwrap(), [Verdict::Stored]);
+    let retry = store.runs(job.id, Some(run.id), 10).await.unwrap().remove(0);
+    assert_eq!(retry.state, RunState::Waiting);
+    // Its result comes while it waits to be sent again: it is not sent.
+    java.execute(AssertSqlSafe(code(200, retry.id))).await.unwrap();
+    let claim = store.claim_waiting(&node, at + PERIOD, Slots::ALL, 10, &Each).await.unwrap();
+    assert_eq!(claim.orders, []);
+}
+
+#[tokio::test]
+async fn the_result_of_a_run_that_a_java_admin_started_is_stored_once_with_its_children() {
+    for (java_admins, retried) in [(JavaAdmins::Auto, 0), (JavaAdmins::None, 1)] {
+        let Some(Both { store, job, child, mut java, .. }) = Both::with(java_admins).await else { return };
+        let mut start = async |sent: i32| {
+            let sql = format!(
+                "INSERT INTO xxl_job_log (job_group, job_id, trigger_time, trigger_code, handle_code, \
+                 executor_fail_retry_count) VALUES (1, {}, NOW(), {sent}, 0, 1)",
+                job.id
+            );
+            RunId(java.execute(AssertSqlSafe(sql)).await.unwrap().last_insert_id() as i64)
+        };
+        // The result may overtake the admin's own note that the run was accepted.
+        let (good, bad) = (start(0).await, start(200).await);
+        let end = async |run, outcome| {
+            let ending = Ending { run, outcome, version: None, address: None };
+            store.complete(job.next, &[ending], &AfterEach).await.unwrap()[0]
+        };
+        assert_eq!(end(good, Outcome::Succeeded("done".into())).await, Verdict::Applied);
+        assert_eq!(end(good, Outcome::Failed("again".into())).await, Verdict::Duplicate);
+        let records = store.runs(job.id, None, 10).await.unwrap();
+        let shown = |run| records.iter().find(|record| record.id == run).unwrap();
+        assert_eq!(shown(good).state, RunState::Succeeded);
+        assert_eq!(shown(good).message.as_deref(), Some("done"));
+        assert_eq!(store.runs(child, None, 10).await.unwrap().len(), 1);
+
+        assert_eq!(end(bad, Outcome::Failed("broken".into())).await, Verdict::Applied);
+        let after = store.runs(job.id, Some(bad), 10).await.unwrap();
+        assert_eq!(after.len(), retried, "{java_admins:?}: a Java admin retries its own runs");
+        assert_eq!(store.runs(child, None, 10).await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn fires_that_a_java_admin_has_taken_ahead_are_not_fired_again_after_a_change() {
+    let Some(Both { store, job, mut java, .. }) = Both::new().await else { return };
+    let next_of = async || store.job(job.id).await.unwrap().unwrap().next_fire_at.unwrap();
+    // A Java admin takes all fires of the next four seconds; returns the last.
+    let mut take = async || {
+        let now: i64 =
+            java.fetch_one("SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)").await.unwrap().get(0);
+        let last = now + 4_000 - (now - job.next.as_millis()).rem_euclid(1_000);
+        let sql = format!(
+            "UPDATE xxl_job_info SET trigger_last_time = {last}, trigger_next_time = {last} + 1000 WHERE id = {}",
+            job.id
+        );
+        java.execute(AssertSqlSafe(sql)).await.unwrap();
+        Timestamp::from_millis(last)
+    };
+    let mut spec = store.job(job.id).await.unwrap().unwrap().spec;
+    spec.valid_from = None;
+    let edit = |spec: &JobSpec| Control::Edit { spec: Box::new(spec.clone()), revision: None };
+
+    store.control(job.id, &edit(&spec), 1_000, &Each).await.unwrap();
+    spec.param = "edited".into();
+    let last = take().await;
+    store.control(job.id, &edit(&spec), 1_000, &Each).await.unwrap();
+    assert_eq!(next_of().await, last + PERIOD, "after the last that was taken");
+    assert_eq!(store.runs(job.id, None, 10).await.unwrap(), []);
+
+    // The new schedule also fires in between: those fires are not lost.
+    let half = Duration::from_millis(500);
+    spec.schedule = Schedule::fixed_rate(last - LEASE, half).unwrap();
+    let last = take().await;
+    store.control(job.id, &edit(&spec), 1_000, &Each).await.unwrap();
+    let runs = store.runs(job.id, None, 10).await.unwrap();
+    let opened: Vec<Timestamp> = runs.iter().map(|run| run.scheduled_at).collect();
+    assert!(opened.contains(&(last - half)), "{opened:?} has the half second before {last}");
+    let is_half = |at: &Timestamp| (last.as_millis() - at.as_millis()) % 1_000 == 500;
+    assert!(opened.iter().all(|at| *at < last && is_half(at)), "{opened:?}");
+    assert_eq!(next_of().await, last + half);
+
+    // A stop and a start: what was taken before the stop is still sent.
+    spec.schedule = Schedule::fixed_rate(last - LEASE, PERIOD).unwrap();
+    store.control(job.id, &edit(&spec), 1_000, &Each).await.unwrap();
+    let last = take().await;
+    store.control(job.id, &Control::Stop, 1_000, &Each).await.unwrap();
+    store.control(job.id, &Control::Start, 1_000, &Each).await.unwrap();
+    assert_eq!(next_of().await, last + PERIOD);
+}
+
+#[tokio::test]
+async fn fires_that_we_have_claimed_ahead_are_fired_after_a_change() {
+    let Some(Both { store, node, job, .. }) = Both::new().await else { return };
+    let run = store.claim_due(&node, job.next, Slots::ALL, 10, &Each).await.unwrap().orders.remove(0).run;
+    assert_eq!(run.scheduled_at, job.next);
+    store.control(job.id, &Control::Stop, 1_000, &Each).await.unwrap();
+    let cancelled = CancelAnswer { run: run.id, version: run.version, sent: None };
+    store.answer_cancel(&[cancelled], &Each).await.unwrap();
+    store.control(job.id, &Control::Start, 1_000, &Each).await.unwrap();
+    let next = store.job(job.id).await.unwrap().unwrap().next_fire_at;
+    assert_eq!(next, Some(job.next), "it was not sent, so it is still to come");
+}
+
+/// A store beside a Java admin, with a job that fires each second, its child, and the admin's connection.
+struct Both {
+    store: Arc<dyn Store>,
+    node: engine::Node,
+    job: Fires,
+    child: JobId,
+    java: MySqlConnection,
+}
+
+struct Fires {
+    id: JobId,
+    /// First scheduled time; a minute from now, so that no test is too slow for it.
+    next: Timestamp,
+}
+
+impl Both {
+    async fn new() -> Option<Both> {
+        Both::with(JavaAdmins::Auto).await
+    }
+
+    async fn with(java_admins: JavaAdmins) -> Option<Both> {
+        let url = xxl_database().await?;
+        let java = MySqlConnection::connect(&url).await.unwrap();
+        let store = open(&url, Options { java_admins, ..Options::default() }).await.unwrap();
+        let joined = store.join("ours", LEASE).await.unwrap();
+        let app = store.ensure_app("ours").await.unwrap();
+        let child = store.create_job(&JobSpec::new(app, "child", Schedule::Never, "demo")).await.unwrap();
+        let next = joined.now + Duration::from_secs(60);
+        let anchor = next - Duration::from_secs(120);
+        let mut spec = JobSpec::new(app, "ours", Schedule::fixed_rate(anchor, PERIOD).unwrap(), "demo");
+        spec.children = vec![child];
+        spec.retry.count = 1;
+        spec.valid_from = Some(next);
+        let id = store.create_job(&spec).await.unwrap();
+        store.control(id, &Control::Start, 1_000, &Each).await.unwrap();
+        assert_eq!(store.job(id).await.unwrap().unwrap().next_fire_at, Some(next));
+        let job = Fires { id, next };
+        Some(Both { store, node: joined.node, job, child, java })
+    }
+}
+
+async fn accept(store: &dyn Store, run: &Run) {
+    let address = Some("http://e:9999".into());
+    let to = To::Running { address, check_at: run.due_at, doubt_since: None };
+    let accepted = Move { run: run.id, version: run.version, to, trouble: None };
+    assert_eq!(store.move_runs(&[accepted]).await.unwrap(), [Moved::Done(run.version + 1)]);
+}
+
+/// Retries failures and starts children.
+struct AfterEach;
+
+impl Ender for AfterEach {
+    fn follow(&self, job: &Job, run: &Run, outcome: &Outcome) -> FollowUps {
+        let succeeded = matches!(outcome, Outcome::Succeeded(_));
+        let retry = job.spec.retry.delay_after(run.attempt).filter(|_| !succeeded);
+        FollowUps {
+            retry_at: retry.map(|delay| run.scheduled_at + delay),
+            children: if succeeded { job.spec.children.clone() } else { vec![] },
+            ..FollowUps::default()
+        }
+    }
 }
 
 /// A clock for all participants, ten times as fast as real time.

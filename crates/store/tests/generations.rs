@@ -9,13 +9,13 @@ use std::time::Duration;
 use cron::{Cron, DstRule, Schedule, Zone};
 use engine::policy::Target;
 use engine::{
-    AppId, Assignment, Control, Ender, Ending, Fire, FollowUps, Job, JobId, JobSpec, LOOK_AHEAD, Language,
-    NextFire, Origin, Outcome, Plan, Planner, Run, Slots, Store, StoreError, Verdict,
+    AppId, Assignment, Control, Ender, Ending, Fire, FollowUps, Job, JobId, JobSpec, LOOK_AHEAD, NextFire,
+    Origin, Outcome, Plan, Planner, Run, ScriptLanguage, Slots, Store, StoreError, Verdict,
 };
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, Row, raw_sql};
 use tickwright_store::{
     Access, Addresses, AppSpec, Beat, JobFilter, MySqlStore, Noted, Options, Page, Password, PostgresStore,
-    Records, Registration, Registry, Rights, RunFilter, RunStatus,
+    Registration, Registry, Rights, RunFilter, RunStatus,
 };
 use timer::Timestamp;
 
@@ -209,7 +209,7 @@ const JAVA_LOG: &str = "INSERT INTO xxl_job_log (job_group, job_id, executor_han
 
 async fn adopted_jobs_fire(
     generation: &Generation,
-    store: &MySqlStore,
+    store: &tickwright_store::Database,
     xxl: &mut MySqlConnection,
     due: Timestamp,
 ) {
@@ -272,7 +272,7 @@ async fn adopted_jobs_fire(
 
 async fn jobs_are_edited_within_what_the_columns_hold(
     generation: &Generation,
-    store: &MySqlStore,
+    store: &tickwright_store::Database,
     xxl: &mut MySqlConnection,
 ) {
     let job = store.job(JobId(2)).await.unwrap().unwrap();
@@ -311,7 +311,7 @@ async fn jobs_are_edited_within_what_the_columns_hold(
 
 async fn executors_register_as_with_a_java_admin(
     generation: &Generation,
-    store: &MySqlStore,
+    store: &tickwright_store::Database,
     xxl: &mut MySqlConnection,
 ) {
     let java = "INSERT INTO xxl_job_registry (registry_group, registry_key, registry_value, update_time) \
@@ -369,7 +369,10 @@ async fn executors_register_as_with_a_java_admin(
     }
 }
 
-async fn people_keep_the_passwords_that_java_admins_know(store: &MySqlStore, xxl: &mut MySqlConnection) {
+async fn people_keep_the_passwords_that_java_admins_know(
+    store: &tickwright_store::Database,
+    xxl: &mut MySqlConnection,
+) {
     let md5 = "e10adc3949ba59abbe56e057f20f883e";
     run(
         xxl,
@@ -414,10 +417,10 @@ async fn people_keep_the_passwords_that_java_admins_know(store: &MySqlStore, xxl
 
 async fn scripts_and_reports_are_written_as_java_admins_do(
     generation: &Generation,
-    store: &MySqlStore,
+    store: &tickwright_store::Database,
     xxl: &mut MySqlConnection,
 ) {
-    store.save_script(JobId(2), Language::Shell, "echo 好", "first").await.unwrap();
+    store.save_script(JobId(2), ScriptLanguage::Shell, "echo 好", "first").await.unwrap();
     assert_eq!(
         line(xxl, "SELECT glue_type, glue_source, glue_remark FROM xxl_job_logglue").await,
         ["GLUE_SHELL", "echo 好", "first"]
@@ -453,7 +456,7 @@ async fn scripts_and_reports_are_written_as_java_admins_do(
     assert_eq!(page.rows[0].result_message.as_deref(), Some("by Java"));
 }
 
-async fn edit(store: &MySqlStore, spec: &JobSpec) -> Result<(), StoreError> {
+async fn edit(store: &tickwright_store::Database, spec: &JobSpec) -> Result<(), StoreError> {
     let control = Control::Edit { spec: Box::new(spec.clone()), revision: None };
     store.control(JobId(2), &control, 1_000, &EveryFire).await.map(|_| ())
 }

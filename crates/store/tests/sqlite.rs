@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cron::{Schedule, Zone};
 use engine::{Assignment, Control, Job, JobId, JobSpec, NextFire, Plan, Planner, Run, Store, StoreError};
-use tickwright_store::{Options, SqliteStore, open};
+use tickwright_store::{Database, Options, SqliteStore, open};
 use timer::Timestamp;
 
 /// A folder that is deleted after the test.
@@ -58,7 +58,7 @@ fn options(shared: bool) -> Options {
     Options { zone: Zone::utc(), shared, ..Options::default() }
 }
 
-async fn opened(path: &Path, shared: bool) -> Result<SqliteStore, StoreError> {
+async fn opened(path: &Path, shared: bool) -> Result<Database, StoreError> {
     SqliteStore::open(path, options(shared)).await
 }
 
@@ -109,11 +109,11 @@ async fn an_address_opens_a_store_or_says_what_is_wrong() {
     open(&url("two.db"), options(false)).await.unwrap();
     std::fs::write(folder.0.join("text.db"), "this is not a database, however long it may be").unwrap();
     let refused = [
-        (url("no/such/folder.db"), "cannot be opened"),
-        (url("text.db"), "is not a database we can use"),
+        (url("no/such/folder.db"), "failed to open"),
+        (url("text.db"), "is not a usable database"),
         (url("one.db?mode=ro"), "shared=true"),
-        ("oracle://u:secret@host/db".into(), "`oracle` is not a database we know"),
-        ("nothing".into(), "`nothing` is not a database we know"),
+        ("oracle://u:secret@host/db".into(), "unknown database `oracle`"),
+        ("nothing".into(), "unknown database `nothing`"),
     ];
     for (url, expected) in refused {
         let Err(error) = open(&url, options(false)).await.map(|_| ()) else { panic!("{url} is not usable") };
@@ -135,7 +135,7 @@ async fn the_file_is_its_owners_alone() {
 }
 
 /// A store, and a direct connection to its file, as used by a Java admin or a user.
-async fn with_neighbour(folder: &Folder) -> (SqliteStore, rusqlite::Connection) {
+async fn with_neighbour(folder: &Folder) -> (Database, rusqlite::Connection) {
     let store = opened(&folder.file(), true).await.unwrap();
     (store, rusqlite::Connection::open(folder.file()).unwrap())
 }

@@ -22,7 +22,7 @@ async fn nightly() {}
 #[tokio::main]
 async fn main() {
     let scheduler = Scheduler::builder()
-        .on_error(|failure| println!("{} failed: {}", failure.task, failure.fault))
+        .on_error(|failure| println!("{} failed: {}", failure.task, failure.cause))
         .start();
     for task in scheduler.start_scheduled() {
         println!("{} is due at {:?}", task.name(), task.next_at().map(|at| at.to_string()));

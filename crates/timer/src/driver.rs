@@ -1,6 +1,6 @@
 //! The one task that owns the wheels: it handles commands, queues due tasks and starts runs up to the limit.
 //!
-//! A task is in one place at a time: waiting in a wheel, queued because it is due, or running. It returns to a wheel
+//! A task is in one state at a time: waiting in a wheel, queued because it is due, or running. It returns to a wheel
 //! only after its run has ended, so it never runs concurrently with itself and is queued at most once.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -65,10 +65,10 @@ pub(crate) struct Driver {
 struct Task {
     shared: Arc<Shared>,
     due: Due,
-    place: Place,
+    state: TaskState,
 }
 
-enum Place {
+enum TaskState {
     Waiting(Key, Body),
     InLine(Body),
     Running,
@@ -153,16 +153,16 @@ impl Driver {
             Due::Wall(at) => self.wall.insert(at, id),
             Due::Monotonic(at) => self.monotonic.insert(whole_millis_not_before(at), id),
         };
-        self.tasks.insert(id, Task { shared, due, place: Place::Waiting(key, body) });
+        self.tasks.insert(id, Task { shared, due, state: TaskState::Waiting(key, body) });
     }
 
     fn cancel(&mut self, id: TaskId) {
         // A running task ends when its run completes.
         if let Some(task) = self.tasks.remove(&id) {
-            match task.place {
-                Place::Waiting(key, _) => drop(self.wheel(task.due).cancel(key)),
-                Place::InLine(_) => {}
-                Place::Running => {
+            match task.state {
+                TaskState::Waiting(key, _) => drop(self.wheel(task.due).cancel(key)),
+                TaskState::InLine(_) => {}
+                TaskState::Running => {
                     self.tasks.insert(id, task);
                     return;
                 }
@@ -179,7 +179,7 @@ impl Driver {
             return;
         }
         for (id, task) in &mut self.tasks {
-            if let Place::Waiting(key, body) = &mut task.place
+            if let TaskState::Waiting(key, body) = &mut task.state
                 && body.when.is_calendar()
                 && let Some(due @ Due::Wall(at)) = body.when.rewound(now)
             {
@@ -199,10 +199,10 @@ impl Driver {
         let mut held = Vec::new();
         for (_, id) in due {
             let Some(task) = self.tasks.get_mut(&id) else { continue };
-            let Place::Waiting(_, body) = std::mem::replace(&mut task.place, Place::Running) else {
+            let TaskState::Waiting(_, body) = std::mem::replace(&mut task.state, TaskState::Running) else {
                 continue;
             };
-            task.place = Place::InLine(body);
+            task.state = TaskState::InLine(body);
             if self.running.len() + self.line.len() >= self.limit {
                 held.push(Late::Held {
                     task: Arc::clone(&task.shared.name),
@@ -225,7 +225,7 @@ impl Driver {
             && let Some(id) = self.line.pop_front()
         {
             let Some(task) = self.tasks.get_mut(&id) else { continue };
-            let Place::InLine(mut body) = std::mem::replace(&mut task.place, Place::Running) else {
+            let TaskState::InLine(mut body) = std::mem::replace(&mut task.state, TaskState::Running) else {
                 continue;
             };
             let mut status = task.shared.status();
@@ -324,7 +324,7 @@ impl Driver {
                 () = &mut grace => break,
             }
         }
-        let still = self.tasks.values().filter(|task| matches!(task.place, Place::Running));
+        let still = self.tasks.values().filter(|task| matches!(task.state, TaskState::Running));
         report.abandoned = still.map(|task| Arc::clone(&task.shared.name)).collect();
         report
     }

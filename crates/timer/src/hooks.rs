@@ -15,12 +15,12 @@ pub struct Failure {
     /// When the run was due.
     pub scheduled_at: Timestamp,
     /// Cause of the failure.
-    pub fault: Fault,
+    pub cause: FailureCause,
 }
 
 /// Cause of a failed run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum FailureCause {
     /// The task returned this error.
     #[error("{0}")]
     Error(String),
@@ -28,7 +28,7 @@ pub enum Fault {
     #[error("panicked: {0}")]
     Panic(String),
     /// The task's custom trigger panicked with this message, and the task is over because its next time is unknown.
-    #[error("its trigger panicked: {0}; the task is over")]
+    #[error("its trigger panicked: {0}; the task ends")]
     Trigger(String),
 }
 
@@ -94,21 +94,21 @@ const LATE_AFTER: Duration = Duration::from_secs(1);
 /// Calls a hook and logs its panic, so that the run is not affected.
 fn guard(hook: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(hook)).is_err() {
-        tracing::error!("a scheduler hook panicked; the schedule goes on");
+        tracing::error!("a scheduler hook panicked; the schedule continues");
     }
 }
 
-fn log_failure(Failure { task, scheduled_at, fault }: &Failure) {
-    tracing::error!(%task, %scheduled_at, "run failed: {fault}");
+fn log_failure(Failure { task, scheduled_at, cause }: &Failure) {
+    tracing::error!(%task, %scheduled_at, "run failed: {cause}");
 }
 
 fn log_late(late: &Late) {
     match late {
         Late::Held { task, scheduled_at, ahead } => {
-            tracing::warn!(%task, %scheduled_at, ahead, "due, but as many tasks run as may; waiting in line");
+            tracing::warn!(%task, %scheduled_at, ahead, "task is due, but the maximum number of tasks is running; waiting");
         }
         Late::Started { task, scheduled_at, by, missed } => {
-            tracing::warn!(%task, %scheduled_at, ?by, missed, "started late; missed ticks will not run");
+            tracing::warn!(%task, %scheduled_at, ?by, missed, "started late; missed ticks are skipped");
         }
     }
 }

@@ -71,7 +71,7 @@ pub use clock::{Clock, Sleep, SystemClock};
 pub use cron::{Cron, DstRule, Error as CronError, Timestamp, Zone};
 pub use driver::Shutdown;
 pub use handle::Handle;
-pub use hooks::{Failure, Fault, Late};
+pub use hooks::{Failure, FailureCause, Late};
 /// Runs a function on a schedule. [`Scheduler::start_scheduled`] finds and starts all of them.
 ///
 /// The function has no arguments, is async or not (then each run has a thread of its own), and returns nothing or a

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 
-use crate::hooks::{Failure, Fault, Hooks, Late};
+use crate::hooks::{Failure, FailureCause, Hooks, Late};
 use crate::when::{Due, Next, Now, Run, When};
 use crate::{Clock, TaskId};
 
@@ -64,7 +64,7 @@ impl Work {
     }
 
     /// Runs it to its end; the work is `None` if the runtime shut down meanwhile and dropped it.
-    async fn call(self) -> (Option<Work>, Result<(), Fault>) {
+    async fn call(self) -> (Option<Work>, Result<(), FailureCause>) {
         match self {
             Work::Async(mut task) => {
                 let result = match catch_unwind(AssertUnwindSafe(&mut task)) {
@@ -123,8 +123,8 @@ impl Ticket {
         let now = Now::read(&*self.clock);
         let run = Run { scheduled_at, started_at: self.started.wall, completed_at: now.wall };
         let failed = result.is_err();
-        if let Err(fault) = result {
-            self.report(scheduled_at, fault);
+        if let Err(cause) = result {
+            self.report(scheduled_at, cause);
         }
         let next = match self.next {
             Next::Never => None,
@@ -134,7 +134,7 @@ impl Ticket {
             Next::AfterRun => match catch_unwind(AssertUnwindSafe(|| when.after_run(run, now))) {
                 Ok(next) => next,
                 Err(panic) => {
-                    self.report(scheduled_at, Fault::Trigger(message(&*panic)));
+                    self.report(scheduled_at, FailureCause::Trigger(message(&*panic)));
                     None
                 }
             },
@@ -151,17 +151,17 @@ impl Ticket {
         }
     }
 
-    fn report(&self, scheduled_at: cron::Timestamp, fault: Fault) {
-        self.hooks.failed(&Failure { task: Arc::clone(&self.task), scheduled_at, fault });
+    fn report(&self, scheduled_at: cron::Timestamp, cause: FailureCause) {
+        self.hooks.failed(&Failure { task: Arc::clone(&self.task), scheduled_at, cause });
     }
 }
 
 type Panic = Box<dyn Any + Send>;
 
-fn flatten(result: Result<Result<(), String>, Panic>) -> Result<(), Fault> {
+fn flatten(result: Result<Result<(), String>, Panic>) -> Result<(), FailureCause> {
     match result {
-        Ok(result) => result.map_err(Fault::Error),
-        Err(panic) => Err(Fault::Panic(message(&*panic))),
+        Ok(result) => result.map_err(FailureCause::Error),
+        Err(panic) => Err(FailureCause::Panic(message(&*panic))),
     }
 }
 

@@ -209,7 +209,7 @@ pub struct Load {
 ///     .max_running(16)
 ///     .late_after(Duration::from_millis(100))
 ///     .on_error(move |failure| {
-///         assert_eq!(failure.fault.to_string(), "panicked: out of tea");
+///         assert_eq!(failure.cause.to_string(), "panicked: out of tea");
 ///         count.fetch_add(1, Ordering::Relaxed);
 ///     })
 ///     .on_late(|late| eprintln!("{late:?}"))

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kit::{Kit, eventually, ms};
 use proptest::prelude::*;
-use tickwright_timer::{Clock, Fault, Late, Past, Scheduler, Shutdown, Timestamp, When};
+use tickwright_timer::{Clock, FailureCause, Late, Past, Scheduler, Shutdown, Timestamp, When};
 
 #[tokio::test]
 async fn each_rule_fires_at_its_instants_and_not_before() {
@@ -93,7 +93,7 @@ async fn a_trigger_that_panics_ends_its_task_and_no_other() {
     let other = kit.scheduler.spawn("other", When::fixed_rate(ms(10)), || async {});
     kit.pass(10).await;
     assert!(broken.is_over());
-    assert_eq!(kit.faults(), [("broken".to_string(), Fault::Trigger("no idea".into()))]);
+    assert_eq!(kit.causes(), [("broken".to_string(), FailureCause::Trigger("no idea".into()))]);
     kit.pass(10).await;
     assert_eq!(other.count(), 3);
 }
@@ -114,16 +114,16 @@ async fn failures_and_panics_are_reported_and_the_task_goes_on() {
         kit.pass(10).await;
     }
     eventually(|| blocking.count() == 3).await;
-    let mut faults = kit.faults();
-    faults.sort_by(|a, b| a.0.cmp(&b.0));
-    faults.dedup();
+    let mut causes = kit.causes();
+    causes.sort_by(|a, b| a.0.cmp(&b.0));
+    causes.dedup();
     let expected = [
-        ("blocking", Fault::Panic("boom: thread".into())),
-        ("early", Fault::Panic("early".into())),
-        ("fails", Fault::Error("disk full".into())),
-        ("panics", Fault::Panic("boom: late".into())),
+        ("blocking", FailureCause::Panic("boom: thread".into())),
+        ("early", FailureCause::Panic("early".into())),
+        ("fails", FailureCause::Error("disk full".into())),
+        ("panics", FailureCause::Panic("boom: late".into())),
     ];
-    assert_eq!(faults, expected.map(|(task, fault)| (task.to_string(), fault)));
+    assert_eq!(causes, expected.map(|(task, cause)| (task.to_string(), cause)));
     assert_eq!((fails.failures(), fine.failures()), (3, 0));
 }
 

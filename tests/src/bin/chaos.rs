@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use clap::Parser;
-use tickwright_tests::chaos::{Fault, Story, Told};
+use tickwright_tests::chaos::{Fault, Scenario, ScenarioResult};
 use tickwright_tests::database::Database;
 
 /// Injects faults into a cluster repeatedly.
@@ -47,18 +47,18 @@ async fn main() -> Result<()> {
     'all: loop {
         for fault in Fault::ALL.into_iter().filter(|fault| is_wanted(&options.fault, &format!("{fault:?}"))) {
             for database in databases.iter().filter(|database| fault.fits(database)) {
-                let story = Story {
+                let scenario = Scenario {
                     fault,
                     nodes: fault.nodes(database),
                     jobs: options.jobs,
                     length: Duration::from_secs(12),
                 };
-                let told = story.play(database).await?;
-                println!("{:<10} {told}", database.name());
-                if !told.is_kept() {
-                    println!("{}", told.check);
+                let result = scenario.run(database).await?;
+                println!("{:<10} {result}", database.name());
+                if !result.is_kept() {
+                    println!("{}", result.check);
                 }
-                totals.add(&told);
+                totals.add(&result);
                 if started.elapsed() > length {
                     break 'all;
                 }
@@ -85,20 +85,20 @@ struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, told: &Told) {
+    fn add(&mut self, result: &ScenarioResult) {
         self.stories += 1;
-        self.broken += usize::from(!told.is_kept());
-        self.due += told.check.due;
-        self.sent += told.check.sent;
-        self.doubled += told.check.doubled;
-        self.silent += told.check.silent;
-        if told.fault != Fault::Executors {
-            self.lost += told.check.lost();
+        self.broken += usize::from(!result.is_kept());
+        self.due += result.check.due;
+        self.sent += result.check.sent;
+        self.doubled += result.check.doubled;
+        self.silent += result.check.silent;
+        if result.fault != Fault::Executors {
+            self.lost += result.check.lost();
         }
-        if told.fault == Fault::KillOne {
-            self.worst_after_kill_ms = self.worst_after_kill_ms.max(told.timing.max);
+        if result.fault == Fault::KillOne {
+            self.worst_after_kill_ms = self.worst_after_kill_ms.max(result.timing.max);
         }
-        let resumed = told.resumed_after.map_or(0, |after| after.as_millis());
+        let resumed = result.resumed_after.map_or(0, |after| after.as_millis());
         self.worst_resumption_ms = self.worst_resumption_ms.max(resumed);
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use tickwright_tests::Figure;
 use tickwright_tests::database::Database;
-use tickwright_tests::process::{Centre, Nodes, Phases, Town, Workload};
+use tickwright_tests::process::{Centre, Cluster, Nodes, Phases, Workload};
 
 /// Watches the memory of a centre.
 #[derive(Parser)]
@@ -67,17 +67,18 @@ async fn watch(database: &Database, options: &Options) -> Result<Watched> {
     let seconds = |runs: u64| Duration::from_secs(runs.div_ceil(options.jobs.max(1)));
     let (warm_up, length) = (seconds(options.warm_up), seconds(options.warm_up + options.runs));
     let nodes = Nodes { centres: 1, executors: 4, lead: LEAD, length };
-    let town = Town::build(database, nodes, Workload::each_second(options.jobs, Phases::Spread)).await?;
-    let mut centres = town.start_all().await?;
+    let cluster =
+        Cluster::build(database, nodes, Workload::each_second(options.jobs, Phases::Spread)).await?;
+    let mut centres = cluster.start_all().await?;
     let centre = centres[0].take().context("one centre was started")?;
 
-    town.at(warm_up).await;
-    let (before, count) = (settled_memory(&centre).await?, town.journal.acknowledged_count());
-    town.settle(SETTLE).await?;
+    cluster.at(warm_up).await;
+    let (before, count) = (settled_memory(&centre).await?, cluster.journal.acknowledged_count());
+    cluster.settle(SETTLE).await?;
     let after = settled_memory(&centre).await?;
-    let runs = town.journal.acknowledged_count() - count;
+    let runs = cluster.journal.acknowledged_count() - count;
     centre.stop().await?;
-    town.remove().await?;
+    cluster.remove().await?;
     let demanded = usize::try_from(options.runs)? / 10 * 9;
     ensure!(runs >= demanded, "only {runs} of {} runs were completed", options.runs);
     Ok(Watched { runs, before, after })

@@ -4,39 +4,39 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Fault, SETTLE, Story};
-use crate::process::{Centre, DatabaseServer, Disk, Mood, Sickness, Town, Weather, until};
+use super::{Fault, SETTLE, Scenario};
+use crate::process::{Centre, Cluster, DatabaseServer, Degradation, Disk, Mood, NetworkCondition, until};
 
-impl Story {
+impl Scenario {
     /// Injects the fault, then repairs it.
     pub(super) async fn harm(
         &self,
-        town: &mut Town,
+        cluster: &mut Cluster,
         centres: &mut [Option<Centre>],
         server: Option<&mut DatabaseServer>,
         disk: Option<&Disk>,
     ) -> Result<Option<Duration>> {
-        town.at(BEGIN).await;
+        cluster.at(BEGIN).await;
         // A random moment within half a second, so that repeated runs hit different moments.
         pause(Duration::from_millis(fastrand::u64(0..500))).await;
         match self.fault {
             Fault::KillOne => {
                 take(&mut centres[0])?.kill().await?;
                 pause(Duration::from_millis(2_500)).await;
-                centres[0] = Some(town.start(0).await?);
+                centres[0] = Some(cluster.start(0).await?);
             }
             Fault::KillAll => {
                 for centre in centres.iter_mut() {
                     take(centre)?.kill().await?;
                 }
                 for (node, centre) in centres.iter_mut().enumerate() {
-                    *centre = Some(town.start(node).await?);
+                    *centre = Some(cluster.start(node).await?);
                 }
             }
             Fault::RollingRestart => {
                 for (node, centre) in centres.iter_mut().enumerate() {
                     take(centre)?.stop().await?;
-                    *centre = Some(town.start(node).await?);
+                    *centre = Some(cluster.start(node).await?);
                 }
             }
             Fault::Pause => {
@@ -51,40 +51,42 @@ impl Story {
                 pause(Duration::from_secs(1)).await;
                 server.start_again()?;
                 server.until_ready().await?;
-                return resumed(town).await.map(Some);
+                return resumed(cluster).await.map(Some);
             }
             Fault::CutDatabase => {
                 for _ in 0..4 {
-                    turn_all(town, Weather::Cut);
+                    turn_all(cluster, NetworkCondition::Cut);
                     pause(NOTICED).await;
-                    turn_all(town, Weather::Clear);
+                    turn_all(cluster, NetworkCondition::Clear);
                     pause(Duration::from_millis(fastrand::u64(200..700))).await;
                 }
             }
-            Fault::CutBeforeCommit => self.weather(town, Weather::CutBeforeCommit(20)).await,
-            Fault::CutAfterCommit => self.weather(town, Weather::CutAfterCommit(20)).await,
+            Fault::CutBeforeCommit => self.condition(cluster, NetworkCondition::CutBeforeCommit(20)).await,
+            Fault::CutAfterCommit => self.condition(cluster, NetworkCondition::CutAfterCommit(20)).await,
             Fault::SlowDatabase => {
                 for delay in [5, 50, 200] {
-                    turn_all(town, Weather::Slow(Duration::from_millis(delay)));
+                    turn_all(cluster, NetworkCondition::Slow(Duration::from_millis(delay)));
                     pause(self.length / 6).await;
                 }
-                turn_all(town, Weather::Clear);
+                turn_all(cluster, NetworkCondition::Clear);
             }
-            Fault::CrawlingDatabase => self.weather(town, Weather::Slow(Duration::from_secs(3))).await,
-            Fault::ThinDatabase => self.weather(town, Weather::Thin(MEGABIT)).await,
-            Fault::HeldRows => town.hold_rows(HELD_JOBS, self.length / 2).await?,
+            Fault::CrawlingDatabase => {
+                self.condition(cluster, NetworkCondition::Slow(Duration::from_secs(3))).await
+            }
+            Fault::ThinDatabase => self.condition(cluster, NetworkCondition::Thin(MEGABIT)).await,
+            Fault::HeldRows => cluster.hold_rows(HELD_JOBS, self.length / 2).await?,
             Fault::SickDatabase => {
                 let server = server.context("a server of our own")?;
-                for sickness in [Sickness::ReadOnly, Sickness::Crowded] {
+                for degradation in [Degradation::ReadOnly, Degradation::Crowded] {
                     let said = said(centres);
-                    let illness = server.fall_ill(sickness).await?;
+                    let degraded = server.degrade(degradation).await?;
                     // Privileges and settings apply to new connections only.
-                    turn_all(town, Weather::Cut);
+                    turn_all(cluster, NetworkCondition::Cut);
                     pause(NOTICED).await;
-                    turn_all(town, Weather::Clear);
+                    turn_all(cluster, NetworkCondition::Clear);
                     pause(SICK).await;
                     ensure_told(centres, said)?;
-                    illness.heal().await?;
+                    degraded.repair().await?;
                 }
             }
             Fault::FullDisk => {
@@ -94,13 +96,17 @@ impl Story {
                 ensure_told(centres, said)?;
                 ensure_full(centres).await?;
                 disk.clear()?;
-                return resumed(town).await.map(Some);
+                return resumed(cluster).await.map(Some);
             }
             Fault::Partition | Fault::Mute => {
-                let weather = if self.fault == Fault::Mute { Weather::Mute } else { Weather::BlackHole };
-                town.proxies[0].turn(weather);
+                let condition = if self.fault == Fault::Mute {
+                    NetworkCondition::Mute
+                } else {
+                    NetworkCondition::BlackHole
+                };
+                cluster.proxies[0].turn(condition);
                 pause(LONGER_THAN_A_LEASE).await;
-                town.proxies[0].turn(Weather::Clear);
+                cluster.proxies[0].turn(NetworkCondition::Clear);
             }
             Fault::Executors => {
                 let moods = [
@@ -116,22 +122,22 @@ impl Story {
                     Mood::Hang,
                 ];
                 for mood in moods {
-                    town.executors[0].feel(mood);
+                    cluster.executors[0].feel(mood);
                     pause(Duration::from_millis(400)).await;
                 }
-                town.executors[0].die();
-                town.executors[0].feel(Mood::Well);
+                cluster.executors[0].die();
+                cluster.executors[0].feel(Mood::Well);
                 pause(Duration::from_millis(400)).await;
-                town.executors[0].come_back().await?;
+                cluster.executors[0].come_back().await?;
             }
         }
         Ok(None)
     }
 
-    async fn weather(&self, town: &Town, weather: Weather) {
-        turn_all(town, weather);
+    async fn condition(&self, cluster: &Cluster, condition: NetworkCondition) {
+        turn_all(cluster, condition);
         pause(self.length / 2).await;
-        turn_all(town, Weather::Clear);
+        turn_all(cluster, NetworkCondition::Clear);
     }
 }
 
@@ -139,14 +145,14 @@ fn take(centre: &mut Option<Centre>) -> Result<Centre> {
     centre.take().context("it runs")
 }
 
-fn turn_all(town: &Town, weather: Weather) {
-    town.proxies.iter().for_each(|proxy| proxy.turn(weather));
+fn turn_all(cluster: &Cluster, condition: NetworkCondition) {
+    cluster.proxies.iter().for_each(|proxy| proxy.turn(condition));
 }
 
 /// Time until a run is sent again.
-async fn resumed(town: &Town) -> Result<Duration> {
-    let (before, back) = (town.journal.len(), tokio::time::Instant::now());
-    let resumed = async || (town.journal.len() > before).then_some(());
+async fn resumed(cluster: &Cluster) -> Result<Duration> {
+    let (before, back) = (cluster.journal.len(), tokio::time::Instant::now());
+    let resumed = async || (cluster.journal.len() > before).then_some(());
     until("something is sent again", SETTLE, resumed).await?;
     Ok(back.elapsed())
 }

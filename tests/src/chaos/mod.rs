@@ -9,12 +9,14 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::database::Database;
-use crate::process::{Centre, Check, DatabaseServer, Disk, Nodes, Phases, Template, Timing, Town, Workload};
+use crate::process::{
+    Centre, Check, Cluster, DatabaseServer, Disk, Nodes, Phases, Template, Timing, Workload,
+};
 pub use fault::Fault;
 
 /// A cluster and its fault.
 #[derive(Clone, Copy, Debug)]
-pub struct Story {
+pub struct Scenario {
     /// The fault.
     pub fault: Fault,
     /// Number of nodes.
@@ -25,8 +27,8 @@ pub struct Story {
     pub length: Duration,
 }
 
-/// Result of a story.
-pub struct Told {
+/// Result of a scenario.
+pub struct ScenarioResult {
     /// The fault.
     pub fault: Fault,
     /// Result of comparing the journals with the schedules.
@@ -37,10 +39,10 @@ pub struct Told {
     pub resumed_after: Option<Duration>,
 }
 
-impl Told {
-    /// Result of a story that cannot be played on this machine.
-    fn skipped(fault: Fault) -> Told {
-        Told { fault, check: Check::default(), timing: Timing::default(), resumed_after: None }
+impl ScenarioResult {
+    /// Result of a scenario that cannot run on this machine.
+    fn skipped(fault: Fault) -> ScenarioResult {
+        ScenarioResult { fault, check: Check::default(), timing: Timing::default(), resumed_after: None }
     }
 
     /// Whether every guarantee was kept. Runs not accepted by a misbehaving executor must be on record; all others
@@ -50,9 +52,9 @@ impl Told {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for ScenarioResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Told { fault, check, timing, resumed_after } = self;
+        let ScenarioResult { fault, check, timing, resumed_after } = self;
         write!(
             f,
             "{:<16} due {:>6} sent {:>6} lost {} doubled {} silent {} skipped {}, worst {:>7.0} ms",
@@ -72,9 +74,9 @@ impl fmt::Display for Told {
     }
 }
 
-impl Story {
-    /// Plays the story to its end.
-    pub async fn play(&self, database: &Database) -> Result<Told> {
+impl Scenario {
+    /// Runs the scenario to its end.
+    pub async fn run(&self, database: &Database) -> Result<ScenarioResult> {
         // The killed server must belong to this test alone.
         let mut server = match self.fault.is_the_server_s() {
             true => DatabaseServer::like(database).await?,
@@ -92,26 +94,26 @@ impl Story {
         let disk = match self.fault {
             Fault::FullDisk => match Disk::small().await? {
                 Some(disk) => Some(disk),
-                None => return Ok(Told::skipped(self.fault)),
+                None => return Ok(ScenarioResult::skipped(self.fault)),
             },
             _ => None,
         };
-        let mut town = match &disk {
-            Some(disk) => Town::build_in(disk.home(), nodes, workload).await?,
-            None => Town::build(&database, nodes, workload).await?,
+        let mut cluster = match &disk {
+            Some(disk) => Cluster::build_in(disk.home(), nodes, workload).await?,
+            None => Cluster::build(&database, nodes, workload).await?,
         };
-        let mut centres = town.start_all().await?;
-        let resumed_after = self.harm(&mut town, &mut centres, server.as_mut(), disk.as_ref()).await?;
-        town.settle(SETTLE).await?;
+        let mut centres = cluster.start_all().await?;
+        let resumed_after = self.harm(&mut cluster, &mut centres, server.as_mut(), disk.as_ref()).await?;
+        cluster.settle(SETTLE).await?;
         let check = match database {
             // Only one process may open the file.
             Database::Sqlite => {
                 stop_all(&mut centres).await?;
-                town.check().await?
+                cluster.check().await?
             }
-            _ => town.check().await?,
+            _ => cluster.check().await?,
         };
-        let timing = Timing::of(&town.journal, 0..i64::MAX);
+        let timing = Timing::of(&cluster.journal, 0..i64::MAX);
         if !check.is_safe() || check.lost() > 0 {
             for centre in centres.iter().flatten() {
                 let said = centre.said();
@@ -120,14 +122,14 @@ impl Story {
             }
         }
         stop_all(&mut centres).await?;
-        town.remove().await?;
+        cluster.remove().await?;
         if let Some(server) = server {
             server.stop().await?;
         }
         if let Some(disk) = disk {
             disk.remove().await?;
         }
-        Ok(Told { fault: self.fault, check, timing, resumed_after })
+        Ok(ScenarioResult { fault: self.fault, check, timing, resumed_after })
     }
 }
 

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::answers::Answers;
-use super::guest::Guest;
+use super::attacker::Attacker;
 
 /// Posts bodies of at most `largest` bytes to one path after another, forever.
-pub async fn post(to: SocketAddr, guest: Guest, largest: usize, answers: Answers) {
+pub async fn post(to: SocketAddr, attacker: Attacker, largest: usize, answers: Answers) {
     let (paths, mut bodies) = (paths(), bodies());
     bodies.retain(|body| body.len() <= largest);
     loop {
@@ -17,7 +17,7 @@ pub async fn post(to: SocketAddr, guest: Guest, largest: usize, answers: Answers
         let mut request = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n{}Content-Length: {}\r\n\
              Connection: close\r\n\r\n",
-            guest.credentials(),
+            attacker.credentials(),
             body.len()
         )
         .into_bytes();

@@ -4,11 +4,11 @@
 //! nothing or half a request line; an executor responds with 100 MB and endless logs. Other jobs must not be affected.
 
 mod answers;
+mod attacker;
 mod bodies;
+mod busy_app;
 mod connections;
-mod crowd;
 mod executor;
-mod guest;
 
 use std::fmt;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use anyhow::{Context, Result, ensure};
 use tokio::task::JoinSet;
 
 use crate::database::Database;
-use crate::process::{Centre, Check, Nodes, Phases, Timing, Town, Workload};
+use crate::process::{Centre, Check, Cluster, Nodes, Phases, Timing, Workload};
 pub use answers::Answers;
+use attacker::Attacker;
 use executor::Endless;
-use guest::Guest;
 
 /// A centre that runs jobs, with or without a disturbance.
 #[derive(Clone, Copy, Debug)]
-pub struct Story {
+pub struct Scenario {
     /// Number of jobs that fire every second.
     pub jobs: u64,
     /// Time from the first fire to the last.
@@ -44,8 +44,8 @@ pub enum Disturbance {
     Deletions,
 }
 
-/// Result of a story.
-pub struct Told {
+/// Result of a scenario.
+pub struct ScenarioResult {
     /// Result of comparing the journals with the schedules.
     pub check: Check,
     /// Lateness of requests since the disturbance began.
@@ -62,44 +62,45 @@ pub struct Told {
     pub panics: Vec<String>,
 }
 
-impl Story {
-    /// Plays the story to its end.
-    pub async fn play(&self, database: &Database) -> Result<Told> {
+impl Scenario {
+    /// Runs the scenario to its end.
+    pub async fn run(&self, database: &Database) -> Result<ScenarioResult> {
         let nodes = Nodes { centres: 1, executors: 2, lead: LEAD, length: self.length };
-        let town = Town::build(database, nodes, Workload::each_second(self.jobs, Phases::Spread)).await?;
-        let mut centres = town.start_all().await?;
+        let cluster =
+            Cluster::build(database, nodes, Workload::each_second(self.jobs, Phases::Spread)).await?;
+        let mut centres = cluster.start_all().await?;
         let centre = centres[0].take().context("one centre was started")?;
-        let (mut siege, mut crowd) = (None, None);
+        let (mut attack, mut busy_app) = (None, None);
         match self.disturbance {
             Disturbance::None => {}
-            Disturbance::BadInput => siege = Some(Siege::lay(&centre, town.token()).await?),
+            Disturbance::BadInput => attack = Some(Attack::start(&centre, cluster.token()).await?),
             Disturbance::Deletions => {
-                let guest = sign_in(&centre, town.token()).await?;
+                let attacker = sign_in(&centre, cluster.token()).await?;
                 let crowded = self.length.saturating_sub(DELETIONS);
-                crowd = Some(tokio::spawn(crowd::come_and_go(guest, crowded)));
+                busy_app = Some(tokio::spawn(busy_app::create_and_delete(attacker, crowded)));
             }
         }
-        town.at(self.length).await;
-        let answers = siege.map(Siege::lift).unwrap_or_default();
-        let deletion = match crowd {
-            Some(crowd) => Some(crowd.await??),
+        cluster.at(self.length).await;
+        let answers = attack.map(Attack::stop).unwrap_or_default();
+        let deletion = match busy_app {
+            Some(busy_app) => Some(busy_app.await??),
             None => None,
         };
-        town.settle(SETTLE).await?;
+        cluster.settle(SETTLE).await?;
         let was_ready = centre.is_ready().await;
         let peak_memory_mib = centre.usage()?.peak_memory_mib;
         let said = centre.said();
         let panics = said.lines().filter(|line| line.contains("panicked")).map(str::to_owned).collect();
         centre.stop().await?;
-        let check = town.check().await?;
-        let begun = town.workload.first.as_millis() + WARM_UP.as_millis() as i64;
-        let timing = Timing::of(&town.journal, begun..i64::MAX);
-        town.remove().await?;
-        Ok(Told { check, timing, peak_memory_mib, answers, was_ready, deletion, panics })
+        let check = cluster.check().await?;
+        let begun = cluster.workload.first.as_millis() + WARM_UP.as_millis() as i64;
+        let timing = Timing::of(&cluster.journal, begun..i64::MAX);
+        cluster.remove().await?;
+        Ok(ScenarioResult { check, timing, peak_memory_mib, answers, was_ready, deletion, panics })
     }
 }
 
-impl Told {
+impl ScenarioResult {
     /// Fails if the attack had any effect.
     pub fn ensure_unharmed(&self) -> Result<()> {
         ensure!(self.panics.is_empty(), "it panicked: {:?}", self.panics);
@@ -111,9 +112,9 @@ impl Told {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for ScenarioResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Told { check, timing, peak_memory_mib, answers, .. } = self;
+        let ScenarioResult { check, timing, peak_memory_mib, answers, .. } = self;
         write!(
             f,
             "due {:>5} sent {:>5} lost {} doubled {}, late p50 {:>5.1} p99 {:>6.1} max {:>6.1} ms, at most {peak_memory_mib:>5.1} MiB; {answers}",
@@ -133,39 +134,39 @@ impl fmt::Display for Told {
 }
 
 /// All attackers. They stop when it is dropped.
-struct Siege {
+struct Attack {
     attackers: JoinSet<()>,
     answers: Answers,
     _executor: Endless,
 }
 
-impl Siege {
-    async fn lay(centre: &Centre, token: &str) -> Result<Siege> {
+impl Attack {
+    async fn start(centre: &Centre, token: &str) -> Result<Attack> {
         let to = centre.address();
-        let guest = sign_in(centre, token).await?;
+        let attacker = sign_in(centre, token).await?;
         let executor = Endless::start().await?;
-        guest.employ(&executor.url()).await?;
+        attacker.employ(&executor.url()).await?;
         let answers = Answers::default();
         let mut attackers = JoinSet::new();
         // Large bodies wait long for a slot; small ones must not wait for them.
         for largest in [SMALL, SMALL, usize::MAX] {
-            attackers.spawn(bodies::post(to, guest.clone(), largest, answers.clone()));
+            attackers.spawn(bodies::post(to, attacker.clone(), largest, answers.clone()));
         }
-        connections::open(to, &guest.credentials(), &answers, &mut attackers);
-        attackers.spawn(guest::read_logs(to, guest, answers.clone()));
-        Ok(Siege { attackers, answers, _executor: executor })
+        connections::open(to, &attacker.credentials(), &answers, &mut attackers);
+        attackers.spawn(attacker::read_logs(to, attacker, answers.clone()));
+        Ok(Attack { attackers, answers, _executor: executor })
     }
 
     /// Ends the attack.
-    fn lift(self) -> Answers {
+    fn stop(self) -> Answers {
         drop(self.attackers);
         self.answers
     }
 }
 
-async fn sign_in(centre: &Centre, token: &str) -> Result<Guest> {
+async fn sign_in(centre: &Centre, token: &str) -> Result<Attacker> {
     let password = centre.first_password().context("the first start saves a password")?;
-    Guest::sign_in(centre.address(), &password, token).await
+    Attacker::sign_in(centre.address(), &password, token).await
 }
 
 /// Time left for deletions before the last fire.

@@ -221,7 +221,7 @@ impl Script {
         let why = body["msg"].as_str().unwrap_or_default();
         match body["code"] == 200 {
             true => Ok(None),
-            false if why.starts_with("cancel requested") => Ok(Some(why.to_owned())),
+            false if why.starts_with("cancellation requested") => Ok(Some(why.to_owned())),
             false => anyhow::bail!(said("/joblog/logKill", &answer)),
         }
     }

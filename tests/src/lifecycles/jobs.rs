@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use cron::{Cron, DstRule, Schedule, Zone};
-use engine::{AppId, JobSpec};
+use engine::{AppId, JobSpec, Store as _};
 use timer::Timestamp;
 
 use crate::database::{Database, Home};

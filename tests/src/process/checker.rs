@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use anyhow::Result;
-use engine::policy::Misfire;
-use engine::{Disposition, JobId, RunState};
+use engine::policy::{Misfire, Route};
+use engine::{Disposition, JobId, RunState, Store as _};
 use store::Database;
 
 use super::journal::{Entry, Journal};
@@ -54,7 +54,7 @@ impl Check {
             taken.values().flatten().filter(|entry| !acknowledged.contains(&entry.run)).count();
         for job in workload.ids() {
             let shards = match workload.template(job).route {
-                "SHARDING_BROADCAST" => executors as i32,
+                Route::Broadcast => executors as i32,
                 _ => 1,
             };
             for instant in workload.instants(job) {
@@ -86,12 +86,7 @@ impl Check {
     }
 
     /// Reads from the database why fires were never accepted, and whether it has the results it confirmed.
-    pub async fn explain(
-        &mut self,
-        workload: &Workload,
-        journal: &Journal,
-        store: &dyn Database,
-    ) -> Result<()> {
+    pub async fn explain(&mut self, workload: &Workload, journal: &Journal, store: &Database) -> Result<()> {
         let acknowledged = journal.acknowledged();
         let mut known = 0;
         for job in workload.ids() {

@@ -5,7 +5,9 @@
 
 mod centre;
 mod checker;
+mod cluster;
 mod database_server;
+mod degraded;
 mod disk;
 mod executor;
 pub(crate) mod http;
@@ -13,21 +15,19 @@ mod journal;
 mod output;
 mod proxy;
 mod reporter;
-mod sickness;
-mod town;
 mod workload;
 
 pub use centre::{Centre, Usage, binary, signal};
 pub use checker::{Check, Timing, percentile};
+pub use cluster::{Cluster, Nodes, free_address};
 pub use database_server::DatabaseServer;
+pub use degraded::{Degradation, DegradedServer};
 pub use disk::Disk;
 pub use executor::{JournalExecutor, Mood};
 pub use http::{Message, Wire};
 pub use journal::{Entry, Journal, micros_now};
 pub use output::Output;
-pub use proxy::{Proxy, Weather};
-pub use sickness::{Illness, Sickness};
-pub use town::{Nodes, Town, free_address};
+pub use proxy::{NetworkCondition, Proxy};
 pub use workload::{Phases, Template, Workload};
 
 use std::time::Duration;

@@ -16,7 +16,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 /// Effect of the proxy on the bytes it forwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weather {
+pub enum NetworkCondition {
     /// Forwards immediately.
     Clear,
     /// Forwards after a delay.
@@ -38,12 +38,14 @@ pub enum Weather {
     CutAfterCommit(u8),
 }
 
-impl Weather {
+impl NetworkCondition {
     /// Delay for this many bytes.
     fn delay(self, bytes: usize) -> Duration {
         match self {
-            Weather::Slow(length) => length,
-            Weather::Thin(each_second) => Duration::from_secs_f64(bytes as f64 / f64::from(each_second)),
+            NetworkCondition::Slow(length) => length,
+            NetworkCondition::Thin(each_second) => {
+                Duration::from_secs_f64(bytes as f64 / f64::from(each_second))
+            }
             _ => Duration::ZERO,
         }
     }
@@ -52,7 +54,7 @@ impl Weather {
 /// A proxy in front of a database.
 pub struct Proxy {
     address: SocketAddr,
-    weather: Arc<watch::Sender<Weather>>,
+    condition: Arc<watch::Sender<NetworkCondition>>,
     connections: Arc<AtomicUsize>,
     serving: JoinHandle<()>,
 }
@@ -62,10 +64,10 @@ impl Proxy {
     pub async fn start(database: SocketAddr) -> io::Result<Proxy> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let weather = Arc::new(watch::Sender::new(Weather::Clear));
+        let condition = Arc::new(watch::Sender::new(NetworkCondition::Clear));
         let connections = Arc::new(AtomicUsize::new(0));
-        let serving = tokio::spawn(serve(listener, database, weather.clone(), connections.clone()));
-        Ok(Proxy { address, weather, connections, serving })
+        let serving = tokio::spawn(serve(listener, database, condition.clone(), connections.clone()));
+        Ok(Proxy { address, condition, connections, serving })
     }
 
     /// Address it listens on.
@@ -79,8 +81,8 @@ impl Proxy {
     }
 
     /// Changes the effect, for existing and new connections.
-    pub fn turn(&self, weather: Weather) {
-        self.weather.send_replace(weather);
+    pub fn turn(&self, condition: NetworkCondition) {
+        self.condition.send_replace(condition);
     }
 }
 
@@ -93,7 +95,7 @@ impl Drop for Proxy {
 async fn serve(
     listener: TcpListener,
     database: SocketAddr,
-    weather: Arc<watch::Sender<Weather>>,
+    condition: Arc<watch::Sender<NetworkCondition>>,
     count: Arc<AtomicUsize>,
 ) {
     let mut connections = JoinSet::new();
@@ -101,7 +103,7 @@ async fn serve(
         tokio::select! {
             accepted = listener.accept() => if let Ok((client, _)) = accepted {
                 count.fetch_add(1, Ordering::Relaxed);
-                connections.spawn(connect(client, database, weather.subscribe()));
+                connections.spawn(connect(client, database, condition.subscribe()));
             },
             Some(_) = connections.join_next() => {}
         }
@@ -111,13 +113,13 @@ async fn serve(
 async fn connect(
     client: TcpStream,
     database: SocketAddr,
-    mut weather: watch::Receiver<Weather>,
+    mut condition: watch::Receiver<NetworkCondition>,
 ) -> io::Result<()> {
-    if *weather.borrow() == Weather::Cut {
+    if *condition.borrow() == NetworkCondition::Cut {
         return client.set_zero_linger();
     }
     // In a black hole, a connection is not even opened.
-    wait_until(&mut weather, |weather| weather != Weather::BlackHole).await;
+    wait_until(&mut condition, |condition| condition != NetworkCondition::BlackHole).await;
     let server = TcpStream::connect(database).await?;
     for stream in [&client, &server] {
         stream.set_nodelay(true)?;
@@ -126,12 +128,12 @@ async fn connect(
     }
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let cut = weather.clone();
+    let cut = condition.clone();
     let lost = AtomicBool::new(false);
     tokio::select! {
-        result = up(from_client, to_server, weather.clone(), &lost) => result,
-        result = down(from_server, to_client, weather, &lost) => result,
-        () = wait_for(cut, Weather::Cut) => Ok(()),
+        result = up(from_client, to_server, condition.clone(), &lost) => result,
+        result = down(from_server, to_client, condition, &lost) => result,
+        () = wait_for(cut, NetworkCondition::Cut) => Ok(()),
     }
 }
 
@@ -139,7 +141,7 @@ async fn connect(
 async fn up(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    mut weather: watch::Receiver<Weather>,
+    mut condition: watch::Receiver<NetworkCondition>,
     lost: &AtomicBool,
 ) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
@@ -149,14 +151,19 @@ async fn up(
             return Ok(());
         }
         let bytes = &buffer[..count];
-        wait_until(&mut weather, |weather| !matches!(weather, Weather::BlackHole | Weather::Mute)).await;
-        let now = *weather.borrow();
+        wait_until(&mut condition, |condition| {
+            !matches!(condition, NetworkCondition::BlackHole | NetworkCondition::Mute)
+        })
+        .await;
+        let now = *condition.borrow();
         match now {
-            Weather::Slow(_) | Weather::Thin(_) => tokio::time::sleep(now.delay(count)).await,
-            Weather::CutBeforeCommit(chance) if is_commit(bytes) && fastrand::u8(..100) < chance => {
+            NetworkCondition::Slow(_) | NetworkCondition::Thin(_) => {
+                tokio::time::sleep(now.delay(count)).await
+            }
+            NetworkCondition::CutBeforeCommit(chance) if is_commit(bytes) && fastrand::u8(..100) < chance => {
                 return Ok(());
             }
-            Weather::CutAfterCommit(chance) if is_commit(bytes) && fastrand::u8(..100) < chance => {
+            NetworkCondition::CutAfterCommit(chance) if is_commit(bytes) && fastrand::u8(..100) < chance => {
                 lost.store(true, Ordering::Relaxed);
             }
             _ => {}
@@ -169,7 +176,7 @@ async fn up(
 async fn down(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    mut weather: watch::Receiver<Weather>,
+    mut condition: watch::Receiver<NetworkCondition>,
     lost: &AtomicBool,
 ) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
@@ -178,8 +185,11 @@ async fn down(
         if count == 0 || lost.load(Ordering::Relaxed) {
             return Ok(());
         }
-        wait_until(&mut weather, |weather| !matches!(weather, Weather::BlackHole | Weather::Deaf)).await;
-        let delay = weather.borrow().delay(count);
+        wait_until(&mut condition, |condition| {
+            !matches!(condition, NetworkCondition::BlackHole | NetworkCondition::Deaf)
+        })
+        .await;
+        let delay = condition.borrow().delay(count);
         tokio::time::sleep(delay).await;
         to.write_all(&buffer[..count]).await?;
     }
@@ -190,13 +200,16 @@ fn is_commit(bytes: &[u8]) -> bool {
     bytes.windows(6).any(|word| word == b"COMMIT")
 }
 
-async fn wait_until(weather: &mut watch::Receiver<Weather>, fine: impl Fn(Weather) -> bool) {
+async fn wait_until(
+    condition: &mut watch::Receiver<NetworkCondition>,
+    fine: impl Fn(NetworkCondition) -> bool,
+) {
     // Fails only when the proxy is dropped, which also ends this connection.
-    let _ = weather.wait_for(|weather| fine(*weather)).await;
+    let _ = condition.wait_for(|condition| fine(*condition)).await;
 }
 
-async fn wait_for(mut weather: watch::Receiver<Weather>, wanted: Weather) {
-    wait_until(&mut weather, |weather| weather == wanted).await;
+async fn wait_for(mut condition: watch::Receiver<NetworkCondition>, wanted: NetworkCondition) {
+    wait_until(&mut condition, |condition| condition == wanted).await;
 }
 
 const CHUNK: usize = 64 * 1024;

@@ -71,7 +71,7 @@ pub async fn report(mut reports: mpsc::UnboundedReceiver<Done>, centres: Centres
         let items: Vec<CallbackItem> = batch.iter().map(item).collect();
         let body = write_callbacks(&items, CallbackShape::Array);
         while let Err(error) = centres.post("/api/callback", &body).await {
-            tracing::debug!(%error, results = batch.len(), "not reported; trying again in {AGAIN:?}");
+            tracing::debug!(%error, results = batch.len(), "failed to report results; retrying in {AGAIN:?}");
             tokio::time::sleep(AGAIN).await;
         }
         journal.acknowledge(batch.drain(..).map(|done| done.run));

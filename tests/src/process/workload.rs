@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use cron::Schedule;
-use engine::policy::Misfire;
-use engine::{AppId, JobSpec};
+use engine::policy::{Misfire, Route};
+use engine::{AppId, JobSpec, Store as _};
 use timer::Timestamp;
 
 use crate::database::Home;
@@ -39,8 +39,8 @@ pub enum Phases {
 /// Settings in which jobs may differ.
 #[derive(Clone, Debug)]
 pub struct Template {
-    /// Routing strategy in XXL-JOB's notation.
-    pub route: &'static str,
+    /// Routing strategy.
+    pub route: Route,
     /// Misfire policy.
     pub misfire: Misfire,
 }
@@ -49,7 +49,7 @@ impl Template {
     /// Every fire is sent, at any lateness, to the executors in turn.
     pub fn every() -> Template {
         let misfire = Misfire::FireAll { window: Duration::from_secs(3_600), max: 1_000 };
-        Template { route: "ROUND", misfire }
+        Template { route: Route::RoundRobin, misfire }
     }
 
     /// Fires that are too late are skipped and recorded.
@@ -59,7 +59,7 @@ impl Template {
 
     /// Every fire is sent to all executors.
     pub fn broadcast() -> Template {
-        Template { route: "SHARDING_BROADCAST", ..Template::every() }
+        Template { route: Route::Broadcast, ..Template::every() }
     }
 }
 

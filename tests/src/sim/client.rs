@@ -8,15 +8,15 @@ use std::time::Duration;
 use engine::{JobId, JobSpec, StoreError};
 
 use super::dice::Dice;
-use super::evidence::{Done, Op, Wish};
-use super::node::{Answer, Post, Request};
+use super::evidence::{Done, Operation, OperationRecord};
+use super::node::{Answer, Request, RequestQueues};
 use super::plan;
 use super::world::World;
 
 /// Manages one job. Its operations never overlap: the next begins when the one before was acknowledged.
 pub struct Client {
     world: Arc<World>,
-    post: Arc<Post>,
+    queues: Arc<RequestQueues>,
     job: JobId,
     spec: JobSpec,
     enabled: bool,
@@ -29,9 +29,15 @@ pub struct Client {
 
 impl Client {
     /// For an existing, stopped job.
-    pub fn new(world: Arc<World>, post: Arc<Post>, job: JobId, spec: JobSpec, over: Arc<AtomicBool>) -> Self {
+    pub fn new(
+        world: Arc<World>,
+        queues: Arc<RequestQueues>,
+        job: JobId,
+        spec: JobSpec,
+        over: Arc<AtomicBool>,
+    ) -> Self {
         let dice = Dice::new(world.plan.seed, "client", job.0 as usize);
-        Client { world, post, job, spec, enabled: false, deleted: false, triggers: 0, dice, over }
+        Client { world, queues, job, spec, enabled: false, deleted: false, triggers: 0, dice, over }
     }
 
     /// Starts the job, changes it a few times, and stops it at the end.
@@ -40,7 +46,7 @@ impl Client {
         self.world.sleep(wait).await;
         let fires = !matches!(self.spec.schedule, cron::Schedule::Never);
         if fires {
-            self.wish(Wish::Start).await;
+            self.perform(Operation::Start).await;
         }
         let restless = self.dice.chance(0.5);
         loop {
@@ -50,22 +56,24 @@ impl Client {
                 break;
             }
             match self.dice.number(0, 99) {
-                0..=24 if fires => self.wish(if self.enabled { Wish::Stop } else { Wish::Start }).await,
+                0..=24 if fires => {
+                    self.perform(if self.enabled { Operation::Stop } else { Operation::Start }).await
+                }
                 25..=44 => {
                     let spec = self.edited();
-                    self.wish(Wish::Edit(Box::new(spec))).await;
+                    self.perform(Operation::Edit(Box::new(spec))).await;
                 }
-                45..=47 => self.wish(Wish::Delete).await,
+                45..=47 => self.perform(Operation::Delete).await,
                 _ => {
                     self.triggers += 1;
-                    self.wish(Wish::Trigger(self.triggers)).await;
+                    self.perform(Operation::Trigger(self.triggers)).await;
                 }
             }
             if self.deleted {
                 return;
             }
         }
-        self.wish(Wish::Stop).await;
+        self.perform(Operation::Stop).await;
     }
 
     /// Waits; returns true if no more operations should be sent.
@@ -94,13 +102,13 @@ impl Client {
     }
 
     /// Asks one node after the other until one acknowledges the operation.
-    async fn wish(&mut self, wish: Wish) {
+    async fn perform(&mut self, operation: Operation) {
         let asked = self.world.now();
         let number = {
             let mut evidence = self.world.evidence();
-            evidence.ops.push(Op {
+            evidence.ops.push(OperationRecord {
                 job: self.job,
-                wish: wish.clone(),
+                operation: operation.clone(),
                 asked,
                 tries: 0,
                 done: None,
@@ -110,16 +118,18 @@ impl Client {
         };
         loop {
             self.world.evidence().ops[number].tries += 1;
-            let node = self.dice.number(0, self.post.nodes() as i64 - 1) as usize;
+            let node = self.dice.number(0, self.queues.nodes() as i64 - 1) as usize;
             let patience = if self.dice.chance(0.8) {
                 self.dice.millis(17_000, 20_000)
             } else {
                 self.dice.millis(20, 3_000)
             };
-            self.world.note(|| format!("client asks n{node} to {} job {}", name(&wish), self.job));
-            let answer =
-                tokio::time::timeout(patience, self.post.ask(node, Request::Wish(self.job, wish.clone())))
-                    .await;
+            self.world.note(|| format!("client asks n{node} to {} job {}", name(&operation), self.job));
+            let answer = tokio::time::timeout(
+                patience,
+                self.queues.ask(node, Request::Operation(self.job, operation.clone())),
+            )
+            .await;
             let acked = self.world.now();
             let done = match answer {
                 Ok(Some(Ok(Answer::Controlled(controlled)))) => {
@@ -132,7 +142,7 @@ impl Client {
                     return;
                 }
                 // An earlier attempt has deleted it.
-                Ok(Some(Err(StoreError::NoSuchJob(_)))) if matches!(wish, Wish::Delete) => {
+                Ok(Some(Err(StoreError::NoSuchJob(_)))) if matches!(operation, Operation::Delete) => {
                     Some(Done { at: acked, acked, run: None })
                 }
                 Ok(Some(Err(error))) => {
@@ -143,10 +153,10 @@ impl Client {
             };
             if let Some(done) = done {
                 self.world.note(|| {
-                    format!("client hears from n{node}: {} of job {} is done", name(&wish), self.job)
+                    format!("client hears from n{node}: {} of job {} is done", name(&operation), self.job)
                 });
                 self.world.evidence().ops[number].done = Some(done);
-                self.remember(wish);
+                self.remember(operation);
                 return;
             }
             let wait = self.dice.millis(50, 800);
@@ -154,23 +164,23 @@ impl Client {
         }
     }
 
-    fn remember(&mut self, wish: Wish) {
-        match wish {
-            Wish::Start => self.enabled = true,
-            Wish::Stop => self.enabled = false,
-            Wish::Edit(spec) => self.spec = *spec,
-            Wish::Delete => self.deleted = true,
-            Wish::Trigger(_) => {}
+    fn remember(&mut self, operation: Operation) {
+        match operation {
+            Operation::Start => self.enabled = true,
+            Operation::Stop => self.enabled = false,
+            Operation::Edit(spec) => self.spec = *spec,
+            Operation::Delete => self.deleted = true,
+            Operation::Trigger(_) => {}
         }
     }
 }
 
-fn name(wish: &Wish) -> &'static str {
-    match wish {
-        Wish::Start => "start",
-        Wish::Stop => "stop",
-        Wish::Edit(_) => "edit",
-        Wish::Delete => "delete",
-        Wish::Trigger(_) => "trigger",
+fn name(operation: &Operation) -> &'static str {
+    match operation {
+        Operation::Start => "start",
+        Operation::Stop => "stop",
+        Operation::Edit(_) => "edit",
+        Operation::Delete => "delete",
+        Operation::Trigger(_) => "trigger",
     }
 }

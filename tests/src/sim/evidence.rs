@@ -21,7 +21,7 @@ pub struct Evidence {
     /// Acknowledgements of reports, as received by executors.
     pub acks: Vec<Acked>,
     /// Operations of clients, in order for each job.
-    pub ops: Vec<Op>,
+    pub ops: Vec<OperationRecord>,
     /// The jobs with their first definitions.
     pub jobs: BTreeMap<JobId, JobSpec>,
     /// Every run that the store ever returned, with its claims.
@@ -48,6 +48,10 @@ pub struct Evidence {
     pub history: BTreeMap<JobId, Vec<HistoryEntry>>,
     /// The log of each job's runs at the end.
     pub records: BTreeMap<RunId, RunRecord>,
+    /// Runs that a Java admin started.
+    pub java_runs: BTreeSet<RunId>,
+    /// Results that a Java admin stored.
+    pub java_results: BTreeMap<RunId, Outcome>,
     /// Guarantees violated during the simulation.
     pub broken: Vec<Violation>,
 }
@@ -224,7 +228,7 @@ pub struct Trouble {
 
 /// An operation of a client on a job.
 #[derive(Clone, Debug)]
-pub enum Wish {
+pub enum Operation {
     /// Start the job.
     Start,
     /// Stop the job.
@@ -239,11 +243,11 @@ pub enum Wish {
 
 /// An operation and its result.
 #[derive(Clone, Debug)]
-pub struct Op {
+pub struct OperationRecord {
     /// Id of the job.
     pub job: JobId,
     /// The operation.
-    pub wish: Wish,
+    pub operation: Operation,
     /// Time of the first request.
     pub asked: Ms,
     /// Number of attempts.

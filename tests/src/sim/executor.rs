@@ -12,14 +12,16 @@ use tokio::sync::Notify;
 use super::clock::Ms;
 use super::dice::Dice;
 use super::evidence::{Acked, Facts, Received, Reported};
-use super::node::{Answer, Post, Request};
+use super::java::JavaAdmin;
+use super::node::{Answer, Request, RequestQueues};
 use super::plan::handlers;
 use super::world::World;
 
 /// All executors.
 pub struct Executors {
     world: Arc<World>,
-    post: Arc<Post>,
+    queues: Arc<RequestQueues>,
+    java: Option<Arc<JavaAdmin>>,
     each: Vec<Mutex<Executor>>,
 }
 
@@ -77,7 +79,7 @@ pub enum Reaction {
 
 impl Executors {
     /// Creates all executors, all running.
-    pub fn new(world: Arc<World>, post: Arc<Post>) -> Self {
+    pub fn new(world: Arc<World>, queues: Arc<RequestQueues>, java: Option<Arc<JavaAdmin>>) -> Self {
         let each = (0..world.plan.executors)
             .map(|index| {
                 let mut dice = Dice::new(world.plan.seed, "executor", index);
@@ -95,7 +97,7 @@ impl Executors {
                 })
             })
             .collect();
-        Executors { world, post, each }
+        Executors { world, queues, java, each }
     }
 
     /// Address of an executor.
@@ -186,7 +188,7 @@ impl Executors {
     async fn report(self: &Arc<Self>, index: usize, incarnation: u32, run: RunId, outcome: Outcome) {
         loop {
             let levels = self.world.levels();
-            let (node, there, lost, ack_lost, again, pause) = {
+            let (to_java, node, there, lost, ack_lost, again, pause) = {
                 let mut executor = self.lock(index);
                 let is_gone = executor.incarnation != incarnation && !executor.durable;
                 if is_gone || !executor.unheard.contains_key(&run) {
@@ -194,8 +196,9 @@ impl Executors {
                 }
                 let dice = &mut executor.dice;
                 let late = dice.chance(levels.late);
-                let any_node = dice.number(0, self.post.nodes() as i64 - 1) as usize;
+                let any_node = dice.number(0, self.queues.nodes() as i64 - 1) as usize;
                 (
+                    self.java.as_ref().filter(|_| dice.chance(0.4)),
                     if self.world.plan.embedded { index } else { any_node },
                     dice.millis(0, if late { 400 } else { 5 }),
                     dice.chance(levels.report_lost),
@@ -205,11 +208,25 @@ impl Executors {
                 )
             };
             self.world.sleep(there).await;
+            let mut is_discarded = false;
             if !lost && self.lock(index).up {
-                let ask = self.post.ask(node, Request::Report(run, outcome.clone()));
-                let answer = tokio::time::timeout(REPORT_MAX, ask).await;
-                if let Ok(Some(Ok(Answer::Verdict(verdict)))) = answer {
-                    self.heard(run, &outcome, verdict);
+                let verdict = match to_java {
+                    Some(java) => java.report(self, run, &outcome).await.inspect(|verdict| {
+                        // It discards the result of a run that it considers finished, also of a lost one.
+                        is_discarded = *verdict == engine::Verdict::Duplicate;
+                    }),
+                    None => {
+                        let ask = self.queues.ask(node, Request::Report(run, outcome.clone()));
+                        match tokio::time::timeout(REPORT_MAX, ask).await {
+                            Ok(Some(Ok(Answer::Verdict(verdict)))) => Some(verdict),
+                            _ => None,
+                        }
+                    }
+                };
+                if let Some(verdict) = verdict {
+                    if !is_discarded {
+                        self.heard(run, &outcome, verdict);
+                    }
                     if !ack_lost && !again {
                         let mut executor = self.lock(index);
                         if executor.durable || executor.incarnation == incarnation {

@@ -156,6 +156,22 @@ impl Faulty {
         self.world.is_outage() || self.gate.is_cut()
     }
 
+    /// Whether a deliberate bug discards this report.
+    fn discards(&self, ending: &Ending) -> bool {
+        let evidence = self.world.evidence();
+        let is_ambiguous = |ended: &Ended| matches!(ended.outcome, Outcome::Ambiguous(_));
+        let ended = || evidence.endings.iter().rev().find(|ended| ended.run == ending.run);
+        ending.version.is_none()
+            && (self.bugs.has(Sabotage::DropJavaResults) && evidence.java_runs.contains(&ending.run)
+                || self.bugs.has(Sabotage::KeepAmbiguous) && ended().is_some_and(is_ambiguous))
+    }
+
+    fn discard(&self, ending: &Ending) {
+        let text = ending.outcome.message().to_owned();
+        self.world.evidence().durable.insert((ending.run, text));
+        self.world.note(|| format!("n{} discards the result of {}", self.node, ending.run));
+    }
+
     /// Records that the node has compared its clock with the database's.
     fn beat(&self) {
         let (at, skew) = (self.world.now(), self.clock.skew());
@@ -469,6 +485,13 @@ impl Store for Faulty {
         ender: &dyn Ender,
     ) -> Result<Vec<Verdict>, StoreError> {
         let ender = WatchedEnder { inner: ender, world: &self.world };
+        if let Some(discarded) = endings.iter().position(|ending| self.discards(ending)) {
+            self.discard(&endings[discarded]);
+            let mut verdicts = self.complete(now, &endings[..discarded], ender.inner).await?;
+            verdicts.push(Verdict::Duplicate);
+            verdicts.extend(self.complete(now, &endings[discarded + 1..], ender.inner).await?);
+            return Ok(verdicts);
+        }
         let verdicts = self
             .call("complete", self.store.complete(now, endings, &ender), |evidence, at, verdicts| {
                 for (ending, verdict) in endings.iter().zip(verdicts) {
@@ -476,6 +499,10 @@ impl Store for Faulty {
                     self.world.note(|| format!("n{} ends {run} as {outcome:?}: {verdict:?}", self.node));
                     if ending.version.is_none() {
                         evidence.durable.insert((run, outcome.message().to_owned()));
+                    }
+                    if *verdict == Verdict::Stored {
+                        let stored = evidence.java_results.get(&run).map(state_of);
+                        stored.into_iter().for_each(|state| evidence.state(at, run, state));
                     }
                     if matches!(verdict, Verdict::Applied | Verdict::Late) {
                         let late = *verdict == Verdict::Late;
@@ -503,6 +530,10 @@ impl Store for Faulty {
             watched.iter().for_each(|watched| evidence.state(at, watched.run.id, watched.run.state));
         })
         .await
+    }
+
+    async fn stored_results(&self, max: usize) -> Result<Vec<(RunId, Outcome)>, StoreError> {
+        self.call("stored_results", self.store.stored_results(max), nothing).await
     }
 
     async fn adopt(&self, max: usize, planner: &dyn Planner) -> Result<usize, StoreError> {

@@ -1,6 +1,6 @@
 //! Executors that register with one node, and nodes that find and call them with the centre's own code.
 //!
-//! In these seeds a node uses the server's directory, keeper, dispatch and circuit breakers; only the layer below a
+//! In these seeds a node uses the server's directory, registrar, dispatch and circuit breakers; only the layer below a
 //! call (network and HTTP) is simulated. Each executor registers with one node and sends its heartbeats there; the
 //! other nodes must read the registration from the database.
 
@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use engine::{AppId, Dispatch, Job, KillAnswer, Order, Origin, Probe, Receipt, Run, RunId, StoreError};
 use protocol::v1::TroubleCode;
 use protocol::xxl::{LogPage, TriggerRequest, texts};
-use server::executors::{Directory, Keeper, Key, Tokens};
+use server::executors::{Directory, Key, Registrar, Tokens};
 use server::outbound::{Address, BreakerState, CallError, Callee, Calls, Circuit, Sent, Shut};
 use server::{Hints, HttpDispatch};
 use store::{App, Beat, NewToken, Noted, Registered, Registration, Registry, Token};
@@ -26,7 +26,7 @@ use super::evidence::{Attempt, Facts, Passage};
 use super::executor::{Executors, Presence, Reaction, Task};
 use super::faulty::{Faulty, nothing};
 use super::network::{PROBE_MAX, Wire};
-use super::node::{Answer, Post, Request};
+use super::node::{Answer, Request, RequestQueues};
 use super::world::World;
 
 /// App of all executors.
@@ -67,15 +67,20 @@ impl Registering {
 }
 
 /// Registers an executor with its node periodically, and with the next node if that does not answer.
-pub async fn register(world: Arc<World>, executors: Arc<Executors>, post: Arc<Post>, index: usize) {
+pub async fn register(
+    world: Arc<World>,
+    executors: Arc<Executors>,
+    queues: Arc<RequestQueues>,
+    index: usize,
+) {
     let Some(plan) = &world.plan.registering else { return };
     let mut dice = Dice::new(world.plan.seed, "registering at", index);
-    let home = dice.number(0, post.nodes() as i64 - 1) as usize;
+    let home = dice.number(0, queues.nodes() as i64 - 1) as usize;
     loop {
         if let Some(incarnation) = executors.incarnation(index) {
-            for step in 0..post.nodes() {
-                let node = (home + step) % post.nodes();
-                let asked = post.ask(node, Request::Register(index));
+            for step in 0..queues.nodes() {
+                let node = (home + step) % queues.nodes();
+                let asked = queues.ask(node, Request::Register(index));
                 let answer = tokio::time::timeout(REGISTER_MAX, asked).await;
                 if let Ok(Some(Ok(Answer::Registered))) = answer {
                     world.note(|| format!("e{index} is registered at n{node}"));
@@ -111,9 +116,9 @@ pub struct Lines {
     /// The executors to which runs can be sent.
     pub directory: Arc<Directory>,
     /// Keeps the directory in sync with the database.
-    pub keeper: Arc<Keeper>,
+    pub registrar: Arc<Registrar>,
     /// Sends runs.
-    pub dispatch: Arc<Witness>,
+    pub dispatch: Arc<ObservedDispatch>,
 }
 
 impl Lines {
@@ -124,7 +129,7 @@ impl Lines {
         let directory = Arc::new(Directory::new(tokens.clone()));
         let calls =
             Arc::new(ModelCalls { wire: wire.clone(), circuits: Mutex::default(), beat_lost: 0.into() });
-        let keeper = Arc::new(Keeper::new(
+        let registrar = Arc::new(Registrar::new(
             clock.clone(),
             registry,
             directory.clone(),
@@ -133,9 +138,9 @@ impl Lines {
             calls.clone(),
             Arc::new(Hints::new()),
         ));
-        let inner = HttpDispatch::alone(name, clock, directory.clone(), keeper.clone(), calls.clone());
-        let witness = Witness { inner, wire, calls, directory: directory.clone() };
-        Lines { directory, keeper, dispatch: Arc::new(witness) }
+        let inner = HttpDispatch::alone(name, clock, directory.clone(), registrar.clone(), calls.clone());
+        let observed = ObservedDispatch { inner, wire, calls, directory: directory.clone() };
+        Lines { directory, registrar, dispatch: Arc::new(observed) }
     }
 }
 
@@ -145,7 +150,7 @@ pub fn registration(executor: usize) -> Registration {
 }
 
 /// The node's dispatch, observed: records when it sends nothing although an executor is available.
-pub struct Witness {
+pub struct ObservedDispatch {
     inner: HttpDispatch,
     wire: Arc<Wire>,
     calls: Arc<ModelCalls>,
@@ -153,7 +158,7 @@ pub struct Witness {
 }
 
 #[async_trait]
-impl Dispatch for Witness {
+impl Dispatch for ObservedDispatch {
     async fn send(&self, order: &Order, within: Duration) -> Receipt {
         let begun = self.wire.world.now();
         let before = self.wire.attempts_of(order.run.id);
@@ -180,7 +185,7 @@ impl Dispatch for Witness {
     }
 }
 
-impl Witness {
+impl ObservedDispatch {
     /// No request was sent. Allowed if no executor had to be known and reachable.
     fn withheld(&self, order: &Order, begun: Ms, within: Duration, receipt: &Receipt) {
         let (world, executors) = (&self.wire.world, &self.wire.executors);

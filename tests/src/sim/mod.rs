@@ -16,8 +16,9 @@ mod clock;
 mod dice;
 mod evidence;
 mod executor;
-mod farewell;
 mod faulty;
+mod graceful_stop;
+mod java;
 mod lifelines;
 mod lines;
 mod nemesis;
@@ -32,18 +33,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use engine::{AppId, Bugs, JobId, Store};
-use store::{Registry, SqliteStore};
+use engine::{AppId, Bugs, JobId, Sabotage, Store};
+use store::{JavaAdmins, Options, Registry, SqliteStore};
 
 pub use check::Counts;
 pub use evidence::Violation;
-pub use farewell::{Farewell, farewell};
+pub use graceful_stop::{GracefulStop, graceful_stop};
 pub use overload::{LOAD_DROPS_AT, Served, overload};
 
 use client::Client;
 use clock::{Ms, START};
 use executor::Executors;
-use node::{Gate, Host, Post};
+use java::JavaAdmin;
+use node::{Gate, Host, RequestQueues};
 use plan::{Mode, Plan};
 use world::World;
 
@@ -99,19 +101,27 @@ fn in_virtual_time<T>(work: impl Future<Output = T>) -> T {
 struct Cluster {
     store: Arc<dyn Store>,
     app: AppId,
-    post: Arc<Post>,
+    queues: Arc<RequestQueues>,
     executors: Arc<Executors>,
     hosts: Vec<Arc<Host>>,
+    java: Option<Arc<JavaAdmin>>,
 }
 
 impl Cluster {
     async fn new(world: &Arc<World>, bugs: Bugs) -> Self {
-        let sqlite = SqliteStore::in_memory(Arc::new(world.clock.clone())).expect("memory is there");
+        let java_admins = match world.plan.java {
+            true if !bugs.has(Sabotage::BlindToJava) => JavaAdmins::Beside,
+            _ => JavaAdmins::None,
+        };
+        let options = Options { zone: cron::Zone::utc(), java_admins, ..Options::default() };
+        let clock = Arc::new(world.clock.clone());
+        let sqlite = SqliteStore::in_memory_with(clock, &options).expect("memory is there");
         let app = sqlite.ensure_app(lines::APP).await.expect("the store is empty");
         let sqlite = Arc::new(sqlite);
+        let java = world.plan.java.then(|| Arc::new(JavaAdmin::new(world.clone(), sqlite.clone())));
         let (store, registry): (Arc<dyn Store>, Arc<dyn Registry>) = (sqlite.clone(), sqlite);
-        let post = Arc::new(Post::new(world.plan.nodes));
-        let executors = Arc::new(Executors::new(world.clone(), post.clone()));
+        let queues = Arc::new(RequestQueues::new(world.plan.nodes));
+        let executors = Arc::new(Executors::new(world.clone(), queues.clone(), java.clone()));
         let host = |index| {
             Arc::new(Host {
                 index,
@@ -119,14 +129,14 @@ impl Cluster {
                 store: store.clone(),
                 registry: registry.clone(),
                 executors: executors.clone(),
-                post: post.clone(),
+                queues: queues.clone(),
                 gate: Arc::new(Gate::default()),
                 clock: world.clock.another(),
                 bugs,
             })
         };
         let hosts = (0..world.plan.nodes).map(host).collect();
-        Cluster { store, app, post, executors, hosts }
+        Cluster { store, app, queues, executors, hosts, java }
     }
 
     /// Creates jobs and lets the first node start them.
@@ -141,7 +151,7 @@ impl Cluster {
             let job = self.store.create_job(&spec).await.expect("the job is right");
             world.note(|| format!("job {job}: {spec:?}"));
             world.evidence().jobs.insert(job, spec);
-            let started = self.post.ask(0, node::Request::Wish(job, evidence::Wish::Start)).await;
+            let started = self.queues.ask(0, node::Request::Operation(job, evidence::Operation::Start)).await;
             assert!(matches!(started, Some(Ok(_))), "nothing is in the way of starting job {job}");
             jobs.push(job);
         }
@@ -150,12 +160,12 @@ impl Cluster {
 }
 
 async fn play(world: &Arc<World>, bugs: Bugs) {
-    let Cluster { store, app, post, executors, hosts } = Cluster::new(world, bugs).await;
+    let Cluster { store, app, queues, executors, hosts, java } = Cluster::new(world, bugs).await;
     let jobs = create_jobs(world, &*store, app).await;
     if world.plan.registering.is_some() {
         hosts.iter().for_each(|host| drop(tokio::spawn(host.clone().run())));
         for index in 0..world.plan.executors {
-            tokio::spawn(lines::register(world.clone(), executors.clone(), post.clone(), index));
+            tokio::spawn(lines::register(world.clone(), executors.clone(), queues.clone(), index));
         }
         tokio::spawn(lines::leave_for_a_while(world.clone(), executors.clone()));
         world.sleep_until(world.plan.begins).await;
@@ -168,6 +178,9 @@ async fn play(world: &Arc<World>, bugs: Bugs) {
         tokio::spawn(nemesis::bend_clock(host.clone()));
     }
     tokio::spawn(nemesis::break_database(world.clone()));
+    if let Some(java) = java {
+        tokio::spawn(java.run(executors.clone()));
+    }
     // Handlers inside the nodes' processes crash with them.
     for index in (0..world.plan.executors).filter(|_| !world.plan.embedded) {
         tokio::spawn(nemesis::break_executor(world.clone(), executors.clone(), index));
@@ -177,7 +190,7 @@ async fn play(world: &Arc<World>, bugs: Bugs) {
         .iter()
         .map(|job| {
             let spec = world.evidence().jobs[job].clone();
-            tokio::spawn(Client::new(world.clone(), post.clone(), *job, spec, over.clone()).run())
+            tokio::spawn(Client::new(world.clone(), queues.clone(), *job, spec, over.clone()).run())
         })
         .collect();
 

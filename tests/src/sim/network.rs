@@ -54,10 +54,10 @@ impl Router for Wire {
         if known.is_empty() {
             return Vec::new();
         }
-        match job.spec.route.as_str() {
-            routes::BROADCAST => known.into_iter().map(address).collect(),
-            routes::AT_SEND => vec![Target::AtSend],
-            routes::HASH => vec![address(known[job.id.0 as usize % known.len()])],
+        match job.spec.route.known() {
+            Some(routes::BROADCAST) => known.into_iter().map(address).collect(),
+            Some(routes::AT_SEND) => vec![Target::AtSend],
+            Some(routes::HASH) => vec![address(known[job.id.0 as usize % known.len()])],
             _ => vec![address(known[0])],
         }
     }
@@ -70,14 +70,14 @@ impl Dispatch for Wire {
             return self.call(order);
         }
         let known = self.executors.known();
-        let (to, way) = {
+        let (to, transit) = {
             let mut dice = self.dice.lock().expect("no holder of this lock panics");
             let to = match &order.run.address {
                 Some(address) => Executors::index(address),
                 None if known.is_empty() => None,
                 None => Some(dice.pick(&known)),
             };
-            (to, Way::draw(&mut dice, &self.world.levels()))
+            (to, Transit::draw(&mut dice, &self.world.levels()))
         };
         let number = self.leave(&order.run);
         let Some(to) = to else {
@@ -86,7 +86,7 @@ impl Dispatch for Wire {
             return Receipt::Refused { reason: "no executor is known".into() };
         };
         let address = Executors::address(to);
-        match self.go(number, to, task(order), way).await {
+        match self.go(number, to, task(order), transit).await {
             Some(Reaction::Accepted) => Receipt::Accepted { address },
             Some(Reaction::Refused | Reaction::Closed) => {
                 Receipt::Refused { reason: "simulated refusal".into() }
@@ -142,21 +142,21 @@ impl Dispatch for Wire {
 }
 
 /// Faults and delays of a request and its response.
-struct Way {
+struct Transit {
     there: Duration,
     back: Duration,
     lost: bool,
     answer_lost: bool,
 }
 
-impl Way {
-    fn draw(dice: &mut Dice, levels: &Levels) -> Way {
+impl Transit {
+    fn draw(dice: &mut Dice, levels: &Levels) -> Transit {
         let late = |dice: &mut Dice| {
             if dice.chance(levels.late) { dice.millis(20, 400) } else { dice.millis(0, 4) }
         };
         let (there, back) = (late(dice), late(dice));
         let (lost, answer_lost) = (dice.chance(levels.request_lost), dice.chance(levels.answer_lost));
-        Way { there, back, lost, answer_lost }
+        Transit { there, back, lost, answer_lost }
     }
 }
 
@@ -172,12 +172,12 @@ impl Wire {
     /// Carries a sent request to an executor; returns the response, if it arrives in time.
     pub(super) async fn carry(&self, number: usize, to: usize, task: Task) -> Option<Reaction> {
         let levels = self.world.levels();
-        let way = Way::draw(&mut self.dice.lock().expect("no holder of this lock panics"), &levels);
-        self.go(number, to, task, way).await
+        let transit = Transit::draw(&mut self.dice.lock().expect("no holder of this lock panics"), &levels);
+        self.go(number, to, task, transit).await
     }
 
-    async fn go(&self, number: usize, to: usize, task: Task, way: Way) -> Option<Reaction> {
-        let Way { there, back, lost, answer_lost } = way;
+    async fn go(&self, number: usize, to: usize, task: Task, transit: Transit) -> Option<Reaction> {
+        let Transit { there, back, lost, answer_lost } = transit;
         let (sender, answer) = oneshot::channel();
         let (world, executors) = (self.world.clone(), self.executors.clone());
         // In transit it is independent of the node: the node may crash, and the request still arrives.

@@ -14,7 +14,7 @@ use engine::policy::Router;
 use engine::{Bugs, Controlled, Engine, JobId, Options, Outcome, Parts, RunId, Store, StoreError, Verdict};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use server::executors::{Keeper, RegisterError};
+use server::executors::{RegisterError, Registrar};
 use store::Registry;
 use timer::Clock;
 use tokio::sync::{mpsc, oneshot};
@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::alarms::Alarms;
 use super::clock::{Ms, SimClock};
 use super::dice::Dice;
-use super::evidence::Wish;
+use super::evidence::Operation;
 use super::executor::Executors;
 use super::faulty::Faulty;
 use super::lines::{FaultyRegistry, Lines, registration};
@@ -42,7 +42,7 @@ pub struct Host {
     /// The executors.
     pub executors: Arc<Executors>,
     /// Request queues of all nodes.
-    pub post: Arc<Post>,
+    pub queues: Arc<RequestQueues>,
     /// Injects faults into the node.
     pub gate: Arc<Gate>,
     /// Wall clock of the node.
@@ -68,7 +68,7 @@ impl Host {
                 self.executors.restart(self.index);
             }
             let how = self.live(name, lives).await;
-            self.post.close(self.index);
+            self.queues.close(self.index);
             if self.world.plan.embedded {
                 self.executors.crash(self.index);
             }
@@ -127,27 +127,27 @@ impl Host {
             // So few rows per step that stopping most jobs takes several steps.
             options: Options { bugs: self.bugs, step_max: 2, ..Options::default() },
         });
-        let keeper = lines.map(|lines| lines.keeper);
+        let registrar = lines.map(|lines| lines.registrar);
         let stop = self.gate.begin(self.world.now());
-        let letters = self.post.open(self.index);
+        let requests = self.queues.open(self.index);
         let work = async {
             let stopped = async { _ = stop.await };
             let keep = async {
-                match &keeper {
-                    Some(keeper) => keeper.run().await,
+                match &registrar {
+                    Some(registrar) => registrar.run().await,
                     None => std::future::pending().await,
                 }
             };
-            if let Some(keeper) = &keeper {
+            if let Some(registrar) = &registrar {
                 // A node does not serve requests before it has loaded the executors.
-                while keeper.load().await.is_err() {
+                while registrar.load().await.is_err() {
                     self.clock.sleep(LOAD_AGAIN).await;
                 }
             }
             tokio::select! {
                 biased;
                 () = engine.run(stopped) => {}
-                () = serve(&engine, keeper.as_deref(), letters) => {}
+                () = serve(&engine, registrar.as_deref(), requests) => {}
                 () = keep => {}
             }
         };
@@ -166,12 +166,16 @@ impl Host {
 const LOAD_AGAIN: Duration = Duration::from_millis(200);
 
 /// Answers requests concurrently.
-async fn serve(engine: &Engine, keeper: Option<&Keeper>, mut letters: mpsc::UnboundedReceiver<Letter>) {
+async fn serve(
+    engine: &Engine,
+    registrar: Option<&Registrar>,
+    mut requests: mpsc::UnboundedReceiver<PendingRequest>,
+) {
     let mut open = FuturesUnordered::new();
     loop {
         tokio::select! {
             biased;
-            Some(letter) = letters.recv() => open.push(answer(engine, keeper, letter)),
+            Some(pending) = requests.recv() => open.push(answer(engine, registrar, pending)),
             Some(()) = open.next(), if !open.is_empty() => {}
             else => std::future::pending().await,
         }
@@ -179,21 +183,25 @@ async fn serve(engine: &Engine, keeper: Option<&Keeper>, mut letters: mpsc::Unbo
 }
 
 /// Answers a request; cancelled if the client no longer waits, as with a closed connection.
-async fn answer(engine: &Engine, keeper: Option<&Keeper>, letter: Letter) {
-    let Letter { request, mut reply } = letter;
+async fn answer(engine: &Engine, registrar: Option<&Registrar>, pending: PendingRequest) {
+    let PendingRequest { request, mut reply } = pending;
     let result = tokio::select! {
         biased;
         () = reply.closed() => return,
-        result = obey(engine, keeper, request) => result,
+        result = obey(engine, registrar, request) => result,
     };
     // The client no longer waits.
     let _ = reply.send(result);
 }
 
-async fn obey(engine: &Engine, keeper: Option<&Keeper>, request: Request) -> Result<Answer, StoreError> {
+async fn obey(
+    engine: &Engine,
+    registrar: Option<&Registrar>,
+    request: Request,
+) -> Result<Answer, StoreError> {
     match request {
-        Request::Register(executor) => match keeper {
-            Some(keeper) => match keeper.register(registration(executor), None).await {
+        Request::Register(executor) => match registrar {
+            Some(registrar) => match registrar.register(registration(executor), None).await {
                 Ok(()) => Ok(Answer::Registered),
                 Err(RegisterError::Store(error)) => Err(error),
                 Err(error) => Err(StoreError::Invalid(error.to_string())),
@@ -201,12 +209,12 @@ async fn obey(engine: &Engine, keeper: Option<&Keeper>, request: Request) -> Res
             None => Err(StoreError::Invalid("no executor registers in this simulation".into())),
         },
         Request::Report(run, outcome) => engine.report(run, outcome).await.map(Answer::Verdict),
-        Request::Wish(job, wish) => match wish {
-            Wish::Start => engine.start(job).await.map(Answer::Controlled),
-            Wish::Stop => engine.stop(job).await.map(Answer::Controlled),
-            Wish::Edit(spec) => engine.edit(job, *spec, None).await.map(Answer::Controlled),
-            Wish::Delete => engine.delete(job).await.map(Answer::Controlled),
-            Wish::Trigger(key) => engine.trigger(job, key, None).await.map(Answer::Run),
+        Request::Operation(job, operation) => match operation {
+            Operation::Start => engine.start(job).await.map(Answer::Controlled),
+            Operation::Stop => engine.stop(job).await.map(Answer::Controlled),
+            Operation::Edit(spec) => engine.edit(job, *spec, None).await.map(Answer::Controlled),
+            Operation::Delete => engine.delete(job).await.map(Answer::Controlled),
+            Operation::Trigger(key) => engine.trigger(job, key, None).await.map(Answer::Run),
         },
     }
 }
@@ -218,7 +226,7 @@ pub enum Request {
     /// A registration of the executor with this index.
     Register(usize),
     /// An operation of a client.
-    Wish(JobId, Wish),
+    Operation(JobId, Operation),
 }
 
 /// Response of a node.
@@ -234,47 +242,47 @@ pub enum Answer {
 }
 
 /// A request in transit to a node.
-pub struct Letter {
+pub struct PendingRequest {
     request: Request,
     reply: oneshot::Sender<Result<Answer, StoreError>>,
 }
 
 /// The request queues of all nodes.
-pub struct Post {
-    boxes: Vec<Mutex<Option<mpsc::UnboundedSender<Letter>>>>,
+pub struct RequestQueues {
+    senders: Vec<Mutex<Option<mpsc::UnboundedSender<PendingRequest>>>>,
 }
 
-impl Post {
+impl RequestQueues {
     /// Queues for this many nodes, none of them running.
     pub fn new(nodes: usize) -> Self {
-        Post { boxes: (0..nodes).map(|_| Mutex::default()).collect() }
+        RequestQueues { senders: (0..nodes).map(|_| Mutex::default()).collect() }
     }
 
     /// Number of nodes, running or not.
     pub fn nodes(&self) -> usize {
-        self.boxes.len()
+        self.senders.len()
     }
 
     /// Sends a request to a node. `None` if it is down, or crashed meanwhile; then the effect is unknown.
     pub async fn ask(&self, node: usize, request: Request) -> Option<Result<Answer, StoreError>> {
         let (reply, answer) = oneshot::channel();
         let open = self.lock(node).clone()?;
-        open.send(Letter { request, reply }).ok()?;
+        open.send(PendingRequest { request, reply }).ok()?;
         answer.await.ok()
     }
 
-    fn open(&self, node: usize) -> mpsc::UnboundedReceiver<Letter> {
-        let (sender, letters) = mpsc::unbounded_channel();
+    fn open(&self, node: usize) -> mpsc::UnboundedReceiver<PendingRequest> {
+        let (sender, requests) = mpsc::unbounded_channel();
         *self.lock(node) = Some(sender);
-        letters
+        requests
     }
 
     fn close(&self, node: usize) {
         *self.lock(node) = None;
     }
 
-    fn lock(&self, node: usize) -> MutexGuard<'_, Option<mpsc::UnboundedSender<Letter>>> {
-        self.boxes[node].lock().expect("no holder of this lock panics")
+    fn lock(&self, node: usize) -> MutexGuard<'_, Option<mpsc::UnboundedSender<PendingRequest>>> {
+        self.senders[node].lock().expect("no holder of this lock panics")
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Plan {
     pub jobs: usize,
     /// How executors register, if nodes find and call them with the centre's own code.
     pub registering: Option<Registering>,
+    /// A Java admin works on the same database.
+    pub java: bool,
     /// Time at which jobs are started and faults begin.
     pub begins: Ms,
     /// Time the database takes per written row. Zero, unless its limit is tested.
@@ -109,6 +111,7 @@ impl Plan {
             levels.executor = levels.executor.max(0.7);
         }
         let row_cost = Duration::ZERO;
+        let java = !embedded && registering.is_none() && Dice::new(seed, "java", 0).chance(0.4);
         Plan {
             seed,
             mode,
@@ -120,6 +123,7 @@ impl Plan {
             levels,
             jobs,
             registering,
+            java,
             begins,
             row_cost,
         }
@@ -137,6 +141,7 @@ impl Plan {
             levels,
             jobs: 0,
             registering: None,
+            java: false,
             begins: START,
             ..Plan::new(seed)
         }
@@ -188,14 +193,16 @@ pub mod handlers {
 
 /// Routing strategies of the simulated jobs.
 pub mod routes {
+    use engine::policy::Route;
+
     /// The first executor.
-    pub const FIRST: &str = "FIRST";
+    pub const FIRST: Route = Route::First;
     /// Consistent hash of the job.
-    pub const HASH: &str = "CONSISTENT_HASH";
+    pub const HASH: Route = Route::ConsistentHash;
     /// Chosen when the run is sent.
-    pub const AT_SEND: &str = "FAILOVER";
+    pub const AT_SEND: Route = Route::Failover;
     /// All executors.
-    pub const BROADCAST: &str = "SHARDING_BROADCAST";
+    pub const BROADCAST: Route = Route::Broadcast;
 }
 
 /// A planned job: its definition, and the indexes of its child jobs.

@@ -18,7 +18,7 @@ pub struct World {
     /// Session locks held in the database.
     pub locks: Locks,
     evidence: Mutex<Evidence>,
-    weather: Mutex<Weather>,
+    faults: Mutex<Faults>,
     /// Serialises writes to the database.
     writing: tokio::sync::Mutex<()>,
     trace: Option<Mutex<String>>,
@@ -26,7 +26,7 @@ pub struct World {
 
 /// Faults that affect all nodes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Weather {
+struct Faults {
     outage: bool,
     fair: bool,
 }
@@ -39,7 +39,7 @@ impl World {
             clock: SimClock::new(),
             locks: Locks::default(),
             evidence: Mutex::default(),
-            weather: Mutex::default(),
+            faults: Mutex::default(),
             writing: tokio::sync::Mutex::default(),
             trace: traced.then(Mutex::default),
         }
@@ -81,26 +81,26 @@ impl World {
 
     /// Whether random faults have ended.
     pub fn is_fair(&self) -> bool {
-        self.weather().fair
+        self.faults().fair
     }
 
     /// Ends random faults.
     pub fn clear_up(&self) {
-        *self.weather() = Weather { outage: false, fair: true };
+        *self.faults() = Faults { outage: false, fair: true };
     }
 
     /// Makes the database unavailable for all nodes, or available again.
     pub fn set_outage(&self, outage: bool) {
-        self.weather().outage = outage;
+        self.faults().outage = outage;
     }
 
     /// Whether the database is unavailable for all nodes.
     pub fn is_outage(&self) -> bool {
-        self.weather().outage
+        self.faults().outage
     }
 
-    fn weather(&self) -> MutexGuard<'_, Weather> {
-        self.weather.lock().expect("no holder of this lock panics")
+    fn faults(&self) -> MutexGuard<'_, Faults> {
+        self.faults.lock().expect("no holder of this lock panics")
     }
 
     /// The evidence so far.

@@ -73,12 +73,12 @@ async fn a_file_of_options_that_holds_a_secret_is_not_for_every_user() {
     fs::write(&config, "token = '0123456789abcdef0123456789abcdef'").unwrap();
     allow(&config, 0o644);
     let (well, said) = serve.run("serve").await.unwrap();
-    assert!(!well && said.contains("holds a secret") && said.contains("chmod o="), "{said}");
+    assert!(!well && said.contains("contains a secret") && said.contains("chmod o="), "{said}");
 
     fs::write(&config, format!("token = 'file:{}'", token.display())).unwrap();
     allow(&token, 0o640);
     let (well, said) = serve.run("serve").await.unwrap();
-    assert!(!well && said.contains("others can read it; run: chmod 600"), "{said}");
+    assert!(!well && said.contains("other users can read it; run: chmod 600"), "{said}");
     allow(&token, 0o600);
     serve.start().await.unwrap();
 }

@@ -189,7 +189,29 @@ async fn executor_networks() {
     let addressing = json!({ "kind": "manual", "addresses": ["http://127.0.0.1:9999/"] });
     let outside = json!({ "title": "Outside", "addressing": addressing });
     let (status, answer) = client.call("PUT", "/v1/apps/outside", &outside).await.unwrap();
-    assert!(status == 422 && answer.to_string().contains("127.0.0.1 is not called"), "{status} {answer}");
+    assert!(status == 422 && answer.to_string().contains("127.0.0.1 is not allowed"), "{status} {answer}");
+
+    // An executor outside these networks is rejected, and logged as that: it never was one that left.
+    let token = served.credential("xxl.job.accessToken").unwrap();
+    let (outside, inside) = ("http://127.0.0.1:9999/", "http://127.0.1.9:9999/");
+    let (code, why) = served.register(APP, &token, outside).await.unwrap();
+    assert!(code == 500 && why.contains("outside the networks in --executor-networks"), "{code} {why}");
+    for executor in [outside, inside] {
+        let registration =
+            json!({ "registryGroup": "EXECUTOR", "registryKey": APP, "registryValue": executor });
+        if executor == inside {
+            assert_eq!(served.register(APP, &token, executor).await.unwrap().0, 200);
+        }
+        assert_eq!(served.executor_call("registryRemove", &token, &registration).await.unwrap().0, 200);
+    }
+    let said = until("the log has the last line", WAIT_MAX, async || {
+        Some(served.said()).filter(|said| said.contains("executor unregistered"))
+    });
+    let said = said.await.unwrap();
+    let lines = |text: &str| said.lines().filter(|line| line.contains(text)).collect::<Vec<_>>();
+    let (rejected, unregistered) = (lines("executor rejected"), lines("executor unregistered"));
+    assert!(rejected.len() == 1 && rejected[0].contains(outside), "{said}");
+    assert!(unregistered.len() == 1 && unregistered[0].contains(inside), "{said}");
 }
 
 async fn allow_scripts() {
@@ -231,7 +253,7 @@ async fn call_timeout() {
     assert_eq!(code, "no_answer", "{detail}");
     assert!(detail.contains("within 1.5s"), "{detail}");
     let (started, said) = serve().with("call-timeout", "11s").run("serve").await.unwrap();
-    assert!(!started && said.contains("it can be 1s to 10s"), "{said}");
+    assert!(!started && said.contains("it must be 1s to 10s"), "{said}");
 }
 
 async fn executor_ca() {
@@ -268,7 +290,7 @@ async fn connections() {
         home.remove().await.unwrap();
     }
     let (started, said) = serve().with("connections", "0").run("serve").await.unwrap();
-    assert!(!started && said.contains("connections is 0; it can be 1 or more"), "{said}");
+    assert!(!started && said.contains("connections is 0; it must be 1 or more"), "{said}");
 }
 
 /// Starts the program behind a counting proxy, sends many requests at once, and returns the peak number of open
@@ -444,7 +466,7 @@ async fn alert_mail() {
     let mail = server.next().await.unwrap();
     assert_eq!((mail.to, mail.from.as_str()), (vec!["ops@example.com".into()], "tickwright@localhost"));
     let (started, said) = self::serve().with("alert-mail", "mail.example.com").run("serve").await.unwrap();
-    assert!(!started && said.contains("write smtps://user:password@host:465"), "{said}");
+    assert!(!started && said.contains("use for example smtps://user:password@host:465"), "{said}");
 }
 
 async fn alert_from() {
@@ -459,7 +481,7 @@ async fn alert_from() {
     );
     let serve = self::serve().with("alert-mail", "smtp://127.0.0.1:1").with("alert-from", "a@b\r\nBcc: c@d");
     let (started, said) = serve.run("serve").await.unwrap();
-    assert!(!started && said.contains("is not a mail address to send alerts from"), "{said}");
+    assert!(!started && said.contains("is not a mail address for the sender of alerts"), "{said}");
 }
 
 async fn alert_webhook() {
@@ -526,7 +548,7 @@ async fn tls_key() {
     let serve = serve.with("tls-cert", &certificate.display().to_string());
     let serve = serve.with("tls-key", &other.key.display().to_string());
     let (started, said) = serve.run("serve").await.unwrap();
-    assert!(!started && said.contains("cannot be used as its key"), "{said}");
+    assert!(!started && said.contains("is not a valid private key"), "{said}");
 }
 
 async fn behind_proxy() {
@@ -548,7 +570,7 @@ async fn behind_proxy() {
 async fn insecure_http() {
     let everywhere = || serve().with("listen", "0.0.0.0:0");
     let (started, said) = everywhere().run("serve").await.unwrap();
-    assert!(!started && said.contains("passwords and tokens would travel in clear"), "{said}");
+    assert!(!started && said.contains("passwords and tokens would be sent unencrypted"), "{said}");
     let served = everywhere().with("insecure-http", "true").start().await.unwrap();
     assert!(served.url.starts_with("http://0.0.0.0:"), "{}", served.url);
     assert_eq!(served.ask("GET", "/healthz", "", "").await.unwrap().status(), 200);

@@ -1,18 +1,19 @@
 //! Options that define a job, for `job add` and `job edit`.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use protocol::v1::{
-    Backoff, CronDialect, Delivery, Instant, JobBody, Misfire, Overlap, Schedule, ScriptBody, ScriptLanguage,
+    Backoff, Block, CronDialect, Delivery, Instant, JobBody, Misfire, Named, Overlap, Route, Schedule,
+    ScriptBody, ScriptLanguage, Word,
 };
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::duration;
 
@@ -33,7 +34,7 @@ pub struct Definition {
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
     /// Language of the script [default: by file extension].
-    #[arg(long, requires = "script", value_parser = words::<ScriptLanguage>(&["shell", "python", "python2", "php", "node", "powershell", "groovy"]))]
+    #[arg(long, requires = "script", value_parser = words::<ScriptLanguage>())]
     language: Option<ScriptLanguage>,
     /// Description of the change to the script.
     #[arg(long, requires = "script", value_name = "TEXT")]
@@ -46,13 +47,13 @@ pub struct Definition {
     #[arg(long, group = "schedule", value_name = "EXPRESSION")]
     cron: Option<String>,
     /// Syntax of the expression [default: quartz].
-    #[arg(long, requires = "cron", value_parser = words::<CronDialect>(&["quartz", "unix"]))]
+    #[arg(long, value_parser = words::<CronDialect>())]
     dialect: Option<CronDialect>,
     /// Time zone of the expression, for example Asia/Shanghai [default: the scheduling centre's].
-    #[arg(long, requires = "cron")]
+    #[arg(long)]
     zone: Option<String>,
     /// Rule for times that daylight saving skips or repeats: quartz, natural, skip-first, ….
-    #[arg(long, requires = "cron", value_name = "RULE")]
+    #[arg(long, value_name = "RULE")]
     dst: Option<String>,
     /// Fixed interval, for example 30s.
     #[arg(long, group = "schedule", value_name = "DURATION", value_parser = duration::parse)]
@@ -61,29 +62,29 @@ pub struct Definition {
     #[arg(long, group = "schedule", value_name = "DURATION", value_parser = duration::parse)]
     delay: Option<Duration>,
     /// Time of a single fire, for example 2026-06-21T08:00:00Z.
-    #[arg(long, group = "schedule", value_name = "INSTANT")]
+    #[arg(long, group = "schedule", value_name = "TIME")]
     at: Option<Instant>,
     /// No schedule: only manual triggers and parent jobs start it.
     #[arg(long, group = "schedule")]
     manual: bool,
     /// Time from which the schedule fires.
-    #[arg(long, value_name = "INSTANT")]
+    #[arg(long, value_name = "TIME")]
     valid_from: Option<Instant>,
     /// Time up to which the schedule fires.
-    #[arg(long, value_name = "INSTANT")]
+    #[arg(long, value_name = "TIME")]
     valid_until: Option<Instant>,
     /// Maximum random delay of each fire.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     jitter: Option<Duration>,
 
     /// Misfire policy, for fires that could not be dispatched in time [default: skip].
-    #[arg(long, value_parser = PossibleValuesParser::new(["skip", "fire-once"]).map(|word| misfire(&word)))]
+    #[arg(long, value_parser = PossibleValuesParser::new(misfires()).map(|word| misfire(&word)))]
     misfire: Option<Misfire>,
     /// Overlap policy, for fires while another run of the job is active on any executor [default: allow].
-    #[arg(long, value_parser = words::<Overlap>(&["allow", "skip", "wait", "replace"]))]
+    #[arg(long, value_parser = words::<Overlap>())]
     overlap: Option<Overlap>,
     /// Delivery policy, if it is unknown whether an executor received a request [default: probe].
-    #[arg(long, value_parser = words::<Delivery>(&["at-most-once", "probe", "at-least-once"]))]
+    #[arg(long, value_parser = words::<Delivery>())]
     delivery: Option<Delivery>,
     /// Maximum number of retries of a failed run.
     #[arg(long, value_name = "COUNT")]
@@ -94,18 +95,18 @@ pub struct Definition {
     /// Timeout of a run, for example 10m; a run that takes longer is stopped.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     timeout: Option<Duration>,
-    /// Routing strategy: FIRST, ROUND, RANDOM, FAILOVER, SHARDING_BROADCAST, ….
-    #[arg(long)]
-    route: Option<String>,
-    /// Block strategy for a second run on the same executor: SERIAL_EXECUTION, DISCARD_LATER, COVER_EARLY.
-    #[arg(long)]
-    block: Option<String>,
+    /// Routing strategy [default: first].
+    #[arg(long, value_parser = words::<Route>())]
+    route: Option<Route>,
+    /// Block strategy for a second run on the same executor [default: serial].
+    #[arg(long, value_parser = words::<Block>())]
+    block: Option<Block>,
 
     /// Job to run when this one succeeds; may be repeated.
     #[arg(long = "child", value_name = "JOB")]
     children: Vec<String>,
     /// Whether a failed run raises an alert.
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "YES")]
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "true|false")]
     alert: Option<bool>,
     /// Mail address to notify of alerts; may be repeated.
     #[arg(long, value_name = "ADDRESS")]
@@ -114,7 +115,7 @@ pub struct Definition {
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
     /// Tag to search by; may be repeated.
-    #[arg(long = "tag", value_name = "WORD")]
+    #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
 }
 
@@ -122,7 +123,7 @@ impl Definition {
     /// Creates the definition of a new job.
     pub fn body(&self, key: &str) -> Result<JobBody> {
         let Some(app) = &self.app else {
-            bail!("say which app runs it with --app; `tickwright app list` shows them");
+            bail!("missing --app; `tickwright app list` lists the apps");
         };
         let mut body = JobBody::new(app, key, Schedule::None);
         self.change(&mut body)?;
@@ -139,13 +140,14 @@ impl Definition {
         set(&mut body.handler, &self.handler);
         set(&mut body.param, &self.param);
         set(&mut body.schedule, &self.schedule());
+        self.change_cron(&mut body.schedule, &before.schedule)?;
         set(&mut body.misfire, &self.misfire);
         set(&mut body.overlap, &self.overlap);
         set(&mut body.delivery, &self.delivery);
         set(&mut body.retry.count, &self.retries);
         set(&mut body.retry.backoff, &self.retry_wait.map(|wait| Backoff::Fixed { delay_ms: millis(wait) }));
-        set(&mut body.route, &self.route);
-        set(&mut body.block, &self.block);
+        set(&mut body.route, &self.route.map(Named::Known));
+        set(&mut body.block, &self.block.map(Named::Known));
         set(&mut body.author, &self.author);
         set(&mut body.alert, &self.alert);
         set(&mut body.jitter_ms, &self.jitter.map(millis));
@@ -165,12 +167,11 @@ impl Definition {
 
     fn schedule(&self) -> Option<Schedule> {
         if let Some(expression) = self.cron.clone() {
-            let dialect = self.dialect.unwrap_or_default();
             return Some(Schedule::Cron {
                 expression,
-                dialect,
-                zone: self.zone.clone(),
-                dst: self.dst.clone(),
+                dialect: CronDialect::default(),
+                zone: None,
+                dst: None,
             });
         }
         if let Some(every) = self.every {
@@ -185,10 +186,27 @@ impl Definition {
         self.manual.then_some(Schedule::None)
     }
 
+    /// Sets syntax, zone and daylight saving rule of a cron schedule. An omitted one stays as it was.
+    fn change_cron(&self, schedule: &mut Schedule, before: &Schedule) -> Result<()> {
+        let Schedule::Cron { dialect, zone, dst, .. } = schedule else {
+            if self.dialect.is_some() || self.zone.is_some() || self.dst.is_some() {
+                bail!("--dialect, --zone and --dst require a cron schedule; set one with --cron");
+            }
+            return Ok(());
+        };
+        if let Schedule::Cron { dialect: old_dialect, zone: old_zone, dst: old_dst, .. } = before {
+            (*dialect, *zone, *dst) = (*old_dialect, old_zone.clone(), old_dst.clone());
+        }
+        set(dialect, &self.dialect);
+        *zone = self.zone.clone().or(zone.take());
+        *dst = self.dst.clone().or(dst.take());
+        Ok(())
+    }
+
     fn script(&self) -> Result<Option<ScriptBody>> {
         let Some(path) = &self.script else { return Ok(None) };
         let language = self.language.or_else(|| by_ending(path));
-        let unknown = || format!("cannot tell the language of {}; say it with --language", path.display());
+        let unknown = || format!("the language of {} is unknown; set it with --language", path.display());
         let language = language.with_context(unknown)?;
         let source = if path == Path::new("-") {
             let mut source = String::new();
@@ -196,7 +214,7 @@ impl Definition {
         } else {
             fs::read_to_string(path)
         };
-        let source = source.with_context(|| format!("cannot read the script in {}", path.display()))?;
+        let source = source.with_context(|| format!("failed to read the script {}", path.display()))?;
         Ok(Some(ScriptBody { language, source, remark: self.remark.clone().unwrap_or_default() }))
     }
 }
@@ -229,22 +247,47 @@ fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Policies without fields, which is all that an option can express.
+fn misfires() -> [PossibleValue; 2] {
+    [PossibleValue::new("skip"), PossibleValue::new("fire_once").alias("fire-once")]
+}
+
 fn misfire(word: &str) -> Misfire {
     if word == "skip" { Misfire::Skip } else { Misfire::FireOnce }
 }
 
-/// Parser for enum values of the API, with dashes for underscores.
-fn words<T: DeserializeOwned + Clone + Send + Sync + 'static>(
-    known: &'static [&'static str],
-) -> impl TypedValueParser<Value = T> {
-    let value = |word: String| serde_json::from_value(Value::String(word.replace('-', "_")));
-    PossibleValuesParser::new(known).map(move |word| value(word).expect("these are the words of the API"))
+/// Parser for a word of the API; dashes count as underscores.
+#[derive(Clone)]
+struct Words<T>(PhantomData<T>);
+
+fn words<T>() -> Words<T> {
+    Words(PhantomData)
+}
+
+impl<T: Word + Send + Sync> TypedValueParser for Words<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        let read = |word: String| {
+            T::from_word(&word).or_else(|error| T::from_word(&word.replace('-', "_")).map_err(|_| error))
+        };
+        StringValueParser::new().try_map(read).parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(T::WORDS.iter().map(PossibleValue::new)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use clap::{Args as _, FromArgMatches};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -262,6 +305,7 @@ mod tests {
         check("", "name", json!("k"));
         check("", "schedule", json!({ "kind": "none" }));
         check("--every 30s", "schedule", json!({ "kind": "fixed_rate", "every_ms": 30_000 }));
+        check("--every 1h30m", "schedule", json!({ "kind": "fixed_rate", "every_ms": 5_400_000 }));
         check("--delay 1m", "schedule", json!({ "kind": "fixed_delay", "delay_ms": 60_000 }));
         check(
             "--at 2026-06-21T08:00:00Z",
@@ -271,7 +315,11 @@ mod tests {
         let cron = json!({ "kind": "cron", "expression": "@x", "dialect": "unix", "zone": "Asia/Tokyo" });
         check("--cron @x --dialect unix --zone Asia/Tokyo", "schedule", cron);
         check("--delivery at-least-once", "delivery", json!("at_least_once"));
+        check("--delivery at_least_once", "delivery", json!("at_least_once"));
+        check("--route round_robin", "route", json!("round_robin"));
+        check("--block cover_early", "block", json!("cover_early"));
         check("--misfire fire-once", "misfire", json!({ "kind": "fire_once" }));
+        check("--misfire fire_once", "misfire", json!({ "kind": "fire_once" }));
         let retry = json!({ "count": 3, "backoff": { "kind": "fixed", "delay_ms": 5_000 } });
         check("--retries 3 --retry-wait 5s", "retry", retry);
         check("--tag a --tag b", "tags", json!(["a", "b"]));
@@ -292,11 +340,35 @@ mod tests {
     }
 
     #[test]
+    fn an_edit_of_the_zone_keeps_the_expression_and_the_other_way_round() {
+        let mut body = definition("--app orders --cron @daily --dialect unix --zone UTC --dst natural")
+            .unwrap()
+            .body("k")
+            .unwrap();
+        let mut edited = |line: &str| {
+            definition(line).unwrap().change(&mut body).unwrap();
+            serde_json::to_value(&body.schedule).unwrap()
+        };
+        let cron = |expression: &str, zone: &str| json!({ "kind": "cron", "expression": expression, "dialect": "unix", "zone": zone, "dst": "natural" });
+        assert_eq!(edited("--zone Asia/Tokyo"), cron("@daily", "Asia/Tokyo"));
+        assert_eq!(edited("--cron @hourly"), cron("@hourly", "Asia/Tokyo"));
+        assert_eq!(edited("--every 30s"), json!({ "kind": "fixed_rate", "every_ms": 30_000 }));
+        // Nothing of the old schedule is left.
+        let quartz = json!({ "kind": "cron", "expression": "@x", "dialect": "quartz" });
+        assert_eq!(edited("--cron @x"), quartz);
+    }
+
+    #[test]
     fn what_does_not_go_together_is_refused() {
-        for line in
-            ["--every 30s --delay 30s", "--zone UTC", "--language shell", "--every soon", "--overlap x"]
-        {
+        for line in ["--every 30s --delay 30s", "--language shell", "--every soon", "--overlap x"] {
             assert!(definition(line).is_err(), "{line}");
         }
+        // A job without a cron schedule has no expression to which these apply.
+        for line in ["--zone UTC", "--every 30s --zone UTC", "--dialect unix", "--manual --dst natural"] {
+            let error = definition(&format!("--app orders {line}")).unwrap().body("k").unwrap_err();
+            assert!(error.to_string().contains("require a cron schedule"), "{line}: {error}");
+        }
+        let Err(error) = definition("--route BUSYOVER") else { panic!("it is XXL-JOB's word") };
+        assert!(error.to_string().contains("write `first_idle`"), "{error}");
     }
 }

@@ -161,7 +161,7 @@ impl Jobs {
                 paint.cell(name(job), Mood::Plain),
                 paint.cell(&job.body.app, Mood::Plain),
                 paint.cell(&job.body.name, Mood::Plain),
-                paint.cell(&job.schedule_english, Mood::Quiet),
+                paint.cell(&job.schedule_text, Mood::Quiet),
                 paint.cell(state, mood),
                 paint.cell(terminal::local_or_dash(job.next_fire_at), Mood::Plain),
             ]
@@ -192,7 +192,7 @@ impl Jobs {
         let body = JobBody { enabled: Some(start), ..definition.body(key)? };
         match self.client.send(Call::get(path("/v1/jobs/", key, ""))).await {
             Ok(_) => bail!(
-                "there is a job `{key}` already; change it with `tickwright job edit`, or choose another key"
+                "the job `{key}` already exists; change it with `tickwright job edit`, or choose another key"
             ),
             Err(trouble) if trouble.is(ProblemCode::NotFound) => {}
             Err(trouble) => return Err(trouble.into()),
@@ -223,19 +223,22 @@ impl Jobs {
             return;
         }
         let known = known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
-        eprintln!("note: no executor of {app} is known to have a handler `{handler}`; known are {known}");
+        eprintln!(
+            "note: no executor of {app} has reported a handler `{handler}`; reported handlers: {known}"
+        );
     }
 
     async fn edit(&self, job: &str, definition: &Definition) -> Result<()> {
         if definition.is_empty() {
             bail!(
-                "say what to change, such as --cron '0 0/5 * * * ?'; `tickwright job edit --help` lists all"
+                "nothing to change; name a field, for example --cron '0 0/5 * * * ?'; `tickwright job edit \
+                 --help` lists all fields"
             );
         }
         let (view, revision) = self.view(job).await?;
         let mut body = view.body.clone();
         if !definition.change(&mut body)? {
-            return self.done(&view, "is so already");
+            return self.done(&view, "unchanged");
         }
         let call = Call::put(path("/v1/jobs/", job, "")).header("if-match", &revision).json(&body);
         let view: JobView = self.client.fetch(call).await.with_context(|| about(job))?;
@@ -282,7 +285,7 @@ impl Jobs {
         match self.output {
             Output::Json => terminal::say_json(&triggered),
             Output::Table => terminal::say(&format!(
-                "{job} runs as {run}; see its log with: tickwright run logs -f {run}",
+                "{job} triggered as run {run}; follow its log with: tickwright run logs -f {run}",
                 run = triggered.run
             )),
         }
@@ -294,16 +297,17 @@ impl Jobs {
         if self.output == Output::Json {
             return terminal::say_json(&preview);
         }
-        let Preview { english, zone, .. } = &preview;
+        let Preview { schedule_text, zone, .. } = &preview;
         // A description that depends on the zone already contains its name.
-        let place = if english.contains(zone.as_str()) { String::new() } else { format!(", in {zone}") };
-        terminal::say(&format!("{english}{place}"))?;
+        let place =
+            if schedule_text.contains(zone.as_str()) { String::new() } else { format!(", time zone {zone}") };
+        terminal::say(&format!("{schedule_text}{place}"))?;
         for fire in &preview.fires {
-            let changed = if fire.clock_changed { "  (the clocks changed before)" } else { "" };
+            let changed = if fire.clock_changed { "  (after a daylight saving change)" } else { "" };
             terminal::say(&format!("  {}{changed}", fire.local))?;
         }
         if preview.fires.is_empty() {
-            terminal::say("  never by itself")?;
+            terminal::say("  no future fires")?;
         }
         Ok(())
     }
@@ -343,12 +347,12 @@ fn facts(job: &JobView) -> String {
     let retries = if retry.count == 0 { String::new() } else { retry.count.to_string() };
     terminal::facts([
         ("job", name(job)),
-        ("number", job.id.to_string()),
+        ("id", job.id.to_string()),
         ("app", body.app.clone()),
         ("name", body.name.clone()),
         ("state", state(job).0.into()),
         ("problem", job.problem.clone().unwrap_or_default()),
-        ("schedule", job.schedule_english.clone()),
+        ("schedule", job.schedule_text.clone()),
         ("next fire", instant(job.next_fire_at)),
         ("last fire", instant(job.last_fire_at)),
         ("valid from", instant(body.valid_from)),
@@ -357,8 +361,8 @@ fn facts(job: &JobView) -> String {
         ("param", body.param.clone()),
         ("language", script.map(|script| terminal::word(&script.language)).unwrap_or_default()),
         ("script", script.map(|script| script.source.clone()).unwrap_or_default()),
-        ("route", body.route.clone()),
-        ("block", body.block.clone()),
+        ("route", body.route.to_string()),
+        ("block", body.block.to_string()),
         ("overlap", terminal::word(&body.overlap)),
         ("delivery", terminal::word(&body.delivery)),
         ("retries", retries),

@@ -58,7 +58,7 @@ pub fn under(
 ) -> Fires {
     let fields: Vec<&str> = expr.split_whitespace().collect();
     if fields.len() > 7 && class != Class::A {
-        return Fires::Refused("it refuses more than seven fields");
+        return Fires::Refused("it rejects more than seven fields");
     }
     let Some(days) = fields.get(3).map(|days| days.to_ascii_uppercase()) else { return Fires::Alike };
     let parts: Vec<&str> = days.split(',').collect();
@@ -83,29 +83,26 @@ pub fn under(
     let last = parts.iter().any(|part| part.starts_with('L'));
     let nearest = parts.iter().any(|part| part.ends_with('W') && !part.starts_with('L'));
     match class {
-        Class::A if last && parts.len() > 1 => Fires::Refused("it refuses L in a list of days"),
+        Class::A if last && parts.len() > 1 => Fires::Refused("it rejects L in a list of days"),
         Class::A if nearest && parts.len() > 1 => {
             let numbers = parts.iter().filter_map(|part| part.trim_end_matches('W').parse::<u8>().ok());
             let mut first = fires(&format!("{}W", numbers.min().unwrap_or(1)));
             first.truncate(count);
-            otherwise(first, "of a list with W it takes the first day only")
+            otherwise(first, "it uses only the first day of a list with W")
         }
         Class::B if last => {
             let found = each_part(&|part, date| !part.starts_with('L') || date.days_in_month() == 31);
-            otherwise(found, "it knows L only in months of 31 days")
+            otherwise(found, "it supports L only in months of 31 days")
         }
         Class::B if parts.contains(&"1W") => {
             let begins_well = |date: Date| date.first_of_month().weekday() != Weekday::Saturday;
             let found = each_part(&|part, date| part != "1W" || begins_well(date));
-            otherwise(found, "it leaves out 1W in months that begin with a Saturday")
+            otherwise(found, "it skips 1W in months that begin with a Saturday")
         }
         Class::C if nearest && ours.windows(2).any(|pair| day(pair[0], zone) == day(pair[1], zone)) => {
-            otherwise(
-                without_earlier_hours(ours, zone, from),
-                "on a new day it can lose the hours before the one it counted from",
-            )
+            otherwise(without_earlier_hours(ours, zone, from), "on a new day it can skip earlier hours")
         }
-        _ => otherwise(within_a_century(ours, zone, from), "it looks no further than a hundred years ahead"),
+        _ => otherwise(within_a_century(ours, zone, from), "it searches at most 100 years ahead"),
     }
 }
 
@@ -203,11 +200,11 @@ mod tests {
         check(Class::B, "0 15 10 1W * ?", Ok(&["07-01 10", "09-01 10", "10-01 10"]));
         check(Class::B, "0 15 10 1,L * ?", Ok(&["07-01 10", "07-31 10", "08-01 10"]));
         check(Class::C, "0 15 10 1,L * ?", Ok(&["06-30 10", "07-01 10", "07-31 10"]));
-        check(Class::A, "0 15 10 1,L * ?", Err("it refuses L in a list of days"));
+        check(Class::A, "0 15 10 1,L * ?", Err("it rejects L in a list of days"));
         check(Class::A, "0 15 10 1,15W * ?", Ok(&["07-01 10", "08-03 10", "09-01 10"]));
         check(Class::C, "0 0 8,18 15W * ?", Ok(&["07-15 18", "08-14 18"]));
         check(Class::A, "0 0 8,18 15W * ?", Ok(&["07-15 08", "07-15 18", "08-14 08"]));
         check(Class::A, "0 0 0 * * ? 2026 more", Ok(&["06-22 00"]));
-        check(Class::C, "0 0 0 * * ? 2026 more", Err("it refuses more than seven fields"));
+        check(Class::C, "0 0 0 * * ? 2026 more", Err("it rejects more than seven fields"));
     }
 }

@@ -44,14 +44,14 @@ pub fn run(options: Options) -> anyhow::Result<bool> {
     match options.from_properties {
         Some(file) => write_options(file.as_deref(), &options.output).map(|()| true),
         None if options.check => parity::report(options.serve),
-        None => bail!("say what to do: --from-properties FILE, or --check"),
+        None => bail!("missing --from-properties FILE or --check"),
     }
 }
 
 fn write_options(file: Option<&Path>, output: &Path) -> anyhow::Result<()> {
     let text = match file {
         Some(path) => {
-            fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?
+            fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?
         }
         None => String::new(),
     };
@@ -59,15 +59,15 @@ fn write_options(file: Option<&Path>, output: &Path) -> anyhow::Result<()> {
     let settings = settings::translate(&properties::read(&text, &environment), &environment);
     let mut written =
         fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(output).with_context(|| {
-            format!("could not create {}; remove it, or name another with --output", output.display())
+            format!("failed to create {}; delete it, or choose another file with --output", output.display())
         })?;
     written
         .write_all(settings.as_bytes())
-        .with_context(|| format!("could not write {}", output.display()))?;
+        .with_context(|| format!("failed to write {}", output.display()))?;
     let shown = output.display();
-    println!("wrote {shown}, which only you can read; look through its remarks, then:");
-    println!("  tickwright migrate --check --config {shown}    which jobs would fire otherwise than before");
-    println!("  tickwright doctor --config {shown}             what is weak or wrong");
+    println!("wrote {shown}, readable by you only; read its comments, then run:");
+    println!("  tickwright migrate --check --config {shown}    list the jobs that would fire differently");
+    println!("  tickwright doctor --config {shown}             check the configuration");
     println!("  tickwright serve --config {shown}");
     Ok(())
 }

@@ -15,16 +15,16 @@ use crate::serve;
 pub fn report(options: serve::Options) -> anyhow::Result<bool> {
     let settings = options.with_file()?.settings_to_look_at()?;
     if let Some(path) = missing_file(&settings.database) {
-        bail!("there is no database at {path}; name XXL-JOB's with --database-url or --config");
+        bail!("there is no database at {path}; set XXL-JOB's database with --database-url or --config");
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("could not start what reads the database")?;
+    let runtime = runtime.context("failed to start the threads")?;
     runtime.block_on(async {
         let options = store::Options { zone: settings.zone.clone(), connections: 2, ..Default::default() };
         let database = store::open(&settings.database, options).await?;
         let about = database.about().await?;
         println!(
-            "{}, with the tables of XXL-JOB {}; zone {}",
+            "{}, tables of XXL-JOB {}, time zone {}",
             about.kind,
             about.generation,
             settings.zone.name()
@@ -39,7 +39,7 @@ fn missing_file(url: &str) -> Option<&str> {
     (!Path::new(path).exists()).then_some(path)
 }
 
-async fn compare_all(database: Arc<dyn Database>, zone: &Zone) -> anyhow::Result<bool> {
+async fn compare_all(database: Arc<Database>, zone: &Zone) -> anyhow::Result<bool> {
     let now = SystemClock::new().now();
     let (mut jobs, mut differ, mut unreadable) = (0_usize, 0_usize, 0_usize);
     let mut page = Page::first(Page::MAX);
@@ -62,7 +62,7 @@ async fn compare_all(database: Arc<dyn Database>, zone: &Zone) -> anyhow::Result
     }
     let alike = jobs - differ - unreadable;
     println!(
-        "\n{jobs} jobs: {alike} fire as under every release, {differ} otherwise than under some, {unreadable} cannot be read"
+        "\n{jobs} jobs: {alike} fire the same under every release, {differ} differ under some, {unreadable} have an invalid schedule"
     );
     Ok(unreadable == 0)
 }
@@ -71,7 +71,7 @@ async fn compare_all(database: Arc<dyn Database>, zone: &Zone) -> anyhow::Result
 fn remarks(row: &JobRow, zone: &Zone, now: Timestamp) -> Vec<String> {
     let (kind, text) = &row.written_schedule;
     if let Some(problem) = &row.job.problem {
-        return vec![format!("cannot be read, so it does not fire here: {problem}")];
+        return vec![format!("invalid schedule, does not fire here: {problem}")];
     }
     match (&row.job.spec.schedule, kind.as_str()) {
         (schedule @ Schedule::Cron { .. }, _) => {
@@ -93,13 +93,13 @@ fn difference(class: Class, text: &str, zone: &Zone, now: Timestamp, ours: &[Tim
     match under(class, text, zone, now, ours, COMPARED) {
         Fires::Alike => None,
         Fires::Refused(why) => {
-            Some(format!("under {releases}: not at all, as {why}; here: {}", time(ours.first())))
+            Some(format!("under {releases}: never, because {why}; here: {}", time(ours.first())))
         }
         Fires::Otherwise { fires, why } => {
             let first = ours.iter().zip(&fires).take_while(|(a, b)| a == b).count();
             let (here, there) = (time(ours.get(first)), time(fires.get(first)));
             let number = first + 1;
-            Some(format!("under {releases}: fire {number} is {there}, here {here}, as {why}"))
+            Some(format!("under {releases}: fire {number} is {there}, here {here}, because {why}"))
         }
     }
 }
@@ -108,7 +108,8 @@ fn fixed_rate(text: &str) -> Vec<String> {
     let too_long = text.trim().parse::<u64>().is_ok_and(|seconds| seconds > OVERFLOW);
     let why = || {
         format!(
-            "under 2.3.0 to 3.0.0: at once and again, as more than {OVERFLOW} s overflow there; here as written"
+            "under 2.3.0 to 3.0.0: fires continuously, because more than {OVERFLOW} s overflow; here: at \
+             the given interval"
         )
     };
     too_long.then(why).into_iter().collect()

@@ -37,13 +37,16 @@ impl File {
 fn listener(from: &Properties, file: &mut File) {
     let port = from.get("server.port").unwrap_or("8080");
     file.set("listen", format!("0.0.0.0:{port}"));
-    file.remark("As XXL-JOB did: passwords and tokens travel in clear. Better: tls-cert and tls-key, or behind-proxy.");
+    file.remark(
+        "As with XXL-JOB, passwords and tokens are sent unencrypted. Preferably use tls-cert and tls-key, \
+         or behind-proxy.",
+    );
     file.set("insecure-http", true);
     if let Some(path) = from.get("server.servlet.context-path")
         && !matches!(path.trim_end_matches('/'), "" | "/xxl-job-admin")
     {
         file.remark(&format!(
-            "The path {path} is not served: executors and scripts use / or /xxl-job-admin here."
+            "The path {path} is not supported: executors and scripts must use / or /xxl-job-admin."
         ));
     }
 }
@@ -51,7 +54,7 @@ fn listener(from: &Properties, file: &mut File) {
 /// Writes the database URL; returns the time zone named in XXL-JOB's URL.
 fn database(from: &Properties, file: &mut File) -> Option<String> {
     let Some(url) = from.get("spring.datasource.url") else {
-        file.remark("No spring.datasource.url was found: name the database yourself.");
+        file.remark("No spring.datasource.url was found: set the database here.");
         file.remark("database-url = \"mysql://user:password@host:3306/xxl_job\"");
         return None;
     };
@@ -60,7 +63,7 @@ fn database(from: &Properties, file: &mut File) -> Option<String> {
         Some(("mysql" | "mariadb", rest)) => ("mysql", rest),
         Some(("postgresql", rest)) => ("postgres", rest),
         _ => {
-            file.remark(&format!("`{place}` is neither MySQL nor PostgreSQL: name another database-url."));
+            file.remark(&format!("`{place}` is neither MySQL nor PostgreSQL: set another database-url."));
             return None;
         }
     };
@@ -69,7 +72,7 @@ fn database(from: &Properties, file: &mut File) -> Option<String> {
     let host = hosts.split(',').next().unwrap_or(hosts);
     if host != hosts {
         file.remark(&format!(
-            "Of several hosts ({hosts}) the first is used; name the one that takes writes."
+            "Of several hosts ({hosts}) the first is used; set the one that accepts writes."
         ));
     }
     let parameter = |wanted: &str| {
@@ -110,9 +113,12 @@ fn zone(of_url: Option<String>, environment: &BTreeMap<String, String>, file: &m
         Some(zone) if cron::Zone::parse(zone).is_ok() => file.set("zone", zone),
         other => {
             if let Some(zone) = other {
-                file.remark(&format!("`{zone}` is not the name of a zone."));
+                file.remark(&format!("`{zone}` is not a time zone."));
             }
-            file.remark("The zone of the old admin, by which its cron jobs fire and its tables tell the time. The image has PRC.");
+            file.remark(
+                "Time zone of the old admin, for its cron jobs and the times in its tables. XXL-JOB's image \
+                 uses PRC.",
+            );
             file.set("zone", "Asia/Shanghai");
         }
     }
@@ -122,23 +128,25 @@ fn token(from: &Properties, file: &mut File) {
     match from.get("xxl.job.accessToken") {
         Some(token) => {
             if is_well_known(token) || token.len() < TOKEN_MIN {
-                file.remark("Short, or one that everybody knows: give each app a token of its own, then leave these two out.");
+                file.remark(
+                    "Short or publicly known: give each app its own token, then remove these two lines.",
+                );
                 file.set("allow-weak-token", true);
             }
             file.set("token", token);
         }
         None if from.has("xxl.job.accessToken") => {
-            file.remark("Executors come in without a token: give each app one, then leave this out.");
+            file.remark("Executors are accepted without a token: give each app one, then remove this line.");
             file.set("allow-no-token", true);
         }
         None => file.remark(
-            "No xxl.job.accessToken was found: tokens of groups are taken from the database, if it has them.",
+            "No xxl.job.accessToken was found: tokens of apps are read from the database, if it has any.",
         ),
     }
 }
 
 fn rest(from: &Properties, file: &mut File) {
-    file.remark("Jobs that are scripts run as before. Leave it out if there are none.");
+    file.remark("Script jobs (GLUE) run as before. Remove this line if there are none.");
     file.set("allow-scripts", true);
     if let Some(seconds) = from.get("xxl.job.timeout").and_then(|text| text.parse::<u64>().ok()) {
         file.set("call-timeout", format!("{}s", if (1..=10).contains(&seconds) { seconds } else { 3 }));
@@ -146,7 +154,7 @@ fn rest(from: &Properties, file: &mut File) {
     match from.get("xxl.job.logretentiondays").and_then(|text| text.parse::<i64>().ok()) {
         Some(days) if days >= 3 => file.set("keep-runs", format!("{days}d")),
         Some(_) => {
-            file.remark("Runs were kept for ever; here that is a hundred years.");
+            file.remark("XXL-JOB kept runs forever; 100 years is the equivalent here.");
             file.set("keep-runs", "36500d");
         }
         None => {}
@@ -158,7 +166,7 @@ fn rest(from: &Properties, file: &mut File) {
         "xxl.job.schedule.batchsize",
     ];
     for name in needless.into_iter().filter(|name| from.has(name)) {
-        file.remark(&format!("{name} has no counterpart: nothing needs to be set here."));
+        file.remark(&format!("{name} has no counterpart and is not needed."));
     }
 }
 
@@ -202,11 +210,7 @@ mod tests {
     #[test]
     fn what_xxl_job_ships_becomes_options_that_start() {
         let table = translated(
-            "server.port=8081\nserver.servlet.context-path=/xxl-job-admin\n\
-             spring.datasource.url=jdbc:mysql://10.0.0.5:3306/xxl_job?useUnicode=true&serverTimezone=Asia/Shanghai\n\
-             spring.datasource.username=root\nspring.datasource.password=p@ss/word\nxxl.job.accessToken=default_token\n\
-             xxl.job.timeout=3\nxxl.job.logretentiondays=30\nxxl.job.i18n=zh_CN\n\
-             spring.mail.host=smtp.qq.com\nspring.mail.port=25\nspring.mail.username=xxx@qq.com\n",
+            "server.port=8081\nserver.servlet.context-path=/xxl-job-admin\nspring.datasource.url=jdbc:mysql://10.0.0.5:3306/xxl_job?useUnicode=true&serverTimezone=Asia/Shanghai\nspring.datasource.username=root\nspring.datasource.password=p@ss/word\nxxl.job.accessToken=default_token\nxxl.job.timeout=3\nxxl.job.logretentiondays=30\nxxl.job.i18n=zh_CN\nspring.mail.host=smtp.qq.com\nspring.mail.port=25\nspring.mail.username=xxx@qq.com\n",
             &[],
         );
         let text = |name: &str| table.get(name).and_then(toml::Value::as_str);
@@ -222,8 +226,7 @@ mod tests {
 
     #[test]
     fn an_image_is_set_by_its_variables() {
-        let arguments = "--spring.datasource.url=jdbc:postgresql://db/xxl?sslMode=VERIFY_CA --xxl.job.logretentiondays=-1 \
-                         --spring.mail.host=mail --spring.mail.port=465 --spring.mail.username=jobs@example.com";
+        let arguments = "--spring.datasource.url=jdbc:postgresql://db/xxl?sslMode=VERIFY_CA --xxl.job.logretentiondays=-1 --spring.mail.host=mail --spring.mail.port=465 --spring.mail.username=jobs@example.com";
         let table = translated(
             "",
             &[

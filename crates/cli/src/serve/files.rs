@@ -19,16 +19,16 @@ pub fn key(path: &Path) -> anyhow::Result<Key> {
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(mut file) => {
             let written = file.write_all(key.written().as_bytes()).and_then(|()| file.sync_all());
-            written.with_context(|| format!("could not write the key to {}", path.display()))?;
+            written.with_context(|| format!("failed to write the key to {}", path.display()))?;
             Ok(key)
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let text = secret::read(&format!("file:{}", path.display()))?;
             Key::read(&text).with_context(|| {
-                format!("{} holds no key; a key is {} characters of hex", path.display(), 2 * Key::LENGTH)
+                format!("{} contains no key; a key is {} hexadecimal digits", path.display(), 2 * Key::LENGTH)
             })
         }
-        Err(error) => Err(error).with_context(|| format!("could not create the key file {}", path.display())),
+        Err(error) => Err(error).with_context(|| format!("failed to create the key file {}", path.display())),
     }
 }
 
@@ -40,7 +40,7 @@ pub fn key_to_look_with(path: &Path) -> anyhow::Result<Key> {
 /// Creates a folder that only this user can read, if it is missing.
 pub fn private_folder(path: &Path) -> anyhow::Result<()> {
     let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    created.with_context(|| format!("could not create the folder {}", path.display()))
+    created.with_context(|| format!("failed to create the directory {}", path.display()))
 }
 
 /// Host name of this machine.

@@ -26,7 +26,7 @@ pub fn run(options: Options) -> anyhow::Result<()> {
         .thread_name("serve")
         .enable_all()
         .build()
-        .context("could not start the threads that serve requests")?;
+        .context("failed to start the threads")?;
     runtime.block_on(async {
         let centre = Centre::open(settings).await?;
         let address = centre.address().context("the listener has no address")?;
@@ -46,7 +46,7 @@ pub fn run(options: Options) -> anyhow::Result<()> {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            tracing::info!("stopping: claiming nothing more, finishing what is being sent");
+            tracing::info!("stopping: claiming no more runs, completing requests in progress");
             told.notify_one();
         };
         // Concurrently with the scheduling centre, which still accepts the results of the sample's runs.

@@ -47,7 +47,7 @@ pub struct Options {
     pub database_url: Option<String>,
 
     /// Directory of the SQLite database and the key [default: tickwright-data].
-    #[arg(long, env = "TICKWRIGHT_DATA_DIR", value_name = "FOLDER")]
+    #[arg(long, env = "TICKWRIGHT_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
     /// File with the key that encrypts tokens; the same for all nodes of a database [default: tickwright.key in the
@@ -85,8 +85,8 @@ pub struct Options {
     #[arg(long, env = "TICKWRIGHT_ALLOW_SCRIPTS", num_args = 0..=1, default_missing_value = "true")]
     pub allow_scripts: Option<bool>,
 
-    /// Programs that may declare jobs, which are then added here [default: own-token].
-    #[arg(long, env = "TICKWRIGHT_DECLARED_JOBS", value_name = "WHOSE")]
+    /// Programs that may declare jobs, which the scheduling centre then adds [default: own-token].
+    #[arg(long, env = "TICKWRIGHT_DECLARED_JOBS", value_name = "none|own-token|all")]
     pub declared_jobs: Option<Declarers>,
 
     /// Timeout of calls to executors, 1s to 10s [default: 3s].
@@ -106,7 +106,7 @@ pub struct Options {
     pub connections: Option<u32>,
 
     /// Whether Java admins of XXL-JOB use the same database [default: auto].
-    #[arg(long, env = "TICKWRIGHT_JAVA_ADMINS", value_name = "WHETHER")]
+    #[arg(long, env = "TICKWRIGHT_JAVA_ADMINS", value_name = "auto|beside|none")]
     pub java_admins: Option<Neighbors>,
 
     /// Mail server for alerts: smtps://user:password@host:465, or file:PATH of a file with the URL.
@@ -178,7 +178,7 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Declarers {
-    /// None.
+    /// No programs.
     None,
     /// Programs with a token of their own app.
     OwnToken,
@@ -190,11 +190,11 @@ pub enum Declarers {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Neighbors {
-    /// If XXL-JOB's tables were there before ours.
+    /// Yes if XXL-JOB's tables existed before ours.
     Auto,
-    /// They do, or may at any time: all schedulers take turns.
+    /// Yes, or possibly later: all schedulers take turns.
     Beside,
-    /// They do not, and never will: our nodes claim concurrently, and a Java admin would fire everything again.
+    /// Never: nodes claim concurrently, and a Java admin would fire every job a second time.
     None,
 }
 
@@ -210,12 +210,16 @@ impl Options {
     pub fn with_file(self) -> anyhow::Result<Options> {
         let Some(path) = &self.config else { return Ok(self) };
         let text = std::fs::read_to_string(path)
-            .with_context(|| format!("could not read the options in {}", path.display()))?;
-        let file: Options =
-            toml::from_str(&text).with_context(|| format!("{} is not a list of options", path.display()))?;
+            .with_context(|| format!("failed to read the configuration file {}", path.display()))?;
+        let file: Options = toml::from_str(&text)
+            .with_context(|| format!("invalid configuration file {}", path.display()))?;
         if file.has_secret() {
             secret::refuse_world_readable(path).with_context(|| {
-                format!("{} holds a secret; write that as file:PATH, or restrict this file", path.display())
+                format!(
+                    "{} contains a secret; write the secret as file:PATH, or restrict the permissions of \
+                     this file",
+                    path.display()
+                )
             })?;
         }
         Ok(
@@ -255,7 +259,9 @@ impl Options {
         let is_safe = identity.is_some() || !proxies.is_empty() || listen.ip().is_loopback();
         if !is_safe && self.insecure_http != Some(true) {
             bail!(
-                "{listen} can be reached from other machines, and passwords and tokens would travel in clear; give --tls-cert and --tls-key, or --behind-proxy with the addresses of a proxy with TLS, or --insecure-http if the network is trusted"
+                "{listen} is reachable from other machines, and passwords and tokens would be sent \
+                 unencrypted; set --tls-cert and --tls-key, or --behind-proxy with the networks of a TLS \
+                 proxy, or --insecure-http if the network is trusted"
             );
         }
         let data_dir = self.data_dir();
@@ -314,7 +320,7 @@ impl Options {
 
     fn database(&self, data_dir: &Path) -> anyhow::Result<String> {
         match &self.database_url {
-            Some(url) => secret::read(url).context("could not read the address of the database"),
+            Some(url) => secret::read(url).context("failed to read --database-url"),
             None => Ok(format!("sqlite:{}", data_dir.join("tickwright.db").display())),
         }
     }
@@ -325,25 +331,28 @@ impl Options {
 
     fn token(&self) -> anyhow::Result<Option<Secret>> {
         let Some(written) = &self.token else { return Ok(None) };
-        let token = secret::read(written).context("could not read the token")?;
+        let token = secret::read(written).context("failed to read --token")?;
         if secret::is_typed(written, "TICKWRIGHT_TOKEN") {
             tracing::warn!(
-                "the token stands in the command line, where everybody on this machine can read it; use file:PATH or TICKWRIGHT_TOKEN"
+                "the token on the command line is visible to every user of this machine; use file:PATH or \
+                 TICKWRIGHT_TOKEN"
             );
         }
         let weak = is_well_known(&token) || token.len() < TOKEN_MIN;
         if weak && self.allow_weak_token != Some(true) {
             bail!(
-                "the token is {}; use at least {TOKEN_MIN} random characters, or add --allow-weak-token while you change your executors",
+                "the token is {}; use at least {TOKEN_MIN} random characters, or set --allow-weak-token \
+                 until your executors use a new token",
                 match is_well_known(&token) {
-                    true => "one that everybody knows",
+                    true => "publicly known",
                     false => "too short",
                 }
             );
         }
         if weak {
             tracing::warn!(
-                "the token for all executors is weak; give each app its own, and then remove --allow-weak-token"
+                "the token shared by all executors is weak; give each app its own token, then remove \
+                 --allow-weak-token"
             );
         }
         Ok(Some(Secret::new(token)))
@@ -353,15 +362,17 @@ impl Options {
         match (self.tls_cert.clone(), self.tls_key.clone()) {
             (Some(certificate), Some(key)) => Ok(Some(Identity { certificate, key })),
             (None, None) => Ok(None),
-            (Some(_), None) => bail!("--tls-cert needs the certificate's key: add --tls-key FILE"),
-            (None, Some(_)) => bail!("--tls-key needs its certificate: add --tls-cert FILE"),
+            (Some(_), None) => {
+                bail!("--tls-cert requires the private key of the certificate: add --tls-key FILE")
+            }
+            (None, Some(_)) => bail!("--tls-key requires a certificate: add --tls-cert FILE"),
         }
     }
 
     fn channels(&self) -> anyhow::Result<Vec<Arc<dyn Channel>>> {
         let mut channels: Vec<Arc<dyn Channel>> = Vec::new();
         if let Some(written) = &self.alert_mail {
-            let url = secret::read(written).context("could not read the mail server's address")?;
+            let url = secret::read(written).context("failed to read --alert-mail")?;
             channels.push(Arc::new(Mail::new(&url, self.alert_from.as_deref().unwrap_or(ALERT_FROM))?));
         }
         for written in self.alert_webhook.iter().flatten() {
@@ -373,7 +384,7 @@ impl Options {
     fn call_timeout(&self) -> anyhow::Result<Duration> {
         let timeout = duration("call-timeout", self.call_timeout.as_deref().unwrap_or("3s"))?;
         if !(Duration::from_secs(1)..=Duration::from_secs(10)).contains(&timeout) {
-            bail!("call-timeout is {timeout:?}; it can be 1s to 10s");
+            bail!("call-timeout is {timeout:?}; it must be 1s to 10s");
         }
         Ok(timeout)
     }
@@ -387,7 +398,8 @@ fn hostnames(names: &Option<Vec<String>>) -> anyhow::Result<Vec<String>> {
     let check = |name: &String| match is_name(name.trim()) {
         true => Ok(name.trim().to_owned()),
         false => bail!(
-            "--hostnames: `{name}` is not a host name; write it without scheme and port, for example centre.example.com"
+            "--hostnames: `{name}` is not a host name; write it without scheme and port, for example \
+             centre.example.com"
         ),
     };
     names.iter().flatten().map(check).collect()
@@ -399,18 +411,18 @@ fn networks(written: &Option<Vec<String>>) -> anyhow::Result<Vec<Cidr>> {
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("could not read {}", path.display()))
+    std::fs::read(path).with_context(|| format!("failed to read {}", path.display()))
 }
 
 fn at_least_one<T: Default + PartialEq>(name: &str, count: Option<T>) -> anyhow::Result<Option<T>> {
     if count.as_ref() == Some(&T::default()) {
-        bail!("{name} is 0; it can be 1 or more, or be left out");
+        bail!("{name} is 0; it must be 1 or more, or omitted");
     }
     Ok(count)
 }
 
 fn duration(name: &str, written: &str) -> anyhow::Result<Duration> {
-    duration::parse(written).with_context(|| format!("the option {name}"))
+    duration::parse(written).with_context(|| format!("invalid value of {name}"))
 }
 
 /// Reachable from this machine only, by default.
@@ -441,6 +453,14 @@ mod tests {
             let variable = option.get_env().expect("and a variable").to_string_lossy().into_owned();
             let row = page.lines().find(|line| line.starts_with(&format!("| `--{flag}")));
             assert!(row.is_some_and(|row| row.contains(&format!("`{variable}`"))), "--{flag} {variable}");
+            let takes_nothing = option.get_num_args().is_some_and(|count| count.min_values() == 0);
+            let value = match option.get_value_names().and_then(|names| names.first()) {
+                _ if takes_nothing => String::new(),
+                Some(name) if name.contains('|') => format!(" <{}>", name.replace('|', "\\|")),
+                name => name.map(|name| format!(" {name}")).unwrap_or_default(),
+            };
+            let shown = format!("| `--{flag}{value}` |");
+            assert!(row.is_some_and(|row| row.starts_with(&shown)), "docs/options.md lacks: {shown}");
         }
     }
 
@@ -488,7 +508,7 @@ mod tests {
             key_file: Some(std::env::temp_dir().join(format!("tickwright-none-{}", std::process::id()))),
             ..Options::default()
         };
-        check(Options { connections: Some(0), ..in_memory() }, "connections is 0; it can be 1 or more");
+        check(Options { connections: Some(0), ..in_memory() }, "connections is 0; it must be 1 or more");
         check(Options { keep_runs_max: Some(0), ..in_memory() }, "keep-runs-max is 0");
         let key_file = std::env::temp_dir().join(format!("tickwright-key-{}", std::process::id()));
         let with_token = |token: &str| Options {
@@ -497,7 +517,7 @@ mod tests {
             key_file: Some(key_file.clone()),
             ..Options::default()
         };
-        check(with_token("default_token"), "one that everybody knows");
+        check(with_token("default_token"), "publicly known");
         check(with_token("short"), "too short");
         let weak = Options { allow_weak_token: Some(true), ..with_token("default_token") };
         assert!(weak.settings().unwrap().token.is_some());

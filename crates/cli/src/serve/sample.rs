@@ -27,8 +27,6 @@ pub async fn start(
 async fn greet(ctx: Context) -> String {
     let greeting = format!("hello, {}", ctx.param());
     ctx.log(&greeting);
-    ctx.log(
-        "this line stands in the run's log; change the parameter in the job, and it greets somebody else",
-    );
+    ctx.log("this line is in the log of the run; change the parameter of the job to greet another name");
     greeting
 }

@@ -85,7 +85,7 @@ fn save(url: &str, credentials: &Credentials<'_>, data_dir: &Path) -> anyhow::Re
     let Err(error) = written else { return Ok(path) };
     let instead = std::env::temp_dir().join(format!("tickwright-{}-{FILE}", std::process::id()));
     secret::write(&instead, &text)
-        .with_context(|| format!("could not save the initial credentials: {error:#}"))?;
+        .with_context(|| format!("failed to save the initial credentials: {error:#}"))?;
     Ok(instead)
 }
 

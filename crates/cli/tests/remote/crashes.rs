@@ -19,20 +19,20 @@ fn each_run_ends_once_and_none_is_run_twice() {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     println!("SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut town = Town::start();
+    let mut cluster = Cluster::start();
     for _ in 0..ROUNDS {
-        town.wait_for_a_step(&mut random);
+        cluster.wait_for_a_step(&mut random);
         match random.u8(0..3) {
-            0 => town.kill_agent(),
-            1 => town.kill_centre(),
-            _ => town.kill_both(),
+            0 => cluster.kill_agent(),
+            1 => cluster.kill_centre(),
+            _ => cluster.kill_both(),
         }
     }
-    let runs = town.come_to_rest();
-    town.check(&runs);
+    let runs = cluster.come_to_rest();
+    cluster.check(&runs);
 }
 
-struct Town {
+struct Cluster {
     centre: Centre,
     agent: Process,
     /// Address of the agent in all its incarnations.
@@ -41,8 +41,8 @@ struct Town {
     notes: PathBuf,
 }
 
-impl Town {
-    fn start() -> Town {
+impl Cluster {
+    fn start() -> Cluster {
         let centre = Centre::signed_in();
         let notes = centre.folder.path().join("notes");
         let note = |what: &str| format!("echo \"{what} $TICKWRIGHT_RUN_ID\" >> '{}'\n", notes.display());
@@ -53,8 +53,8 @@ impl Town {
             centre.says(&format!("job start {key}"));
         }
         let agent = centre.agent_at("127.0.0.1:0");
-        let address = agent.wait_for("listens on    ");
-        Town { centre, agent, address, notes }
+        let address = agent.wait_for("listening on      ");
+        Cluster { centre, agent, address, notes }
     }
 
     /// Waits for the next run to start or end, or for a random time, so that runs are claimed, sent, accepted, done
@@ -120,7 +120,7 @@ impl Town {
                 assert_eq!(times("end", id), 1, "it did not do its work: {run}");
             }
             let timeline = self.centre.json(&format!("run show {id}"))["timeline"].clone();
-            let ends = timeline.as_array().unwrap().iter().filter(|moment| moment["kind"] == "ended").count();
+            let ends = timeline.as_array().unwrap().iter().filter(|step| step["kind"] == "ended").count();
             assert!(ends <= 1, "ended {ends} times: {timeline}");
         }
         for (_, id) in noted.keys() {

@@ -15,15 +15,15 @@ fn what_was_exported_is_imported_elsewhere_and_again_without_a_change() {
     assert_eq!(exported, centre.says(&format!("export --app {APP}")));
 
     let again = centre.shell().input(&exported).run("import -");
-    assert!(again.stderr.contains("2 jobs, 2 of them are so already"), "{}", again.stderr);
+    assert!(again.stderr.contains("2 jobs, 2 of them unchanged"), "{}", again.stderr);
     assert_eq!(again.succeeds(), "");
 
     let other = Centre::signed_in();
     let file = other.file("jobs.yaml", &exported);
     let dry = other.shell().run(&format!("import --dry-run {}", file.display()));
-    assert!(dry.stderr.contains("nothing was changed, this was a dry run"), "{}", dry.stderr);
+    assert!(dry.stderr.contains("dry run, nothing was changed"), "{}", dry.stderr);
     let dry = dry.succeeds();
-    assert!(dry.contains("add  reports/before") && dry.contains("add  reports/daily"), "{dry}");
+    assert!(dry.contains("add     reports/before") && dry.contains("add     reports/daily"), "{dry}");
     assert_eq!(other.json("job list"), json!([]));
     other.says(&format!("import {}", file.display()));
     assert_eq!(other.says("export"), exported);
@@ -46,12 +46,12 @@ fn an_import_names_what_it_changes_and_goes_on_after_what_is_refused() {
     let (first, second) = changed.split_at(changed.find("  two:").unwrap());
     let changed = format!("{}{}", first.replace("every_ms: 0", "every_ms: 7200000"), second);
     let imported = centre.shell().input(&changed).run("import -");
-    assert!(imported.stdout.contains("change   one  handler, schedule"), "{}", imported.stdout);
-    assert!(imported.stdout.contains("refused  two  schedule.every_ms: "), "{}", imported.stdout);
-    imported.fails(1, "1 of 2 jobs were refused");
+    assert!(imported.stdout.contains("change    one  handler, schedule"), "{}", imported.stdout);
+    assert!(imported.stdout.contains("rejected  two  schedule.every_ms: "), "{}", imported.stdout);
+    imported.fails(1, "1 of 2 jobs were rejected");
     assert_eq!(centre.json("job show one")["handler"], "other");
 
-    centre.shell().input("jobs: {x: {app: a}}").run("import -").fails(1, "not a list of jobs by their keys");
-    centre.shell().run("import nowhere.yaml").fails(1, "cannot read nowhere.yaml");
+    centre.shell().input("jobs: {x: {app: a}}").run("import -").fails(1, "not a list of jobs by key");
+    centre.shell().run("import nowhere.yaml").fails(1, "failed to read nowhere.yaml");
     centre.stop();
 }

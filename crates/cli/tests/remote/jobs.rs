@@ -13,7 +13,7 @@ fn a_job_is_added_shown_changed_started_stopped_and_deleted() {
     );
     let added = centre.says(&add);
     assert_eq!(added, "orders/sync added; start its schedule with: tickwright job start orders/sync\n");
-    centre.shell().run(&add).fails(1, "there is a job `orders/sync` already");
+    centre.shell().run(&add).fails(1, "the job `orders/sync` already exists");
 
     let shown = centre.says("job show orders/sync");
     for expected in ["name      Sync orders", "state     stopped", "handler   sync", "timeout   30.0 s"] {
@@ -25,11 +25,11 @@ fn a_job_is_added_shown_changed_started_stopped_and_deleted() {
     assert_eq!(centre.json(&format!("job show id:{}", view["id"]))["key"], "orders/sync");
 
     assert_eq!(centre.says("job edit orders/sync --param full --overlap skip"), "orders/sync changed\n");
-    assert_eq!(centre.says("job edit orders/sync --param full"), "orders/sync is so already\n");
+    assert_eq!(centre.says("job edit orders/sync --param full"), "orders/sync unchanged\n");
     let edited = centre.json("job show orders/sync");
     assert_eq!((&edited["param"], &edited["overlap"]), (&json!("full"), &json!("skip")));
     assert_eq!(edited["schedule"], view["schedule"], "what was not said stays");
-    centre.shell().run("job edit orders/sync").fails(1, "say what to change");
+    centre.shell().run("job edit orders/sync").fails(1, "nothing to change");
 
     assert_eq!(centre.says("job start orders/sync"), "orders/sync started\n");
     let next = centre.says("job next orders/sync -n 3");
@@ -38,7 +38,7 @@ fn a_job_is_added_shown_changed_started_stopped_and_deleted() {
     assert_eq!(centre.json("job next orders/sync -n 3")["fires"].as_array().unwrap().len(), 3);
     assert_eq!(centre.says("job stop orders/sync"), "orders/sync stopped\n");
 
-    centre.shell().run("job rm orders/sync").fails(1, "add --yes if you are sure");
+    centre.shell().run("job rm orders/sync").fails(1, "add --yes to confirm");
     assert_eq!(centre.says("job rm orders/sync --yes"), "orders/sync deleted\n");
     centre.shell().run("job show orders/sync").fails(4, "job `orders/sync`");
     centre.stop();
@@ -69,7 +69,7 @@ fn lists_can_be_narrowed_and_say_when_there_is_more() {
     assert_eq!(keys("job list --app nobody"), Vec::<String>::new());
     let short = centre.shell().run("job list --limit 2");
     assert_eq!(short.stdout.lines().count(), 3, "a head and two rows");
-    assert!(short.stderr.contains("there are more; add --all"), "{}", short.stderr);
+    assert!(short.stderr.contains("there are more rows; use --all"), "{}", short.stderr);
     let all = centre.says("job list --all");
     assert!(all.starts_with("JOB      APP                NAME     SCHEDULE"), "{all}");
     let started = all.lines().find(|line| line.starts_with("b/three")).unwrap();
@@ -83,8 +83,8 @@ fn an_app_is_added_and_its_executors_get_a_token() {
 
     let centre = Centre::signed_in();
     let added = centre.says("app add my-app --title Mine");
-    assert_eq!(added, "my-app added; make a token for its executors with: tickwright app token my-app\n");
-    centre.shell().run("app add my-app").fails(1, "there is an app `my-app` already");
+    assert_eq!(added, "my-app added; create a token for its executors with: tickwright app token my-app\n");
+    centre.shell().run("app add my-app").fails(1, "the app `my-app` already exists");
     let listed = centre.says("app list");
     assert!(listed.contains("my-app             Mine    0     none"), "{listed}");
     assert_eq!(centre.json("app list").as_array().unwrap().len(), 2);

@@ -27,11 +27,11 @@ fn a_key_is_shown_once_opens_what_it_may_and_ends_when_it_is_deleted() {
     let writer = std::fs::read_to_string(&file).unwrap();
     program(writer.trim()).run(&format!("job add x --app {APP} --handler h")).succeeds();
 
-    centre.shell().run(&format!("key rm {id}")).fails(1, "add --yes if you are sure");
+    centre.shell().run(&format!("key rm {id}")).fails(1, "add --yes to confirm");
     assert_eq!(centre.says(&format!("key rm {id} --yes")), format!("key {id} deleted\n"));
     program(&secret).run("job list").fails(3, "TICKWRIGHT_API_KEY");
     centre.shell().run(&format!("key rm {id} --yes")).fails(4, &format!("key {id}: "));
-    centre.shell().run("key add x --app nobodys").fails(1, "there is no app `nobodys`");
+    centre.shell().run("key add x --app nobodys").fails(1, "the app `nobodys` does not exist");
     centre.shell().run("key add x --rights all").fails(2, "view, operate, edit, script");
     // An API key cannot create keys.
     program(writer.trim()).run("key list").fails(3, "");

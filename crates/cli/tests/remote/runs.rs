@@ -25,7 +25,7 @@ fn a_run_is_triggered_and_its_log_is_on_the_screen() {
     assert_eq!(first.split_once('\n').unwrap().1, second);
 
     let shown = centre.says(&format!("run show {run}"));
-    assert!(shown.contains("state     succeeded") && shown.contains("timeline  "), "{shown}");
+    assert!(shown.contains("state      succeeded") && shown.contains("trace      "), "{shown}");
     assert_eq!(centre.json(&format!("run show {run}"))["job_key"], "greet");
     let listed = centre.says("run list --state succeeded");
     assert!(listed.starts_with("RUN") && listed.contains("greet"), "{listed}");
@@ -51,15 +51,15 @@ fn a_run_is_followed_while_it_goes_on_and_killed() {
     let centre = Centre::signed_in();
     let _agent = centre.agent();
     centre.script_job("long", "echo started\nsleep 1000\n");
-    centre.shell().run("run logs long").fails(1, "add -f to wait for its first run");
+    centre.shell().run("run logs long").fails(1, "add -f to wait for the first one");
     let run = centre.json("job trigger long")["run"].as_i64().unwrap();
     let following = Process::start(centre.shell().command(&format!("run logs -f {run}")));
     following.wait_for(" started");
     assert_eq!(centre.json(&format!("run show {run}"))["state"], "running", "its line came meanwhile");
-    assert_eq!(centre.says(&format!("run cancel {run}")), format!("run {run} is cancelled\n"));
+    assert_eq!(centre.says(&format!("run cancel {run}")), format!("run {run} cancelled\n"));
     following.wait_for(&format!("run {run} "));
     centre.json_once(&format!("run show {run}"), |run| !run["ended_at"].is_null());
-    centre.shell().run(&format!("run kill {run}")).fails(1, "is over already");
+    centre.shell().run(&format!("run kill {run}")).fails(1, "has already finished");
     centre.stop();
 }
 
@@ -97,13 +97,13 @@ fn a_handler_that_nobody_has_is_named_when_the_job_is_added_and_when_it_runs() {
     // The agent has `http`, but no allowed URL, and no other handler.
     let added = centre.shell().run(&format!("job add typo --app {APP} --handler htpp"));
     assert!(
-        added.stderr.contains("no executor of tickwright-sample is known to have a handler `htpp`"),
+        added.stderr.contains("no executor of tickwright-sample has reported a handler `htpp`"),
         "{}",
         added.stderr
     );
     let triggered = centre.shell().run("job trigger typo --follow");
     assert!(triggered.stderr.contains("job handler [htpp] not found."), "{}", triggered.stderr);
-    assert!(!triggered.stderr.contains("no lines"), "{}", triggered.stderr);
+    assert!(!triggered.stderr.contains("no log lines"), "{}", triggered.stderr);
     triggered.fails(1, "did not succeed");
     centre.stop();
 }

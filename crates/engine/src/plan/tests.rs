@@ -5,6 +5,7 @@ use std::time::Duration;
 use cron::{Schedule, Timestamp};
 
 use super::*;
+use crate::policy::Route;
 use crate::run::{RunId, RunState};
 use crate::testing::{each_second, job, ms, run};
 
@@ -13,12 +14,12 @@ struct Three;
 
 impl Router for Three {
     fn targets(&self, job: &Job, _: Timestamp) -> Vec<Target> {
-        let count = if job.spec.route == "BROADCAST" { 3 } else { 1 };
+        let count = if job.spec.route == Route::Broadcast { 3 } else { 1 };
         (0..count).map(|index| Target::Address(format!("http://10.0.0.{index}/"))).collect()
     }
 
     fn shards(&self, job: &Job) -> usize {
-        if job.spec.route == "BROADCAST" { 3 } else { 1 }
+        if job.spec.route == Route::Broadcast { 3 } else { 1 }
     }
 }
 
@@ -60,15 +61,15 @@ fn every_instant_within_the_look_ahead_is_claimed_in_order() {
 
 #[test]
 fn a_plan_has_no_more_rows_than_asked_for_and_the_next_one_goes_on() {
-    let check = |route: &str, rows, sent: &[i64], after| {
+    let check = |route: Route, rows, sent: &[i64], after| {
         let mut job = each_second(10_000);
         job.spec.route = route.into();
         let plan = Tick::new(ms(15_000), &Three, Bugs::default()).plan_at_most(&job, rows);
         assert_eq!(summary(&plan), (sent.to_vec(), vec![], Some(after)), "{route} {rows}");
     };
-    check("FIRST", 2, &[10_000, 11_000], 12_000);
-    check("FIRST", 0, &[10_000], 11_000);
-    check("BROADCAST", 7, &[10_000, 11_000], 12_000);
+    check(Route::First, 2, &[10_000, 11_000], 12_000);
+    check(Route::First, 0, &[10_000], 11_000);
+    check(Route::Broadcast, 7, &[10_000, 11_000], 12_000);
 }
 
 #[test]
@@ -239,7 +240,7 @@ fn a_run_that_nobody_could_send_in_time_is_dropped_where_the_job_wants_that() {
 #[test]
 fn a_broadcast_has_one_row_for_each_executor() {
     let mut job = each_second(10_000);
-    job.spec.route = "BROADCAST".into();
+    job.spec.route = Route::Broadcast.into();
     assert_eq!(plan(&job, 9_000).fires[0].targets.len(), 3);
 }
 
@@ -299,6 +300,22 @@ fn a_waiting_run_takes_the_place_if_it_is_free() {
     check(Overlap::Skip, Some(42), 10_000, Assignment::Send(address()));
 }
 
+#[test]
+fn a_run_that_waits_to_be_sent_again_is_a_misfire_counted_from_its_first_time() {
+    let check = |version, due: i64, now: i64, expected: Assignment| {
+        let waiting = Run { version, due_at: ms(due), ..run(42, RunState::Waiting, 10_000) };
+        let tick = Tick::new(ms(now), &Three, Bugs::default());
+        assert_eq!(tick.assign(&each_second(20_000), &waiting), expected, "due {due} at {now}");
+    };
+    let skipped = || Assignment::Drop(Disposition::MisfireSkipped, TOO_LATE.into());
+    let sent = || Assignment::Send(vec![Target::Address("http://10.0.0.0/".into())]);
+    check(1, 10_000, 15_000, sent());
+    check(1, 10_000, 15_001, skipped());
+    // Denied by its executor and due again at 13 000, but no node was there to send it.
+    check(9, 13_000, 16_000, sent());
+    check(9, 13_000, 16_001, skipped());
+}
+
 fn waiting_run(due: i64) -> Run {
     let origin = Origin::Manual { key: 1 };
     Run { shard: Shard::UNSPLIT, origin, ..run(42, RunState::Waiting, due) }
@@ -328,4 +345,53 @@ fn a_deferred_run_is_tried_until_its_job_lets_it_be_late_no_longer() {
     let all = Misfire::FireAll { window: Duration::from_secs(8), max: 3 };
     check(all, Delivery::Probe, 10_000, 17_000, Some(18_000));
     check(all, Delivery::Probe, 10_000, 18_000, None);
+}
+
+#[test]
+fn a_claimed_run_that_was_held_for_too_long_is_a_misfire() {
+    let check = |change: &dyn Fn(&mut Job, &mut Run), now: i64, expected: Option<Disposition>| {
+        let (mut job, mut run) = (each_second(20_000), run(1, RunState::Claimed, 10_000));
+        change(&mut job, &mut run);
+        assert_eq!(missed_in_hand(&job, &run, ms(now)), expected, "{:?} at {now}", job.spec.misfire);
+    };
+    use Disposition::{Coalesced, MisfireSkipped};
+    let skip = |_: &mut Job, _: &mut Run| {};
+    check(&skip, 15_000, None);
+    check(&skip, 15_001, Some(MisfireSkipped));
+    let once = |job: &mut Job, _: &mut Run| job.spec.misfire = Misfire::FireOnce;
+    // The next scheduled time, one second later, is not missed before 16 001: then it covers this one.
+    check(&once, 16_000, None);
+    check(&once, 16_001, Some(Coalesced));
+    let all = |job: &mut Job, _: &mut Run| {
+        job.spec.misfire = Misfire::FireAll { window: Duration::from_secs(8), max: 3 };
+    };
+    check(&all, 18_000, None);
+    check(&all, 18_001, Some(MisfireSkipped));
+    check(&|_, run| run.origin = Origin::Misfire, 90_000, None);
+    check(&|_, run| run.attempt = 2, 90_000, None);
+    check(&|_, run| run.origin = Origin::Manual { key: 1 }, 90_000, None);
+    // Deferred or sent again: its new time counts, with a little more than the grace in all.
+    let again = |run: &mut Run, due: i64| (run.version, run.due_at) = (3, ms(due));
+    check(&|_, run| again(run, 15_000), 15_500, None);
+    check(&|_, run| again(run, 15_000), 16_001, Some(MisfireSkipped));
+    // It may have been sent before, and must be sent at least once.
+    let at_least_once = |job: &mut Job| job.spec.delivery = Delivery::AtLeastOnce;
+    check(&|job, _| at_least_once(job), 15_001, Some(MisfireSkipped));
+    check(
+        &|job, run| {
+            at_least_once(job);
+            again(run, 15_000);
+        },
+        90_000,
+        None,
+    );
+    // It waited for the run before it.
+    check(
+        &|job, run| {
+            job.spec.overlap = Overlap::Wait;
+            again(run, 80_000);
+        },
+        80_500,
+        None,
+    );
 }

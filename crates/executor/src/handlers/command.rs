@@ -32,7 +32,7 @@ pub struct Commands {
 
 /// The program cannot be allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` cannot be a program to allow: {why}", path.display())]
+#[error("invalid program `{}`: {why}", path.display())]
 pub struct ProgramError {
     path: PathBuf,
     why: &'static str,
@@ -48,10 +48,10 @@ impl Commands {
     pub fn allow(mut self, program: impl Into<PathBuf>) -> Result<Commands, ProgramError> {
         let path = program.into();
         if !path.is_absolute() {
-            return Err(ProgramError { path, why: "write its full path, such as /usr/bin/rsync" });
+            return Err(ProgramError { path, why: "use the full path, for example /usr/bin/rsync" });
         }
         if !path.is_file() {
-            return Err(ProgramError { path, why: "there is no such file" });
+            return Err(ProgramError { path, why: "the file does not exist" });
         }
         self.programs.push(path);
         Ok(self)
@@ -77,7 +77,7 @@ impl Commands {
         match process::run(ctx, program, words.map(OsString::from).collect()).await {
             Ok(0) => Ok(()),
             Ok(code) => Err(texts::command_failed(code)),
-            Err(error) => Err(format!("`{}` cannot be started: {error}", program.display())),
+            Err(error) => Err(format!("failed to start `{}`: {error}", program.display())),
         }
     }
 
@@ -90,19 +90,19 @@ impl Commands {
 
     fn refusal(&self, name: &str) -> String {
         let allowed: Vec<_> = self.programs.iter().map(|program| program.display().to_string()).collect();
-        let allowed = if allowed.is_empty() { "none is".to_owned() } else { allowed.join(", ") };
-        format!("`{name}` is not among the programs this executor may start (allowed: {allowed})")
+        let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
+        format!("program `{name}` is not allowed on this executor (allowed: {allowed})")
     }
 }
 
-const USAGE: &str = "the parameter names no program; write `[\"program\", \"argument\", …]`";
+const USAGE: &str = "the parameter has no program; use `[\"program\", \"argument\", …]`";
 
 /// Splits the parameter into program and arguments.
 fn words(param: &str) -> Result<Vec<String>, String> {
     let param = param.trim();
     if param.starts_with('[') {
         return serde_json::from_str(param)
-            .map_err(|error| format!("the parameter is not a JSON array of texts: {error}"));
+            .map_err(|error| format!("the parameter is not a JSON array of strings: {error}"));
     }
     Ok(param.split_whitespace().map(str::to_owned).collect())
 }

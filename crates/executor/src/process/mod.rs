@@ -77,7 +77,7 @@ pub(crate) async fn run(ctx: &Context, program: &Path, arguments: Vec<OsString>)
 /// Not supported: there is no safe way to kill a process tree on this system.
 #[cfg(not(unix))]
 pub(crate) async fn run(_: &Context, _: &Path, _: Vec<OsString>) -> io::Result<i32> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "processes of runs need a Unix system"))
+    Err(io::Error::new(io::ErrorKind::Unsupported, "scripts and programs require a Unix system"))
 }
 
 /// Time to clean up after `SIGTERM`. Shorter than the grace period of a stopped run, so that the group is gone by

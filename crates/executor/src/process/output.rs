@@ -51,7 +51,7 @@ impl<'a> Lines<'a> {
         if self.room == 0 {
             self.write();
             self.ctx
-                .log(format_args!("the output is longer than {} bytes; what follows is not kept", self.max));
+                .log(format_args!("the output is longer than {} bytes; the rest is not stored", self.max));
         }
         self.room > 0
     }
@@ -112,7 +112,7 @@ mod tests {
     async fn what_is_not_text_is_replaced_and_what_is_too_much_is_left_out() {
         assert_eq!(log(vec![b"a\xffb\n".to_vec()], 100).await, ["a\u{fffd}b"]);
         let ended = log(vec![b"123\n".to_vec(), b"456\n".to_vec(), b"789\n".to_vec()], 6).await;
-        assert_eq!(ended, ["123", "45", "the output is longer than 6 bytes; what follows is not kept"]);
+        assert_eq!(ended, ["123", "45", "the output is longer than 6 bytes; the rest is not stored"]);
     }
 
     async fn check(chunks: &[&str], lines: &[&str]) {

@@ -56,7 +56,7 @@ impl Workspace {
         };
         for entry in entries {
             let left = Folder { path: entry?.path() };
-            tracing::warn!(folder = %left.path.display(), "a run was cut short; ending what it left");
+            tracing::warn!(folder = %left.path.display(), "found processes of an interrupted run; ending them");
             left.end_processes();
         }
         Ok(())
@@ -107,7 +107,7 @@ impl Drop for Folder {
                 // A process that is about to end may still write to the folder.
                 Err(_) if round < ROUNDS_MAX => thread::sleep(PAUSE),
                 Err(error) => {
-                    tracing::warn!(folder = %self.path.display(), %error, "a run's folder cannot be removed");
+                    tracing::warn!(folder = %self.path.display(), %error, "failed to delete the working directory of a run");
                     return;
                 }
             }

@@ -3,14 +3,15 @@
 //! Disabled unless the executor enables them with [`Builder::scripts`](crate::Builder::scripts), because every user
 //! who can edit a job then runs code here, as the user of this process.
 
-mod shelf;
+mod cache;
 
 use std::fmt;
 use std::str::FromStr;
 
+use protocol::v1::{ScriptLanguage, Word};
 use protocol::xxl::GlueType;
 
-pub(crate) use shelf::Shelf;
+pub(crate) use cache::ScriptCache;
 
 /// The script languages an executor accepts.
 ///
@@ -79,42 +80,39 @@ impl Language {
         Language::PowerShell,
     ];
 
-    /// Name in lower case, as parsed by [`Language::from_str`].
+    /// Word of the API, as parsed by [`Language::from_str`].
     pub fn name(self) -> &'static str {
-        self.row().0
+        self.in_protocol().word()
     }
 
     /// The program that runs it, found in `PATH`.
     pub fn program(self) -> &'static str {
-        self.row().1
+        self.interpreter().0
     }
 
     fn suffix(self) -> &'static str {
-        self.row().2
+        self.interpreter().1
     }
 
-    fn row(self) -> (&'static str, &'static str, &'static str) {
+    fn interpreter(self) -> (&'static str, &'static str) {
+        GlueType::Script(self.in_protocol()).script().expect("each of these languages has an interpreter")
+    }
+
+    /// All languages of the protocol except Groovy, which only Java executors can run.
+    fn in_protocol(self) -> ScriptLanguage {
         match self {
-            Language::Shell => ("shell", "bash", ".sh"),
-            Language::Python => ("python", "python3", ".py"),
-            Language::Python2 => ("python2", "python", ".py"),
-            Language::Php => ("php", "php", ".php"),
-            Language::Node => ("node", "node", ".js"),
-            Language::PowerShell => ("powershell", "pwsh", ".ps1"),
+            Language::Shell => ScriptLanguage::Shell,
+            Language::Python => ScriptLanguage::Python,
+            Language::Python2 => ScriptLanguage::Python2,
+            Language::Php => ScriptLanguage::Php,
+            Language::Node => ScriptLanguage::Node,
+            Language::PowerShell => ScriptLanguage::PowerShell,
         }
     }
 
     /// The language of XXL-JOB's glue type; `None` if it is not a script.
     pub(crate) fn of(glue: GlueType) -> Option<Language> {
-        Some(match glue {
-            GlueType::Bean | GlueType::Groovy => return None,
-            GlueType::Shell => Language::Shell,
-            GlueType::Python => Language::Python,
-            GlueType::Python2 => Language::Python2,
-            GlueType::Php => Language::Php,
-            GlueType::Nodejs => Language::Node,
-            GlueType::PowerShell => Language::PowerShell,
-        })
+        Language::ALL.into_iter().find(|language| GlueType::Script(language.in_protocol()) == glue)
     }
 }
 
@@ -135,7 +133,7 @@ impl FromStr for Language {
 
 /// The name is not a script language.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there are no scripts in `{0}`; write shell, python, python2, php, node or powershell")]
+#[error("unknown script language `{0}`; use shell, python, python2, php, node or powershell")]
 pub struct UnknownLanguage(String);
 
 /// A script sent by the centre.
@@ -153,7 +151,7 @@ mod tests {
 
     #[test]
     fn languages_are_those_of_the_protocol() {
-        for glue in GlueType::ALL {
+        for glue in GlueType::all() {
             let script = Language::of(glue).map(|language| (language.program(), language.suffix()));
             assert_eq!(script, glue.script(), "{glue}");
         }

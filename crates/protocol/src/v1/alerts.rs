@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Instant;
+use super::{AlertKind, AlertState, Instant};
 
 /// An alert: a problem with a job that has alerting enabled.
 ///
@@ -44,38 +44,6 @@ pub struct AlertView {
     pub tries: u32,
     /// Recipients, each with the result of the last attempt.
     pub deliveries: Vec<DeliveryView>,
-}
-
-/// Kind of problem that raised an alert.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum AlertKind {
-    /// A run failed and has no retries left.
-    Failed,
-    /// A run exceeded its timeout.
-    TimedOut,
-    /// The result of a run is unknown.
-    Lost,
-    /// A run started long after its scheduled time.
-    Late,
-    /// A scheduled time passed without a run.
-    NotRun,
-}
-
-/// State of an alert's notifications.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum AlertState {
-    /// At least one notification is not delivered yet and will be retried.
-    Waiting,
-    /// All notifications were delivered.
-    Delivered,
-    /// At least one notification was not delivered, and there are no more retries.
-    GivenUp,
-    /// No notification channel is configured for this alert.
-    Nobody,
 }
 
 /// A recipient of an alert, with the result of the last attempt.

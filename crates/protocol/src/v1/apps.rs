@@ -73,10 +73,10 @@ pub struct ExecutorView {
     /// State of the executor.
     pub state: ExecutorState,
     /// Time of its last registration; absent if a user entered the address.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
     pub seen_at: Option<Instant>,
     /// Time since when it is unreachable; absent if it is reachable.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
     pub suspect_since: Option<Instant>,
     /// Error of the last call to it; absent if that call succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,10 +160,10 @@ pub struct TokenView {
     /// Id of the token.
     pub id: i64,
     /// Creation time.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
     pub created_at: Option<Instant>,
     /// Time when it expires.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
     pub expires_at: Option<Instant>,
 }
 

@@ -24,8 +24,10 @@ pub struct AuditView {
     /// Object of the action.
     pub object: String,
     /// State of the object before, without secrets.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub before: Option<String>,
     /// State of the object afterwards, without secrets.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub after: Option<String>,
     /// `done`, or the reason why it was rejected.
     pub result: String,

@@ -70,8 +70,10 @@ pub struct StatisticsBucket {
     /// Number of runs by result.
     pub runs: RunCounts,
     /// Median dispatch latency after the scheduled time in milliseconds; absent if this node does not know it.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub lateness_p50_ms: Option<f64>,
     /// 99th percentile of the dispatch latency in milliseconds; absent if this node does not know it.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub lateness_p99_ms: Option<f64>,
 }
 
@@ -136,6 +138,7 @@ pub struct About {
     /// Whether jobs may be scripts.
     pub scripts: bool,
     /// Difference between the clocks of this node and the database in milliseconds; absent if unknown.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub clock_offset_ms: Option<f64>,
 }
 
@@ -146,6 +149,7 @@ pub struct SettingView {
     /// Name of the option.
     pub option: String,
     /// Value, in the syntax of the option; absent if it is not set or is a secret.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub value: Option<String>,
     /// Whether a value is set but hidden because it is a secret.
     pub hidden: bool,

@@ -40,7 +40,7 @@ impl FromStr for Instant {
 
 /// The text is not a timestamp.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no instant; write one like `2026-06-21T08:00:00Z` or `2026-06-21T10:00:00+02:00`")]
+#[error("`{0}` is not a time; use for example `2026-06-21T08:00:00Z` or `2026-06-21T10:00:00+02:00`")]
 pub struct NotAnInstant(String);
 
 /// Maximum length of the invalid text in the error message.

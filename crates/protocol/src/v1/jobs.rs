@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Instant, Schedule};
+use super::{Block, ChildrenMode, Delivery, Instant, Named, Overlap, Route, Schedule, ScriptLanguage};
 
 /// Definition of a job, as sent to `PUT /v1/jobs/{key}`. An omitted field has its default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,15 +56,16 @@ pub struct JobBody {
     /// timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Routing strategy, which selects the executor: `FIRST` (default), `LAST`, `ROUND`, `RANDOM`,
-    /// `CONSISTENT_HASH`, `LEAST_FREQUENTLY_USED`, `LEAST_RECENTLY_USED`, `FAILOVER`, `BUSYOVER`,
-    /// `SHARDING_BROADCAST`.
-    #[serde(default = "first")]
-    pub route: String,
-    /// Block strategy, for a new run while another run of the job is active on the same executor:
-    /// `SERIAL_EXECUTION` (default), `DISCARD_LATER`, `COVER_EARLY`.
-    #[serde(default = "serial")]
-    pub block: String,
+    /// Routing strategy, which selects the executor. A job that another program stored may have a strategy of its
+    /// own, which is returned as stored and has to be replaced before the job can run.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Route))]
+    pub route: Named<Route>,
+    /// Block strategy, for a new run while another run of the job is active on the same executor. A job that another
+    /// program stored may have a strategy of its own, which is returned as stored.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Block))]
+    pub block: Named<Block>,
     /// Keys of the jobs to run when this one succeeds; ids for jobs without a key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<String>,
@@ -104,8 +105,8 @@ impl JobBody {
             retry: Retry::default(),
             delivery: Delivery::default(),
             timeout_ms: None,
-            route: first(),
-            block: serial(),
+            route: Named::default(),
+            block: Named::default(),
             children: Vec::new(),
             children_mode: ChildrenMode::default(),
             alert: false,
@@ -129,21 +130,19 @@ pub struct JobView {
     /// Definition of the job.
     #[serde(flatten)]
     pub body: JobBody,
-    /// Description of the schedule in English.
-    pub schedule_english: String,
-    /// Description of the schedule in Chinese.
-    pub schedule_chinese: String,
+    /// Description of the schedule, in the language of the header `Accept-Language`: English (default) or Chinese.
+    pub schedule_text: String,
     /// Next scheduled time, if there is one.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
     pub next_fire_at: Option<Instant>,
     /// Last scheduled time for which the job fired.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
     pub last_fire_at: Option<Instant>,
     /// Creation time.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
     pub created_at: Option<Instant>,
     /// Time of the last change.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
     pub updated_at: Option<Instant>,
     /// Revision of the definition; incremented by each edit.
     pub revision: i64,
@@ -175,22 +174,6 @@ pub enum Misfire {
         /// Maximum number of fires.
         max: u32,
     },
-}
-
-/// Overlap policy: how to handle a fire while another run of the job is active on any executor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Overlap {
-    /// Dispatch it anyway.
-    #[default]
-    Allow,
-    /// Skip it; it is recorded as blocked.
-    Skip,
-    /// Wait until the other run has finished.
-    Wait,
-    /// Cancel the other run, then dispatch it.
-    Replace,
 }
 
 /// Retry policy of failed runs.
@@ -231,32 +214,6 @@ impl Default for Backoff {
     }
 }
 
-/// Delivery policy: how to continue when a request was, or may have been, sent but no response arrived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Delivery {
-    /// Never send again.
-    AtMostOnce,
-    /// Ask the executor, and send again if it does not know the run.
-    #[default]
-    Probe,
-    /// Send again until an executor accepts the run.
-    AtLeastOnce,
-}
-
-/// How often the child jobs of a job with shards run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum ChildrenMode {
-    /// Once, when all shards have succeeded.
-    #[default]
-    Once,
-    /// Once for each shard that succeeds.
-    Each,
-}
-
 /// A script to save.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -278,36 +235,15 @@ pub struct ScriptVersion {
     /// Id of the version.
     pub id: i64,
     /// Language of the script; absent if it is unknown to Tickwright.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub language: Option<ScriptLanguage>,
     /// Source code.
     pub source: String,
     /// Description of the change.
     pub remark: String,
     /// Time when it was saved.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
     pub saved_at: Option<Instant>,
-}
-
-/// Language of a script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum ScriptLanguage {
-    /// Bash.
-    Shell,
-    /// Python 3.
-    Python,
-    /// Python 2.
-    Python2,
-    /// PHP.
-    Php,
-    /// JavaScript in Node.
-    Node,
-    /// PowerShell.
-    #[serde(rename = "powershell")]
-    PowerShell,
-    /// Groovy, which only Java executors can run.
-    Groovy,
 }
 
 /// Request for a run now.
@@ -384,23 +320,15 @@ pub struct JobChange {
     /// Action: `job.create`, `job.edit`, `job.start`, ….
     pub action: String,
     /// Definition of the job before.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>, required))]
     pub before: Option<serde_json::Value>,
     /// Definition of the job afterwards.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>, required))]
     pub after: Option<serde_json::Value>,
 }
 
 fn is_zero(number: &u64) -> bool {
     *number == 0
-}
-
-fn first() -> String {
-    "FIRST".into()
-}
-
-fn serial() -> String {
-    "SERIAL_EXECUTION".into()
 }
 
 #[cfg(test)]
@@ -413,7 +341,7 @@ mod tests {
     #[test]
     fn what_is_left_out_has_its_default_and_what_is_unknown_is_refused() {
         let body: JobBody = serde_json::from_str(SMALLEST).unwrap();
-        assert_eq!((body.route.as_str(), body.block.as_str()), ("FIRST", "SERIAL_EXECUTION"));
+        assert_eq!((body.route.word(), body.block.word()), ("first", "serial"));
         assert_eq!((body.misfire, body.delivery, body.enabled), (Misfire::Skip, Delivery::Probe, None));
         assert_eq!(JobBody::new("orders", "Sync", body.schedule.clone()), body);
         let misspelt = SMALLEST.replace("name", "nmae");
@@ -426,8 +354,7 @@ mod tests {
             id: 7,
             key: Some("orders/sync".into()),
             body: serde_json::from_str(SMALLEST).unwrap(),
-            schedule_english: "every minute".into(),
-            schedule_chinese: "每分钟".into(),
+            schedule_text: "every minute".into(),
             next_fire_at: Some(Instant::from_millis(60_000)),
             last_fire_at: None,
             created_at: None,

@@ -12,12 +12,12 @@ mod events;
 mod instant;
 mod jobs;
 mod page;
-mod people;
 mod problem;
 mod runs;
 mod schedule;
+mod users;
 
-pub use alerts::{AlertCounts, AlertKind, AlertState, AlertView, DeliveryView};
+pub use alerts::{AlertCounts, AlertView, DeliveryView};
 pub use apps::{
     Addressing, AppBody, AppView, ExecutorCheck, ExecutorState, ExecutorTrouble, ExecutorView, GoneExecutor,
     NewToken, TokenView, TroubleCode,
@@ -30,19 +30,23 @@ pub use centre::{
 pub use events::Event;
 pub use instant::Instant;
 pub use jobs::{
-    Backoff, Bulk, BulkAction, BulkResult, ChildrenMode, Delivery, JobBody, JobChange, JobView, Misfire,
-    Overlap, Retry, ScriptBody, ScriptLanguage, ScriptVersion, Trigger, Triggered,
+    Backoff, Bulk, BulkAction, BulkResult, JobBody, JobChange, JobView, Misfire, Retry, ScriptBody,
+    ScriptVersion, Trigger, Triggered,
 };
 pub use page::Page;
-pub use people::{
+pub use problem::{FieldProblem, Problem, ProblemCode};
+pub use runs::{
+    Clear, Cleared, Kill, LogPage, Miss, MissReason, Origin, RunState, RunView, TraceStep, TraceStepKind,
+};
+pub use schedule::{Preview, PreviewFire, PreviewRequest, Schedule};
+pub use users::{
     ApiKeyBody, ApiKeyView, Grant, Me, NewApiKey, PasswordChange, Right, SessionView, SignIn, UserBody,
     UserView,
 };
-pub use problem::{FieldProblem, Problem, ProblemCode};
-pub use runs::{
-    Clear, Cleared, Kill, LogPage, Miss, MissReason, Moment, MomentKind, Origin, RunState, RunView,
+pub use words::{
+    AlertKind, AlertState, Block, ChildrenMode, CronDialect, Delivery, Named, Overlap, Route, RunStatus,
+    ScriptLanguage, UnknownWord, Word,
 };
-pub use schedule::{CronDialect, Preview, PreviewFire, PreviewRequest, Schedule};
 
 /// Request header that makes a trigger idempotent: a repeated request with the same key starts no second run.
 pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";

@@ -101,26 +101,30 @@ impl ProblemCode {
     /// Code as text, HTTP status and title.
     pub fn facts(self) -> (&'static str, u16, &'static str) {
         match self {
-            ProblemCode::MalformedRequest => ("malformed_request", 400, "the request cannot be read"),
-            ProblemCode::InvalidFields => ("invalid_fields", 422, "some fields hold what they may not"),
-            ProblemCode::NotSignedIn => ("not_signed_in", 401, "nobody is signed in"),
-            ProblemCode::WrongPassword => ("wrong_password", 401, "the user name or the password is wrong"),
-            ProblemCode::NotAllowed => {
-                ("not_allowed", 403, "this needs a right that the caller does not have")
-            }
+            ProblemCode::MalformedRequest => ("malformed_request", 400, "malformed request"),
+            ProblemCode::InvalidFields => ("invalid_fields", 422, "some fields have invalid values"),
+            ProblemCode::NotSignedIn => ("not_signed_in", 401, "not signed in"),
+            ProblemCode::WrongPassword => ("wrong_password", 401, "wrong user name or password"),
+            ProblemCode::NotAllowed => ("not_allowed", 403, "the caller lacks a required right"),
             ProblemCode::ForeignOrigin => ("foreign_origin", 403, "the request came from another site"),
-            ProblemCode::NoSuchPath => ("no_such_path", 404, "there is no such path"),
-            ProblemCode::NotFound => ("not_found", 404, "there is no such thing"),
-            ProblemCode::WrongMethod => ("wrong_method", 405, "this path has no such method"),
-            ProblemCode::Conflict => ("conflict", 409, "that is taken or in use"),
-            ProblemCode::Outdated => ("outdated", 412, "somebody else changed it meanwhile"),
+            ProblemCode::NoSuchPath => ("no_such_path", 404, "the path does not exist"),
+            ProblemCode::NotFound => ("not_found", 404, "the object does not exist"),
+            ProblemCode::WrongMethod => ("wrong_method", 405, "the path does not support this method"),
+            ProblemCode::Conflict => ("conflict", 409, "the name is taken, or the object is in use"),
+            ProblemCode::Outdated => ("outdated", 412, "the object was changed in the meantime"),
             ProblemCode::TooLarge => ("too_large", 413, "the request is too large"),
             ProblemCode::TooManyRequests => ("too_many_requests", 429, "too many requests"),
-            ProblemCode::AppOffline => ("app_offline", 409, "no executor of the app is there"),
-            ProblemCode::ExecutorUnreachable => ("executor_unreachable", 502, "the executor does not answer"),
-            ProblemCode::ExecutorRefused => ("executor_refused", 409, "the executor refused"),
-            ProblemCode::DatabaseUnavailable => ("database_unavailable", 503, "the database does not answer"),
-            ProblemCode::DatabaseBroken => ("database_broken", 500, "the database is not what it should be"),
+            ProblemCode::AppOffline => ("app_offline", 409, "the app has no available executor"),
+            ProblemCode::ExecutorUnreachable => {
+                ("executor_unreachable", 502, "the executor does not respond")
+            }
+            ProblemCode::ExecutorRefused => ("executor_refused", 409, "the executor rejected the request"),
+            ProblemCode::DatabaseUnavailable => {
+                ("database_unavailable", 503, "the database does not respond")
+            }
+            ProblemCode::DatabaseBroken => {
+                ("database_broken", 500, "the database has an unexpected structure or content")
+            }
         }
     }
 

@@ -33,16 +33,20 @@ pub struct RunView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// The time the schedule asked for. For a manual trigger it is the time of the request.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
     pub scheduled_at: Option<Instant>,
     /// Time when the end of the run was recorded.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
     pub ended_at: Option<Instant>,
-    /// Milliseconds from the scheduled time to the end of the run.
+    /// Duration in milliseconds: from when the run was sent to its executor to its end. Without a trace of the dispatch
+    /// it counts from the scheduled time; `null` if the run was never sent.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub took_ms: Option<i64>,
     /// Address of the executor that the run was sent to.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub address: Option<String>,
     /// Node that claimed or dispatched the run; absent if unknown.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub node: Option<String>,
     /// Handler that was called.
     pub handler: String,
@@ -53,6 +57,7 @@ pub struct RunView {
     /// Number of shards.
     pub shard_total: u32,
     /// Attempt number, 1 for the first; absent if unknown.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub attempt: Option<u32>,
     /// Message about the dispatch.
     pub dispatch_message: String,
@@ -62,7 +67,7 @@ pub struct RunView {
     pub result_code: i64,
     /// Trace of the run, in order. Only in the response for a single run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub timeline: Vec<Moment>,
+    pub timeline: Vec<TraceStep>,
 }
 
 /// Request to cancel a run.
@@ -129,12 +134,12 @@ pub enum Origin {
 /// A step in the trace of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Moment {
+pub struct TraceStep {
     /// Time of the step; absent if it was not stored.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
     pub at: Option<Instant>,
     /// Kind of step.
-    pub kind: MomentKind,
+    pub kind: TraceStepKind,
     /// Details: a node, an address, a routing strategy or a message.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
@@ -144,7 +149,7 @@ pub struct Moment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum MomentKind {
+pub enum TraceStepKind {
     /// The scheduled time.
     Scheduled,
     /// A node claimed the run.
@@ -230,6 +235,7 @@ pub struct Miss {
     /// Why they were not dispatched.
     pub reason: MissReason,
     /// Id of the catch-up run for them, if there is one.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub into: Option<i64>,
     /// Time of this decision.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Instant;
+use super::{CronDialect, Instant};
 
 /// Schedule of a job, tagged by `kind`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,18 +49,6 @@ pub enum Schedule {
     None,
 }
 
-/// Syntax of a cron expression.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum CronDialect {
-    /// Six or seven fields, the first is seconds.
-    #[default]
-    Quartz,
-    /// Five fields, the first is minutes.
-    Unix,
-}
-
 /// Request to preview a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -81,10 +69,8 @@ pub struct PreviewRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Preview {
-    /// Description in English.
-    pub english: String,
-    /// Description in Chinese.
-    pub chinese: String,
+    /// Description of the schedule, in the language of the header `Accept-Language`: English (default) or Chinese.
+    pub schedule_text: String,
     /// Time zone of the schedule, as an IANA name.
     pub zone: String,
     /// Next fires.

@@ -72,7 +72,7 @@ impl Answer {
             content: &self.payload,
             data: &self.payload,
         };
-        serde_json::to_string(&written).expect("texts and values have no unwritable part")
+        serde_json::to_string(&written).expect("texts and values can be serialized")
     }
 
     /// Parses a response of any lineage. The payload is `data`, else `content`; a missing code is a failure.
@@ -85,7 +85,7 @@ impl Answer {
 
 /// The body is not a JSON object, or its code is not a number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the answer is not of this protocol ({0}); check the address")]
+#[error("the response is not of this protocol ({0}); check the address")]
 pub struct AnswerError(String);
 
 #[derive(Serialize)]

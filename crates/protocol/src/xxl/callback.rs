@@ -62,7 +62,7 @@ pub fn write_callbacks<'a>(
         CallbackShape::Array => serde_json::to_string(&written),
         CallbackShape::Object => serde_json::to_string(&WrittenList { callback_list: written }),
     };
-    json.expect("numbers and texts have no unwritable part")
+    json.expect("numbers and texts can be serialized")
 }
 
 /// Parses a body of any format. A malformed item is returned as an error and does not affect the others.

@@ -2,70 +2,61 @@
 
 use std::fmt;
 
+use words::{ScriptLanguage, Word};
+
 /// Type of a job's code: a handler built into the executor, or source code sent with the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GlueType {
     /// A named handler in the executor.
     Bean,
-    /// Groovy, inside a Java executor.
-    Groovy,
-    /// A shell script.
-    Shell,
-    /// Python 3.
-    Python,
-    /// Python 2.
-    Python2,
-    /// PHP.
-    Php,
-    /// Node.js.
-    Nodejs,
-    /// PowerShell.
-    PowerShell,
+    /// A script; Groovy runs inside a Java executor.
+    Script(ScriptLanguage),
 }
 
 impl GlueType {
     /// All types.
-    pub const ALL: [GlueType; 8] = [
-        GlueType::Bean,
-        GlueType::Groovy,
-        GlueType::Shell,
-        GlueType::Python,
-        GlueType::Python2,
-        GlueType::Php,
-        GlueType::Nodejs,
-        GlueType::PowerShell,
-    ];
+    pub fn all() -> impl Iterator<Item = GlueType> {
+        std::iter::once(GlueType::Bean).chain(ScriptLanguage::all().map(GlueType::Script))
+    }
 
     /// Parses the name used by the protocol.
     pub fn read(word: &str) -> Option<GlueType> {
-        Self::ALL.into_iter().find(|glue| glue.word() == word)
+        Self::all().find(|glue| glue.word() == word)
     }
 
     /// Name used by the protocol.
     pub fn word(self) -> &'static str {
-        self.row().0
+        match self {
+            GlueType::Bean => "BEAN",
+            GlueType::Script(language) => language.stored(),
+        }
     }
 
     /// Name shown to users.
     pub fn title(self) -> &'static str {
-        self.row().1
+        let GlueType::Script(language) = self else { return "BEAN" };
+        match language {
+            ScriptLanguage::Groovy => "GLUE(Java)",
+            ScriptLanguage::Shell => "GLUE(Shell)",
+            ScriptLanguage::Python => "GLUE(Python3)",
+            ScriptLanguage::Python2 => "GLUE(Python2)",
+            ScriptLanguage::Php => "GLUE(PHP)",
+            ScriptLanguage::Node => "GLUE(Nodejs)",
+            ScriptLanguage::PowerShell => "GLUE(PowerShell)",
+        }
     }
 
     /// Interpreter and file extension; none for code that runs inside the executor.
     pub fn script(self) -> Option<(&'static str, &'static str)> {
-        self.row().2
-    }
-
-    fn row(self) -> (&'static str, &'static str, Option<(&'static str, &'static str)>) {
-        match self {
-            GlueType::Bean => ("BEAN", "BEAN", None),
-            GlueType::Groovy => ("GLUE_GROOVY", "GLUE(Java)", None),
-            GlueType::Shell => ("GLUE_SHELL", "GLUE(Shell)", Some(("bash", ".sh"))),
-            GlueType::Python => ("GLUE_PYTHON", "GLUE(Python3)", Some(("python3", ".py"))),
-            GlueType::Python2 => ("GLUE_PYTHON2", "GLUE(Python2)", Some(("python", ".py"))),
-            GlueType::Php => ("GLUE_PHP", "GLUE(PHP)", Some(("php", ".php"))),
-            GlueType::Nodejs => ("GLUE_NODEJS", "GLUE(Nodejs)", Some(("node", ".js"))),
-            GlueType::PowerShell => ("GLUE_POWERSHELL", "GLUE(PowerShell)", Some(("pwsh", ".ps1"))),
+        let GlueType::Script(language) = self else { return None };
+        match language {
+            ScriptLanguage::Groovy => None,
+            ScriptLanguage::Shell => Some(("bash", ".sh")),
+            ScriptLanguage::Python => Some(("python3", ".py")),
+            ScriptLanguage::Python2 => Some(("python", ".py")),
+            ScriptLanguage::Php => Some(("php", ".php")),
+            ScriptLanguage::Node => Some(("node", ".js")),
+            ScriptLanguage::PowerShell => Some(("pwsh", ".ps1")),
         }
     }
 }

@@ -15,7 +15,6 @@
 //! | tool | the web API: `/jobinfo/add` and so on | [`Fields`] | [`JobView`], [`RunView`] and so on |
 
 mod answer;
-mod block;
 mod callback;
 mod fields;
 mod glue;
@@ -29,7 +28,6 @@ mod trigger;
 mod views;
 
 pub use answer::{Answer, AnswerError};
-pub use block::BlockStrategy;
 pub use callback::{
     CallbackItem, CallbackShape, MalformedItem, each_callback, read_callbacks, write_callbacks,
 };

@@ -1,6 +1,8 @@
 //! Messages of XXL-JOB's protocol, character for character: users search for them and clients match them.
 
-use super::{BlockStrategy, GlueType};
+use words::Block;
+
+use super::GlueType;
 
 /// The method is not POST.
 pub const NOT_POST: &str = "invalid request, HttpMethod not support.";
@@ -55,8 +57,13 @@ pub fn glue_unknown(word: &str) -> String {
 }
 
 /// Response to a trigger, or reason of a stop: the block strategy applied. The colon is full-width.
-pub fn blocked(by: BlockStrategy) -> String {
-    format!("block strategy effect：{}", by.title())
+pub fn blocked(by: Block) -> String {
+    let title = match by {
+        Block::Serial => "Serial Execution",
+        Block::DiscardLater => "Discard Later",
+        Block::CoverEarly => "Cover Early",
+    };
+    format!("block strategy effect：{title}")
 }
 
 /// Response to a trigger: the executor already has this run.

@@ -20,7 +20,7 @@ pub struct TriggerRequest {
     /// Parameter of the run.
     #[serde(default, deserialize_with = "lenient::text")]
     pub executor_params: String,
-    /// Name of a [`BlockStrategy`](super::BlockStrategy).
+    /// Stored word of a [`Block`](words::Block).
     #[serde(default, deserialize_with = "lenient::text")]
     pub executor_block_strategy: String,
     /// Timeout in seconds; 0 for none.

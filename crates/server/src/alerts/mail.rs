@@ -22,12 +22,13 @@ pub struct Mail {
 pub enum MailError {
     /// The URL of the mail server is invalid.
     #[error(
-        "the mail server's address cannot be used ({0}); write smtps://user:password@host:465 or smtp://host:587?tls=required"
+        "invalid address of the mail server ({0}); use for example smtps://user:password@host:465 or \
+         smtp://host:587?tls=required"
     )]
     Server(lettre::transport::smtp::Error),
     /// The sender is not a valid email address.
     #[error(
-        "`{0}` is not a mail address to send alerts from; write one such as `Tickwright <jobs@example.com>`"
+        "`{0}` is not a mail address for the sender of alerts; use for example `Tickwright <jobs@example.com>`"
     )]
     From(String),
 }
@@ -89,7 +90,7 @@ impl Channel for Mail {
 }
 
 fn no_answer() -> String {
-    format!("the mail server did not answer within {SEND_MAX:?}")
+    format!("the mail server did not respond within {SEND_MAX:?}")
 }
 
 /// Timeout for opening the connection. The SMTP library has no timeout for later steps.

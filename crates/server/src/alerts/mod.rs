@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use engine::{Alarms, Alert};
+use engine::policy::Word;
+use engine::{Alarms, Alert, Store as _};
 use futures_util::future::join_all;
 use store::{Database, Delivery};
 use timer::{Clock, Timestamp};
@@ -33,7 +34,7 @@ pub struct Alerts {
 
 struct Shared {
     clock: Arc<dyn Clock>,
-    database: Arc<dyn Database>,
+    database: Arc<Database>,
     channels: Vec<Arc<dyn Channel>>,
     hints: Arc<Hints>,
     /// Recipients that a retry of an alert skips, by alert id and position of the channel.
@@ -81,7 +82,7 @@ impl Alerts {
     /// alerts. Must be called inside a Tokio runtime.
     pub fn new(
         clock: Arc<dyn Clock>,
-        database: Arc<dyn Database>,
+        database: Arc<Database>,
         channels: Vec<Arc<dyn Channel>>,
         hints: Arc<Hints>,
     ) -> Self {
@@ -97,10 +98,10 @@ impl Alarms for Alerts {
         let (kind, message) = (alert.trouble.kind.word(), &alert.trouble.message);
         match self.shared.channels.len() {
             0 => {
-                tracing::error!(job = %alert.job, run, kind, message, "trouble with a job; it is listed, and no channel is set to tell anybody")
+                tracing::error!(job = %alert.job, run, kind, message, "alert raised; not notified, because no channel is configured")
             }
             channels => {
-                tracing::error!(job = %alert.job, run, kind, message, channels, "trouble with a job; telling people")
+                tracing::error!(job = %alert.job, run, kind, message, channels, "alert raised; sending notifications")
             }
         }
         let (shared, alert) = (Arc::clone(&self.shared), alert.clone());
@@ -112,7 +113,7 @@ impl Alarms for Alerts {
             }
             told
         });
-        told.await.unwrap_or_else(|_| Err("the centre is stopping".into()))
+        told.await.unwrap_or_else(|_| Err("the scheduling centre is stopping".into()))
     }
 }
 
@@ -139,7 +140,7 @@ impl Shared {
         let noted = self.database.note_told(alert.id, alert.tries, &deliveries).await;
         self.hints.alerts();
         // Notified recipients stay in memory until the database has stored them.
-        noted.map_err(|error| format!("could not write down who was told: {error}"))?;
+        noted.map_err(|error| format!("failed to store the notifications: {error}"))?;
         if !failures.is_empty() {
             return Err(failures.join("; "));
         }
@@ -206,7 +207,7 @@ impl Shared {
             let earlier = row.map_or(0, |row| row.earlier);
             Ok::<_, engine::StoreError>(Notice::new(alert, earlier, job.as_ref(), app.as_ref(), run.as_ref()))
         };
-        read.await.map_err(|error| format!("could not read what it is about: {error}"))
+        read.await.map_err(|error| format!("failed to read the job and the run: {error}"))
     }
 
     fn settled(&self) -> MutexGuard<'_, HashMap<i64, Vec<Settled>>> {

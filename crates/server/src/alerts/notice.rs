@@ -1,6 +1,7 @@
 //! A notification: an alert with the names that make it readable.
 
 use engine::{Alert, Job};
+use protocol::v1::AlertKind;
 use serde::Serialize;
 use store::{App, RunRow};
 
@@ -8,8 +9,8 @@ use store::{App, RunRow};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub struct Notice {
-    /// Kind of alert: `failed`, `timed_out`, `lost`, `late` or `not_run`.
-    pub kind: &'static str,
+    /// Kind of alert.
+    pub kind: AlertKind,
     /// Id of the job.
     pub job: i64,
     /// Name of the job; empty once the job is deleted.
@@ -43,7 +44,7 @@ impl Notice {
     ) -> Notice {
         let mail_to = job.map_or("", |job| job.spec.alert_to.as_str());
         Notice {
-            kind: alert.trouble.kind.word(),
+            kind: alert.trouble.kind,
             job: alert.job.0,
             job_name: job.map(|job| job.spec.name.clone()).unwrap_or_default(),
             app: app.map(|app| app.spec.name.clone()).unwrap_or_default(),
@@ -67,11 +68,11 @@ impl Notice {
         let name = if self.job_name.is_empty() { "a deleted job" } else { &self.job_name };
         let name = name.replace(char::is_control, " ");
         let happened = match self.kind {
-            "timed_out" => "took too long",
-            "lost" => "was lost",
-            "late" => "began late",
-            "not_run" => "did not run",
-            _ => "failed",
+            AlertKind::TimedOut => "timed out",
+            AlertKind::Lost => "was lost",
+            AlertKind::Late => "started late",
+            AlertKind::NotRun => "did not run",
+            AlertKind::Failed => "failed",
         };
         format!("Tickwright: {name} (job {}) {happened}", self.job)
     }
@@ -80,13 +81,13 @@ impl Notice {
     pub fn text(&self) -> String {
         let mut lines = vec![self.title(), self.message.clone()];
         if self.earlier > 0 {
-            lines.push(format!("{} more like it since the last alert", self.earlier));
+            lines.push(format!("{} more alerts like this since the last notification", self.earlier));
         }
         lines.push(String::new());
         let run = self.run.map(|run| format!(", run {run}")).unwrap_or_default();
         lines.push(format!("app {}, job {}{run}", self.app, self.job));
         if let Some(at) = self.scheduled_at_ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()) {
-            lines.push(format!("due {at}"));
+            lines.push(format!("scheduled for {at}"));
         }
         if let Some(executor) = &self.executor {
             lines.push(format!("executor {executor}"));

@@ -44,7 +44,7 @@ const KINDS: [(&str, Kind); 5] = [
 /// Invalid webhook configuration. The URL is not repeated: it usually contains a secret.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "{0}; write a kind and a URL, such as slack=https://…; kinds are json, dingtalk, wecom, feishu and slack"
+    "{0}; use a kind and a URL, for example slack=https://…; kinds are json, dingtalk, wecom, feishu and slack"
 )]
 pub struct WebhookError(&'static str);
 
@@ -53,17 +53,16 @@ impl FromStr for Webhook {
 
     /// Parses `kind=url`, for example `slack=https://…`.
     fn from_str(written: &str) -> Result<Webhook, WebhookError> {
-        let (kind, url) = written.split_once('=').ok_or(WebhookError("a webhook has no kind"))?;
+        let (kind, url) = written.split_once('=').ok_or(WebhookError("a webhook needs a kind"))?;
         let kind = KINDS.iter().find(|(word, _)| *word == kind.trim()).map(|(_, kind)| *kind);
-        let kind = kind.ok_or(WebhookError("a webhook has a kind that we do not know"))?;
-        let url: Uri =
-            url.trim().parse().map_err(|_| WebhookError("a webhook has no URL that can be read"))?;
+        let kind = kind.ok_or(WebhookError("unknown kind of webhook"))?;
+        let url: Uri = url.trim().parse().map_err(|_| WebhookError("invalid URL of a webhook"))?;
         if !matches!(url.scheme_str(), Some("http" | "https")) || url.host().is_none() {
-            return Err(WebhookError("a webhook's URL begins with http:// or https://"));
+            return Err(WebhookError("the URL of a webhook must begin with http:// or https://"));
         }
         let connector = hyper_rustls::HttpsConnectorBuilder::new()
             .with_native_roots()
-            .map_err(|_| WebhookError("this machine has no certificate authorities to trust"))?
+            .map_err(|_| WebhookError("this machine has no trusted certificate authorities"))?
             .https_or_http()
             .enable_http1()
             .build();
@@ -75,12 +74,12 @@ impl Webhook {
     async fn post(&self, body: Value) -> Result<(), String> {
         let request = Request::post(&self.url).header(CONTENT_TYPE, "application/json");
         let request = request.body(Full::from(body.to_string())).map_err(|error| error.to_string())?;
-        let response = self.client.request(request).await.map_err(|_| "it cannot be reached".to_owned())?;
+        let response = self.client.request(request).await.map_err(|_| "failed to connect".to_owned())?;
         let status = response.status();
         let answer = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
         let answer = answer.map(|body| body.to_bytes()).unwrap_or_default();
         if !status.is_success() {
-            return Err(format!("it answered {status}"));
+            return Err(format!("HTTP status {status}"));
         }
         refusal(&answer).map_or(Ok(()), Err)
     }
@@ -102,7 +101,7 @@ impl Channel for Webhook {
 
     async fn deliver(&self, notice: &Notice, _: &str) -> Result<(), Undelivered> {
         let posted = tokio::time::timeout(PATIENCE, self.post(body(self.kind, notice)));
-        let posted = posted.await.unwrap_or_else(|_| Err(format!("no answer for {PATIENCE:?}")));
+        let posted = posted.await.unwrap_or_else(|_| Err(format!("no response within {PATIENCE:?}")));
         posted.map_err(Undelivered::Now)
     }
 }
@@ -122,7 +121,7 @@ fn refusal(answer: &[u8]) -> Option<String> {
     let answer: Value = serde_json::from_slice(answer).ok()?;
     let code = ["errcode", "code", "StatusCode"].iter().find_map(|field| answer.get(field)?.as_i64())?;
     let said = ["errmsg", "msg", "StatusMessage"].iter().find_map(|field| answer.get(field)?.as_str());
-    (code != 0 && code != 200).then(|| format!("it answered {code}: {}", said.unwrap_or_default()))
+    (code != 0 && code != 200).then(|| format!("code {code}: {}", said.unwrap_or_default()))
 }
 
 /// Timeout for a request.
@@ -133,11 +132,13 @@ const ANSWER_MAX: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
+    use protocol::v1::AlertKind;
+
     use super::*;
 
     fn notice() -> Notice {
         Notice {
-            kind: "failed",
+            kind: AlertKind::Failed,
             job: 7,
             job_name: "nightly \"report\"".into(),
             app: "shop".into(),
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn each_listener_is_told_in_its_own_words() {
         let text = "Tickwright: nightly \"report\" (job 7) failed\nno luck\n\napp shop, job 7, run 42\n\
-                    due 2026-11-15T18:39:16.742Z\nexecutor http://10.0.0.7:9999/";
+                    scheduled for 2026-11-15T18:39:16.742Z\nexecutor http://10.0.0.7:9999/";
         assert_eq!(body(Kind::Slack, &notice()), json!({"text": text}));
         assert_eq!(body(Kind::WeCom, &notice()), json!({"msgtype": "text", "text": {"content": text}}));
         assert_eq!(body(Kind::DingTalk, &notice()), body(Kind::WeCom, &notice()));
@@ -170,17 +171,17 @@ mod tests {
             let title = Notice { kind, ..notice() }.title();
             assert!(title.ends_with(expected), "{title}");
         };
-        check("failed", "(job 7) failed");
-        check("timed_out", "(job 7) took too long");
-        check("lost", "(job 7) was lost");
-        check("late", "(job 7) began late");
-        check("not_run", "(job 7) did not run");
+        check(AlertKind::Failed, "(job 7) failed");
+        check(AlertKind::TimedOut, "(job 7) timed out");
+        check(AlertKind::Lost, "(job 7) was lost");
+        check(AlertKind::Late, "(job 7) started late");
+        check(AlertKind::NotRun, "(job 7) did not run");
         let title = Notice { job_name: "a\r\nBcc: b@c\t\u{7}".into(), ..notice() }.title();
         assert_eq!(title, "Tickwright: a  Bcc: b@c   (job 7) failed");
         let text = Notice { run: None, executor: None, scheduled_at_ms: None, ..notice() }.text();
         assert!(text.ends_with("app shop, job 7"), "{text}");
         let text = Notice { earlier: 41, ..notice() }.text();
-        assert!(text.contains("\n41 more like it since the last alert\n"), "{text}");
+        assert!(text.contains("\n41 more alerts like this since the last notification\n"), "{text}");
     }
 
     #[test]
@@ -191,9 +192,9 @@ mod tests {
         check(r#"{"errcode":0,"errmsg":"ok"}"#, None);
         check(
             r#"{"errcode":310000,"errmsg":"keywords not in content"}"#,
-            Some("it answered 310000: keywords not in content"),
+            Some("code 310000: keywords not in content"),
         );
-        check(r#"{"code":19001,"msg":"param invalid"}"#, Some("it answered 19001: param invalid"));
+        check(r#"{"code":19001,"msg":"param invalid"}"#, Some("code 19001: param invalid"));
         check("ok", None);
         check("", None);
     }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use engine::{Skew, StoreError};
 use futures_util::{StreamExt, stream};
-use store::{About, Database, JobFilter, Page};
+use store::{About, Database, JobFilter, Page, Registry as _};
 use timer::{Clock, SystemClock};
 
-use crate::centre::Inside;
+use crate::centre::ServerState;
 use crate::http::Tls;
 use crate::outbound::Calls;
 use crate::runs;
@@ -58,13 +58,13 @@ pub async fn examine(settings: &Settings) -> Vec<Finding> {
     let mut findings = weak::settings(settings);
     if let Some(identity) = settings.identity.clone() {
         findings.push(match Tls::load(identity) {
-            Ok(_) => Finding::good("the certificate and its key fit together"),
+            Ok(_) => Finding::good("the certificate matches its private key"),
             Err(error) => Finding::bad(error.to_string(), "correct --tls-cert and --tls-key"),
         });
     }
     channels(settings, &mut findings).await;
     if let Some(path) = missing_file(&settings.database) {
-        findings.push(Finding::good(format!("no database yet: {path} is made at the first start")));
+        findings.push(Finding::good(format!("no database yet: {path} will be created at the first start")));
         return findings;
     }
     let options = store::Options {
@@ -80,12 +80,12 @@ pub async fn examine(settings: &Settings) -> Vec<Finding> {
         Ok(Ok(Look::Ready(database))) => look_inside(settings, database, &mut findings).await,
         Ok(Ok(Look::Pending(pending))) => {
             let added = pending.join(", ");
-            findings.push(Finding::good(format!("the database answers; the first start adds {added}")));
+            findings.push(Finding::good(format!("the database responds; the first start will add {added}")));
         }
         Ok(Err(error)) => findings.push(not_opened(&error)),
         Err(_) => findings.push(Finding::bad(
-            format!("the database does not answer within {PATIENCE:?}"),
-            "look whether it runs, and whether its address and port can be reached from here",
+            format!("the database did not respond within {PATIENCE:?}"),
+            "check that it is running, and that its address and port are reachable from this machine",
         )),
     }
     findings
@@ -96,9 +96,9 @@ async fn channels(settings: &Settings, findings: &mut Vec<Finding>) {
     for channel in &settings.channels {
         let kind = channel.kind();
         match channel.check().await {
-            Some(Ok(())) => findings.push(Finding::good(format!("the {kind} server accepts our connection"))),
+            Some(Ok(())) => findings.push(Finding::good(format!("connected to the {kind} server"))),
             Some(Err(why)) => findings.push(Finding::bad(
-                format!("alerts cannot be sent by {kind}: {why}"),
+                format!("failed to connect to the {kind} server for alerts: {why}"),
                 format!("start the server, or correct address, user and password in --alert-{kind}"),
             )),
             None => {}
@@ -108,7 +108,7 @@ async fn channels(settings: &Settings, findings: &mut Vec<Finding>) {
 
 /// Result of opening the database.
 enum Look {
-    Ready(std::sync::Arc<dyn Database>),
+    Ready(std::sync::Arc<Database>),
     /// Migrations that a start would apply first.
     Pending(Vec<String>),
 }
@@ -129,42 +129,42 @@ fn missing_file(url: &str) -> Option<&str> {
 }
 
 fn not_opened(error: &StoreError) -> Finding {
-    let what = format!("the database cannot be used: {error}");
+    let what = format!("failed to use the database: {error}");
     match error {
         StoreError::Conflict(_) => Finding::weak(
-            "a centre is running on this database, so its tables and executors are not looked at from here",
-            "ask it: /readyz says whether it works, /metrics counts its executors",
+            "a node is using this database file, so its tables and executors were not checked",
+            "check the running node instead: /readyz reports its health, /metrics the number of executors",
         ),
         // A database server returns the same error for a user without access and for broken tables.
         StoreError::Schema(_) => Finding::bad(
             what,
-            "correct user, password and name in --database-url; if they are right, restore the tables or name an empty database",
+            "correct user, password and name in --database-url; if they are correct, restore the tables or \
+             use an empty database",
         ),
-        _ => Finding::bad(what, "look whether it runs, and at user, password and name in --database-url"),
+        _ => Finding::bad(
+            what,
+            "check that it is running, and check user, password and name in --database-url",
+        ),
     }
 }
 
-async fn look_inside(
-    settings: &Settings,
-    database: std::sync::Arc<dyn Database>,
-    findings: &mut Vec<Finding>,
-) {
+async fn look_inside(settings: &Settings, database: std::sync::Arc<Database>, findings: &mut Vec<Finding>) {
     match database.about().await {
         Ok(about) => {
-            findings.push(Finding::good(format!("the database answers: {}", described(&about))));
+            findings.push(Finding::good(format!("the database responds: {}", described(&about))));
             findings.push(clock(&about));
         }
         Err(error) => return findings.push(not_opened(&error)),
     }
     let (ended, _) = runs::ended();
-    let inside = match Inside::new(settings, database, settings.listen, ended) {
-        Ok(inside) => inside,
-        Err(error) => return findings.push(Finding::bad(error.to_string(), "correct the option it names")),
+    let state = match ServerState::new(settings, database, settings.listen, ended) {
+        Ok(state) => state,
+        Err(error) => return findings.push(Finding::bad(error.to_string(), "correct the option")),
     };
     let looked = async {
-        inside.keeper.load().await?;
-        scripts(&inside, settings, findings).await?;
-        executors(&inside, findings).await
+        state.registrar.load().await?;
+        scripts(&state, settings, findings).await?;
+        executors(&state, findings).await
     };
     if let Err(error) = looked.await {
         findings.push(not_opened(&error));
@@ -173,28 +173,28 @@ async fn look_inside(
 
 fn described(about: &About) -> String {
     match about.was_xxl_jobs {
-        true => format!("{}, with the tables of XXL-JOB {}", about.kind, about.generation),
-        false => format!("{}, with tables of our own making", about.kind),
+        true => format!("{}, tables of XXL-JOB {}", about.kind, about.generation),
+        false => format!("{}, tables created by Tickwright", about.kind),
     }
 }
 
 fn clock(about: &About) -> Finding {
     let apart = SystemClock::new().now().as_millis() - about.now.as_millis();
     match apart.abs() <= Skew::MAX_MILLIS {
-        true => Finding::good(format!("the clock is {apart} ms from the database's")),
+        true => Finding::good(format!("the clock differs from the database's by {apart} ms")),
         false => Finding::bad(
             format!(
-                "the clock is {apart} ms from the database's; beyond {} ms nothing is claimed",
+                "the clock differs from the database's by {apart} ms; a node claims no runs above {} ms",
                 Skew::MAX_MILLIS
             ),
-            "let both machines follow the same time servers (chrony, systemd-timesyncd)",
+            "synchronize both machines with the same time servers (chrony, systemd-timesyncd)",
         ),
     }
 }
 
 /// Finds jobs that would not run because scripts are disabled.
 async fn scripts(
-    inside: &Inside,
+    state: &ServerState,
     settings: &Settings,
     findings: &mut Vec<Finding>,
 ) -> Result<(), StoreError> {
@@ -203,7 +203,7 @@ async fn scripts(
     }
     let (mut count, mut page) = (0, Page::first(Page::MAX));
     loop {
-        let found = inside.database.job_page(&JobFilter::default(), page).await?;
+        let found = state.database.job_page(&JobFilter::default(), page).await?;
         let jobs = found.rows.iter().map(|row| &row.job);
         count += jobs.filter(|job| job.enabled && job.spec.script.is_some()).count();
         match found.next {
@@ -213,25 +213,25 @@ async fn scripts(
     }
     if count > 0 {
         findings.push(Finding::bad(
-            format!("{count} started jobs are scripts, and scripts are switched off: their runs are refused"),
-            "add --allow-scripts, or make them call handlers",
+            format!("{count} started jobs are scripts, but scripts are disabled: their runs fail"),
+            "set --allow-scripts, or change the jobs to call handlers",
         ));
     }
     Ok(())
 }
 
-async fn executors(inside: &Inside, findings: &mut Vec<Finding>) -> Result<(), StoreError> {
+async fn executors(state: &ServerState, findings: &mut Vec<Finding>) -> Result<(), StoreError> {
     let mut calls = Vec::new();
-    for app in inside.database.apps().await? {
-        let addresses = inside.directory.sightings(app.id).into_iter().map(|seen| seen.address);
+    for app in state.database.apps().await? {
+        let addresses = state.directory.sightings(app.id).into_iter().map(|seen| seen.address);
         let addresses: Vec<String> = addresses.collect();
         if addresses.is_empty() {
             findings.push(Finding::weak(
                 format!("the app `{}` has no executor", app.spec.name),
-                "start one that registers, or enter its address",
+                "start an executor, or add its address to the app",
             ));
         }
-        let to = inside.directory.destination(app.id);
+        let to = state.directory.destination(app.id);
         let callee = |address: String| {
             let callee = to.as_ref().and_then(|to| to.callee(&address));
             (address, app.spec.name.clone(), callee)
@@ -242,22 +242,22 @@ async fn executors(inside: &Inside, findings: &mut Vec<Finding>) -> Result<(), S
     calls.truncate(CALLS_MAX);
     let answers = stream::iter(calls).map(|(address, app, callee)| async move {
         let why = match callee {
-            Some(callee) => inside.outbound.beat(&callee).await.err()?.to_string(),
-            None => "it is not the address of an executor".into(),
+            Some(callee) => state.outbound.beat(&callee).await.err()?.to_string(),
+            None => "invalid address".into(),
         };
         Some(Finding::bad(
-            format!("the executor {address} of the app `{app}` does not answer: {why}"),
-            "start it, open the way to it, or take it from the list",
+            format!("the executor {address} of the app `{app}` does not respond: {why}"),
+            "start it, check the network, or remove its address from the app",
         ))
     });
     let answers: Vec<Option<Finding>> = answers.buffered(AT_ONCE).collect().await;
     let well = answers.iter().filter(|answer| answer.is_none()).count();
     findings.extend(answers.into_iter().flatten());
     if well > 0 {
-        findings.push(Finding::good(format!("{well} executors answer")));
+        findings.push(Finding::good(format!("{well} executors respond")));
     }
     if left_out > 0 {
-        findings.push(Finding::weak(format!("{left_out} more executors were not asked"), "look at /metrics"));
+        findings.push(Finding::weak(format!("{left_out} more executors were not checked"), "see /metrics"));
     }
     Ok(())
 }

@@ -10,38 +10,38 @@ pub fn settings(settings: &Settings) -> Vec<Finding> {
     let weak = [
         (
             open && settings.identity.is_none() && settings.proxies.is_empty(),
-            "passwords and tokens travel in clear (--insecure-http)",
-            "give --tls-cert and --tls-key, or --behind-proxy",
+            "passwords and tokens are sent unencrypted (--insecure-http)",
+            "set --tls-cert and --tls-key, or --behind-proxy",
         ),
         (
             token.is_some_and(|token| crate::executors::is_well_known(token) || token.len() < TOKEN_MIN),
-            "the token of all executors is short or one that everybody knows (--allow-weak-token)",
-            "give each app its own token, or set a random one of 32 characters or more in all executors",
+            "the token shared by all executors is short or publicly known (--allow-weak-token)",
+            "give each app its own token, or use a random shared token of 32 characters or more",
         ),
         (
             settings.allow_no_token,
-            "executors come in without a token (--allow-no-token)",
-            "set a token in each executor, then leave the option out",
+            "executors are accepted without a token (--allow-no-token)",
+            "set a token in each executor, then remove the option",
         ),
         (
             settings.trust.accept_invalid,
-            "any certificate of an executor is believed (--executor-any-certificate)",
-            "name your own authorities with --executor-ca",
+            "certificates of executors are not verified (--executor-any-certificate)",
+            "set your own certificate authorities with --executor-ca",
         ),
         (
             open && settings.executor_networks.is_empty(),
-            "executors may be anywhere: whoever registers one makes the centre call it",
-            "name their networks with --executor-networks",
+            "executors may register with any address, and the scheduling centre calls it",
+            "limit the networks with --executor-networks",
         ),
         (
             settings.channels.is_empty(),
-            "nobody is told of failed runs",
+            "no notifications are sent for alerts",
             "set --alert-webhook or --alert-mail",
         ),
         (
             open && settings.scripts,
-            "scripts may be written here and run on executors (--allow-scripts)",
-            "leave the option out if no job is a script",
+            "scripts can be edited here and run on executors (--allow-scripts)",
+            "remove the option if no job is a script",
         ),
     ];
     let found: Vec<Finding> = weak
@@ -49,7 +49,7 @@ pub fn settings(settings: &Settings) -> Vec<Finding> {
         .filter(|(is_weak, ..)| *is_weak)
         .map(|(_, what, advice)| Finding::weak(what, advice))
         .collect();
-    if found.is_empty() { vec![Finding::good("the settings have no known weakness")] } else { found }
+    if found.is_empty() { vec![Finding::good("the settings have no known weaknesses")] } else { found }
 }
 
 /// Shortest token that cannot be guessed.

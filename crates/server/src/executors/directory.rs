@@ -1,32 +1,32 @@
 //! Registry of apps and their registered executors, in memory.
 //!
-//! Held in memory so that routing never waits. [`keeper`](super::keeper) reads the database in the background; a
+//! Held in memory so that routing never waits. [`registrar`](super::registrar) reads the database in the background; a
 //! read adds executors or removes those that have left, and a failed read never empties a list.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use engine::policy::{Router, Target};
+use engine::policy::{Route, Router, Target};
 use engine::{AppId, Job};
 use protocol::v1::{ExecutorTrouble, TroubleCode};
 use store::{Addresses, App, Registered, Registration};
 use timer::Timestamp;
 
-use super::route::{Candidates, Choices, Route};
+use super::route::{Candidates, Choices};
 use super::tokens::{Tokens, fingerprint};
 use crate::outbound::{Address, Callee, Secret};
 
 /// Apps and their executors, as known to this node.
 #[derive(Default)]
 pub struct Directory {
-    shelf: RwLock<Shelf>,
+    contents: RwLock<Contents>,
     choices: Mutex<Choices>,
     tokens: Arc<Tokens>,
 }
 
 #[derive(Default)]
-struct Shelf {
+struct Contents {
     apps: BTreeMap<AppId, Entry>,
     ids: HashMap<String, AppId>,
     /// Registrations by app name and address, also of apps that do not exist yet, since they may be created later.
@@ -112,28 +112,28 @@ impl Directory {
 
     /// Replaces the apps with those in the database.
     pub fn learn_apps(&self, apps: Vec<App>) {
-        let mut shelf = self.write();
-        shelf.ids = apps.iter().map(|app| (app.spec.name.clone(), app.id)).collect();
+        let mut contents = self.write();
+        contents.ids = apps.iter().map(|app| (app.spec.name.clone(), app.id)).collect();
         let entry = |app: App| {
             let token = self.tokens.outgoing(app.id);
             let digest = token.as_ref().map(|token| fingerprint(token.value()));
             let (own_tokens, candidates) = (Arc::default(), Arc::default());
             (app.id, Entry { app, token, digest, own_tokens, candidates })
         };
-        shelf.apps = apps.into_iter().map(entry).collect();
-        shelf.sort_out_all(&self.tokens);
+        contents.apps = apps.into_iter().map(entry).collect();
+        contents.sort_out_all(&self.tokens);
     }
 
     /// Merges the registrations in the database. Executors that registered here since `as_of` are kept, whether or
     /// not the database had them yet.
     pub fn learn_registrations(&self, found: Vec<Registered>, as_of: Timestamp) {
-        let mut shelf = self.write();
+        let mut contents = self.write();
         let row = |found: Registered| {
             let Registration { app, address } = found.registration;
             ((app, address), Seen { at: found.seen_at, token: found.token })
         };
         let mut registered: BTreeMap<_, _> = found.into_iter().map(row).collect();
-        for (key, seen) in std::mem::take(&mut shelf.registered) {
+        for (key, seen) in std::mem::take(&mut contents.registered) {
             match registered.get_mut(&key) {
                 // A registration received here after the read is newer.
                 Some(row) if seen.at > row.at => {
@@ -142,14 +142,15 @@ impl Directory {
                 }
                 Some(_) => {}
                 None if seen.at >= as_of => drop(registered.insert(key, seen)),
-                None => drop(shelf.gone.insert(key, seen.at)),
+                None => drop(contents.gone.insert(key, seen.at)),
             }
         }
-        shelf.gone.retain(|key, _| !registered.contains_key(key));
-        shelf.registered = registered;
-        let listed: HashSet<String> = shelf.apps.values().flat_map(|entry| shelf.lists(entry)).collect();
-        shelf.suspects.retain(|address, _| listed.contains(address));
-        shelf.sort_out_all(&self.tokens);
+        contents.gone.retain(|key, _| !registered.contains_key(key));
+        contents.registered = registered;
+        let listed: HashSet<String> =
+            contents.apps.values().flat_map(|entry| contents.lists(entry)).collect();
+        contents.suspects.retain(|address, _| listed.contains(address));
+        contents.sort_out_all(&self.tokens);
     }
 
     /// Replaces the handlers with those in the database.
@@ -159,9 +160,9 @@ impl Directory {
 
     /// Records a registration, with the digest of its token if it sent one.
     pub fn arrived(&self, app: &str, address: &str, token: Option<&str>, now: Timestamp) -> Arrival {
-        let mut shelf = self.write();
+        let mut contents = self.write();
         let key = (app.to_owned(), address.to_owned());
-        let arrival = match shelf.registered.get_mut(&key) {
+        let arrival = match contents.registered.get_mut(&key) {
             Some(seen) => {
                 let knows_another = token.is_some() && seen.token.as_deref() != token;
                 let is_late = now.duration_since(seen.at) > BEATS_WITHIN;
@@ -176,14 +177,14 @@ impl Directory {
                 }
             }
             None => {
-                shelf.gone.remove(&key);
-                shelf.suspects.remove(address);
-                shelf.registered.insert(key, Seen { at: now, token: token.map(str::to_owned) });
+                contents.gone.remove(&key);
+                contents.suspects.remove(address);
+                contents.registered.insert(key, Seen { at: now, token: token.map(str::to_owned) });
                 Arrival::New
             }
         };
         if matches!(arrival, Arrival::New | Arrival::OtherToken) {
-            shelf.sort_out(app, &self.tokens);
+            contents.sort_out(app, &self.tokens);
         }
         arrival
     }
@@ -195,61 +196,62 @@ impl Directory {
 
     /// Removes an executor that has unregistered.
     pub fn left(&self, app: &str, address: &str, now: Timestamp) {
-        let mut shelf = self.write();
+        let mut contents = self.write();
         let key = (app.to_owned(), address.to_owned());
-        if shelf.registered.remove(&key).is_some() {
-            shelf.gone.insert(key, now);
-            shelf.sort_out(app, &self.tokens);
+        if contents.registered.remove(&key).is_some() {
+            contents.gone.insert(key, now);
+            contents.sort_out(app, &self.tokens);
         }
     }
 
     /// Removes an executor because its new registration could not be stored, as if it had never registered.
     pub fn never_arrived(&self, app: &str, address: &str) {
-        let mut shelf = self.write();
-        shelf.registered.remove(&(app.to_owned(), address.to_owned()));
-        shelf.sort_out(app, &self.tokens);
+        let mut contents = self.write();
+        contents.registered.remove(&(app.to_owned(), address.to_owned()));
+        contents.sort_out(app, &self.tokens);
     }
 
     /// Removes executors that have not registered since `limit`, and forgets those that left long ago.
     pub fn expire(&self, now: Timestamp, limit: Timestamp) {
-        let mut shelf = self.write();
-        let silent: Vec<_> = shelf.registered.extract_if(.., |_, seen| seen.at < limit).collect();
+        let mut contents = self.write();
+        let silent: Vec<_> = contents.registered.extract_if(.., |_, seen| seen.at < limit).collect();
         if !silent.is_empty() {
-            shelf.gone.extend(silent.into_iter().map(|(key, seen)| (key, seen.at)));
-            shelf.sort_out_all(&self.tokens);
+            contents.gone.extend(silent.into_iter().map(|(key, seen)| (key, seen.at)));
+            contents.sort_out_all(&self.tokens);
         }
-        shelf.gone.retain(|_, seen_at| now.duration_since(*seen_at) <= GONE_SHOWN);
-        shelf.forget_oldest_gone();
+        contents.gone.retain(|_, seen_at| now.duration_since(*seen_at) <= GONE_SHOWN);
+        contents.forget_oldest_gone();
     }
 
     /// Marks an executor as unreachable: runs skip it while there are others. Returns true if it is newly marked.
     pub fn suspect(&self, address: &str, trouble: ExecutorTrouble, now: Timestamp) -> bool {
-        let mut shelf = self.write();
-        if let Some((_, known)) = shelf.suspects.get_mut(address) {
+        let mut contents = self.write();
+        if let Some((_, known)) = contents.suspects.get_mut(address) {
             // A call that was suspended because of earlier failures adds no information.
             if trouble.code != TroubleCode::Suspended {
                 *known = trouble;
             }
             return false;
         }
-        shelf.suspects.insert(address.to_owned(), (now, trouble));
-        shelf.sort_out_all(&self.tokens);
+        contents.suspects.insert(address.to_owned(), (now, trouble));
+        contents.sort_out_all(&self.tokens);
         true
     }
 
     /// Clears the mark: the executor answered again.
     pub fn trust(&self, address: &str) {
-        let mut shelf = self.write();
-        if shelf.suspects.remove(address).is_some() {
-            shelf.sort_out_all(&self.tokens);
+        let mut contents = self.write();
+        if contents.suspects.remove(address).is_some() {
+            contents.sort_out_all(&self.tokens);
         }
     }
 
     /// Returns the unreachable addresses to probe, each with its app.
     pub fn suspects(&self) -> Vec<(String, Destination)> {
-        let shelf = self.read();
-        let owner = |address: &String| shelf.apps.values().find(|entry| shelf.lists(entry).contains(address));
-        let suspects = shelf.suspects.keys();
+        let contents = self.read();
+        let owner =
+            |address: &String| contents.apps.values().find(|entry| contents.lists(entry).contains(address));
+        let suspects = contents.suspects.keys();
         suspects.filter_map(|address| Some((address.clone(), owner(address)?.destination()))).collect()
     }
 
@@ -265,31 +267,31 @@ impl Directory {
 
     /// Returns ids and names of all apps, ordered by id.
     pub fn names(&self) -> Vec<(AppId, String)> {
-        let shelf = self.read();
-        shelf.apps.values().map(|entry| (entry.app.id, entry.app.spec.name.clone())).collect()
+        let contents = self.read();
+        contents.apps.values().map(|entry| (entry.app.id, entry.app.spec.name.clone())).collect()
     }
 
     /// Returns the executors of an app, as shown to users.
     pub fn sightings(&self, app: AppId) -> Vec<Sighting> {
-        let shelf = self.read();
-        let Some(entry) = shelf.apps.get(&app) else { return Vec::new() };
+        let contents = self.read();
+        let Some(entry) = contents.apps.get(&app) else { return Vec::new() };
         let sighting = |address: String| Sighting {
-            seen_at: shelf
+            seen_at: contents
                 .registered
                 .get(&(entry.app.spec.name.clone(), address.clone()))
                 .map(|seen| seen.at),
-            suspect_since: shelf.suspects.get(&address).map(|(since, _)| *since),
-            trouble: shelf.suspects.get(&address).map(|(_, trouble)| trouble.clone()),
-            handlers: shelf.handlers_of(&entry.app.spec.name, &address),
+            suspect_since: contents.suspects.get(&address).map(|(since, _)| *since),
+            trouble: contents.suspects.get(&address).map(|(_, trouble)| trouble.clone()),
+            handlers: contents.handlers_of(&entry.app.spec.name, &address),
             address,
         };
-        shelf.lists(entry).into_iter().map(sighting).collect()
+        contents.lists(entry).into_iter().map(sighting).collect()
     }
 
     /// Returns all addresses of an app, reachable or not.
     pub fn addresses(&self, app: AppId) -> Vec<String> {
-        let shelf = self.read();
-        shelf.apps.get(&app).map(|entry| shelf.lists(entry)).unwrap_or_default()
+        let contents = self.read();
+        contents.apps.get(&app).map(|entry| contents.lists(entry)).unwrap_or_default()
     }
 
     /// Returns all addresses that an app has had since then, reachable or not, including executors that have left.
@@ -302,32 +304,32 @@ impl Directory {
 
     /// Returns the addresses of an app's executors that have left, with the time they were last seen.
     pub fn gone(&self, app: AppId) -> Vec<(String, Timestamp)> {
-        let shelf = self.read();
-        let Some(entry) = shelf.apps.get(&app) else { return Vec::new() };
-        let gone = shelf.gone.iter().filter(|((name, _), _)| *name == entry.app.spec.name);
+        let contents = self.read();
+        let Some(entry) = contents.apps.get(&app) else { return Vec::new() };
+        let gone = contents.gone.iter().filter(|((name, _), _)| *name == entry.app.spec.name);
         gone.map(|((_, address), seen_at)| (address.clone(), *seen_at)).collect()
     }
 
     /// Returns the registered addresses of each app that uses automatic registration.
     pub fn lists(&self) -> Vec<(AppId, Vec<String>)> {
-        let shelf = self.read();
-        let found = shelf.apps.values().filter(|entry| entry.app.spec.addresses == Addresses::Registered);
-        found.map(|entry| (entry.app.id, shelf.lists(entry))).collect()
+        let contents = self.read();
+        let found = contents.apps.values().filter(|entry| entry.app.spec.addresses == Addresses::Registered);
+        found.map(|entry| (entry.app.id, contents.lists(entry))).collect()
     }
 
     /// Returns how many executors can be reached, and how many cannot.
     pub fn count(&self) -> (usize, usize) {
-        let shelf = self.read();
-        let all: usize = shelf.apps.values().map(|entry| shelf.lists(entry).len()).sum();
-        (all.saturating_sub(shelf.suspects.len()), shelf.suspects.len())
+        let contents = self.read();
+        let all: usize = contents.apps.values().map(|entry| contents.lists(entry).len()).sum();
+        (all.saturating_sub(contents.suspects.len()), contents.suspects.len())
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Shelf> {
-        self.shelf.read().expect("no holder of this lock panics")
+    fn read(&self) -> RwLockReadGuard<'_, Contents> {
+        self.contents.read().expect("no holder of this lock panics")
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Shelf> {
-        self.shelf.write().expect("no holder of this lock panics")
+    fn write(&self) -> RwLockWriteGuard<'_, Contents> {
+        self.contents.write().expect("no holder of this lock panics")
     }
 
     fn choices(&self) -> MutexGuard<'_, Choices> {
@@ -346,7 +348,7 @@ impl Entry {
     }
 }
 
-impl Shelf {
+impl Contents {
     /// Keeps the newest [`GONE_MAX`], however many a large outage has added at once.
     fn forget_oldest_gone(&mut self) {
         let excess = self.gone.len().saturating_sub(GONE_MAX);
@@ -422,15 +424,15 @@ impl Router for Directory {
             return vec![Target::AtSend];
         };
         let at = |position: usize| Target::Address(candidates.addresses()[position].clone());
-        match Route::read(&job.spec.route) {
-            None | Some(Route::Failover | Route::Busyover) => vec![Target::AtSend],
+        match job.spec.route.known() {
+            None | Some(Route::Failover | Route::FirstIdle) => vec![Target::AtSend],
             Some(Route::Broadcast) => (0..candidates.addresses().len().min(SHARDS_MAX)).map(at).collect(),
             Some(route) => vec![at(self.choices().choose(route, job.id, &candidates, scheduled_at))],
         }
     }
 
     fn shards(&self, job: &Job) -> usize {
-        match Route::read(&job.spec.route) {
+        match job.spec.route.known() {
             Some(Route::Broadcast) => {
                 let directory = self.read();
                 let candidates = directory.apps.get(&job.spec.app).map(|entry| &entry.candidates);
@@ -469,6 +471,7 @@ const SHARDS_MAX: usize = 1_000;
 mod tests {
     use super::*;
     use cron::Schedule;
+    use engine::policy::Named;
     use engine::{JobId, JobSpec};
     use store::AppSpec;
 
@@ -495,7 +498,7 @@ mod tests {
 
     fn job(app: i64, route: &str) -> Job {
         let mut spec = JobSpec::new(AppId(app), "job", Schedule::Never, "handler");
-        spec.route = route.into();
+        spec.route = Named::from_stored(route);
         Job {
             id: JobId(7),
             spec,

@@ -1,13 +1,13 @@
 //! Executors: registration, access tokens and routing.
 
 mod directory;
-mod keeper;
+mod registrar;
 mod route;
 mod silence;
 mod tokens;
 
 pub use directory::{Arrival, Destination, Directory, Sighting};
-pub use keeper::{Keeper, POLL, RegisterError};
-pub use route::{Candidates, Choices, Route};
+pub use registrar::{POLL, RegisterError, Registrar};
+pub use route::{Candidates, Choices};
 pub use tokens::{Key, Scope, Tokens, fingerprint, generate, is_well_known, random};
 pub(crate) use tokens::{hex, unhex};

@@ -1,4 +1,4 @@
-//! Routing: the ten route strategies of XXL-JOB, with exactly its choices.
+//! Routing: the ten routing strategies, with exactly the choices of XXL-JOB.
 //!
 //! A choice depends on the address list at the time of the claim, in its order, and on this node's earlier choices
 //! for the same job. That history is bounded and, as in XXL-JOB, reset once a day.
@@ -8,58 +8,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use engine::JobId;
+use engine::policy::Route;
 use timer::Timestamp;
-
-/// How an executor is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
-    /// The first of the list.
-    First,
-    /// The last of the list.
-    Last,
-    /// Round robin.
-    Round,
-    /// A random one.
-    Random,
-    /// Consistent hash of the job: always the same executor, as far as the list allows.
-    ConsistentHash,
-    /// The one chosen least often for the job.
-    LeastFrequentlyUsed,
-    /// The one not chosen for the job for the longest time.
-    LeastRecentlyUsed,
-    /// The first that answers.
-    Failover,
-    /// The first that is not busy with the job.
-    Busyover,
-    /// All of them, one shard each.
-    Broadcast,
-}
-
-impl Route {
-    /// All routes with their names in a job definition.
-    pub const ALL: [(&str, Route); 10] = [
-        ("FIRST", Route::First),
-        ("LAST", Route::Last),
-        ("ROUND", Route::Round),
-        ("RANDOM", Route::Random),
-        ("CONSISTENT_HASH", Route::ConsistentHash),
-        ("LEAST_FREQUENTLY_USED", Route::LeastFrequentlyUsed),
-        ("LEAST_RECENTLY_USED", Route::LeastRecentlyUsed),
-        ("FAILOVER", Route::Failover),
-        ("BUSYOVER", Route::Busyover),
-        ("SHARDING_BROADCAST", Route::Broadcast),
-    ];
-
-    /// Returns the route with this name, if there is one.
-    pub fn read(word: &str) -> Option<Route> {
-        Route::ALL.iter().find(|(known, _)| *known == word).map(|(_, route)| *route)
-    }
-
-    /// Returns whether executors are called before one is chosen, at dispatch.
-    pub fn asks_first(self) -> bool {
-        matches!(self, Route::Failover | Route::Busyover)
-    }
-}
 
 /// Earlier choices of this node.
 #[derive(Debug, Default)]
@@ -80,10 +30,10 @@ impl Choices {
         }
         let last = addresses.len() - 1;
         match route {
-            Route::First | Route::Failover | Route::Busyover | Route::Broadcast => 0,
+            Route::First | Route::Failover | Route::FirstIdle | Route::Broadcast => 0,
             Route::Last => last,
             Route::Random => fastrand::usize(..=last),
-            Route::Round => self.next_in_turn(job, addresses.len()),
+            Route::RoundRobin => self.next_in_turn(job, addresses.len()),
             Route::ConsistentHash => among.by_hash(job),
             Route::LeastFrequentlyUsed => self.least_frequent(job, addresses),
             Route::LeastRecentlyUsed => self.least_recent(job, addresses),
@@ -230,12 +180,15 @@ mod tests {
     #[test]
     fn turns_go_round_for_each_job_on_its_own() {
         let mut choices = Choices::default();
-        let first = choices.choose(Route::Round, JobId(1), &executors("ABC"), at(0));
-        let other = choices.choose(Route::Round, JobId(2), &executors("ABC"), at(0));
+        let first = choices.choose(Route::RoundRobin, JobId(1), &executors("ABC"), at(0));
+        let other = choices.choose(Route::RoundRobin, JobId(2), &executors("ABC"), at(0));
         for turn in 1..10 {
-            assert_eq!(choices.choose(Route::Round, JobId(1), &executors("ABC"), at(0)), (first + turn) % 3);
+            assert_eq!(
+                choices.choose(Route::RoundRobin, JobId(1), &executors("ABC"), at(0)),
+                (first + turn) % 3
+            );
         }
-        assert_eq!(choices.choose(Route::Round, JobId(2), &executors("ABC"), at(0)), (other + 1) % 3);
+        assert_eq!(choices.choose(Route::RoundRobin, JobId(2), &executors("ABC"), at(0)), (other + 1) % 3);
     }
 
     #[test]
@@ -266,16 +219,8 @@ mod tests {
     #[test]
     fn what_was_remembered_for_a_day_is_forgotten() {
         let mut choices = Choices::default();
-        choices.choose(Route::Round, JobId(1), &executors("ABC"), at(1));
-        choices.choose(Route::Round, JobId(2), &executors("ABC"), at(24 * 60 * 60 * 1_000 + 2));
+        choices.choose(Route::RoundRobin, JobId(1), &executors("ABC"), at(1));
+        choices.choose(Route::RoundRobin, JobId(2), &executors("ABC"), at(24 * 60 * 60 * 1_000 + 2));
         assert!(!choices.rounds.contains_key(&JobId(1)));
-    }
-
-    #[test]
-    fn every_route_has_a_word() {
-        for (word, route) in Route::ALL {
-            assert_eq!(Route::read(word), Some(route));
-        }
-        assert_eq!(Route::read("first"), None);
     }
 }

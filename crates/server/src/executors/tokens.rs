@@ -80,7 +80,8 @@ impl Tokens {
                 (Some(app), None) => {
                     tracing::error!(
                         app = app.0,
-                        "the token of an app was sealed with another key than this node's; its executors will refuse what we send: give every node of the cluster the same key file"
+                        "failed to decrypt the token of an app: it was encrypted with another key; its \
+                         executors will reject requests of this node until all nodes have the same key file"
                     );
                 }
                 (None, _) => {}

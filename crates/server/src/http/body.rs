@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-use super::places::{Holder, Place, Places};
+use super::body_slots::{BodySlot, BodySlots, Holder};
 
-/// A received body, and the place that it holds if it is large.
+/// A received body, and the slot that it holds if it is large.
 pub struct Received {
     bytes: Bytes,
-    _place: Option<Place>,
+    _slot: Option<BodySlot>,
 }
 
 impl Deref for Received {
@@ -26,38 +26,38 @@ impl Deref for Received {
 
 /// Size limit for a caller's body.
 #[derive(Clone, Copy)]
-pub enum Room<'a> {
+pub enum BodyLimit<'a> {
     /// At most [`SMALL_MAX`]: the caller is not authenticated.
     Small,
-    /// Larger bodies allowed, in a place of this holder.
-    Large(&'a Arc<Places>, Holder),
+    /// Larger bodies allowed, in a slot of this holder.
+    Large(&'a Arc<BodySlots>, Holder),
 }
 
 /// Reads the whole body, if it is no longer than `max` and arrives fast enough: [`START`] for the first bytes,
-/// then [`RATE_MIN`] on average. A body over [`SMALL_MAX`] waits for a place; if none gets free, the error is 429.
-pub async fn body(mut body: Body, max: usize, room: Room<'_>) -> Result<Received, StatusCode> {
-    let max = if matches!(room, Room::Small) { max.min(SMALL_MAX) } else { max };
+/// then [`RATE_MIN`] on average. A body over [`SMALL_MAX`] waits for a slot; if none gets free, the error is 429.
+pub async fn body(mut body: Body, max: usize, limit: BodyLimit<'_>) -> Result<Received, StatusCode> {
+    let max = if matches!(limit, BodyLimit::Small) { max.min(SMALL_MAX) } else { max };
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     // A body that declares a length over the limit is rejected without reading it.
     if declared > max {
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
     }
-    let mut place = if declared > SMALL_MAX { take(room).await? } else { None };
+    let mut slot = if declared > SMALL_MAX { take(limit).await? } else { None };
     let mut started = Instant::now();
     // Allocated once if the length is known; a growing buffer would be copied again and again.
     let mut received = Vec::with_capacity(declared);
     loop {
         let allowed = START + Duration::from_millis(received.len() as u64 * 1_000 / RATE_MIN);
         match timeout_at(started + allowed.min(WAIT_MAX), body.frame()).await {
-            Ok(None) => return Ok(Received { bytes: received.into(), _place: place }),
+            Ok(None) => return Ok(Received { bytes: received.into(), _slot: slot }),
             Ok(Some(Ok(frame))) => {
                 let Ok(data) = frame.into_data() else { continue };
                 if received.len() + data.len() > max {
                     return Err(StatusCode::PAYLOAD_TOO_LARGE);
                 }
-                if received.len() + data.len() > SMALL_MAX && place.is_none() {
+                if received.len() + data.len() > SMALL_MAX && slot.is_none() {
                     let waits_since = Instant::now();
-                    place = take(room).await?;
+                    slot = take(limit).await?;
                     started += waits_since.elapsed();
                 }
                 received.extend_from_slice(&data);
@@ -68,11 +68,11 @@ pub async fn body(mut body: Body, max: usize, room: Room<'_>) -> Result<Received
     }
 }
 
-async fn take(room: Room<'_>) -> Result<Option<Place>, StatusCode> {
-    match room {
-        Room::Small => Err(StatusCode::PAYLOAD_TOO_LARGE),
-        Room::Large(places, holder) => {
-            places.take(holder).await.map(Some).ok_or(StatusCode::TOO_MANY_REQUESTS)
+async fn take(limit: BodyLimit<'_>) -> Result<Option<BodySlot>, StatusCode> {
+    match limit {
+        BodyLimit::Small => Err(StatusCode::PAYLOAD_TOO_LARGE),
+        BodyLimit::Large(slots, holder) => {
+            slots.take(holder).await.map(Some).ok_or(StatusCode::TOO_MANY_REQUESTS)
         }
     }
 }
@@ -98,7 +98,7 @@ pub fn is_too_deep(json: &[u8]) -> bool {
     false
 }
 
-/// A longer body needs a place. Results of thousands of runs are shorter.
+/// A longer body needs a slot. Results of thousands of runs are shorter.
 pub const SMALL_MAX: usize = 64 * 1024;
 
 /// Timeout for the first bytes of a body.
@@ -137,17 +137,17 @@ mod tests {
             Body::from_stream(chunks)
         };
         let started = Instant::now();
-        let slow = body(drip(10, Duration::from_secs(1)), 1 << 20, Room::Small).await;
+        let slow = body(drip(10, Duration::from_secs(1)), 1 << 20, BodyLimit::Small).await;
         assert_eq!(slow.err(), Some(StatusCode::REQUEST_TIMEOUT));
         assert!(started.elapsed() < START * 2, "{:?}", started.elapsed());
-        let fast = body(drip(4_096, Duration::from_secs(1)), 40_000, Room::Small).await;
+        let fast = body(drip(4_096, Duration::from_secs(1)), 40_000, BodyLimit::Small).await;
         assert_eq!(fast.err(), Some(StatusCode::PAYLOAD_TOO_LARGE), "it came fast enough to be too long");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_large_body_takes_a_place_until_it_is_dropped_and_strangers_get_none() {
-        let places = Arc::new(Places::default());
-        let room = Room::Large(&places, Holder::Admin(store::UserId(1)));
+        let slots = Arc::new(BodySlots::default());
+        let limit = BodyLimit::Large(&slots, Holder::Admin(store::UserId(1)));
         let chunked = |length: usize| {
             let chunks = vec![b'x'; length];
             let chunks: Vec<_> = chunks
@@ -158,15 +158,18 @@ mod tests {
         };
         let large = SMALL_MAX + 1;
         for sent in [chunked(large), Body::from(vec![b'x'; large])] {
-            assert_eq!(body(sent, 1 << 20, Room::Small).await.err(), Some(StatusCode::PAYLOAD_TOO_LARGE));
+            assert_eq!(
+                body(sent, 1 << 20, BodyLimit::Small).await.err(),
+                Some(StatusCode::PAYLOAD_TOO_LARGE)
+            );
         }
-        let Ok(held) = body(chunked(large), 1 << 20, room).await else { panic!("there is a place") };
+        let Ok(held) = body(chunked(large), 1 << 20, limit).await else { panic!("there is a place") };
         assert_eq!(held.len(), large);
         for sent in [chunked(large), Body::from(vec![b'x'; large])] {
-            assert_eq!(body(sent, 1 << 20, room).await.err(), Some(StatusCode::TOO_MANY_REQUESTS));
+            assert_eq!(body(sent, 1 << 20, limit).await.err(), Some(StatusCode::TOO_MANY_REQUESTS));
         }
-        assert!(body(chunked(SMALL_MAX), 1 << 20, room).await.is_ok(), "a small one needs none");
+        assert!(body(chunked(SMALL_MAX), 1 << 20, limit).await.is_ok(), "a small one needs none");
         drop(held);
-        assert!(body(Body::from(vec![b'x'; large]), 1 << 20, room).await.is_ok());
+        assert!(body(Body::from(vec![b'x'; large]), 1 << 20, limit).await.is_ok());
     }
 }

@@ -4,10 +4,10 @@
 //! and the old context path is removed.
 
 mod body;
+mod body_slots;
 mod hosts;
 mod origin;
 mod pace;
-mod places;
 mod tls;
 
 use std::convert::Infallible;
@@ -35,19 +35,19 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-pub use body::{Received, Room, SMALL_MAX, body, is_too_deep};
+pub use body::{BodyLimit, Received, SMALL_MAX, body, is_too_deep};
+pub use body_slots::{BodySlots, Holder, SLOT_WAIT};
 pub use hosts::Hosts;
 use hosts::WrongHost;
 pub use origin::{Caller, Proxies, caller};
 use pace::{Asked, Paced, Progress};
-pub use places::{Holder, PLACE_WAIT, Places};
 pub use tls::{Identity, IdentityError, Tls};
 
 /// Configuration of the listener.
 #[derive(Clone)]
 pub struct Front {
     /// Routes of all APIs.
-    pub doors: Router,
+    pub api: Router,
     /// TLS configuration; `None` serves plain HTTP.
     pub tls: Option<Arc<Tls>>,
     /// Trusted reverse proxies.
@@ -58,14 +58,14 @@ pub struct Front {
 
 /// Serves until stopped; then finishes open requests within [`DRAIN_MAX`].
 pub async fn serve(listener: TcpListener, front: Front, stop: CancellationToken) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
-        let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
+        let slot = Arc::clone(&slots).acquire_owned().await.expect("the semaphore is never closed");
         let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot take a connection; trying again in {ACCEPT_AGAIN:?}");
+                    tracing::warn!(%error, "failed to accept a connection; retrying in {ACCEPT_AGAIN:?}");
                     tokio::time::sleep(ACCEPT_AGAIN).await;
                     continue;
                 }
@@ -75,11 +75,11 @@ pub async fn serve(listener: TcpListener, front: Front, stop: CancellationToken)
         let (front, stop) = (front.clone(), stop.clone());
         tokio::spawn(async move {
             front.welcome(stream, peer, stop).await;
-            drop(place);
+            drop(slot);
         });
     }
     let everybody = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
-    let _ = tokio::time::timeout(DRAIN_MAX, places.acquire_many(everybody)).await;
+    let _ = tokio::time::timeout(DRAIN_MAX, slots.acquire_many(everybody)).await;
 }
 
 impl Front {
@@ -115,7 +115,7 @@ impl Front {
         let (mut head, body) = request.into_parts();
         let Some(caller) = self.proxies.caller(peer.ip(), encrypted, &head.headers) else {
             return Ok(
-                (StatusCode::FORBIDDEN, "come through the proxy in front of this centre\n").into_response()
+                (StatusCode::FORBIDDEN, "use the proxy in front of this scheduling centre\n").into_response()
             );
         };
         // A proxy's own configuration decides which host names it serves; names configured here apply to it too.
@@ -127,7 +127,7 @@ impl Front {
         head.uri = in_order(&head.uri);
         head.extensions.insert(ConnectInfo(SocketAddr::new(caller.ip, peer.port())));
         head.extensions.insert(caller);
-        let mut response = self.doors.oneshot(Request::from_parts(head, Body::new(body))).await?;
+        let mut response = self.api.oneshot(Request::from_parts(head, Body::new(body))).await?;
         if caller.secure {
             response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(ONLY_TLS));
         }
@@ -138,12 +138,13 @@ impl Front {
 /// Response to a request for another host.
 fn misdirected(wrong: &WrongHost) -> Response {
     match wrong {
-        WrongHost::Malformed => (StatusCode::BAD_REQUEST, "send one readable header Host\n").into_response(),
+        WrongHost::Malformed => {
+            (StatusCode::BAD_REQUEST, "the request must have one valid header Host\n").into_response()
+        }
         WrongHost::Other(name) => {
             let name: String = name.chars().filter(|letter| !letter.is_control()).take(NAME_SHOWN).collect();
             let why = format!(
-                "this centre is not known by the name `{name}`; use its IP address or localhost, or start it with \
-                 --hostnames {name}\n"
+                "`{name}` is not a host name of this scheduling centre; use its IP address or localhost, or start it with --hostnames {name}\n"
             );
             (StatusCode::MISDIRECTED_REQUEST, why).into_response()
         }
@@ -189,7 +190,7 @@ fn elsewhere(hosts: &Hosts, request: &Request<Asked>) -> Response {
     let location = host.and_then(|host| HeaderValue::try_from(format!("https://{host}{target}")).ok());
     let mut response = match location.filter(|_| matches!(*request.method(), Method::GET | Method::HEAD)) {
         Some(location) => (StatusCode::PERMANENT_REDIRECT, [(LOCATION, location)]).into_response(),
-        None => (StatusCode::BAD_REQUEST, "this port speaks https only\n").into_response(),
+        None => (StatusCode::BAD_REQUEST, "this port supports HTTPS only\n").into_response(),
     };
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response

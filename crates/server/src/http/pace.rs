@@ -112,7 +112,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
         if self.progress.get() != HEAD {
             self.by = None;
         } else if self.is_over(context) {
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the head of a request drips")));
+            return Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the request header arrives too slowly",
+            )));
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;

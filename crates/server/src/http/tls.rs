@@ -22,7 +22,7 @@ pub struct Identity {
 
 /// A certificate that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{} cannot be used as {role}: {why}", path.display())]
+#[error("{} is not a valid {role}: {why}", path.display())]
 pub struct IdentityError {
     path: PathBuf,
     role: &'static str,
@@ -72,10 +72,10 @@ impl Tls {
         match self.identity.load() {
             Ok(loaded) => {
                 *self.current.write().expect("no holder of this lock panics") = loaded;
-                tracing::info!("the certificate has changed; new connections use it");
+                tracing::info!("certificate reloaded; new connections use it");
             }
             Err(error) => {
-                tracing::warn!(%error, "the certificate has changed and cannot be used; going on with the old one, looking again in {LOOK:?}");
+                tracing::warn!(%error, "failed to reload the certificate; continuing with the old one, retrying in {LOOK:?}");
             }
         }
     }
@@ -91,19 +91,19 @@ impl Identity {
         // Before reading, so that a change during reading causes another reload.
         let written = self.written();
         let fail = |path: &Path, role, why: String| IdentityError { path: path.into(), role, why };
-        let certificate_fails = |why| fail(&self.certificate, "a certificate", why);
-        let key_fails = |why| fail(&self.key, "its key", why);
+        let certificate_fails = |why| fail(&self.certificate, "certificate", why);
+        let key_fails = |why| fail(&self.key, "private key", why);
         let pem = read(&self.certificate).map_err(certificate_fails)?;
         let chain: Vec<_> = CertificateDer::pem_slice_iter(&pem)
             .collect::<Result<_, _>>()
             .map_err(|error| certificate_fails(error.to_string()))?;
         if chain.is_empty() {
-            return Err(certificate_fails("it has no `-----BEGIN CERTIFICATE-----`".into()));
+            return Err(certificate_fails("missing `-----BEGIN CERTIFICATE-----`".into()));
         }
         refuse_world_readable(&self.key).map_err(key_fails)?;
         let pem = read(&self.key).map_err(key_fails)?;
         let key = PrivateKeyDer::from_pem_slice(&pem)
-            .map_err(|_| key_fails("it has no private key in PEM, `-----BEGIN PRIVATE KEY-----`".into()))?;
+            .map_err(|_| key_fails("missing `-----BEGIN PRIVATE KEY-----`".into()))?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use engine::{Job, JobId};
+use engine::{Job, JobId, Store as _};
 use store::Rights;
 
 use super::Jobs;
-use crate::fault::Fault;
-use crate::refusal::Refusal;
+use crate::error_message::ErrorMessage;
+use crate::request_error::RequestError;
 
 /// Parses comma-separated ids. A trailing comma is accepted.
-pub fn read(list: &str) -> Result<Vec<JobId>, Refusal> {
+pub fn read(list: &str) -> Result<Vec<JobId>, ErrorMessage> {
     let list = list.trim();
     let list = list.strip_suffix(',').unwrap_or(list);
     if list.is_empty() {
@@ -18,25 +18,28 @@ pub fn read(list: &str) -> Result<Vec<JobId>, Refusal> {
     }
     let ids = list.split(',').map(|id| match id.trim().parse() {
         Ok(id) if id > 0 => Ok(JobId(id)),
-        _ => Err(Refusal(format!(
+        _ => Err(ErrorMessage(format!(
             "childJobId: `{}` is not the id of a job",
             id.chars().take(20).collect::<String>()
         ))),
     });
     let ids = ids.collect::<Result<Vec<_>, _>>()?;
     if ids.len() > CHILDREN_MAX {
-        return Err(Refusal(format!("childJobId: names {} jobs; {CHILDREN_MAX} are the most", ids.len())));
+        return Err(ErrorMessage(format!(
+            "childJobId: {} jobs; at most {CHILDREN_MAX} are allowed",
+            ids.len()
+        )));
     }
     Ok(ids)
 }
 
 impl Jobs<'_> {
     /// Children of a job that the caller may view.
-    pub async fn seen_children(&self, job: &[JobId]) -> Result<Vec<JobId>, Fault> {
+    pub async fn seen_children(&self, job: &[JobId]) -> Result<Vec<JobId>, RequestError> {
         if self.who.apps().is_none() {
             return Ok(job.to_vec());
         }
-        let names = self.inside.database.job_names(job).await?;
+        let names = self.state.database.job_names(job).await?;
         let is_seen =
             |id: &JobId| names.iter().any(|name| name.job == *id && self.who.may(Rights::VIEW, name.app));
         Ok(job.iter().copied().filter(is_seen).collect())
@@ -44,7 +47,7 @@ impl Jobs<'_> {
 
     /// Children of a job after an edit: those that the caller names, plus those that the caller may not view,
     /// which stay.
-    pub async fn edited_children(&self, job: &Job, named: Vec<JobId>) -> Result<Vec<JobId>, Fault> {
+    pub async fn edited_children(&self, job: &Job, named: Vec<JobId>) -> Result<Vec<JobId>, RequestError> {
         let seen = self.seen_children(&job.spec.children).await?;
         let stays = |id: &JobId| !seen.contains(id) && !named.contains(id);
         let hidden: Vec<JobId> = job.spec.children.iter().copied().filter(stays).collect();
@@ -52,14 +55,18 @@ impl Jobs<'_> {
     }
 
     /// Rejects new children that the caller may not run or that do not exist, and cycles.
-    pub(super) async fn check_children(&self, children: &[JobId], parent: Option<&Job>) -> Result<(), Fault> {
+    pub(super) async fn check_children(
+        &self,
+        children: &[JobId],
+        parent: Option<&Job>,
+    ) -> Result<(), RequestError> {
         if children.len() > CHILDREN_MAX {
-            return Err(wrong(format!("names {} jobs; {CHILDREN_MAX} are the most", children.len())));
+            return Err(wrong(format!("{} jobs; at most {CHILDREN_MAX} are allowed", children.len())));
         }
         let mut next = Vec::new();
         for child in children {
             if parent.is_some_and(|parent| parent.id == *child) {
-                return Err(wrong(format!("({child}) is the job itself")));
+                return Err(wrong(format!("({child}) must not be the job itself")));
             }
             if parent.is_some_and(|parent| parent.spec.children.contains(child)) {
                 next.push(*child);
@@ -78,19 +85,19 @@ impl Jobs<'_> {
     }
 
     /// Rejects a cycle: jobs that would trigger each other forever.
-    async fn check_no_circle(&self, mut next: Vec<JobId>, parent: JobId) -> Result<(), Fault> {
+    async fn check_no_circle(&self, mut next: Vec<JobId>, parent: JobId) -> Result<(), RequestError> {
         let mut seen = BTreeSet::new();
         while let Some(id) = next.pop() {
             if id == parent {
-                return Err(wrong(format!("leads back to job {parent}; jobs in a circle would never end")));
+                return Err(wrong(format!("must not lead back to job {parent}: a cycle of jobs never ends")));
             }
             if !seen.insert(id) {
                 continue;
             }
             if seen.len() > FOLLOWED_MAX {
-                return Err(wrong(format!("more than {FOLLOWED_MAX} jobs would follow")));
+                return Err(wrong(format!("must not lead to more than {FOLLOWED_MAX} jobs")));
             }
-            if let Some(job) = self.inside.database.job(id).await? {
+            if let Some(job) = self.state.database.job(id).await? {
                 next.extend(job.spec.children);
             }
         }
@@ -98,8 +105,8 @@ impl Jobs<'_> {
     }
 }
 
-fn wrong(why: String) -> Fault {
-    Fault::field("children", why)
+fn wrong(why: String) -> RequestError {
+    RequestError::field("children", why)
 }
 
 /// Usually more than their column can hold.

@@ -4,20 +4,19 @@
 use std::time::Duration;
 
 use cron::{Cron, Dialect, DstRule, Schedule, Timestamp, Zone};
-use engine::policy::{Misfire, Retry};
-use engine::{AppId, ChildrenMode, JobSpec, Language, Script};
-use protocol::xxl::{BlockStrategy, GlueType, JobForm};
+use engine::policy::{Block, Misfire, Retry, Route, Word};
+use engine::{AppId, ChildrenMode, JobSpec, Script, ScriptLanguage};
+use protocol::xxl::{GlueType, JobForm};
 
-use crate::executors::Route;
-use crate::refusal::Refusal;
+use crate::error_message::ErrorMessage;
 
 /// Definition of a new job. Settings that the form does not have get XXL-JOB's behaviour.
-pub fn new_spec(form: &JobForm, app: AppId, zone: &Zone, now: Timestamp) -> Result<JobSpec, Refusal> {
+pub fn new_spec(form: &JobForm, app: AppId, zone: &Zone, now: Timestamp) -> Result<JobSpec, ErrorMessage> {
     check_people(form)?;
     let schedule = schedule(form, None, zone, now)?;
     let script = script(form, now)?;
     if script.is_none() && form.handler.is_empty() {
-        return Err(Refusal::new("executorHandler: enter the name of the handler (JobHandler)"));
+        return Err(ErrorMessage::new("executorHandler: enter the name of the handler (JobHandler)"));
     }
     let mut spec = JobSpec::new(app, &form.name, schedule, &form.handler);
     spec.children_mode = ChildrenMode::Each;
@@ -33,7 +32,7 @@ pub fn edited_spec(
     before: Option<&JobSpec>,
     zone: &Zone,
     now: Timestamp,
-) -> Result<JobSpec, Refusal> {
+) -> Result<JobSpec, ErrorMessage> {
     check_people(form)?;
     let schedule = schedule(form, before.map(|spec| &spec.schedule), zone, now)?;
     let mut spec =
@@ -43,50 +42,50 @@ pub fn edited_spec(
     Ok(spec)
 }
 
-fn check_people(form: &JobForm) -> Result<(), Refusal> {
+fn check_people(form: &JobForm) -> Result<(), ErrorMessage> {
     if form.name.is_empty() {
-        return Err(Refusal::new("jobDesc: enter a description (name)"));
+        return Err(ErrorMessage::new("jobDesc: enter a description (name)"));
     }
     if form.author.is_empty() {
-        return Err(Refusal::new("author: enter who answers for the job"));
+        return Err(ErrorMessage::new("author: enter the person responsible for the job"));
     }
     Ok(())
 }
 
 /// Sets everything except schedule and script.
-fn fill(spec: &mut JobSpec, form: &JobForm) -> Result<(), Refusal> {
-    if Route::read(&form.route).is_none() {
-        let known = Route::ALL.map(|(word, _)| word).join(", ");
-        return Err(unknown("executorRouteStrategy", &form.route, &known));
-    }
+fn fill(spec: &mut JobSpec, form: &JobForm) -> Result<(), ErrorMessage> {
+    let route = foreign::<Route>("executorRouteStrategy", &form.route)?;
     spec.misfire = misfire(form, spec.misfire)?;
-    if !BlockStrategy::ALL.iter().any(|block| block.word() == form.block) {
-        let known = BlockStrategy::ALL.map(BlockStrategy::word).join(", ");
-        return Err(unknown("executorBlockStrategy", &form.block, &known));
-    }
+    let block = foreign::<Block>("executorBlockStrategy", &form.block)?;
     spec.name = form.name.clone();
     spec.author = form.author.clone();
     if spec.alert_to != form.alarm_email {
         spec.alert = !form.alarm_email.is_empty();
         spec.alert_to = form.alarm_email.clone();
     }
-    spec.route = form.route.clone();
+    spec.route = route.into();
     spec.handler = form.handler.clone();
     spec.param = form.param.clone();
-    spec.block = form.block.clone();
+    spec.block = block.into();
     spec.timeout = timeout(form.timeout, spec.timeout);
     spec.retry = Retry { count: form.retries, ..spec.retry };
     Ok(())
 }
 
-fn unknown(field: &str, word: &str, known: &str) -> Refusal {
+/// Value of XXL-JOB's word in a field.
+fn foreign<T: Word>(field: &str, word: &str) -> Result<T, ErrorMessage> {
+    let known = || T::stored_words().collect::<Vec<_>>().join(", ");
+    T::from_stored(word).ok_or_else(|| unknown(field, word, &known()))
+}
+
+fn unknown(field: &str, word: &str, known: &str) -> ErrorMessage {
     let word: String = word.chars().take(40).collect();
-    Refusal(format!("{field}: `{word}` is not known; write one of {known}"))
+    ErrorMessage(format!("{field}: unknown value `{word}`; use one of {known}"))
 }
 
 /// The form has two misfire policies. Our third one is shown there as "do nothing", and stays if that is sent
 /// back.
-fn misfire(form: &JobForm, before: Misfire) -> Result<Misfire, Refusal> {
+fn misfire(form: &JobForm, before: Misfire) -> Result<Misfire, ErrorMessage> {
     match form.misfire.as_deref() {
         None => Ok(before),
         Some("FIRE_ONCE_NOW") => Ok(Misfire::FireOnce),
@@ -121,7 +120,7 @@ fn schedule(
     before: Option<&Schedule>,
     zone: &Zone,
     now: Timestamp,
-) -> Result<Schedule, Refusal> {
+) -> Result<Schedule, ErrorMessage> {
     match form.schedule_type.as_str() {
         "NONE" => match before {
             Some(before) if written_schedule(before).0 == "NONE" => Ok(before.clone()),
@@ -129,7 +128,7 @@ fn schedule(
         },
         "CRON" => {
             let (cron, _) = Cron::parse_lenient(&form.schedule_conf)
-                .map_err(|error| Refusal(format!("scheduleConf: not a cron expression: {error}")))?;
+                .map_err(|error| ErrorMessage(format!("scheduleConf: invalid cron expression: {error}")))?;
             let (zone, dst) = match before {
                 Some(Schedule::Cron { zone, dst, .. }) => (zone.clone(), *dst),
                 _ => (zone.clone(), DstRule::QUARTZ),
@@ -139,8 +138,9 @@ fn schedule(
         "FIX_RATE" => {
             let seconds = form.schedule_conf.parse().ok().filter(|seconds| (1..=i32::MAX).contains(seconds));
             let seconds: i32 = seconds.ok_or_else(|| {
-                Refusal::new(
-                    "scheduleConf: a fixed rate (scheduleType FIX_RATE) needs whole seconds, 1 or more",
+                ErrorMessage::new(
+                    "scheduleConf: a fixed rate (scheduleType FIX_RATE) must be a whole number of seconds, \
+                     1 or more",
                 )
             })?;
             let period = Duration::from_secs(seconds.unsigned_abs().into());
@@ -148,7 +148,8 @@ fn schedule(
                 Some(Schedule::FixedRate { anchor, period: same }) if *same == period => *anchor,
                 _ => now,
             };
-            Schedule::fixed_rate(anchor, period).map_err(|error| Refusal(format!("scheduleConf: {error}")))
+            Schedule::fixed_rate(anchor, period)
+                .map_err(|error| ErrorMessage(format!("scheduleConf: {error}")))
         }
         word => Err(unknown("scheduleType", word, "NONE, CRON, FIX_RATE")),
     }
@@ -166,7 +167,7 @@ pub fn written_schedule(schedule: &Schedule) -> (&'static str, String) {
 }
 
 /// Next fires of a schedule in XXL-JOB's notation.
-pub fn preview(form: &JobForm, zone: &Zone, now: Timestamp) -> Result<Vec<Timestamp>, Refusal> {
+pub fn preview(form: &JobForm, zone: &Zone, now: Timestamp) -> Result<Vec<Timestamp>, ErrorMessage> {
     Ok(schedule(form, None, zone, now)?.iter_from(now).take(PREVIEW).collect())
 }
 
@@ -175,27 +176,18 @@ const PREVIEW: usize = 5;
 
 // ── Scripts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-fn script(form: &JobForm, now: Timestamp) -> Result<Option<Script>, Refusal> {
+fn script(form: &JobForm, now: Timestamp) -> Result<Option<Script>, ErrorMessage> {
     let Some(glue) = GlueType::read(&form.glue_type) else {
-        let known = GlueType::ALL.map(GlueType::word).join(", ");
+        let known = GlueType::all().map(GlueType::word).collect::<Vec<_>>().join(", ");
         return Err(unknown("glueType", &form.glue_type, &known));
     };
-    let language = match glue {
-        GlueType::Bean => return Ok(None),
-        GlueType::Groovy => Language::Groovy,
-        GlueType::Shell => Language::Shell,
-        GlueType::Python => Language::Python,
-        GlueType::Python2 => Language::Python2,
-        GlueType::Php => Language::Php,
-        GlueType::Nodejs => Language::Node,
-        GlueType::PowerShell => Language::PowerShell,
-    };
+    let GlueType::Script(language) = glue else { return Ok(None) };
     Ok(Some(Script { language, source: source(language, &form.glue_source), edited_at: now }))
 }
 
 /// Removes carriage returns from shell scripts: browsers send CRLF line ends, which shells do not accept.
-pub fn source(language: Language, written: &str) -> String {
-    if language == Language::Shell { written.replace('\r', "") } else { written.to_owned() }
+pub fn source(language: ScriptLanguage, written: &str) -> String {
+    if language == ScriptLanguage::Shell { written.replace('\r', "") } else { written.to_owned() }
 }
 
 #[cfg(test)]
@@ -226,7 +218,7 @@ mod tests {
         let check = |change: fn(&mut JobForm), field: &str| {
             let mut form = form();
             change(&mut form);
-            let Refusal(why) = new_spec(&form, AppId(1), &Zone::utc(), now()).unwrap_err();
+            let ErrorMessage(why) = new_spec(&form, AppId(1), &Zone::utc(), now()).unwrap_err();
             assert!(why.starts_with(&format!("{field}: ")), "{field}: {why}");
         };
         check(|form| (form.name, form.author) = (String::new(), String::new()), "jobDesc");

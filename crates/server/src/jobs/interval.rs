@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use cron::{Schedule, Timestamp};
 
-use crate::fault::Fault;
+use crate::request_error::RequestError;
 
 /// Rejects a schedule that fires more often than `min`.
-pub fn check(schedule: &Schedule, min: Duration, now: Timestamp) -> Result<(), Fault> {
+pub fn check(schedule: &Schedule, min: Duration, now: Timestamp) -> Result<(), RequestError> {
     match shortest(schedule, now) {
-        Some(interval) if interval < min => Err(Fault::field(
+        Some(interval) if interval < min => Err(RequestError::field(
             "schedule",
             format!(
-                "this schedule fires every {interval:?}, and here jobs may fire every {min:?} at most (--min-interval); make the interval longer"
+                "this schedule fires every {interval:?}; the minimum interval is {min:?} (--min-interval)"
             ),
         )),
         _ => Ok(()),

@@ -12,68 +12,74 @@ mod rate;
 mod xxl;
 
 use cron::{Schedule, Timestamp};
-use engine::{AppId, Job, JobId, JobSpec, NewJob, RunId, Script, StoreError, Trigger};
+use engine::policy::Route;
+use engine::{AppId, Job, JobId, JobSpec, NewJob, RunId, Script, Store as _, StoreError, Trigger};
 use protocol::v1::ProblemCode;
 use store::Rights;
 
-use crate::centre::Inside;
+use crate::centre::ServerState;
 use crate::dispatch::SCRIPTS_OFF;
-use crate::executors::{Candidates, Route};
-use crate::fault::Fault;
-use crate::people::Principal;
+use crate::executors::Candidates;
+use crate::request_error::RequestError;
+use crate::users::Principal;
 pub use form::{misfire_word, preview, source};
 pub use rate::Rates;
 
 /// Job operations with the rights of one caller.
 pub struct Jobs<'a> {
     /// Shared state of the node.
-    pub inside: &'a Inside,
+    pub state: &'a ServerState,
     /// Caller and its rights.
     pub who: &'a Principal,
 }
 
 impl Jobs<'_> {
     /// Adds a job to an app that the caller may edit, with its belongings, and starts it if requested.
-    pub async fn create(&self, spec: JobSpec, belongings: Belongings<'_>) -> Result<JobId, Fault> {
+    pub async fn create(&self, spec: JobSpec, belongings: Belongings<'_>) -> Result<JobId, RequestError> {
         self.check_new(&spec, &belongings).await?;
         let Belongings { enabled, tags, remark } = belongings;
         let enabled = enabled == Some(true);
         let script = spec.script.clone();
-        let job = self.inside.engine.add(&NewJob { spec, enabled, tags }).await?;
-        self.inside.hints.jobs();
+        let job = self.state.engine.add(&NewJob { spec, enabled, tags }).await?;
+        self.state.hints.jobs();
         self.remark(job, script, remark).await;
         Ok(job)
     }
 
     /// Checks whether the caller, who may edit jobs of the app, may add this one.
-    pub async fn check_new(&self, spec: &JobSpec, belongings: &Belongings<'_>) -> Result<(), Fault> {
+    pub async fn check_new(&self, spec: &JobSpec, belongings: &Belongings<'_>) -> Result<(), RequestError> {
         check_param(&spec.param)?;
         if spec.script.is_some() {
             self.check_may_script(spec.app)?;
         }
         self.check_interval(&spec.schedule)?;
         if belongings.enabled == Some(true) {
-            self.check_may_start(&spec.schedule, spec.app, self.inside.engine.now())?;
+            self.check_may_start(&spec.schedule, spec.app, self.state.engine.now())?;
         }
         self.check_children(&spec.children, None).await
     }
 
     /// Replaces the definition of a job that the caller may edit, unless it was changed in the meantime. Its
     /// script stays.
-    pub async fn edit(&self, job: &Job, spec: JobSpec) -> Result<(), Fault> {
+    pub async fn edit(&self, job: &Job, spec: JobSpec) -> Result<(), RequestError> {
         self.check_edit(job, &spec, None).await?;
-        self.inside.engine.edit(job.id, spec, Some(job.revision)).await?;
-        self.inside.hints.jobs();
+        self.state.engine.edit(job.id, spec, Some(job.revision)).await?;
+        self.state.hints.jobs();
         Ok(())
     }
 
     /// Like `edit`, but also replaces script and belongings, in one transaction. Call
     /// [`check_edit`](Jobs::check_edit) first.
-    pub async fn put(&self, job: &Job, spec: JobSpec, belongings: Belongings<'_>) -> Result<(), Fault> {
+    pub async fn put(
+        &self,
+        job: &Job,
+        spec: JobSpec,
+        belongings: Belongings<'_>,
+    ) -> Result<(), RequestError> {
         let Belongings { enabled, tags, remark } = belongings;
         let script = spec.script.clone().filter(|script| is_new_script(job, script));
-        self.inside.engine.put(job.id, spec, Some(job.revision), enabled, tags).await?;
-        self.inside.hints.jobs();
+        self.state.engine.put(job.id, spec, Some(job.revision), enabled, tags).await?;
+        self.state.hints.jobs();
         self.remark(job.id, script, remark).await;
         Ok(())
     }
@@ -81,13 +87,18 @@ impl Jobs<'_> {
     /// Stores the remark on a script that was just saved. If that fails, the script stays saved.
     async fn remark(&self, job: JobId, script: Option<Script>, remark: &str) {
         let Some(script) = script.filter(|_| !remark.is_empty()) else { return };
-        if let Err(error) = self.inside.database.remark_script(job, &script.source, remark).await {
-            tracing::warn!(%error, %job, remark, "a script is saved without what was said about it");
+        if let Err(error) = self.state.database.remark_script(job, &script.source, remark).await {
+            tracing::warn!(%error, %job, remark, "failed to store the remark of a script; the script is saved without it");
         }
     }
 
     /// Checks whether the caller, who may edit the job, may give it that definition, and start or stop it.
-    pub async fn check_edit(&self, job: &Job, spec: &JobSpec, enabled: Option<bool>) -> Result<(), Fault> {
+    pub async fn check_edit(
+        &self,
+        job: &Job,
+        spec: &JobSpec,
+        enabled: Option<bool>,
+    ) -> Result<(), RequestError> {
         if spec.param != job.spec.param {
             check_param(&spec.param)?;
         }
@@ -102,11 +113,11 @@ impl Jobs<'_> {
             self.check_interval(&spec.schedule)?;
         }
         self.check_operates(job, spec, enabled.unwrap_or(job.enabled))?;
-        let now = self.inside.engine.now();
+        let now = self.state.engine.now();
         match enabled {
             Some(true) if !job.enabled => self.check_may_start(&spec.schedule, spec.app, now),
             enabled if enabled.unwrap_or(true) && job.enabled && !fires_again(&spec.schedule, now) => {
-                Err(Fault::field("schedule", "this schedule has no instant after now; stop the job first"))
+                Err(RequestError::field("schedule", "this schedule has no future fires; stop the job first"))
             }
             _ => Ok(()),
         }
@@ -115,8 +126,8 @@ impl Jobs<'_> {
     /// An edit that starts or stops a job needs the right to operate it. That is: enabling or disabling the job,
     /// changing whether its schedule has a future fire, and moving it while it is enabled, which stops it in one
     /// app and starts it in the other.
-    fn check_operates(&self, job: &Job, spec: &JobSpec, enabled: bool) -> Result<(), Fault> {
-        let now = self.inside.engine.now();
+    fn check_operates(&self, job: &Job, spec: &JobSpec, enabled: bool) -> Result<(), RequestError> {
+        let now = self.state.engine.now();
         let state = |enabled: bool, spec: &JobSpec| (enabled, enabled && fires(spec, now));
         let (before, after) = (state(job.enabled, &job.spec), state(enabled, spec));
         if before == after && (spec.app == job.spec.app || !enabled) {
@@ -128,13 +139,13 @@ impl Jobs<'_> {
     }
 
     /// Deletes a job that the caller may edit. A job that was deleted in the meantime is no error.
-    pub async fn delete(&self, job: &Job) -> Result<(), Fault> {
+    pub async fn delete(&self, job: &Job) -> Result<(), RequestError> {
         if job.enabled && !self.who.may(Rights::OPERATE, job.spec.app) {
             return Err(may_not_operate());
         }
-        match self.inside.engine.delete(job.id).await {
+        match self.state.engine.delete(job.id).await {
             Ok(_) | Err(StoreError::NoSuchJob(_)) => {
-                self.inside.hints.jobs();
+                self.state.hints.jobs();
                 Ok(())
             }
             Err(error) => Err(error.into()),
@@ -142,20 +153,20 @@ impl Jobs<'_> {
     }
 
     /// Starts the schedule of a job.
-    pub async fn start(&self, job: &Job) -> Result<(), Fault> {
-        self.check_may_start(&job.spec.schedule, job.spec.app, self.inside.engine.now())?;
-        self.inside.engine.start(job.id).await?;
-        self.inside.hints.jobs();
+    pub async fn start(&self, job: &Job) -> Result<(), RequestError> {
+        self.check_may_start(&job.spec.schedule, job.spec.app, self.state.engine.now())?;
+        self.state.engine.start(job.id).await?;
+        self.state.hints.jobs();
         Ok(())
     }
 
     /// Stops the schedule of a job.
-    pub async fn stop(&self, job: &Job) -> Result<(), Fault> {
+    pub async fn stop(&self, job: &Job) -> Result<(), RequestError> {
         if !self.who.may(Rights::OPERATE, job.spec.app) {
             return Err(may_not_operate());
         }
-        self.inside.engine.stop(job.id).await?;
-        self.inside.hints.jobs();
+        self.state.engine.stop(job.id).await?;
+        self.state.hints.jobs();
         Ok(())
     }
 
@@ -167,76 +178,76 @@ impl Jobs<'_> {
         key: i64,
         param: Option<String>,
         named: Vec<String>,
-    ) -> Result<RunId, Fault> {
+    ) -> Result<RunId, RequestError> {
         check_param(param.as_deref().unwrap_or_default())?;
-        let targets = match Route::read(&job.spec.route) {
+        let targets = match job.spec.route.known() {
             _ if named.is_empty() => vec![None],
             Some(Route::Broadcast) => named.into_iter().map(Some).collect(),
             route => {
                 let among = Candidates::new(named);
                 let route = route.unwrap_or(Route::First);
-                vec![self.inside.directory.choose(route, job, &among, self.inside.engine.now())]
+                vec![self.state.directory.choose(route, job, &among, self.state.engine.now())]
             }
         };
-        self.inside.engine.check_room(job.spec.app).await?;
+        self.state.engine.check_room(job.spec.app).await?;
         let mut first = None;
         for (address, offset) in targets.into_iter().zip(0_i64..) {
             let trigger = Trigger { key: key.wrapping_add(offset), at: None, param: param.clone(), address };
-            let run = self.inside.engine.trigger_with(job.id, &trigger).await?;
+            let run = self.state.engine.trigger_with(job.id, &trigger).await?;
             first.get_or_insert(run);
         }
-        first.ok_or_else(|| Fault::new(ProblemCode::AppOffline, "no executor was named"))
+        first.ok_or_else(|| RequestError::new(ProblemCode::AppOffline, "no executor is given"))
     }
 
     /// Replaces the script of a job, and keeps the old one as a version.
     pub async fn save_script(
         &self,
         job: &Job,
-        language: engine::Language,
+        language: engine::ScriptLanguage,
         source: &str,
         remark: &str,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), RequestError> {
         self.check_may_script(job.spec.app)?;
         if source.trim().is_empty() {
-            return Err(Fault::field("source", "enter the script"));
+            return Err(RequestError::field("source", "must not be empty"));
         }
         let source = form::source(language, source);
-        self.inside.database.save_script(job.id, language, &source, remark).await?;
-        self.inside.hints.jobs();
+        self.state.database.save_script(job.id, language, &source, remark).await?;
+        self.state.hints.jobs();
         Ok(())
     }
 
     /// Scripts run commands on all executors of an app, so they need their own right, and can be disabled for the
     /// whole node.
-    fn check_may_script(&self, app: AppId) -> Result<(), Fault> {
-        match self.inside.scripts {
-            false => Err(Fault::field("script", SCRIPTS_OFF)),
+    fn check_may_script(&self, app: AppId) -> Result<(), RequestError> {
+        match self.state.scripts {
+            false => Err(RequestError::field("script", SCRIPTS_OFF)),
             true if !self.who.may(Rights::SCRIPT, app) => Err(no_scripts()),
             true => Ok(()),
         }
     }
 
     /// Finds a job in which the caller has these rights.
-    pub async fn find(&self, id: JobId, rights: Rights) -> Result<Job, Fault> {
-        let job = self.inside.database.job(id).await?;
+    pub async fn find(&self, id: JobId, rights: Rights) -> Result<Job, RequestError> {
+        let job = self.state.database.job(id).await?;
         let job = job.filter(|job| self.who.may(rights, job.spec.app));
         job.ok_or_else(|| StoreError::NoSuchJob(id).into())
     }
 
-    fn check_interval(&self, schedule: &Schedule) -> Result<(), Fault> {
-        interval::check(schedule, self.inside.min_interval, self.inside.engine.now())
+    fn check_interval(&self, schedule: &Schedule) -> Result<(), RequestError> {
+        interval::check(schedule, self.state.min_interval, self.state.engine.now())
     }
 
-    fn check_may_start(&self, schedule: &Schedule, app: AppId, now: Timestamp) -> Result<(), Fault> {
+    fn check_may_start(&self, schedule: &Schedule, app: AppId, now: Timestamp) -> Result<(), RequestError> {
         match schedule {
             _ if !self.who.may(Rights::OPERATE, app) => Err(may_not_operate()),
             Schedule::Never => {
-                Err(Fault::field("schedule.kind", "a job without a schedule (NONE) cannot be started"))
+                Err(RequestError::field("schedule.kind", "a job without a schedule (NONE) cannot be started"))
             }
             schedule if !fires_again(schedule, now) => {
-                Err(Fault::field("schedule", "this schedule has no instant after now"))
+                Err(RequestError::field("schedule", "this schedule has no future fires"))
             }
-            schedule => interval::check(schedule, self.inside.min_interval, now),
+            schedule => interval::check(schedule, self.state.min_interval, now),
         }
     }
 
@@ -246,14 +257,14 @@ impl Jobs<'_> {
         &self,
         app: AppId,
         named: impl IntoIterator<Item = &'n str>,
-    ) -> Result<Vec<String>, Fault> {
-        let live = self.inside.directory.sightings(app);
+    ) -> Result<Vec<String>, RequestError> {
+        let live = self.state.directory.sightings(app);
         let plain = |address: &str| address.trim().trim_end_matches('/').to_owned();
         let registered = |address: &str| {
             let own = live.iter().find(|seen| plain(&seen.address) == plain(address));
             own.map(|seen| seen.address.clone()).ok_or_else(|| {
-                let why = "names an address that is not a registered executor of this job's group";
-                Fault::field("address", why)
+                let why = "must be the address of a registered executor of the job's app";
+                RequestError::field("address", why)
             })
         };
         named.into_iter().map(registered).collect()
@@ -261,11 +272,14 @@ impl Jobs<'_> {
 }
 
 /// Rejects a parameter that is too long for one of the databases.
-fn check_param(param: &str) -> Result<(), Fault> {
+fn check_param(param: &str) -> Result<(), RequestError> {
     let length = param.chars().count();
     match length <= PARAM_MAX {
         true => Ok(()),
-        false => Err(Fault::field("param", format!("has {length} characters; {PARAM_MAX} are the most"))),
+        false => Err(RequestError::field(
+            "param",
+            format!("has {length} characters; at most {PARAM_MAX} are allowed"),
+        )),
     }
 }
 
@@ -302,14 +316,14 @@ fn fires_again(schedule: &Schedule, now: Timestamp) -> bool {
     matches!(schedule, Schedule::FixedDelay { .. } | Schedule::Never) || schedule.next_after(now).is_some()
 }
 
-fn may_not_operate() -> Fault {
-    Fault::new(
+fn may_not_operate() -> RequestError {
+    RequestError::new(
         ProblemCode::NotAllowed,
-        "this starts or stops a job, which needs the right to operate in its app",
+        "this starts or stops a job, which requires the right to operate in its app",
     )
 }
 
-fn no_scripts() -> Fault {
-    let why = "you may not write scripts for this group; ask an administrator for the right to";
-    Fault { field: Some("script"), ..Fault::new(ProblemCode::NotAllowed, why) }
+fn no_scripts() -> RequestError {
+    let why = "you may not edit scripts in this app; ask an administrator for the right";
+    RequestError { field: Some("script"), ..RequestError::new(ProblemCode::NotAllowed, why) }
 }

@@ -6,24 +6,24 @@ use protocol::xxl::JobForm;
 use store::Rights;
 
 use super::{Belongings, Jobs, children, form, no_scripts};
-use crate::refusal::Refusal;
+use crate::error_message::ErrorMessage;
 
 impl Jobs<'_> {
     /// Adds a job, and starts it if the form requests it.
-    pub async fn add_form(&self, form: &JobForm) -> Result<JobId, Refusal> {
-        let none = || Refusal::new("jobGroup: choose a group of executors that exists");
+    pub async fn add_form(&self, form: &JobForm) -> Result<JobId, ErrorMessage> {
+        let none = || ErrorMessage::new("jobGroup: choose an existing executor group");
         let app = self.group(form).await?.ok_or_else(none)?;
-        let spec = form::new_spec(form, app, &self.inside.zone, self.inside.engine.now())?;
+        let spec = form::new_spec(form, app, &self.state.zone, self.state.engine.now())?;
         let children = children::read(form.children.as_deref().unwrap_or_default())?;
         let belongings = Belongings { enabled: Some(form.started), ..Belongings::default() };
         Ok(self.create(JobSpec { children, ..spec }, belongings).await?)
     }
 
     /// Changes a job. Settings that XXL-JOB's form does not have stay unchanged.
-    pub async fn update_form(&self, id: JobId, form: &JobForm) -> Result<(), Refusal> {
+    pub async fn update_form(&self, id: JobId, form: &JobForm) -> Result<(), ErrorMessage> {
         let found = self.find(id, Rights::EDIT).await;
         let before = found.as_ref().ok().map(|job| &job.spec);
-        let mut spec = form::edited_spec(form, before, &self.inside.zone, self.inside.engine.now())?;
+        let mut spec = form::edited_spec(form, before, &self.state.zone, self.state.engine.now())?;
         if let Some(ids) = &form.children {
             spec.children = children::read(ids)?;
             if let Ok(job) = &found {
@@ -32,7 +32,8 @@ impl Jobs<'_> {
         }
         if form.group.is_some() {
             let moved = self.group(form).await?;
-            spec.app = moved.ok_or_else(|| Refusal::new("jobGroup: there is no such group of executors"))?;
+            spec.app =
+                moved.ok_or_else(|| ErrorMessage::new("jobGroup: this executor group does not exist"))?;
         }
         Ok(self.edit(&found?, spec).await?)
     }
@@ -40,27 +41,27 @@ impl Jobs<'_> {
     /// Deletes a job. As in XXL-JOB, deleting a job that does not exist succeeds, but only for callers who may
     /// edit every app. For others a missing job and a job of a foreign app must look the same, so both are
     /// rejected.
-    pub async fn remove(&self, id: JobId) -> Result<(), Refusal> {
+    pub async fn remove(&self, id: JobId) -> Result<(), ErrorMessage> {
         match self.find(id, Rights::EDIT).await {
             Ok(job) => Ok(self.delete(&job).await?),
-            Err(fault) if fault.code == ProblemCode::NotFound && self.who.is_admin() => Ok(()),
-            Err(fault) => Err(fault.into()),
+            Err(error) if error.code == ProblemCode::NotFound && self.who.is_admin() => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 
     /// Starts a job.
-    pub async fn start_by_id(&self, id: JobId) -> Result<(), Refusal> {
+    pub async fn start_by_id(&self, id: JobId) -> Result<(), ErrorMessage> {
         Ok(self.start(&self.find(id, Rights::OPERATE).await?).await?)
     }
 
     /// Stops a job.
-    pub async fn stop_by_id(&self, id: JobId) -> Result<(), Refusal> {
+    pub async fn stop_by_id(&self, id: JobId) -> Result<(), ErrorMessage> {
         Ok(self.stop(&self.find(id, Rights::OPERATE).await?).await?)
     }
 
     /// Triggers a job now, with that parameter, on one of the executors in the list (broadcast: on each), if it names
     /// any.
-    pub async fn trigger_by_id(&self, id: JobId, param: &str, addresses: &str) -> Result<(), Refusal> {
+    pub async fn trigger_by_id(&self, id: JobId, param: &str, addresses: &str) -> Result<(), ErrorMessage> {
         let job = self.find(id, Rights::OPERATE).await?;
         let named = addresses.split(',').filter(|address| !address.trim().is_empty());
         let named = self.live_addresses(job.spec.app, named)?;
@@ -72,27 +73,27 @@ impl Jobs<'_> {
     }
 
     /// Replaces the source of a script job.
-    pub async fn save_source(&self, id: JobId, source: &str, remark: &str) -> Result<(), Refusal> {
+    pub async fn save_source(&self, id: JobId, source: &str, remark: &str) -> Result<(), ErrorMessage> {
         let job = self.find(id, Rights::VIEW).await?;
         if !self.who.may(Rights::SCRIPT, job.spec.app) {
             return Err(no_scripts().into());
         }
-        let none = || Refusal(format!("job {id} calls a handler and has no script"));
+        let none = || ErrorMessage(format!("job {id} calls a handler and has no script"));
         let language = job.spec.script.as_ref().ok_or_else(none)?.language;
         if !(REMARK_MIN..=REMARK_MAX).contains(&remark.chars().count()) {
-            return Err(Refusal(format!(
-                "glueRemark: say in {REMARK_MIN} to {REMARK_MAX} characters what is new"
+            return Err(ErrorMessage(format!(
+                "glueRemark: describe the change in {REMARK_MIN} to {REMARK_MAX} characters"
             )));
         }
         Ok(self.save_script(&job, language, source, remark).await?)
     }
 
     /// Group in the form, if the caller may edit jobs there.
-    async fn group(&self, form: &JobForm) -> Result<Option<AppId>, Refusal> {
+    async fn group(&self, form: &JobForm) -> Result<Option<AppId>, ErrorMessage> {
         let Some(app) = form.group.map(AppId).filter(|app| self.who.may(Rights::EDIT, *app)) else {
             return Ok(None);
         };
-        Ok(self.inside.database.app(app).await?.map(|app| app.id))
+        Ok(self.state.database.app(app).await?.map(|app| app.id))
     }
 }
 

@@ -50,7 +50,7 @@ impl Address {
         let is_tls = match scheme.to_ascii_lowercase().as_str() {
             "http" => false,
             "https" => true,
-            _ => return Err(refused("only http and https are called")),
+            _ => return Err(refused("only http and https are supported")),
         };
         let (authority, prefix) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let (host, port) = split_port(authority).map_err(refused)?;
@@ -58,7 +58,7 @@ impl Address {
         let port = match port {
             None if is_tls => 443,
             None => 80,
-            Some(digits) => parse_port(digits).ok_or_else(|| refused("its port is not one of 1 to 65535"))?,
+            Some(digits) => parse_port(digits).ok_or_else(|| refused("its port must be 1 to 65535"))?,
         };
         check_prefix(prefix).map_err(refused)?;
         let prefix_at = text.len() - prefix.len();
@@ -97,7 +97,9 @@ impl Address {
 
 fn split_port(authority: &str) -> Result<(&str, Option<&str>), &'static str> {
     if authority.contains('@') {
-        return Err("it names a user; the group's token is what executors know the centre by");
+        return Err(
+            "it must not contain a user; executors authenticate the scheduling centre by the app's token",
+        );
     }
     // The colons inside brackets belong to the host.
     let host_end = authority.rfind(']').map_or(0, |at| at + 1);
@@ -112,8 +114,8 @@ fn split_port(authority: &str) -> Result<(&str, Option<&str>), &'static str> {
 
 fn parse_host(host: &str) -> Result<Host, &'static str> {
     if let Some(inner) = host.strip_prefix('[') {
-        let inner = inner.strip_suffix(']').ok_or("a bracket is missing")?;
-        let ip: Ipv6Addr = inner.parse().map_err(|_| "what is in brackets is no IPv6 address")?;
+        let inner = inner.strip_suffix(']').ok_or("missing bracket")?;
+        let ip: Ipv6Addr = inner.parse().map_err(|_| "the text in brackets is not an IPv6 address")?;
         return Ok(Host::Ip(ip.into()));
     }
     let is_label = |label: &str| {
@@ -128,7 +130,7 @@ fn parse_host(host: &str) -> Result<Host, &'static str> {
     let is_number = last.bytes().all(|byte| byte.is_ascii_digit())
         || last.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("0x"));
     if is_number {
-        let ip: Ipv4Addr = host.parse().map_err(|_| "an IPv4 address is four numbers from 0 to 255")?;
+        let ip: Ipv4Addr = host.parse().map_err(|_| "an IPv4 address has four numbers from 0 to 255")?;
         return Ok(Host::Ip(ip.into()));
     }
     Ok(Host::Name(host.to_ascii_lowercase()))
@@ -145,7 +147,7 @@ fn check_prefix(prefix: &str) -> Result<(), &'static str> {
         !segment.is_empty() && segment.bytes().all(is_plain) && segment != "." && segment != ".."
     };
     let is_prefix = prefix.is_empty() || prefix[1..].split('/').all(is_segment);
-    is_prefix.then_some(()).ok_or("its path may hold letters, digits and `-._~` between single slashes")
+    is_prefix.then_some(()).ok_or("its path may contain letters, digits and `-._~` between single slashes")
 }
 
 /// The registry's column holds 255 characters; lists entered by users may need a little more.
@@ -183,7 +185,7 @@ impl fmt::Debug for Address {
 
 /// A text that is not a valid executor address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{address}` is no executor's address: {why}; write it like `http://10.0.0.5:9999`")]
+#[error("`{address}` is not an executor address: {why}; use for example `http://10.0.0.5:9999`")]
 pub struct AddressError {
     /// The rejected text, shortened, without the part before an `@`, which may be a password.
     pub address: String,
@@ -301,6 +303,10 @@ mod tests {
     fn a_refusal_repeats_no_password() {
         let error = Address::parse("http://admin:hunter2@h:1").unwrap_err();
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
-        assert!(error.to_string().starts_with("`http://h:1` is no executor's address: it names a user"));
+        assert!(
+            error
+                .to_string()
+                .starts_with("`http://h:1` is not an executor address: it must not contain a user")
+        );
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::client::TlsStream;
 
 use super::Callee;
-use super::opener::Place;
+use super::opener::ConnectionSlot;
 use super::reply::{self, Limit, Reply, ReplyError};
 use super::request::{Ask, Unsendable};
 
@@ -31,11 +31,11 @@ pub(super) struct Connection {
     /// Whether it has been idle in the pool, so the peer may have closed it meanwhile.
     has_waited: bool,
     /// Counts this connection against the limit of open connections until it is dropped.
-    _place: Place,
+    _slot: ConnectionSlot,
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream, generation: u64, place: Place) -> Connection {
+    pub(super) fn new(stream: Stream, generation: u64, slot: ConnectionSlot) -> Connection {
         Connection {
             stream,
             body: Vec::new(),
@@ -44,7 +44,7 @@ impl Connection {
             idle_since: Instant::now(),
             generation,
             has_waited: false,
-            _place: place,
+            _slot: slot,
         }
     }
 
@@ -173,16 +173,16 @@ pub(super) enum SendError {
     #[error(transparent)]
     Unsendable(#[from] Unsendable),
     /// The kernel accepted no byte, so the executor cannot have seen it.
-    #[error("the request could not be sent: {0}")]
+    #[error("failed to send the request: {0}")]
     Nothing(io::Error),
-    #[error("the connection broke while the request was sent: {0}")]
+    #[error("lost the connection while sending the request: {0}")]
     Part(io::Error),
 }
 
 /// Why there is no reply.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReceiveError {
-    #[error("did not answer within {0:?}")]
+    #[error("did not respond within {0:?}")]
     Timeout(Duration),
     #[error(transparent)]
     Reply(#[from] ReplyError),

@@ -23,32 +23,33 @@ pub struct Guard {
 
 impl Guard {
     /// Checks whether this address may be called.
-    pub fn check(&self, to: SocketAddr) -> Result<(), Refusal> {
-        let refused = |why| Err(Refusal { ip: to.ip(), why });
+    pub fn check(&self, to: SocketAddr) -> Result<(), ForbiddenAddress> {
+        let refused = |why| Err(ForbiddenAddress { ip: to.ip(), why });
         for ip in meanings(to.ip()) {
             if let Some(why) = never(ip) {
                 return refused(why);
             }
             if ip.is_loopback() && !self.loopback {
-                return refused("it is this machine, and the centre is not bound to loopback");
+                return refused("it is this machine, and the scheduling centre does not listen on loopback");
             }
             if self.own.iter().any(|own| own.port() == to.port() && is_same_host(own.ip(), ip)) {
-                return refused("it is the centre itself");
+                return refused("it is the scheduling centre itself");
             }
         }
         if self.loopback && self.allow.is_empty() && !meanings(to.ip()).any(|ip| ip.is_loopback()) {
             return refused(
-                "the centre listens on loopback only, so it calls no other machine; allow its network with --executor-networks",
+                "the scheduling centre listens on loopback only, so it calls no other machine; allow the \
+                 network with --executor-networks",
             );
         }
         if !self.allow.is_empty() && !self.allow.iter().any(|range| range.contains(to.ip())) {
-            return refused("it is outside the allowed ranges");
+            return refused("it is outside the networks in --executor-networks");
         }
         Ok(())
     }
 
     /// Checks whether all of them may be called: one forbidden address in a DNS answer rejects the name.
-    pub(super) fn check_all(&self, to: &[SocketAddr]) -> Result<(), Refusal> {
+    pub(super) fn check_all(&self, to: &[SocketAddr]) -> Result<(), ForbiddenAddress> {
         to.iter().try_for_each(|to| self.check(*to))
     }
 
@@ -66,11 +67,11 @@ fn is_same_host(own: IpAddr, ip: IpAddr) -> bool {
 
 /// The IP address as written, and the IPv4 address embedded in it if it encodes or tunnels to one.
 fn meanings(ip: IpAddr) -> impl Iterator<Item = IpAddr> {
-    let inside = match ip {
+    let embedded = match ip {
         IpAddr::V4(_) => None,
         IpAddr::V6(v6) => embedded(v6).map(IpAddr::V4),
     };
-    [Some(ip), inside].into_iter().flatten()
+    [Some(ip), embedded].into_iter().flatten()
 }
 
 fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
@@ -123,8 +124,8 @@ const METADATA: [IpAddr; 5] = [
 
 /// An IP address that must not be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{ip} is not called: {why}")]
-pub struct Refusal {
+#[error("{ip} is not allowed: {why}")]
+pub struct ForbiddenAddress {
     /// The rejected IP address.
     pub ip: IpAddr,
     /// Reason for the rejection.
@@ -179,7 +180,7 @@ impl fmt::Display for Cidr {
 
 /// A text that is not a valid range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no range of IPs; write it like `10.0.0.0/8`")]
+#[error("`{0}` is not a network; use for example `10.0.0.0/8`")]
 pub struct CidrError(String);
 
 #[cfg(test)]
@@ -233,8 +234,8 @@ mod tests {
             assert_eq!(local.check(at(allowed, 9999)), Ok(()), "{allowed}");
         }
         for refused in ["10.0.0.5", "192.168.1.1", "8.8.8.8", "fd00::5", "::ffff:10.0.0.5"] {
-            let refusal = local.check(at(refused, 9999)).unwrap_err();
-            assert!(refusal.to_string().contains("--executor-networks"), "{refusal}");
+            let error = local.check(at(refused, 9999)).unwrap_err();
+            assert!(error.to_string().contains("--executor-networks"), "{error}");
         }
         let named = Guard { allow: vec!["10.0.0.0/8".parse().unwrap()], ..local };
         assert_eq!(named.check(at("10.0.0.5", 9999)), Ok(()));
@@ -273,8 +274,8 @@ mod tests {
     fn one_bad_ip_spoils_a_name() {
         let guard = Guard::default();
         assert!(guard.check_all(&[at("10.0.0.5", 1), at("10.0.0.6", 1)]).is_ok());
-        let refusal = guard.check_all(&[at("10.0.0.5", 1), at("169.254.169.254", 1)]).unwrap_err();
-        assert_eq!(refusal.to_string(), "169.254.169.254 is not called: it is a cloud's metadata service");
+        let error = guard.check_all(&[at("10.0.0.5", 1), at("169.254.169.254", 1)]).unwrap_err();
+        assert_eq!(error.to_string(), "169.254.169.254 is not allowed: it is a cloud's metadata service");
     }
 
     #[test]

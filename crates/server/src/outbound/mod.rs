@@ -33,7 +33,7 @@ use tokio::time::{Instant, sleep};
 
 pub use address::{Address, AddressError};
 pub use breaker::{BreakerState, Circuit, Shut};
-pub use guard::{Cidr, CidrError, Guard, Refusal};
+pub use guard::{Cidr, CidrError, ForbiddenAddress, Guard};
 pub use options::{Options, OptionsError};
 pub use peer::Figures;
 pub use request::TriggerPath;
@@ -43,7 +43,7 @@ pub use verdict::{CallError, Sent};
 
 use address::Host;
 use connection::{Connection, IDLE_MAX, SendError, Sending};
-use opener::{Opener, Places};
+use opener::{ConnectionSlots, Opener};
 use peer::Peer;
 use request::Ask;
 use tls::Tls;
@@ -111,7 +111,8 @@ impl Outbound {
     pub fn new(options: Options) -> Result<Outbound, OptionsError> {
         options.check()?;
         let tls = Tls::new(&options.trust)?;
-        let opener = Opener { guard: options.guard, tls, places: Places::new(options.connections_max) };
+        let opener =
+            Opener { guard: options.guard, tls, slots: ConnectionSlots::new(options.connections_max) };
         Ok(Outbound(Arc::new(Shared {
             timeout: options.timeout,
             in_flight_max: options.in_flight_max,
@@ -181,7 +182,7 @@ impl Outbound {
 
     /// Rejects an address with a forbidden IP address as its host. A host name is checked at every connect instead,
     /// by the IP addresses it then resolves to, so that a registration does not wait for DNS.
-    pub fn vet_ip(&self, address: &Address) -> Result<(), Refusal> {
+    pub fn vet_ip(&self, address: &Address) -> Result<(), ForbiddenAddress> {
         match address.host() {
             Host::Ip(ip) => self.0.opener.guard.check(SocketAddr::new(*ip, address.port())),
             Host::Name(_) => Ok(()),
@@ -409,14 +410,14 @@ impl Shared {
     }
 
     async fn connect(&self, address: &Address, peer: &Peer, by: Instant) -> Result<Connection, Failure> {
-        if self.opener.places.is_full() {
+        if self.opener.slots.is_full() {
             self.close_resting();
         }
         let generation = peer.generation();
         let by = by.min(Instant::now() + self.timeout);
         let opened = self.opener.open(address, &peer.names, by).await;
-        let (stream, place) = opened.map_err(|error| Failure::unopened(address, &error))?;
-        Ok(Connection::new(stream, generation, place))
+        let (stream, slot) = opened.map_err(|error| Failure::unopened(address, &error))?;
+        Ok(Connection::new(stream, generation, slot))
     }
 
     /// Makes room: a connection that a call needs is worth more than an idle one.

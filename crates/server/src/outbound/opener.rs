@@ -14,14 +14,14 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::address::{Address, Host};
 use super::connection::Stream;
-use super::guard::{Guard, Refusal};
+use super::guard::{ForbiddenAddress, Guard};
 use super::tls::Tls;
 
 /// State shared by all connections.
 pub(super) struct Opener {
     pub(super) guard: Guard,
     pub(super) tls: Tls,
-    pub(super) places: Arc<Places>,
+    pub(super) slots: Arc<ConnectionSlots>,
 }
 
 impl Opener {
@@ -31,12 +31,12 @@ impl Opener {
         address: &Address,
         names: &Names,
         by: Instant,
-    ) -> Result<(Stream, Place), OpenError> {
+    ) -> Result<(Stream, ConnectionSlot), OpenError> {
         let given = by.saturating_duration_since(Instant::now());
         if given.is_zero() {
             return Err(OpenError::Timeout { given });
         }
-        let place = Places::take(&self.places).ok_or(OpenError::Full(self.places.max))?;
+        let slot = ConnectionSlots::take(&self.slots).ok_or(OpenError::Full(self.slots.max))?;
         let opening = async {
             let ips = names.resolve(address).await?;
             self.guard.check_all(&ips)?;
@@ -47,7 +47,7 @@ impl Opener {
             self.encrypt(address, tcp).await
         };
         match timeout_at(by, opening).await {
-            Ok(opened) => Ok((opened?, place)),
+            Ok(opened) => Ok((opened?, slot)),
             Err(_) => Err(OpenError::Timeout { given }),
         }
     }
@@ -63,7 +63,7 @@ impl Opener {
     fn check_both_ends(&self, tcp: &TcpStream) -> Result<(), OpenError> {
         let (local, peer) = (tcp.local_addr()?, tcp.peer_addr()?);
         if self.guard.is_own(local, peer) {
-            return Err(Refusal { ip: peer.ip(), why: "it is the centre itself" }.into());
+            return Err(ForbiddenAddress { ip: peer.ip(), why: "it is the scheduling centre itself" }.into());
         }
         Ok(())
     }
@@ -157,31 +157,31 @@ impl Names {
 const KNOWN_FOR: Duration = Duration::from_secs(5);
 
 /// Limit of open connections to all addresses together.
-pub(super) struct Places {
+pub(super) struct ConnectionSlots {
     open: AtomicUsize,
     max: usize,
 }
 
-impl Places {
-    pub(super) fn new(max: usize) -> Arc<Places> {
-        Arc::new(Places { open: AtomicUsize::new(0), max })
+impl ConnectionSlots {
+    pub(super) fn new(max: usize) -> Arc<ConnectionSlots> {
+        Arc::new(ConnectionSlots { open: AtomicUsize::new(0), max })
     }
 
     pub(super) fn is_full(&self) -> bool {
         self.open.load(Ordering::Relaxed) >= self.max
     }
 
-    fn take(places: &Arc<Places>) -> Option<Place> {
-        let more = |open| (open < places.max).then_some(open + 1);
-        places.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Place(Arc::clone(places)))
+    fn take(slots: &Arc<ConnectionSlots>) -> Option<ConnectionSlot> {
+        let more = |open| (open < slots.max).then_some(open + 1);
+        slots.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(ConnectionSlot(Arc::clone(slots)))
     }
 }
 
 /// One open connection in that count; released when dropped.
-pub(super) struct Place(Arc<Places>);
+pub(super) struct ConnectionSlot(Arc<ConnectionSlots>);
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
@@ -190,17 +190,17 @@ impl Drop for Place {
 /// Why no connection was opened.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenError {
-    #[error("its name does not resolve")]
+    #[error("its host name does not resolve")]
     NoSuchName,
     #[error(transparent)]
-    Refused(#[from] Refusal),
-    #[error("it could not be connected to within {given:?}")]
+    Refused(#[from] ForbiddenAddress),
+    #[error("failed to connect within {given:?}")]
     Timeout { given: Duration },
-    #[error("it could not be connected to: {0}")]
+    #[error("failed to connect: {0}")]
     Connect(#[from] io::Error),
-    #[error("no encrypted connection could be agreed on: {0}")]
+    #[error("TLS handshake failed: {0}")]
     Tls(String),
-    #[error("{0} connections are open already; raise the limit if the machine allows it")]
+    #[error("{0} connections are open, the maximum")]
     Full(usize),
 }
 

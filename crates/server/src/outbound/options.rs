@@ -59,10 +59,10 @@ const TIMEOUTS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::fr
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
     /// The timeout is too short or too long.
-    #[error("executors cannot be waited for {0:?}; choose 1 to 10 s")]
+    #[error("the call timeout is {0:?}; it must be 1 s to 10 s")]
     Timeout(Duration),
     /// A limit is zero.
-    #[error("with no call at a time nothing is ever sent; choose limits of at least 1")]
+    #[error("limits of concurrent calls must be 1 or more")]
     NoCalls,
     /// The additional certificate authorities cannot be parsed.
     #[error(transparent)]

@@ -138,9 +138,9 @@ impl Peer {
 
     pub(super) fn figures(&self) -> Figures {
         Figures {
-            runs_in_flight: self.runs.inside(),
+            runs_in_flight: self.runs.in_use(),
             runs_waiting: self.runs.waiting.load(Ordering::Relaxed),
-            others_in_flight: self.asides.inside(),
+            others_in_flight: self.asides.in_use(),
             resting_connections: self.resting().len(),
             breaker: self.circuit.state(),
             trigger_path: self.trigger_path(),
@@ -155,7 +155,7 @@ impl Peer {
 
 /// Limits concurrent calls and waiting calls; each call waits at most until its own deadline.
 pub(super) struct Gate {
-    places: Semaphore,
+    slots: Semaphore,
     size: usize,
     waiting: AtomicUsize,
     waiting_max: usize,
@@ -163,23 +163,23 @@ pub(super) struct Gate {
 
 impl Gate {
     fn new(size: usize, waiting_max: usize) -> Gate {
-        Gate { places: Semaphore::new(size), size, waiting: AtomicUsize::new(0), waiting_max }
+        Gate { slots: Semaphore::new(size), size, waiting: AtomicUsize::new(0), waiting_max }
     }
 
     /// Waits for a turn until `by`.
     pub(super) async fn enter(&self, by: Instant) -> Result<SemaphorePermit<'_>, GateError> {
-        if let Ok(permit) = self.places.try_acquire() {
+        if let Ok(permit) = self.slots.try_acquire() {
             return Ok(permit);
         }
         let _waiting = Waiting::join(self)?;
-        match timeout_at(by, self.places.acquire()).await {
+        match timeout_at(by, self.slots.acquire()).await {
             Ok(permit) => Ok(permit.expect("the semaphore is never closed")),
             Err(_) => Err(GateError::Busy(self.size)),
         }
     }
 
-    fn inside(&self) -> usize {
-        self.size - self.places.available_permits()
+    fn in_use(&self) -> usize {
+        self.size - self.slots.available_permits()
     }
 }
 
@@ -204,9 +204,9 @@ impl Drop for Waiting<'_> {
 /// Why a call got no turn.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GateError {
-    #[error("{0} calls are under way there already, and none ended in time")]
+    #[error("{0} calls are in progress, and none ended in time")]
     Busy(usize),
-    #[error("{0} calls wait for it already")]
+    #[error("{0} calls are already waiting")]
     Full(usize),
 }
 

@@ -48,7 +48,7 @@ where
             // Interim response: the final one follows.
             Some(head) if (100..200).contains(&head.status) => drop(buffer.drain(..head.length)),
             Some(head) => break head,
-            None if buffer.len() > HEAD_MAX => return Err(ReplyError::NotHttp("its head does not end")),
+            None if buffer.len() > HEAD_MAX => return Err(ReplyError::NotHttp("its header is too long")),
             None => more(stream, buffer).await?,
         }
     };
@@ -158,9 +158,9 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, ReplyError> {
         match lengths.next() {
             None => Framing::UntilClose,
             Some(first) if lengths.all(|other| other == first) => {
-                Framing::Length(first.ok_or(ReplyError::NotHttp("its length is no number"))?)
+                Framing::Length(first.ok_or(ReplyError::NotHttp("its Content-Length is not a number"))?)
             }
-            Some(_) => return Err(ReplyError::NotHttp("it has two lengths")),
+            Some(_) => return Err(ReplyError::NotHttp("it has two Content-Length headers")),
         }
     };
     let is_persistent = if response.version == Some(1) {
@@ -188,7 +188,7 @@ enum Chunks {
 
 /// Moves whole chunks from `raw` to `body`, as many as fit.
 fn take_chunks(raw: &mut Vec<u8>, body: &mut Vec<u8>, limit: Limit) -> Result<Chunks, ReplyError> {
-    const BROKEN: ReplyError = ReplyError::NotHttp("its chunks are broken");
+    const BROKEN: ReplyError = ReplyError::NotHttp("its chunked encoding is invalid");
     let mut at = 0;
     let found = loop {
         let httparse::Status::Complete((line, size)) =
@@ -234,13 +234,13 @@ fn take_chunks(raw: &mut Vec<u8>, body: &mut Vec<u8>, limit: Limit) -> Result<Ch
 /// Why there is no reply.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReplyError {
-    #[error("closed the connection instead of answering")]
+    #[error("closed the connection without a response")]
     Closed,
-    #[error("broke the connection instead of answering: {0}")]
+    #[error("lost the connection before a response: {0}")]
     Broken(io::Error),
-    #[error("gave an answer that cannot be read: {0}")]
+    #[error("sent an invalid response: {0}")]
     NotHttp(&'static str),
-    #[error("gave an answer of more than {0} bytes, which was not read to its end")]
+    #[error("sent a response of more than {0} bytes")]
     TooLarge(usize),
 }
 
@@ -325,16 +325,25 @@ mod tests {
         fails("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n", "closed").await;
         fails("SSH-2.0-OpenSSH_9.2\r\n", "not HTTP").await;
         fails("{\"code\":200}", "not HTTP").await;
-        fails("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}", "two lengths").await;
-        fails("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}", "no number").await;
+        fails(
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}",
+            "two Content-Length headers",
+        )
+        .await;
+        fails("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}", "not a number").await;
         fails("HTTP/1.1 200 OK\r\nContent-Length: 33\r\n\r\n", "more than 32 bytes").await;
         fails("HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n", "more than 32").await;
-        fails("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "broken").await;
-        fails("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}{}\r\n", "broken").await;
+        fails("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "chunked encoding is invalid")
+            .await;
+        fails(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}{}\r\n",
+            "chunked encoding is invalid",
+        )
+        .await;
         fails("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffff\r\n", "more than 32")
             .await;
         fails(&format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(99_999)), "more than 32").await;
-        fails(&format!("HTTP/1.1 200 OK\r\nX: {}", "x".repeat(99_999)), "does not end").await;
+        fails(&format!("HTTP/1.1 200 OK\r\nX: {}", "x".repeat(99_999)), "its header is too long").await;
     }
 
     #[tokio::test]

@@ -106,11 +106,8 @@ impl Ask<'_> {
             (to.address.prefix(), self.path(), to.address.authority(), body.len());
         let written = write!(
             out,
-            "POST {prefix}{path} HTTP/1.1\r\n\
-             Host: {host}\r\n\
-             Content-Type: {CONTENT_TYPE}\r\n\
-             {TOKEN_HEADER}: {token}\r\n\
-             {APP_HEADER}: {app}\r\n",
+            "POST {prefix}{path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: \
+             {CONTENT_TYPE}\r\n{TOKEN_HEADER}: {token}\r\n{APP_HEADER}: {app}\r\n",
             app = to.app,
         )
         .and_then(|()| match self {
@@ -128,10 +125,11 @@ impl Ask<'_> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unsendable {
     #[error(
-        "the request has {bytes} bytes, and executors take {BODY_MAX}; shorten the job's source or parameter"
+        "the request has {bytes} bytes, but executors accept at most {BODY_MAX}; shorten the job's script \
+         or parameter"
     )]
     TooLarge { bytes: usize },
-    #[error("the group's name or token holds a control character; set another")]
+    #[error("the name or token of the app contains a control character; change it")]
     ControlCharacter,
 }
 
@@ -159,8 +157,9 @@ mod tests {
 
     fn check(ask: Ask<'_>, path: &str, attempt: &str, body: &str) {
         let expected = format!(
-            "POST /job{path} HTTP/1.1\r\nHost: 10.0.0.5:9999\r\nContent-Type: application/json;charset=UTF-8\r\n\
-             XXL-JOB-ACCESS-TOKEN: t0ken\r\nXXL-JOB-APPNAME: my-app\r\n{attempt}Content-Length: {}\r\n\r\n{body}",
+            "POST /job{path} HTTP/1.1\r\nHost: 10.0.0.5:9999\r\nContent-Type: \
+             application/json;charset=UTF-8\r\nXXL-JOB-ACCESS-TOKEN: t0ken\r\nXXL-JOB-APPNAME: \
+             my-app\r\n{attempt}Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
         assert_eq!(written(ask, &callee("my-app", Some("t0ken"))).unwrap(), expected);

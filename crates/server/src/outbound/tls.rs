@@ -39,7 +39,7 @@ impl Trust {
 /// The additional certificate authorities cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the executors' certificate authorities cannot be read; expected X.509 in PEM, `-----BEGIN CERTIFICATE-----`"
+    "invalid certificate authorities for executors; expected X.509 in PEM, `-----BEGIN CERTIFICATE-----`"
 )]
 pub struct TrustError;
 
@@ -83,7 +83,7 @@ fn configure(authorities: Vec<CertificateDer<'static>>, accept_invalid: bool) ->
     let mut roots = RootCertStore::empty();
     let native = rustls_native_certs::load_native_certs();
     for error in &native.errors {
-        tracing::warn!(%error, "an authority of the system is left out; executors it vouches for are not believed");
+        tracing::warn!(%error, "ignoring an invalid certificate authority of the system; executors with its certificates are not trusted");
     }
     roots.add_parsable_certificates(native.certs);
     for authority in authorities {

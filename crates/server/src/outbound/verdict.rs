@@ -149,7 +149,7 @@ impl Heard {
             Heard::Answer(Answer { code, msg, .. }) => {
                 let reason = match msg {
                     Some(text) if !text.trim().is_empty() => told(text, to),
-                    _ => format!("{address} answered code {code} without a message"),
+                    _ => format!("{address} returned code {code} without a message"),
                 };
                 let is_token = reason.contains(texts::WRONG_TOKEN);
                 let code = if is_token { TroubleCode::BadToken } else { TroubleCode::Refused };
@@ -158,11 +158,11 @@ impl Heard {
             // The gateway lost contact with the executor, which may have accepted the request.
             Heard::Status(status @ (502 | 504)) => Err(CallError::Unknown {
                 code: TroubleCode::GatewayFailed,
-                reason: format!("{address}: a gateway answered HTTP {status}"),
+                reason: format!("{address}: a gateway returned HTTP {status}"),
             }),
             Heard::Status(status) => {
                 let (code, advice) = advice(status);
-                let reason = format!("{address} answered HTTP {status}{advice}");
+                let reason = format!("{address} returned HTTP {status}{advice}");
                 Err(CallError::Refused { code, reason })
             }
             Heard::Foreign(error) => Err(CallError::Refused {
@@ -193,9 +193,9 @@ fn is_broken_object(body: &[u8]) -> bool {
 fn advice(status: u16) -> (TroubleCode, &'static str) {
     match status {
         300..=399 => (TroubleCode::NotAnExecutor, "; redirects are not followed, register the final address"),
-        401 | 403 => (TroubleCode::BadToken, "; check the group's token"),
-        404 | 405 => (TroubleCode::NotAnExecutor, "; check the address and its prefix"),
-        413 => (TroubleCode::Refused, "; shorten the job's source or parameter"),
+        401 | 403 => (TroubleCode::BadToken, "; check the token of the app"),
+        404 | 405 => (TroubleCode::NotAnExecutor, "; check the address and its path prefix"),
+        413 => (TroubleCode::Refused, "; shorten the job's script or parameter"),
         503 => (TroubleCode::GatewayFailed, ""),
         _ => (TroubleCode::Refused, ""),
     }
@@ -268,11 +268,11 @@ impl From<Failure> for CallError {
 }
 
 pub(super) fn not_reached(address: &Address, code: TroubleCode, why: &dyn Display) -> CallError {
-    CallError::Unreachable { code, reason: format!("{address} was not reached: {why}") }
+    CallError::Unreachable { code, reason: format!("{address} is unreachable: {why}") }
 }
 
 pub(super) fn shut(address: &Address) -> CallError {
-    let why = "its last calls failed, and it is asked again in a moment";
+    let why = "its last calls failed; the next call follows shortly";
     not_reached(address, TroubleCode::Suspended, &why)
 }
 

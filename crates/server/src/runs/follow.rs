@@ -9,14 +9,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use engine::{Order, RunId};
+use engine::{Order, RunId, Store as _};
 use store::{Database, RunLog};
 use timer::Clock;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinSet;
 
 use super::keep::Ended;
-use super::log::{Place, Source};
+use super::log::{LogLocation, Source};
 use super::tail::Tail;
 use crate::executors::Directory;
 use crate::outbound::Outbound;
@@ -26,7 +26,7 @@ use crate::outbound::Outbound;
 pub struct Following(Mutex<HashMap<RunId, Followed>>);
 
 struct Followed {
-    place: Place,
+    location: LogLocation,
     tail: Arc<AsyncMutex<Tail>>,
     /// Bytes in the tail after the last read.
     bytes: usize,
@@ -45,7 +45,7 @@ impl Following {
     pub fn begin(&self, order: &Order, address: &str, now: Duration) {
         let mut runs = self.runs();
         if runs.len() < FOLLOWED_MAX {
-            let place = Place {
+            let location = LogLocation {
                 run: order.run.id,
                 app: order.job.spec.app,
                 address: Some(address.to_owned()),
@@ -53,7 +53,7 @@ impl Following {
             };
             let (tail, due) = (Arc::default(), now + PAUSE_MIN);
             let followed =
-                Followed { place, tail, bytes: 0, due, pause: PAUSE_MIN, stored: 0, is_being_read: false };
+                Followed { location, tail, bytes: 0, due, pause: PAUSE_MIN, stored: 0, is_being_read: false };
             runs.insert(order.run.id, followed);
         }
     }
@@ -66,9 +66,9 @@ impl Following {
         }
     }
 
-    /// Stops following a run; returns the place of its log and the lines read so far.
-    pub(super) fn take(&self, run: RunId) -> Option<(Place, Arc<AsyncMutex<Tail>>)> {
-        self.runs().remove(&run).map(|followed| (followed.place, followed.tail))
+    /// Stops following a run; returns the location of its log and the lines read so far.
+    pub(super) fn take(&self, run: RunId) -> Option<(LogLocation, Arc<AsyncMutex<Tail>>)> {
+        self.runs().remove(&run).map(|followed| (followed.location, followed.tail))
     }
 
     /// Returns the lines read so far of a run that is followed here.
@@ -79,22 +79,22 @@ impl Following {
     }
 
     /// Returns at most `max` runs to read now: those waiting longest, one per executor that is not being read.
-    fn due(&self, now: Duration, max: usize) -> Vec<(RunId, Place, Arc<AsyncMutex<Tail>>)> {
+    fn due(&self, now: Duration, max: usize) -> Vec<(RunId, LogLocation, Arc<AsyncMutex<Tail>>)> {
         let mut runs = self.runs();
         let held: usize = runs.values().map(|followed| followed.bytes).sum();
         if held >= HELD_MAX {
             return Vec::new();
         }
         let is_busy = runs.values().filter(|followed| followed.is_being_read);
-        let mut asked: HashSet<_> = is_busy.map(|followed| followed.place.address.clone()).collect();
+        let mut asked: HashSet<_> = is_busy.map(|followed| followed.location.address.clone()).collect();
         let mut due: Vec<_> = runs.iter_mut().filter(|(_, followed)| followed.due <= now).collect();
         due.sort_by_key(|(run, followed)| (followed.due, **run));
-        due.retain(|(_, followed)| asked.insert(followed.place.address.clone()));
+        due.retain(|(_, followed)| asked.insert(followed.location.address.clone()));
         due.truncate(max);
         let next = |(run, followed): (&RunId, &mut Followed)| {
             followed.due = now + followed.pause;
             followed.is_being_read = true;
-            (*run, followed.place.clone(), followed.tail.clone())
+            (*run, followed.location.clone(), followed.tail.clone())
         };
         due.into_iter().map(next).collect()
     }
@@ -137,7 +137,7 @@ pub struct LogFollower {
     /// Clock.
     pub clock: Arc<dyn Clock>,
     /// Database that stores the lines.
-    pub database: Arc<dyn Database>,
+    pub database: Arc<Database>,
     /// Registry of executors.
     pub directory: Arc<Directory>,
     /// Client for executors.
@@ -157,9 +157,9 @@ impl LogFollower {
             self.clock.sleep(LOOK).await;
             while reads.try_join_next().is_some() {}
             let free = READS_AT_ONCE.saturating_sub(reads.len());
-            for (run, place, tail) in self.following.due(self.clock.monotonic(), free) {
+            for (run, location, tail) in self.following.due(self.clock.monotonic(), free) {
                 let follower = self.clone();
-                reads.spawn(async move { follower.read(run, &place, &tail).await });
+                reads.spawn(async move { follower.read(run, &location, &tail).await });
             }
             looks = looks.wrapping_add(1);
             if looks.is_multiple_of(LOOKS_PER_CHECK) {
@@ -168,17 +168,17 @@ impl LogFollower {
         }
     }
 
-    async fn read(&self, run: RunId, place: &Place, tail: &AsyncMutex<Tail>) {
+    async fn read(&self, run: RunId, location: &LogLocation, tail: &AsyncMutex<Tail>) {
         let mut tail = tail.lock().await;
         let before = tail.last();
-        let source = Source { directory: &self.directory, outbound: &self.outbound, place };
+        let source = Source { directory: &self.directory, outbound: &self.outbound, location };
         let failed = tail.read(&source, PAGES_PER_READ).await.is_err();
         let (bytes, last) = (tail.bytes(), tail.last());
         let read = Read { bytes, last, has_news: last > before, failed };
         if self.following.was_read(run, self.clock.monotonic(), &read) {
             let log = tail.to_log(false);
             drop(tail);
-            store_part(&*self.database, run, log).await;
+            store_part(&self.database, run, log).await;
         }
     }
 
@@ -191,7 +191,7 @@ impl LogFollower {
         let open: HashSet<RunId> = match self.database.open_runs(&followed).await {
             Ok(open) => open.into_iter().map(|run| run.id).collect(),
             Err(error) => {
-                tracing::debug!(%error, "could not look which runs are still open; trying again soon");
+                tracing::debug!(%error, "failed to list open runs; retrying shortly");
                 return;
             }
         };
@@ -204,14 +204,14 @@ impl LogFollower {
 }
 
 /// Stores a part of a log, unless the complete log is already stored.
-pub(super) async fn store_part(database: &dyn Database, run: RunId, log: RunLog) {
+pub(super) async fn store_part(database: &Database, run: RunId, log: RunLog) {
     let stored = match database.kept_run_log(run).await {
         Ok(Some(kept)) if kept.complete => return,
         Ok(_) => database.keep_run_logs(&[(run, log)]).await,
         Err(error) => Err(error),
     };
     if let Err(error) = stored {
-        tracing::warn!(%error, %run, "could not store what was read of the log of a run");
+        tracing::warn!(%error, %run, "failed to store a part of the log of a run; it is read again when the run has finished");
     }
 }
 
@@ -248,7 +248,7 @@ mod tests {
     fn following(addresses: &[&str]) -> Following {
         let following = Following::default();
         for (address, id) in addresses.iter().zip(1..) {
-            let place = Place {
+            let location = LogLocation {
                 run: RunId(id),
                 app: AppId(1),
                 address: Some((*address).to_owned()),
@@ -256,7 +256,7 @@ mod tests {
             };
             let (tail, due) = (Arc::default(), Duration::from_millis(id.unsigned_abs()));
             let followed =
-                Followed { place, tail, bytes: 0, due, pause: PAUSE_MIN, stored: 0, is_being_read: false };
+                Followed { location, tail, bytes: 0, due, pause: PAUSE_MIN, stored: 0, is_being_read: false };
             following.runs().insert(RunId(id), followed);
         }
         following

@@ -15,12 +15,12 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use super::follow::{Following, store_part};
-use super::log::{Place, Source, place_of};
+use super::log::{LogLocation, Source, location_of};
 use super::tail::{Reached, Tail};
+use crate::error_message::ErrorMessage;
 use crate::executors::Directory;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
-use crate::refusal::Refusal;
 
 /// Sender of finished runs to the [`LogKeeper`].
 #[derive(Clone)]
@@ -56,7 +56,7 @@ pub struct LogKeeper {
     /// Clock.
     pub clock: Arc<dyn Clock>,
     /// Database that stores the logs.
-    pub database: Arc<dyn Database>,
+    pub database: Arc<Database>,
     /// Registry of executors.
     pub directory: Arc<Directory>,
     /// Client for executors.
@@ -68,14 +68,14 @@ pub struct LogKeeper {
 }
 
 /// Limits of concurrent work.
-struct Places {
+struct Limits {
     calls: Semaphore,
     held: Semaphore,
 }
 
-impl Default for Places {
-    fn default() -> Places {
-        Places { calls: Semaphore::new(AT_ONCE), held: Semaphore::new(HELD_MAX) }
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { calls: Semaphore::new(AT_ONCE), held: Semaphore::new(HELD_MAX) }
     }
 }
 
@@ -84,21 +84,21 @@ impl LogKeeper {
     pub async fn run(self, mut ended: mpsc::Receiver<RunId>) {
         let (fetched, waiting) = mpsc::channel(AT_ONCE);
         let writer = self.clone();
-        let (places, mut tasks) = (Arc::new(Places::default()), JoinSet::new());
+        let (limits, mut tasks) = (Arc::new(Limits::default()), JoinSet::new());
         tasks.spawn(async move { writer.write_loop(waiting).await });
         while let Some(run) = ended.recv().await {
             if tasks.len() > WAITING_MAX {
                 tasks.join_next().await;
             }
             while tasks.try_join_next().is_some() {}
-            let (keeper, places, fetched) = (self.clone(), Arc::clone(&places), fetched.clone());
+            let (keeper, limits, fetched) = (self.clone(), Arc::clone(&limits), fetched.clone());
             tasks.spawn(async move {
-                match keeper.fetch(run, &places).await {
+                match keeper.fetch(run, &limits).await {
                     Ok(Some(log)) => drop(fetched.send((run, log)).await),
                     Ok(None) => {}
                     Err(why) => {
                         keeper.metrics.log_kept("unreachable", 1);
-                        tracing::debug!(%run, %why, "the log of a run is not kept; it stays with its executor");
+                        tracing::debug!(%run, %why, "failed to read the log of a run; it is not stored and stays with its executor");
                     }
                 }
             });
@@ -108,28 +108,28 @@ impl LogKeeper {
 
     /// Returns a run's log, once its executor has had time to write the last lines. `None` if there is none, or if
     /// only a part could be read, which is then already stored.
-    async fn fetch(&self, id: RunId, places: &Places) -> Result<Option<RunLog>, Refusal> {
-        let (mut place, followed) = self.following.take(id).unzip();
+    async fn fetch(&self, id: RunId, limits: &Limits) -> Result<Option<RunLog>, ErrorMessage> {
+        let (mut location, followed) = self.following.take(id).unzip();
         let followed: Arc<AsyncMutex<Tail>> = followed.unwrap_or_default();
         let mut tail = followed.lock().await;
         // At once if there is capacity: the executor may be gone a second later.
-        let held = places.held.try_acquire();
+        let held = limits.held.try_acquire();
         if held.is_ok()
-            && let Ok(_call) = places.calls.try_acquire()
+            && let Ok(_call) = limits.calls.try_acquire()
         {
-            match self.read_on(id, &mut place, &mut tail).await {
+            match self.read_on(id, &mut location, &mut tail).await {
                 Ok(Some(Reached::End)) => return Ok(Some(tail.to_log(true))),
                 Ok(_) => {}
-                Err(why) => tracing::debug!(run = %id, %why, "the log of a run cannot be read; trying again"),
+                Err(why) => tracing::debug!(run = %id, %why, "failed to read the log of a run; retrying"),
             }
         }
         let mut tried = 0;
         loop {
             self.clock.sleep(PAUSES[tried]).await;
-            let _call = places.calls.acquire().await.expect("the semaphore is never closed");
+            let _call = limits.calls.acquire().await.expect("the semaphore is never closed");
             tried += 1;
-            match self.read_on(id, &mut place, &mut tail).await {
-                Ok(None) if place.is_none() => return Ok(None),
+            match self.read_on(id, &mut location, &mut tail).await {
+                Ok(None) if location.is_none() => return Ok(None),
                 Ok(None | Some(Reached::Newest | Reached::End)) => {
                     return Ok((tail.last() > 0).then(|| tail.to_log(true)));
                 }
@@ -137,7 +137,7 @@ impl LogKeeper {
                 Err(why) => {
                     if tail.last() > 0 {
                         // It is stored, so it need not be held until the next attempt, which starts over.
-                        store_part(&*self.database, id, tail.to_log(false)).await;
+                        store_part(&self.database, id, tail.to_log(false)).await;
                         *tail = Tail::default();
                     }
                     if tried == PAUSES.len() {
@@ -152,15 +152,15 @@ impl LogKeeper {
     async fn read_on(
         &self,
         id: RunId,
-        place: &mut Option<Place>,
+        location: &mut Option<LogLocation>,
         tail: &mut Tail,
-    ) -> Result<Option<Reached>, Refusal> {
-        if place.is_none() {
-            *place =
-                self.database.run(id).await?.filter(|run| run.address.is_some()).map(|run| place_of(&run));
+    ) -> Result<Option<Reached>, ErrorMessage> {
+        if location.is_none() {
+            *location =
+                self.database.run(id).await?.filter(|run| run.address.is_some()).map(|run| location_of(&run));
         }
-        let Some(place) = place else { return Ok(None) };
-        let source = Source { directory: &self.directory, outbound: &self.outbound, place };
+        let Some(location) = location else { return Ok(None) };
+        let source = Source { directory: &self.directory, outbound: &self.outbound, location };
         Ok(Some(tail.read(&source, PAGES_MAX).await?))
     }
 
@@ -184,11 +184,11 @@ impl LogKeeper {
             match self.database.keep_run_logs(logs).await {
                 Ok(kept) => return self.metrics.log_kept("kept", kept),
                 Err(error) if error.is_transient() => {
-                    tracing::warn!(%error, logs = logs.len(), "could not write down the logs of runs; trying again in {pause:?}");
+                    tracing::warn!(%error, logs = logs.len(), "failed to store logs of runs; retrying in {pause:?}");
                     self.clock.sleep(pause).await;
                 }
                 Err(error) => {
-                    tracing::error!(%error, "could not write down the logs of runs; they stay with their executors");
+                    tracing::error!(%error, "failed to store logs of runs; they stay with their executors");
                     break;
                 }
             }

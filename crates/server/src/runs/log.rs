@@ -8,10 +8,10 @@ use protocol::xxl::{self, texts};
 use store::{RunLog, RunRow};
 use timer::Timestamp;
 
-use crate::centre::Inside;
+use crate::centre::ServerState;
+use crate::error_message::ErrorMessage;
 use crate::executors::Directory;
 use crate::outbound::{CallError, Callee, Calls, Outbound};
-use crate::refusal::Refusal;
 
 /// A page of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,23 +28,23 @@ pub struct LogPage {
 }
 
 /// Returns a run's log from a line on: from its executor, or as far as it was read while the executor answered.
-pub async fn run_log(inside: &Inside, run: &RunRow, from: u32) -> Result<LogPage, Refusal> {
+pub async fn run_log(state: &ServerState, run: &RunRow, from: u32) -> Result<LogPage, ErrorMessage> {
     let from = from.max(1);
     let over = run.state.is_over();
     if over
-        && let Some(kept) = inside.database.kept_run_log(run.id).await?
+        && let Some(kept) = state.database.kept_run_log(run.id).await?
         && kept.complete
     {
         return Ok(kept_page(&kept, from));
     }
-    let place = place_of(run);
-    let source = Source { directory: &inside.directory, outbound: &inside.outbound, place: &place };
+    let location = location_of(run);
+    let source = Source { directory: &state.directory, outbound: &state.outbound, location: &location };
     let why = match source.page(from).await {
         Ok(page) => return Ok(LogPage { end: over && (page.end || page.to < from), ..page }),
         Err(why) => why,
     };
-    let read = match inside.following.read_so_far(run.id).await {
-        None => inside.database.kept_run_log(run.id).await?,
+    let read = match state.following.read_so_far(run.id).await {
+        None => state.database.kept_run_log(run.id).await?,
         read => read,
     };
     let read = read.ok_or(why)?;
@@ -53,7 +53,7 @@ pub async fn run_log(inside: &Inside, run: &RunRow, from: u32) -> Result<LogPage
 
 /// Location of a run's log.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct LogLocation {
     /// Id of the run.
     pub run: RunId,
     /// App that the executor is registered for.
@@ -65,9 +65,9 @@ pub struct Place {
 }
 
 /// Returns the location of a run's log according to its row.
-pub fn place_of(run: &RunRow) -> Place {
+pub fn location_of(run: &RunRow) -> LogLocation {
     let exact = run.open.as_ref().map(|open| open.scheduled_at);
-    Place {
+    LogLocation {
         run: run.id,
         app: run.app,
         address: run.address.clone(),
@@ -82,48 +82,49 @@ pub struct Source<'a> {
     /// Client for executors.
     pub outbound: &'a Outbound,
     /// Location of the log.
-    pub place: &'a Place,
+    pub location: &'a LogLocation,
 }
 
 impl Source<'_> {
     /// Returns lines from `from` on, as many as the executor sends at a time. Only the executor that the run was
     /// sent to is called, and only while it is registered for the app, because the request carries the app's token.
-    pub async fn page(&self, from: u32) -> Result<LogPage, Refusal> {
+    pub async fn page(&self, from: u32) -> Result<LogPage, ErrorMessage> {
         let callee = self.callee()?;
-        let page = self.outbound.log(&callee, self.place.run.0, self.triggered_at(), from).await;
+        let page = self.outbound.log(&callee, self.location.run.0, self.triggered_at(), from).await;
         let page = page.map_err(|error| not_given(&callee, &error))?;
         match page.log_content.trim() == texts::NO_LOG_FILE {
-            true => Err(Refusal(format!("the executor {} has no log of this run", callee.address))),
+            true => Err(ErrorMessage(format!("the executor {} has no log of this run", callee.address))),
             false => Ok(given(page, from)),
         }
     }
 
     /// Returns the number of the last line, if the executor sends it.
-    pub async fn last_line(&self) -> Result<Option<u32>, Refusal> {
+    pub async fn last_line(&self) -> Result<Option<u32>, ErrorMessage> {
         let callee = self.callee()?;
-        let last = self.outbound.last_line(&callee, self.place.run.0, self.triggered_at()).await;
+        let last = self.outbound.last_line(&callee, self.location.run.0, self.triggered_at()).await;
         last.map_err(|error| not_given(&callee, &error))
     }
 
     fn triggered_at(&self) -> i64 {
-        self.place.triggered_at.as_millis()
+        self.location.triggered_at.as_millis()
     }
 
-    fn callee(&self) -> Result<Callee, Refusal> {
-        let Place { app, address, .. } = self.place;
-        let unsent = || Refusal::new("the run was sent to no executor, so it has no log");
+    fn callee(&self) -> Result<Callee, ErrorMessage> {
+        let LogLocation { app, address, .. } = self.location;
+        let unsent = || ErrorMessage::new("the run was not sent to an executor, so it has no log");
         let address = address.as_deref().ok_or_else(unsent)?;
         let is_there = self.directory.sightings(*app).iter().any(|seen| seen.address == address);
         let to = self.directory.destination(*app).filter(|_| is_there);
         let to = to.ok_or_else(|| {
-            Refusal(format!("the executor {address}, which has the log, is not there any more"))
+            ErrorMessage(format!("the executor {address}, which has the log, is no longer registered"))
         })?;
-        to.callee(address).ok_or_else(|| Refusal(format!("`{address}` is not the address of an executor")))
+        to.callee(address)
+            .ok_or_else(|| ErrorMessage(format!("`{address}` is not the address of an executor")))
     }
 }
 
-fn not_given(callee: &Callee, error: &CallError) -> Refusal {
-    Refusal(format!("the executor {} does not give the log: {error}", callee.address))
+fn not_given(callee: &Callee, error: &CallError) -> ErrorMessage {
+    ErrorMessage(format!("failed to read the log from the executor {}: {error}", callee.address))
 }
 
 /// Converts an executor's page. It counts as beginning at the requested line, regardless of the number in the reply.

@@ -10,11 +10,11 @@ use store::Database;
 use timer::Clock;
 
 /// Counts, forever.
-pub async fn count_loop(clock: Arc<dyn Clock>, database: Arc<dyn Database>, engine: Engine) {
+pub async fn count_loop(clock: Arc<dyn Clock>, database: Arc<Database>, engine: Engine) {
     loop {
         let started = clock.monotonic();
-        if let Err(error) = count(&*database, &engine).await {
-            tracing::warn!(%error, "could not count the runs of the last days; trying again in {EVERY:?}");
+        if let Err(error) = count(&database, &engine).await {
+            tracing::warn!(%error, "failed to count the runs of the last days; retrying in {EVERY:?}");
         }
         // With very many runs counting takes long; then it is done less often, to remain a small load.
         let took = clock.monotonic() - started;
@@ -23,7 +23,7 @@ pub async fn count_loop(clock: Arc<dyn Clock>, database: Arc<dyn Database>, engi
     }
 }
 
-async fn count(database: &dyn Database, engine: &Engine) -> Result<(), StoreError> {
+async fn count(database: &Database, engine: &Engine) -> Result<(), StoreError> {
     for days_ago in 0..DAYS {
         database.refresh_report(engine.now() - DAY * days_ago).await?;
     }

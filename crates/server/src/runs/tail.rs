@@ -3,7 +3,7 @@
 use store::RunLog;
 
 use super::log::{LogPage, Source, left_out_line};
-use crate::refusal::Refusal;
+use crate::error_message::ErrorMessage;
 
 /// The last lines of a log while it is being read.
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl Tail {
 
     /// Continues reading, at most `pages` pages. Of a log that is too long the end matters: lines in between are
     /// skipped. Lines read before an error are kept.
-    pub async fn read(&mut self, source: &Source<'_>, pages: usize) -> Result<Reached, Refusal> {
+    pub async fn read(&mut self, source: &Source<'_>, pages: usize) -> Result<Reached, ErrorMessage> {
         for _ in 0..pages {
             let (next, is_first) = (self.last + 1, self.last == 0);
             let page = source.page(next).await?;
@@ -99,7 +99,7 @@ impl Tail {
     /// Returns the part of the log to store.
     pub fn to_log(&self, at_its_end: bool) -> RunLog {
         let mark = if self.left_out > 0 { left_out_line(self.left_out) } else { String::new() };
-        let rest = if at_its_end { "" } else { "[what follows is not kept]\n" };
+        let rest = if at_its_end { "" } else { "[the rest is not stored]\n" };
         RunLog { complete: self.left_out == 0 && at_its_end, text: format!("{mark}{}{rest}", self.text) }
     }
 }
@@ -148,7 +148,7 @@ mod tests {
         tail.add(&page(next, 5, 999));
         let log = tail.to_log(false);
         assert!(log.text.starts_with(&left_out_line(next - 1)), "{}", &log.text[..80]);
-        assert!(log.text.ends_with("not kept]\n"));
+        assert!(log.text.ends_with("not stored]\n"));
 
         let mut short = Tail::default();
         short.add(&page(1, 100, 999));

@@ -31,7 +31,10 @@ async fn a_refused_cancellation_leaves_the_run_open_and_its_success_counts() {
     let (job, run) = running(&bench).await;
     let script = bench.admin_script(OLD).await;
     let why = script.refused("/joblog/logKill", &[("id", &run.to_string())]).await;
-    assert!(why.contains("the executor refused: ") && why.contains("not while it is committing"), "{why}");
+    assert!(
+        why.contains("the executor rejected the request: ") && why.contains("not while it is committing"),
+        "{why}"
+    );
     let reply = bench.admin().await.send("POST", &format!("/v1/runs/{run}/kill"), &Value::Null).await;
     assert_eq!((reply.status, reply.json()["code"].as_str()), (409, Some("executor_refused")), "{reply:?}");
     let open = view(&bench, run).await;
@@ -43,7 +46,7 @@ async fn a_refused_cancellation_leaves_the_run_open_and_its_success_counts() {
     assert_eq!(runs[0].message.as_deref(), Some("done after all"));
     let audit = bench.admin().await.get("/v1/audit?action=run.kill").await;
     let result = audit["items"][0]["result"].as_str().unwrap();
-    assert!(result.starts_with("executor_refused: cancel requested"), "{result}");
+    assert!(result.starts_with("executor_refused: cancellation requested"), "{result}");
     bench.stop().await;
 }
 
@@ -78,7 +81,7 @@ async fn a_run_that_its_executor_does_not_have_any_more_waits_for_its_result() {
     let (job, run) = running(&bench).await;
     let script = bench.admin_script(OLD).await;
     let why = script.refused("/joblog/logKill", &[("id", &run.to_string())]).await;
-    assert!(why.contains("its result is on its way"), "{why}");
+    assert!(why.contains("its result will arrive"), "{why}");
     fake.reports(&bench, run, 200, "it was quicker").await;
     assert_eq!(bench.over(job).await[0].state, RunState::Succeeded);
     bench.stop().await;
@@ -96,9 +99,9 @@ async fn force_closes_a_run_whatever_its_executor_says() {
     let reply = admin.send("POST", &path, &json!({ "force": true })).await;
     assert_eq!(reply.status, 202, "{reply:?}");
     let runs = bench.over(job).await;
-    assert_eq!((runs.len(), runs[0].message.as_deref()), (1, Some("killed by admin")));
+    assert_eq!((runs.len(), runs[0].message.as_deref()), (1, Some("cancelled by admin")));
     fake.reports(&bench, run, 200, "too late").await;
-    assert_eq!(bench.over(job).await[0].message.as_deref(), Some("killed by admin"));
+    assert_eq!(bench.over(job).await[0].message.as_deref(), Some("cancelled by admin"));
     assert_eq!(admin.refused("POST", &path, &json!({ "force": true })).await, "conflict");
 
     let (job, run) = running(&bench).await;

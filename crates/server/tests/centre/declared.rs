@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use engine::Store as _;
 use executor::{Context, Declaration, Job};
 use serde_json::{Value, json};
 use store::{AuditFilter, Page};
@@ -147,9 +148,15 @@ async fn only_a_token_of_the_apps_own_declares_its_jobs_unless_the_centre_says_o
         assert_eq!(answer["data"][0]["outcome"], own, "{whose:?}: {answer}");
         let answer = bench.declares(&bench.app, shared, &jobs).await;
         assert_eq!(answer["data"][0]["outcome"], every, "{whose:?}: {answer}");
-        for (token, app) in [("wrong", bench.app.as_str()), (&bench.token, "another-app")] {
+        let unknown = "the app `another-app` does not exist; add it with: tickwright app add another-app";
+        let wrong = "The access token is wrong.";
+        for (token, app, expected) in [
+            ("wrong", bench.app.as_str(), wrong),
+            ("wrong", "another-app", wrong),
+            (&bench.token, "another-app", unknown),
+        ] {
             let answer = bench.declares(app, token, &jobs).await;
-            assert_eq!(answer["msg"], "The access token is wrong.", "{whose:?}");
+            assert_eq!(answer["msg"], expected, "{whose:?}");
         }
         let why = |answer: Value| answer["data"][0]["why"].as_str().unwrap_or_default().to_owned();
         match whose {
@@ -178,7 +185,7 @@ async fn what_cannot_be_right_is_refused_by_itself_and_says_why() {
     let rows = [
         (schedule(json!({ "kind": "cron", "expression": "0 0 25 * * ?" })), "schedule.expression: "),
         (schedule(json!({ "kind": "cron", "expression": "0 0 2 * * ?", "zone": "Mars" })), "schedule.zone: "),
-        (schedule(json!({ "kind": "cron", "expression": "0 0 2 1 1 ? 2020" })), "no instant after now"),
+        (schedule(json!({ "kind": "cron", "expression": "0 0 2 1 1 ? 2020" })), "no future fires"),
         (schedule(json!({ "kind": "none" })), "cannot be started"),
         (schedule(json!({ "kind": "fixed_rate", "every_ms": 0 })), "schedule.every_ms: "),
         ([("route", "NEAREST".into())], "route: "),

@@ -13,7 +13,7 @@ async fn executors_that_do_not_answer_and_scripts_that_would_not_run_are_found()
     let spec = AppSpec { name: "far-away".into(), title: "Far".into(), addresses };
     let app = bench.database.create_app(&spec).await.unwrap();
     let script = engine::Script {
-        language: engine::Language::Shell,
+        language: engine::ScriptLanguage::Shell,
         source: "date".into(),
         edited_at: bench.engine.now(),
     };
@@ -33,12 +33,12 @@ async fn executors_that_do_not_answer_and_scripts_that_would_not_run_are_found()
         assert_eq!(found.map(|finding| finding.health), Some(health), "{part}: {findings:#?}");
         assert_eq!(found.and_then(|finding| finding.advice.as_ref()).is_some(), health != Health::Good);
     };
-    has(Health::Good, "the database answers: SQLite, with tables of our own making");
-    has(Health::Good, "ms from the database's");
-    has(Health::Weak, "nobody is told of failed runs");
+    has(Health::Good, "the database responds: SQLite, tables created by Tickwright");
+    has(Health::Good, "the clock differs from the database's by");
+    has(Health::Weak, "no notifications are sent for alerts");
     has(Health::Weak, "the app `tickwright-sample` has no executor");
     has(Health::Bad, "1 started jobs are scripts");
-    has(Health::Bad, "the executor http://127.0.0.1:1 of the app `far-away` does not answer");
+    has(Health::Bad, "the executor http://127.0.0.1:1 of the app `far-away` does not respond");
     bench.stop().await;
 }
 
@@ -49,8 +49,7 @@ async fn a_look_changes_nothing_and_says_what_a_start_would_add() {
     std::fs::write(&file, "").unwrap();
     let settings = Settings { database: format!("sqlite:{}", file.display()), ..bench.settings.clone() };
     let findings = examine(&settings).await;
-    let told =
-        "the database answers; the first start adds the tables of XXL-JOB, our own tables, step 1 (runs)";
+    let told = "the database responds; the first start will add the tables of XXL-JOB, our own tables, step 1 (runs)";
     assert!(findings.iter().any(|finding| finding.what.starts_with(told)), "{findings:#?}");
     assert_eq!(std::fs::read(&file).unwrap(), b"", "not a table was made");
     let spoilt = bench.folder.join("spoilt.db");
@@ -58,7 +57,7 @@ async fn a_look_changes_nothing_and_says_what_a_start_would_add() {
     let settings = Settings { database: format!("sqlite:{}", spoilt.display()), ..bench.settings.clone() };
     let findings = examine(&settings).await;
     let found = findings.iter().find(|finding| finding.health == Health::Bad).unwrap();
-    assert!(found.what.starts_with("the database cannot be used: "), "{found:?}");
+    assert!(found.what.starts_with("failed to use the database: "), "{found:?}");
     assert!(found.advice.as_ref().unwrap().contains("--database-url"), "{found:?}");
     let beside = |ending: &str| bench.folder.join(format!("another.db{ending}")).exists();
     assert!(!beside(".lock") && !beside("-wal"), "nor a file beside it");

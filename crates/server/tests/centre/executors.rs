@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use engine::policy::{Backoff, Retry};
-use engine::{AppId, JobId, RunId, RunState};
+use engine::policy::{Backoff, Retry, Route};
+use engine::{AppId, JobId, RunId, RunState, Store as _};
 use executor::{Context, Job};
+use store::{Addresses, AppSpec};
 use tickwright_server::Settings;
 
 use crate::kit::{Bench, echo, until};
@@ -36,7 +37,7 @@ async fn a_broadcast_gives_every_executor_its_share() {
         bench.executor(vec![echo()]).await,
         bench.executor(vec![echo()]).await,
     );
-    let job = bench.job("echo", |spec| spec.route = "SHARDING_BROADCAST".into()).await;
+    let job = bench.job("echo", |spec| spec.route = Route::Broadcast.into()).await;
     let mut said: Vec<String> =
         bench.run(job, Some("part")).await.into_iter().filter_map(|run| run.message).collect();
     said.sort();
@@ -55,7 +56,9 @@ async fn an_executor_that_died_is_passed_over_and_no_run_is_lost_by_it() {
     assert!(answer.contains(r#""code":200"#), "{answer}");
     assert!(bench.sees(&dead), "a registration counts before its answer");
     let alive = bench.executor(vec![echo()]).await;
-    for route in ["FIRST", "LAST", "ROUND", "RANDOM", "FAILOVER", "BUSYOVER"] {
+    for route in
+        [Route::First, Route::Last, Route::RoundRobin, Route::Random, Route::Failover, Route::FirstIdle]
+    {
         let job = bench.job("echo", |spec| {
             spec.route = route.into();
             spec.schedule = cron::Schedule::once(bench.engine.now() + Duration::from_millis(300));
@@ -134,16 +137,38 @@ async fn an_executor_that_is_never_called_is_refused_when_it_registers() {
     assert!(register(&bench, near).await.contains(r#""code":200"#));
     for refused in [far, metadata] {
         let answer = register(&bench, refused).await;
-        assert!(answer.contains(r#""code":500"#) && answer.contains("is not called"), "{answer}");
+        assert!(answer.contains(r#""code":500"#) && answer.contains("is not allowed"), "{answer}");
         assert!(!bench.sees(refused), "{refused}");
     }
     let answer = register(&bench, far).await;
-    assert!(answer.contains("allow its network with --executor-networks"), "{answer}");
+    assert!(answer.contains("allow the network with --executor-networks"), "{answer}");
     bench.stop().await;
 
     let named = |settings: &mut Settings| settings.executor_networks = vec!["10.0.0.0/8".parse().unwrap()];
     let bench = Bench::start_with(named).await;
     assert!(register(&bench, far).await.contains(r#""code":200"#) && bench.sees(far));
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn an_app_that_does_not_exist_is_named_to_callers_with_a_token_only() {
+    let bench = Bench::start().await;
+    let spec = AppSpec { name: "other".into(), title: "Other".into(), addresses: Addresses::Registered };
+    bench.database.create_app(&spec).await.unwrap();
+    until("the node knows the app", async || bench.directory.app_named("other")).await;
+    let ask = async |token: &str, app: &str| {
+        let body = registration("http://127.1.2.3:9999/").replace("tickwright-sample", app);
+        bench.post("/api/registry", Some(token), &body).await
+    };
+    let (own, wrong) = (bench.token.clone(), "The access token is wrong.");
+    let unknown = "the app `no-such-app` does not exist; add it with: tickwright app add no-such-app";
+    let answer = ask(&own, "no-such-app").await;
+    assert!(answer.contains(r#""code":500"#) && answer.contains(unknown), "{answer}");
+    for (token, app) in [(own.as_str(), "other"), ("guess", "no-such-app"), ("guess", "other"), ("", "other")]
+    {
+        let answer = ask(token, app).await;
+        assert!(answer.contains(wrong) && !answer.contains("exist"), "{token} {app}: {answer}");
+    }
     bench.stop().await;
 }
 
@@ -207,7 +232,7 @@ async fn failures_keep_the_code_and_the_text_they_came_with() {
         (r#""handleCode":0,"handleMsg":"none""#, 500, "code 0: none"),
         (r#""handleCode":-1,"handleMsg":"less""#, 500, "code -1: less"),
         (r#""executeResult":{"code":500,"msg":null,"content":"no disk"}"#, 500, "no disk"),
-        (r#""handleCode":1e30"#, 500, "the executor reported a result that cannot be read"),
+        (r#""handleCode":1e30"#, 500, "the executor reported an invalid result"),
         (r#""handleMsg":"fine""#, 500, "it has neither handleCode nor executeResult.code"),
     ] {
         let (job, run) = waiting(&bench).await;

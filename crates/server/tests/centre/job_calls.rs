@@ -1,6 +1,6 @@
 //! The newest lineage's calls for programs that manage jobs.
 
-use engine::JobId;
+use engine::{JobId, Store as _};
 use serde_json::{Value, json};
 use store::{Addresses, AppSpec, AuditFilter, AuditRecord, Page};
 use tickwright_server::outbound::Secret;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cron::{Schedule, Zone};
-use engine::{AppId, Engine, JobId, JobSpec, RunRecord};
+use engine::{AppId, Engine, JobId, JobSpec, RunRecord, Store as _};
 use executor::{Context, Executor, Job};
-use store::{Database, NewToken};
+use store::{Database, NewToken, Registry as _};
 use tickwright_server::executors::{Directory, Key, fingerprint};
 use tickwright_server::outbound::Trust;
 use tickwright_server::{Centre, DeclaredJobs, FirstAdmin, Settings};
@@ -22,7 +22,7 @@ pub struct Bench {
     pub address: SocketAddr,
     pub engine: Engine,
     pub directory: Arc<Directory>,
-    pub database: Arc<dyn Database>,
+    pub database: Arc<Database>,
     pub token: String,
     pub app: String,
     pub admin: FirstAdmin,

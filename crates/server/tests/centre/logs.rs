@@ -70,7 +70,7 @@ async fn a_run_that_nobody_took_has_no_log_and_says_so() {
     let run = bench.run(job, None).await.remove(0);
     let script = bench.admin_script(NEW).await;
     let why = script.refused("/joblog/logDetailCat", &[("logId", &run.id.to_string())]).await;
-    assert!(why.contains("sent to no executor"), "{why}");
+    assert!(why.contains("not sent to an executor"), "{why}");
     bench.stop().await;
 }
 

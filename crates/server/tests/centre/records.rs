@@ -1,8 +1,8 @@
 //! Audit entries of requests to XXL-JOB's APIs: the rejected requests, the objects, the cleared logs.
 
-use engine::{AppId, JobId};
+use engine::{AppId, JobId, Store as _};
 use serde_json::{Value, json};
-use store::{Addresses, AppSpec, AuditEntry, AuditFilter, NewToken, Page, Rights};
+use store::{Addresses, AppSpec, AuditEntry, AuditFilter, NewToken, Page, Registry as _, Rights};
 use tickwright_server::executors::fingerprint;
 
 use crate::kit::{Bench, echo};

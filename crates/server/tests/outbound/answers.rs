@@ -31,14 +31,14 @@ async fn a_run_is_accepted_refused_or_unknown_by_its_answer() {
     refused(&reply("\u{fffd}"), "not of this protocol").await;
     refused(&reply(""), "not of this protocol").await;
     refused(&reply(r#"{"msg":"no code"}"#), "no code").await;
-    refused("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", "HTTP 401; check the group's token")
+    refused("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", "HTTP 401; check the token of the app")
         .await;
     refused("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n", "HTTP 413; shorten").await;
     refused("HTTP/1.1 500 Oops\r\nContent-Length: 12\r\n\r\n{\"code\":200}", "HTTP 500").await;
     refused("HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\n\r\n", "redirects are not followed")
         .await;
 
-    unknown("HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\n\r\n", "a gateway answered HTTP 504").await;
+    unknown("HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\n\r\n", "a gateway returned HTTP 504").await;
     unknown(&reply(r#"{"code":200,"msg":"#), "not of this protocol").await;
     unknown("SSH-2.0-OpenSSH_9.2\r\n", "not HTTP").await;
     unknown("HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\n\r\n", "more than 65536 bytes").await;
@@ -86,7 +86,7 @@ async fn no_answer_leaves_it_unknown_and_nothing_is_sent_again() {
                     std::future::pending().await
                 })
             },
-            "did not answer within 1s",
+            "did not respond within 1s",
         ),
         (
             |mut stream| {
@@ -100,9 +100,9 @@ async fn no_answer_leaves_it_unknown_and_nothing_is_sent_again() {
                     }
                 })
             },
-            "did not answer within 1s",
+            "did not respond within 1s",
         ),
-        (|stream| Box::pin(async move { drop(stream) }), "closed the connection instead of answering"),
+        (|stream| Box::pin(async move { drop(stream) }), "closed the connection without a response"),
         (
             |stream| {
                 Box::pin(async move {
@@ -110,7 +110,7 @@ async fn no_answer_leaves_it_unknown_and_nothing_is_sent_again() {
                     socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).unwrap();
                 })
             },
-            "broke the connection instead of answering",
+            "lost the connection before a response",
         ),
     ];
     for (script, why) in scripts {

@@ -15,7 +15,7 @@ async fn what_the_guard_refuses_is_not_even_connected_to() {
     {
         let to = callee(&format!("http://{host}:{port}"));
         let Sent::Unreachable { reason, .. } = run(&closed, &to).await else { panic!("{host}") };
-        assert!(reason.contains("is not called: "), "{reason}");
+        assert!(reason.contains("is not allowed: "), "{reason}");
         assert!(closed.vet(&to.address).await.is_err(), "{host}");
     }
     let elsewhere = with(Guard { loopback: true, allow: vec!["10.0.0.0/8".parse().unwrap()], own: vec![] });
@@ -33,7 +33,7 @@ async fn the_centre_does_not_call_itself() {
         let Sent::Unreachable { reason, .. } = run(&outbound, &centre.callee()).await else {
             panic!("{own}")
         };
-        assert!(reason.contains("it is the centre itself"), "{reason}");
+        assert!(reason.contains("it is the scheduling centre itself"), "{reason}");
     }
     assert_eq!(centre.connections(), 0);
 }

@@ -50,7 +50,7 @@ async fn an_executor_with_neither_path_refuses() {
     let (executor, mut seen) = serving(None, missing).await;
     let (outbound, to) = (outbound(), executor.callee());
     let Sent::Refused { reason } = run(&outbound, &to).await else { panic!("refused") };
-    assert!(reason.contains("HTTP 404; check the address and its prefix"), "{reason}");
+    assert!(reason.contains("HTTP 404; check the address and its path prefix"), "{reason}");
     assert_eq!((seen.recv().await.unwrap(), seen.recv().await.unwrap()), ("/run".into(), "/trigger".into()));
     assert!(seen.try_recv().is_err());
     assert_eq!(outbound.figures(&to.address).unwrap().trigger_path, None);

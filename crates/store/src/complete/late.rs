@@ -1,14 +1,15 @@
-//! Results of runs that are not open: duplicates, results of runs given up as `Lost`, or unknown runs.
+//! Results of runs that are not open: duplicates, results of runs given up as `Lost`, of runs that a Java admin
+//! started, or unknown runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{Disposition, Ender, Ending, JobId, Origin, Outcome, Run, RunId, RunState, Shard, Verdict};
 use timer::Timestamp;
 
-use super::{Opened, child_of, parent_for_children};
+use super::{Opened, child_of, parent_for_children, retry_of};
+use crate::database::Tables;
 use crate::runs::{self, Closing, FireEnd};
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
-use crate::sql_store::Tables;
 use crate::{alerts, jobs};
 
 /// Handles the results that have the verdict `Missing` so far.
@@ -28,7 +29,8 @@ pub async fn complete(
     ids.sort_unstable();
     ids.dedup();
     let mut lost = lost_runs(s, &ids).await?;
-    let logs = log_rows(s, &ids).await?;
+    let logs = log_rows(s, tables, &ids).await?;
+    let mut open_for_java = open_java_runs(s, &ids).await?;
     for (ending, verdict) in endings.iter().zip(verdicts) {
         if *verdict != Verdict::Missing {
             continue;
@@ -37,11 +39,16 @@ pub async fn complete(
             continue;
         };
         *verdict = match lost.remove(&ending.run.0) {
-            Some(lost) if ending.outcome.is_reported() => {
+            _ if !ending.outcome.is_reported() => Verdict::Duplicate,
+            Some(lost) => {
                 supersede(s, tables, now, ending, &lost, log, ender).await?;
                 Verdict::Late
             }
-            _ => Verdict::Duplicate,
+            None if open_for_java.remove(&ending.run.0) => {
+                end_java_run(s, tables, now, ending, log, ender).await?;
+                Verdict::Applied
+            }
+            None => Verdict::Duplicate,
         };
     }
     Ok(())
@@ -77,20 +84,36 @@ struct Logged {
     param: Option<String>,
     shard: Shard,
     retries_left: i64,
+    started_at: Timestamp,
 }
 
-async fn log_rows(s: &mut dyn Session, ids: &[i64]) -> Result<BTreeMap<i64, Logged>, SessionError> {
+async fn log_rows(
+    s: &mut dyn Session,
+    tables: &Tables,
+    ids: &[i64],
+) -> Result<BTreeMap<i64, Logged>, SessionError> {
     let sql = "SELECT id, job_id, executor_address, executor_param, executor_sharding_param, \
-               executor_fail_retry_count FROM xxl_job_log WHERE id IN ?";
+               executor_fail_retry_count, trigger_time FROM xxl_job_log WHERE id IN ?";
     let rows = s.query(sql, &[Value::Ids(ids.to_vec())], Lock::None).await?;
     let read = |row: Row| -> Result<(i64, Logged), SessionError> {
         let mut row = row.read();
         let id = row.int()?;
         let (job, address, param) = (JobId(row.int()?), row.maybe_text()?, row.maybe_text()?);
         let shard = shard_of(&row.text()?);
-        Ok((id, Logged { job, address, param, shard, retries_left: row.int()? }))
+        let retries_left = row.int()?;
+        let started_at = row.maybe_text()?.and_then(|text| tables.wall.instant(&text)).unwrap_or_default();
+        Ok((id, Logged { job, address, param, shard, retries_left, started_at }))
     };
     rows.into_iter().map(read).collect()
+}
+
+/// Runs that a Java admin started and that have no result yet. Locked, so that only the first result counts. A run of
+/// ours without an open row never has such a log row: ours have another `alarm_status` from the start.
+async fn open_java_runs(s: &mut dyn Session, ids: &[i64]) -> Result<BTreeSet<i64>, SessionError> {
+    let sql = "SELECT id FROM xxl_job_log WHERE id IN ? AND handle_code = 0 AND handle_time IS NULL \
+               AND (trigger_code = 200 OR alarm_status = 0) ORDER BY id";
+    let rows = s.query(sql, &[Value::Ids(ids.to_vec())], Lock::Wait).await?;
+    rows.into_iter().map(|row| row.read().int()).collect()
 }
 
 fn shard_of(text: &str) -> Shard {
@@ -137,6 +160,41 @@ async fn supersede(
     alerts::raise(s, tables, now, raised.into_iter().collect()).await
 }
 
+/// Stores the result of a run that a Java admin started, and opens its children, as that admin would. It also retries
+/// failed runs of its own; only without any Java admin is that up to us.
+async fn end_java_run(
+    s: &mut dyn Session,
+    tables: &Tables,
+    now: Timestamp,
+    ending: &Ending,
+    log: &Logged,
+    ender: &dyn Ender,
+) -> Result<(), SessionError> {
+    write_result(s, tables, now, ending).await?;
+    let failed = !matches!(ending.outcome, Outcome::Succeeded(_));
+    if failed {
+        runs::list_failed(s, &[ending.run.0]).await?;
+    }
+    let Some(stored) = jobs::load_one(s, tables, log.job).await? else {
+        return Ok(());
+    };
+    let whole = Lost { entry: 0, scheduled_at: log.started_at, fire: ending.run, was_retried: false };
+    let run = as_it_was(ending.run, &whole, log, stored.job.spec.retry.count);
+    let mut follow = ender.follow(&stored.job, &run, &ending.outcome);
+    if tables.beside_java && failed {
+        follow.retry_at = None;
+    } else if follow.retry_at.is_some() {
+        let sql = "UPDATE xxl_job_log SET alarm_status = 1 WHERE id = ?";
+        s.execute(sql, &[ending.run.0.into()]).await?;
+    }
+    let retries = follow.retry_at.map(|due_at| retry_of(&run, due_at));
+    let children = follow.children.iter().map(|child| child_of(*child, run.id, &run, now));
+    let opened = Opened { retries: retries.into_iter().collect(), children: children.collect() };
+    opened.write(s, tables, &BTreeMap::from([(log.job.0, stored)])).await?;
+    let raised = follow.trouble.map(|trouble| (run.job, Some(run.id), trouble));
+    alerts::raise(s, tables, now, raised.into_iter().collect()).await
+}
+
 async fn write_result(
     s: &mut dyn Session,
     tables: &Tables,
@@ -148,7 +206,7 @@ async fn write_result(
     let row = vec![ending.run.0.into(), tables.wall.time(now), code.into(), message.into()];
     let columns = ["handle_time", "handle_code", "handle_msg"];
     s.update(Columns { table: "xxl_job_log", keys: &["id"], columns: &columns }, vec![row]).await?;
-    if code == 200 {
+    if code == runs::codes::OK {
         s.delete("tw_failed", "id", &[ending.run.0]).await?;
     }
     Ok(())
@@ -171,8 +229,8 @@ async fn fire_end(
             return Ok(None);
         }
         // No node has claimed it, and it is not needed any more.
-        let outcome = Outcome::Cancelled("the attempt before it succeeded after all".into());
-        let closing = |run| Closing { run, outcome: outcome.clone(), retried: true };
+        let outcome = Outcome::Cancelled("the previous attempt succeeded after all".into());
+        let closing = |run| Closing { retried: true, ..Closing::last(run, outcome.clone()) };
         runs::close(s, tables, now, &retries.into_iter().map(closing).collect::<Vec<_>>()).await?;
     }
     if log.shard.total <= 1 {

@@ -11,11 +11,11 @@ use engine::{
 use timer::Timestamp;
 
 use crate::addresses;
+use crate::database::Tables;
 use crate::jobs::{self, Stored};
 use crate::runs::{self, Closing, FireEnd, Opening};
 use crate::session::{Lock, Session, SessionError, Value};
-use crate::sql_store::Tables;
-use crate::{alerts, control};
+use crate::{alerts, control, foreign};
 
 pub async fn complete(
     s: &mut dyn Session,
@@ -26,6 +26,7 @@ pub async fn complete(
 ) -> Result<Vec<Verdict>, SessionError> {
     let jobs = lock_jobs(s, tables, endings).await?;
     let mut open = runs::lock(s, &ids_of(endings)).await?;
+    let mut stored = foreign::results_of(s, tables, open.keys().copied().collect(), Lock::Wait).await?;
 
     let mut verdicts = Vec::with_capacity(endings.len());
     let mut ended = Vec::new();
@@ -35,8 +36,16 @@ pub async fn complete(
             Some(_) => {
                 let mut run = open.remove(&ending.run.0).expect("it was found just now");
                 run.address = ending.address.clone().or(run.address);
-                ended.push(end(run, &ending.outcome, &jobs, ender));
-                Verdict::Applied
+                match stored.remove(&run.id) {
+                    Some(outcome) => {
+                        ended.push(end_stored(run, &outcome, &jobs, ender));
+                        Verdict::Stored
+                    }
+                    None => {
+                        ended.push(end(run, &ending.outcome, &jobs, ender));
+                        Verdict::Applied
+                    }
+                }
             }
             // The run was not open, or was closed by an earlier result of this batch.
             None if ended.iter().any(|ended| ended.closing.run.id == ending.run) => Verdict::Duplicate,
@@ -102,8 +111,16 @@ fn end(run: Run, outcome: &Outcome, jobs: &BTreeMap<i64, Stored>, ender: &dyn En
     let job = jobs.get(&run.job.0).map(|stored| &stored.job);
     let outcome = ender.recorded(&run, outcome);
     let follow = job.map(|job| ender.follow(job, &run, &outcome)).unwrap_or_default();
-    let closing = Closing { run, outcome, retried: follow.retry_at.is_some() };
+    let closing = Closing { run, outcome, retried: follow.retry_at.is_some(), stored: false };
     Ended { closing, follow }
+}
+
+/// Ends a run with the result that a Java admin stored. It has started the children, but retries no run of ours.
+fn end_stored(run: Run, outcome: &Outcome, jobs: &BTreeMap<i64, Stored>, ender: &dyn Ender) -> Ended {
+    let mut ended = end(run, outcome, jobs, ender);
+    ended.closing.stored = true;
+    ended.follow.children.clear();
+    ended
 }
 
 async fn follow(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::policy::Repeats;
-use engine::{AppId, JobId, JobSpec, Retention, RunId, TroubleKind};
+use engine::{AppId, JobId, JobSpec, Retention, RunId, Store as _, TroubleKind};
 
 use super::Fresh;
 use super::bench::{Bench, HOUR, SECOND, failed};

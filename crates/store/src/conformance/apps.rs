@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use engine::{AppId, Control, JobSpec, StoreError};
+use engine::{AppId, Control, JobSpec, Store as _, StoreError};
 use timer::Timestamp;
 
 use super::Fresh;
 use super::bench::{Bench, HOUR, SECOND, Simple};
+use crate::Registry as _;
 use crate::{ADDRESSES_MAX, Addresses, AppSpec, Beat, NewToken, Noted, Registration};
 
 fn app(name: &str) -> AppSpec {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cron::Schedule;
-use engine::policy::{Overlap, Target};
+use engine::policy::{Named, Overlap, Route, Target};
 use engine::{
     AppId, Assignment, Claim, Control, Disposition, Ender, Ending, Fire, FollowUps, Job, JobId, JobSpec,
-    Move, Moved, NextFire, Node, Order, Origin, Outcome, Plan, Planner, Run, RunId, RunRecord, Slots, To,
-    Trigger, Trouble, TroubleKind, Unsent, Verdict,
+    Move, Moved, NextFire, Node, Order, Origin, Outcome, Plan, Planner, Run, RunId, RunRecord, Slots,
+    Store as _, To, Trigger, Trouble, TroubleKind, Unsent, Verdict,
 };
 use timer::Timestamp;
 
@@ -78,17 +78,22 @@ pub fn unsent(disposition: Disposition, at: Timestamp) -> Unsent {
     Unsent { disposition, first: at, last: at, count: 1, reason: "a test".into() }
 }
 
-/// As many targets as the job's route specifies: `5` means five.
+/// As many targets as the job's route specifies, see [`shards`].
 pub fn targets(job: &Job) -> Vec<Target> {
     if job.spec.route == AT_SEND {
         return vec![Target::AtSend];
     }
-    let count = job.spec.route.parse().unwrap_or(1);
+    let count = job.spec.route.stored().parse().unwrap_or(1);
     (0..count).map(|shard| Target::Address(format!("http://10.0.0.{shard}:9999"))).collect()
 }
 
+/// Route of jobs with that many shards. Its word is not one of ours, so it is also stored as it is.
+pub fn shards(count: u32) -> Named<Route> {
+    Named::Other(count.to_string())
+}
+
 /// Route of jobs with an executor that is chosen at dispatch.
-pub const AT_SEND: &str = "at send";
+pub const AT_SEND: Route = Route::Failover;
 
 impl Ender for Simple {
     fn recorded(&self, run: &Run, reported: &Outcome) -> Outcome {
@@ -119,7 +124,7 @@ impl Ender for Simple {
 /// A store with a node that claims. `now` is the database's time when the bench was made.
 #[derive(Clone)]
 pub struct Bench {
-    pub store: Arc<dyn Database>,
+    pub store: Arc<Database>,
     pub faults: Arc<Faults>,
     seed: Seed,
     pub app: AppId,

@@ -4,12 +4,12 @@ use cron::Schedule;
 use engine::policy::Target;
 use engine::{
     Assignment, Disposition, Fire, Job, Move, Moved, NextFire, Origin, Plan, Planner, Run, RunState, Shard,
-    Slots, To,
+    Slots, Store as _, To,
 };
 use timer::Timestamp;
 
 use super::Fresh;
-use super::bench::{Bench, HOUR, SECOND, Simple, ok, unsent};
+use super::bench::{Bench, HOUR, SECOND, Simple, ok, shards, unsent};
 
 pub async fn a_claim_moves_the_job_and_opens_its_run(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
@@ -163,7 +163,7 @@ pub async fn a_job_that_is_over_is_stopped(fresh: Fresh) {
 pub async fn a_broadcast_opens_a_run_for_each_target(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let mut spec = bench.hourly();
-    spec.route = "5".into();
+    spec.route = shards(5);
     let job = bench.start(&spec).await;
     let orders = bench.fire(job).await;
     let shards: Vec<_> = orders.iter().map(|order| order.run.shard).collect();
@@ -174,7 +174,7 @@ pub async fn a_broadcast_opens_a_run_for_each_target(fresh: Fresh) {
 
 pub async fn a_waiting_run_is_split_when_it_is_claimed(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
-    let job = bench.create(|spec| spec.route = "3".into()).await;
+    let job = bench.create(|spec| spec.route = shards(3)).await;
     let run = bench.trigger(job, 7).await;
     assert_eq!(bench.open(run).await.unwrap().shard, Shard::UNSPLIT);
     let orders = bench.claim_waiting_at(bench.now).await.orders;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use cron::{Cron, Dialect, DstRule, Schedule, Zone};
-use engine::policy::{Backoff, Delivery, Misfire, Overlap, Retry};
+use engine::policy::{Backoff, Block, Delivery, Misfire, Overlap, Retry, Route};
 use engine::{
-    CancelAnswer, ChildrenMode, Control, Disposition, JobId, JobSpec, Language, Move, Moved, NewJob, Outcome,
-    RunState, Script, StoreError, To, Trigger, Verdict,
+    CancelAnswer, ChildrenMode, Control, Disposition, JobId, JobSpec, Move, Moved, NewJob, Outcome, RunState,
+    Script, ScriptLanguage, Store as _, StoreError, To, Trigger, Verdict,
 };
 use timer::Timestamp;
 
@@ -53,8 +53,8 @@ pub async fn a_job_comes_back_as_it_was_written(fresh: Fresh) {
         timeout: Some(Duration::from_millis(2_500)),
         handler: "demo".into(),
         param: "{\"a\": 1}\n'quoted' \\ 🦀".into(),
-        route: "ROUND".into(),
-        block: "COVER_EARLY".into(),
+        route: Route::RoundRobin.into(),
+        block: Block::CoverEarly.into(),
         children: vec![id, JobId(987_654)],
         children_mode: ChildrenMode::Each,
         alert: true,
@@ -83,7 +83,7 @@ pub async fn a_job_comes_back_as_it_was_written(fresh: Fresh) {
 pub async fn a_script_is_kept_as_it_was_written(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let source = "#!/bin/bash\necho \"$1\" '漢字' \\ 🦀\n";
-    for language in [Language::Shell, Language::Python2, Language::Groovy] {
+    for language in [ScriptLanguage::Shell, ScriptLanguage::Python2, ScriptLanguage::Groovy] {
         let script = Script { language, source: source.into(), edited_at: bench.now };
         let spec = JobSpec { script: Some(script.clone()), handler: String::new(), ..bench.hourly() };
         let id = bench.store.create_job(&spec).await.unwrap();
@@ -529,7 +529,7 @@ pub async fn a_definition_and_its_script_are_put_together_or_not_at_all(fresh: F
     let bench = Bench::new(fresh).await;
     let (store, planner) = (&bench.store, Simple { now: bench.now });
     let script = |source: &str| {
-        Some(Script { language: Language::Shell, source: source.into(), edited_at: bench.now - HOUR })
+        Some(Script { language: ScriptLanguage::Shell, source: source.into(), edited_at: bench.now - HOUR })
     };
     let spec =
         |name: &str, source: &str| JobSpec { name: name.into(), script: script(source), ..bench.hourly() };

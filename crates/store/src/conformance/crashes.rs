@@ -5,11 +5,11 @@ use std::future::Future;
 use engine::policy::{Backoff, Overlap, Retry};
 use engine::{
     CancelAnswer, Claim, Control, Ending, HistoryEntry, Job, JobSpec, Move, Run, RunRecord, RunState, Slots,
-    StoreError, To, Verdict,
+    Store as _, StoreError, To, Verdict,
 };
 
-use super::bench::{Bench, HOUR, SECOND, Simple, failed, ok};
-use super::{Fault, Fresh};
+use super::bench::{Bench, HOUR, SECOND, Simple, failed, ok, shards};
+use super::{Fresh, InjectedFault};
 
 /// All visible state of the jobs.
 #[derive(Debug, PartialEq)]
@@ -42,7 +42,7 @@ where
 {
     let before = look(bench).await;
     for statements in 0..100 {
-        bench.faults.strike(Fault::CutAfter(statements));
+        bench.faults.strike(InjectedFault::CutAfter(statements));
         let result = work().await;
         if !bench.faults.calm() {
             assert!(statements > 2, "it has more statements than {statements}");
@@ -77,9 +77,9 @@ where
 pub async fn a_claim_cut_anywhere_leaves_all_or_nothing(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     for (route, overlap) in
-        [("1", Overlap::Allow), ("3", Overlap::Allow), ("1", Overlap::Replace), ("1", Overlap::Skip)]
+        [(1, Overlap::Allow), (3, Overlap::Allow), (1, Overlap::Replace), (1, Overlap::Skip)]
     {
-        bench.start(&JobSpec { route: route.into(), overlap, ..bench.hourly() }).await;
+        bench.start(&JobSpec { route: shards(route), overlap, ..bench.hourly() }).await;
     }
     let at = bench.now + HOUR;
     for order in bench.claim_at(at).await.orders {
@@ -96,8 +96,8 @@ pub async fn a_claim_cut_anywhere_leaves_all_or_nothing(fresh: Fresh) {
 pub async fn a_claim_of_waiting_runs_cut_anywhere_leaves_all_or_nothing(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let mut jobs = Vec::new();
-    for (route, overlap) in [("3", Overlap::Allow), ("1", Overlap::Replace), ("1", Overlap::Skip)] {
-        let job = bench.create(|spec| (spec.route, spec.overlap) = (route.into(), overlap)).await;
+    for (route, overlap) in [(3, Overlap::Allow), (1, Overlap::Replace), (1, Overlap::Skip)] {
+        let job = bench.create(|spec| (spec.route, spec.overlap) = (shards(route), overlap)).await;
         bench.trigger(job, 1).await;
         jobs.push(job);
     }
@@ -138,7 +138,7 @@ pub async fn an_ending_cut_anywhere_leaves_all_or_nothing(fresh: Fresh) {
     let plain = JobSpec { children: vec![child], alert: true, ..bench.hourly() };
     let specs = [
         plain.clone(),
-        JobSpec { route: "2".into(), ..plain.clone() },
+        JobSpec { route: shards(2), ..plain.clone() },
         JobSpec { retry: Retry { count: 1, backoff: Backoff::Fixed(SECOND) }, ..plain.clone() },
         JobSpec { overlap: Overlap::Wait, ..plain.clone() },
         JobSpec { schedule: cron::Schedule::fixed_delay(HOUR).unwrap(), ..plain.clone() },
@@ -211,7 +211,7 @@ pub async fn an_answer_cut_anywhere_leaves_all_or_nothing(fresh: Fresh) {
 pub async fn a_claim_with_an_unknown_commit_is_found_by_its_owner(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let job = bench.start(&bench.hourly()).await;
-    for (fault, done) in [(Fault::CutBeforeCommit, false), (Fault::CutAfterCommit, true)] {
+    for (fault, done) in [(InjectedFault::CutBeforeCommit, false), (InjectedFault::CutAfterCommit, true)] {
         let at = bench.next_of(job).await.unwrap();
         bench.faults.strike(fault);
         let unknown = bench.store.claim_due(&bench.node, at, Slots::ALL, 10, &Simple { now: at }).await;
@@ -232,9 +232,10 @@ pub async fn an_ending_with_an_unknown_commit_is_harmless_to_repeat(fresh: Fresh
     let bench = Bench::new(fresh).await;
     let child = bench.create(|_| {}).await;
     let job = bench.start(&JobSpec { children: vec![child], ..bench.hourly() }).await;
-    for (fault, verdict) in
-        [(Fault::CutBeforeCommit, Verdict::Applied), (Fault::CutAfterCommit, Verdict::Duplicate)]
-    {
+    for (fault, verdict) in [
+        (InjectedFault::CutBeforeCommit, Verdict::Applied),
+        (InjectedFault::CutAfterCommit, Verdict::Duplicate),
+    ] {
         let run = bench.run(job).await;
         let ending = [Ending { run: run.id, outcome: ok(), version: None, address: None }];
         bench.faults.strike(fault);

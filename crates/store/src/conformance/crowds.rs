@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::future::Future;
 
 use engine::policy::Overlap;
-use engine::{ChildrenMode, JobId, JobSpec, Order, RunId, Slots, Trigger, Verdict};
+use engine::{ChildrenMode, JobId, JobSpec, Order, RunId, Slots, Store as _, Trigger, Verdict};
 use timer::Timestamp;
 
 use super::Fresh;
-use super::bench::{Bench, HOUR, LEASE, Simple, failed, ok};
+use super::bench::{Bench, HOUR, LEASE, Simple, failed, ok, shards};
 
 /// Runs the work on all benches at once, and waits for all.
 pub(super) async fn at_once<T, F>(benches: Vec<Bench>, work: impl Fn(Bench) -> F) -> Vec<T>
@@ -127,7 +127,7 @@ pub async fn shards_that_end_at_once_open_the_children_once(fresh: Fresh) {
     let spec = JobSpec {
         children: vec![child],
         children_mode: ChildrenMode::Once,
-        route: "5".into(),
+        route: shards(5),
         ..bench.hourly()
     };
     let job = bench.start(&spec).await;

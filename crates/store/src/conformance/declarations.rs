@@ -1,12 +1,14 @@
 //! Programs declare jobs, and users change them.
 
 use cron::{Cron, DstRule, Schedule, Zone};
-use engine::{Control, Declaration, Declared, JobSpec, StoreError};
+use engine::policy::Route;
+use engine::{Control, Declaration, Declared, JobSpec, Store as _, StoreError};
 
 use super::Fresh;
 use super::bench::{Bench, HOUR, SECOND, Simple};
 use super::crashes::cut_everywhere;
 use super::crowds::at_once;
+use crate::Registry as _;
 use crate::{Addresses, AppSpec, Beat, Registration};
 
 impl Bench {
@@ -47,7 +49,7 @@ pub async fn a_declared_job_is_added_once_and_started(fresh: Fresh) {
         param: Some("all".into()),
         timeout: Some(SECOND * 90),
         retries: Some(2),
-        route: Some("ROUND".into()),
+        route: Some(Route::RoundRobin.into()),
         ..bench.declaration("sync")
     };
     let first = bench.declare(&said).await.unwrap();

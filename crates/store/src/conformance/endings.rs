@@ -6,11 +6,11 @@ use cron::Schedule;
 use engine::policy::{Backoff, Overlap, Retry};
 use engine::{
     CancelAnswer, ChildrenMode, Control, Disposition, Ending, Job, JobSpec, Move, Moved, Origin, Outcome,
-    Run, RunId, RunState, Shard, To, Trouble, TroubleKind, Verdict,
+    Run, RunId, RunState, Shard, Store as _, To, Trouble, TroubleKind, Verdict,
 };
 
 use super::Fresh;
-use super::bench::{AT_SEND, Bench, HOUR, SECOND, Simple, failed, lost, ok};
+use super::bench::{AT_SEND, Bench, HOUR, SECOND, Simple, failed, lost, ok, shards};
 
 pub async fn the_first_ending_wins(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
@@ -75,9 +75,9 @@ pub async fn every_outcome_is_in_the_log(fresh: Fresh) {
         (Outcome::Failed(text()), RunState::Failed, None),
         (Outcome::TimedOut(text()), RunState::TimedOut, None),
         (Outcome::Refused(text()), RunState::Failed, None),
-        (Outcome::Ambiguous(text()), RunState::Failed, None),
+        (Outcome::Ambiguous(text()), RunState::Failed, Some(Disposition::Lost)),
         (Outcome::Lost(text()), RunState::Failed, Some(Disposition::Lost)),
-        (Outcome::Cancelled(text()), RunState::Failed, Some(Disposition::Cancelled)),
+        (Outcome::Cancelled(text()), RunState::Cancelled, Some(Disposition::Cancelled)),
         (
             Outcome::Dropped(Disposition::MisfireSkipped, text()),
             RunState::Failed,
@@ -210,7 +210,7 @@ async fn broadcast(
 ) -> (engine::JobId, engine::JobId, Vec<Run>) {
     let child = bench.create(|_| {}).await;
     let mut spec = bench.hourly();
-    spec.route = "5".into();
+    spec.route = shards(5);
     spec.children = vec![child];
     spec.children_mode = mode;
     spec.retry = Retry { count: retries, backoff: Backoff::Fixed(Duration::ZERO) };
@@ -292,6 +292,14 @@ pub async fn a_lost_run_gives_way_to_one_late_result(fresh: Fresh) {
     assert_eq!(bench.records(job).await[1].state, RunState::TimedOut);
     assert_eq!(bench.listed_as_failed().await, 1);
     assert_eq!(bench.open_of(child).await.len(), 1);
+
+    // It was never known whether this one began.
+    let run = bench.run(job).await;
+    assert_eq!(bench.end(run.id, Outcome::Ambiguous("no answer".into())).await, Verdict::Applied);
+    assert_eq!(bench.records(job).await[2].state, RunState::Failed);
+    assert_eq!(bench.end(run.id, ok()).await, Verdict::Late);
+    assert_eq!(bench.records(job).await[2].state, RunState::Succeeded);
+    assert_eq!(bench.open_of(child).await.len(), 2);
 }
 
 pub async fn a_late_result_knows_how_deep_and_why_its_run_was(fresh: Fresh) {

@@ -13,11 +13,11 @@ pub mod crashes;
 pub mod crowds;
 pub mod declarations;
 pub mod endings;
-pub mod flights;
 pub mod nodes;
-pub mod people;
 pub mod places;
 pub mod records;
+pub mod traces;
+pub mod users;
 pub mod views;
 
 use std::sync::Arc;
@@ -26,14 +26,12 @@ use engine::{JobId, JobSpec, StoreError};
 use futures_util::future::BoxFuture;
 use timer::Timestamp;
 
-use crate::Database;
-pub use crate::faults::{Fault, Faults};
-use crate::session::Backend;
-use crate::sql_store::SqlStore;
+use crate::database::Database;
+pub use crate::faults::{Faults, InjectedFault};
 
 /// A store on an empty database without other users.
 pub struct Fresh {
-    store: Arc<dyn Database>,
+    store: Arc<Database>,
     faults: Arc<Faults>,
     seed: Seed,
 }
@@ -43,8 +41,8 @@ type Seed = Arc<
     dyn Fn(JobSpec, usize, Timestamp) -> BoxFuture<'static, Result<Vec<JobId>, StoreError>> + Send + Sync,
 >;
 
-impl<B: Backend> From<SqlStore<B>> for Fresh {
-    fn from(store: SqlStore<B>) -> Self {
+impl From<Database> for Fresh {
+    fn from(store: Database) -> Self {
         let store = Arc::new(store);
         let faults = store.faults();
         let seeded = store.clone();
@@ -103,8 +101,8 @@ macro_rules! conformance_tests {
             alerts::an_alert_is_seen_from_its_beginning_until_it_is_old
             alerts::what_goes_on_joins_the_alert_and_is_told_less_and_less_often
             alerts::alerts_are_found_by_app_job_kind_state_and_time
-            flights::a_flight_comes_back_as_each_node_knows_it
-            flights::a_flight_goes_with_its_run
+            traces::a_trace_comes_back_as_each_node_knows_it
+            traces::a_trace_goes_with_its_run
             places::runs_that_may_not_overlap_are_blocked
             places::runs_wait_for_the_one_place_and_the_oldest_goes_first
             places::a_later_fire_takes_the_place_of_a_running_one
@@ -169,12 +167,12 @@ macro_rules! conformance_tests {
             views::two_nodes_report_a_day_once
             views::a_script_is_kept_in_its_last_versions
             views::the_log_of_a_run_is_kept_until_it_is_old
-            people::of_first_administrators_made_at_once_one_stands
-            people::a_user_comes_back_as_it_was_written
-            people::the_last_administrator_stays
-            people::a_session_ends_with_its_time_its_user_or_a_change
-            people::an_api_key_has_some_of_its_users_rights
-            people::the_audit_is_one_unbroken_chain_whoever_writes
+            users::of_first_administrators_made_at_once_one_stands
+            users::a_user_comes_back_as_it_was_written
+            users::the_last_administrator_stays
+            users::a_session_ends_with_its_time_its_user_or_a_change
+            users::an_api_key_has_some_of_its_users_rights
+            users::the_audit_is_one_unbroken_chain_whoever_writes
             crowds::claimers_at_once_neither_double_nor_lose_a_fire
             crowds::claimers_of_waiting_runs_neither_double_nor_lose_one
             crowds::of_many_endings_at_once_one_counts
@@ -222,9 +220,9 @@ pub const FUNCTIONS: &str = concat!(
     include_str!("crowds.rs"),
     include_str!("declarations.rs"),
     include_str!("endings.rs"),
-    include_str!("flights.rs"),
+    include_str!("traces.rs"),
     include_str!("nodes.rs"),
-    include_str!("people.rs"),
+    include_str!("users.rs"),
     include_str!("places.rs"),
     include_str!("records.rs"),
     include_str!("views.rs"),

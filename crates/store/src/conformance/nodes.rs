@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{Control, LifelineId, RunState, Slots, StoreError};
+use engine::{Control, LifelineId, RunState, Slots, Store as _, StoreError};
 
 use super::Fresh;
 use super::bench::{Bench, LEASE, Simple};

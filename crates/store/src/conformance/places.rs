@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use engine::policy::{Backoff, Overlap, Retry};
-use engine::{CancelAnswer, Disposition, JobSpec, RunState, Verdict};
+use engine::{CancelAnswer, Disposition, JobSpec, RunState, Store as _, Verdict};
 
 use super::Fresh;
-use super::bench::{Bench, HOUR, SECOND, Simple, failed, ok};
+use super::bench::{Bench, HOUR, SECOND, Simple, failed, ok, shards};
 
 fn with(bench: &Bench, overlap: Overlap) -> JobSpec {
     JobSpec { overlap, ..bench.hourly() }
@@ -101,7 +101,7 @@ pub async fn a_later_fire_waits_for_the_answer_about_an_unsent_one(fresh: Fresh)
 pub async fn an_attempt_of_a_broadcast_is_not_kept_out_by_its_own_fire(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let mut spec = with(&bench, Overlap::Skip);
-    spec.route = "3".into();
+    spec.route = shards(3);
     spec.retry = Retry { count: 1, backoff: Backoff::Fixed(Duration::ZERO) };
     let job = bench.start(&spec).await;
     let shards = bench.fire(job).await;

@@ -1,6 +1,6 @@
 //! Reading, pruning, adopting.
 
-use engine::{JobId, Retention, RunId, RunState, Slots};
+use engine::{JobId, Retention, RunId, RunState, Slots, Store as _};
 use timer::Timestamp;
 
 use super::Fresh;

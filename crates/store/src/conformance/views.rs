@@ -1,7 +1,9 @@
 //! Lists for users: jobs, runs, reports, scripts and logs.
 
 use cron::{Cron, DstRule, Schedule, Zone};
-use engine::{AppId, Control, JobId, JobSpec, Language, Retention, RunId, RunState, StoreError};
+use engine::{
+    AppId, Control, JobId, JobSpec, Retention, RunId, RunState, ScriptLanguage, Store as _, StoreError,
+};
 use timer::Timestamp;
 
 use super::Fresh;
@@ -407,16 +409,16 @@ pub async fn a_script_is_kept_in_its_last_versions(fresh: Fresh) {
     let mut edits = Vec::new();
     for number in 0..SCRIPT_VERSIONS + 3 {
         let source = format!("echo '第 {number}'");
-        store.save_script(job, Language::Shell, &source, &format!("change {number}")).await.unwrap();
+        store.save_script(job, ScriptLanguage::Shell, &source, &format!("change {number}")).await.unwrap();
         let script = store.job(job).await.unwrap().unwrap().spec.script.unwrap();
-        assert_eq!((script.language, &script.source), (Language::Shell, &source));
+        assert_eq!((script.language, &script.source), (ScriptLanguage::Shell, &source));
         edits.push(script.edited_at);
     }
     assert!(edits.is_sorted_by(|a, b| a < b), "executors tell versions apart by the second");
     let versions = store.script_versions(job).await.unwrap();
     assert_eq!(versions.len(), SCRIPT_VERSIONS);
     let newest = &versions[0];
-    assert_eq!((newest.language, newest.saved_at), (Some(Language::Shell), edits.last().copied()));
+    assert_eq!((newest.language, newest.saved_at), (Some(ScriptLanguage::Shell), edits.last().copied()));
     assert_eq!(newest.remark, format!("change {}", SCRIPT_VERSIONS + 2));
     assert_eq!(versions[SCRIPT_VERSIONS - 1].remark, "change 3");
     assert!(store.job(job).await.unwrap().unwrap().revision > revision, "who edits it has to read it again");
@@ -424,9 +426,9 @@ pub async fn a_script_is_kept_in_its_last_versions(fresh: Fresh) {
     let page = store.job_page(&JobFilter::default(), Page::first(1)).await.unwrap();
     assert_eq!((page.rows[0].kind.as_str(), &page.rows[0].script_remark), ("GLUE_SHELL", &newest.remark));
     let nobody = engine::JobId(4_711);
-    let missing = store.save_script(nobody, Language::Shell, "x", "y").await;
+    let missing = store.save_script(nobody, ScriptLanguage::Shell, "x", "y").await;
     assert_eq!(missing, Err(StoreError::NoSuchJob(nobody)));
-    let long = store.save_script(job, Language::Shell, "x", &"r".repeat(129)).await;
+    let long = store.save_script(job, ScriptLanguage::Shell, "x", &"r".repeat(129)).await;
     assert!(matches!(long, Err(StoreError::Invalid(_))));
 }
 

@@ -15,21 +15,21 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Either, Executor, MySql, raw_sql};
 use timer::Timestamp;
 
 use crate::Options;
+use crate::database::{Database, surfaced};
 use crate::lifeline::Lifeline;
 use crate::schema::{self, Dialect, Schema};
-use crate::server::{self, Connections, Fault, Server, Transaction, bounded};
+use crate::server::{self, Connections, ErrorClass, Server, Transaction, bounded};
 use crate::session::{Backend, Columns, Lock, Row, Session, SessionError, Value};
-use crate::sql_store::{SqlStore, surfaced};
 use literal::fill_in;
 
-/// A store in a MySQL or MariaDB database: a new one, or one that XXL-JOB uses.
-pub type MySqlStore = SqlStore<MySqlBackend>;
+/// Opens MySQL and MariaDB databases: new ones, or ones that XXL-JOB uses.
+pub struct MySqlStore;
 
 impl MySqlStore {
     /// Connects, and creates missing tables.
-    pub async fn open(url: &str, options: Options) -> Result<MySqlStore, StoreError> {
+    pub async fn open(url: &str, options: Options) -> Result<Database, StoreError> {
         let backend = MySqlBackend::open(url, &options).await.map_err(surfaced)?;
-        Ok(SqlStore::new(backend, &options))
+        Ok(Database::new(backend, &options))
     }
 
     /// Lists the tables and migrations that opening the database would add.
@@ -256,7 +256,7 @@ impl Session for MySqlSession {
         let rows = self.query(sql, &[], Lock::None).await?;
         match rows.first() {
             Some(Row(values)) if let [Value::Int(millis)] = values[..] => Ok(Timestamp::from_millis(millis)),
-            _ => Err(StoreError::Schema("the server does not tell the time".into()).into()),
+            _ => Err(StoreError::Schema("the server did not return its time".into()).into()),
         }
     }
 
@@ -285,23 +285,23 @@ impl Server for MySql {
         format!("GET_LOCK('tickwright.lifeline.{}', 0)", lifeline.0)
     }
 
-    fn fault(error: &dyn DatabaseError) -> Fault {
+    fn classify(error: &dyn DatabaseError) -> ErrorClass {
         let number = error.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number);
-        fault(number.unwrap_or(0), error.code().as_deref().unwrap_or(""))
+        classify(number.unwrap_or(0), error.code().as_deref().unwrap_or(""))
     }
 }
 
-fn fault(number: u16, state: &str) -> Fault {
+fn classify(number: u16, state: &str) -> ErrorClass {
     match (number, state.get(..2).unwrap_or("")) {
         // Deadlock, lock timeout, row changed under a MariaDB snapshot, duplicate key.
-        (1213 | 1205 | 1020 | 1062, _) | (_, "40") => Fault::Collision,
-        (1264 | 1366 | 1406, _) | (_, "22") => Fault::Value,
+        (1213 | 1205 | 1020 | 1062, _) | (_, "40") => ErrorClass::Collision,
+        (1264 | 1366 | 1406, _) | (_, "22") => ErrorClass::Value,
         // 3D: no database selected; 28: wrong password.
-        (_, "42" | "3D" | "28") => Fault::Schema,
+        (_, "42" | "3D" | "28") => ErrorClass::Schema,
         // Disk full, table full.
-        (1021 | 1114, _) => Fault::Full,
+        (1021 | 1114, _) => ErrorClass::Full,
         // Out of connections, shutting down, read-only, killed…
-        _ => Fault::Server,
+        _ => ErrorClass::Server,
     }
 }
 
@@ -324,17 +324,18 @@ mod tests {
 
     #[test]
     fn errors_say_what_can_be_done() {
-        let check = |number, state, expected| assert_eq!(fault(number, state), expected, "{number} {state}");
-        check(1213, "40001", Fault::Collision);
-        check(1205, "HY000", Fault::Collision);
-        check(1062, "23000", Fault::Collision);
-        check(1406, "22001", Fault::Value);
-        check(1146, "42S02", Fault::Schema);
-        check(1045, "28000", Fault::Schema);
-        check(1053, "08S01", Fault::Server);
-        check(1290, "HY000", Fault::Server);
-        check(1040, "08004", Fault::Server);
-        check(1021, "HY000", Fault::Full);
-        check(1114, "HY000", Fault::Full);
+        let check =
+            |number, state, expected| assert_eq!(classify(number, state), expected, "{number} {state}");
+        check(1213, "40001", ErrorClass::Collision);
+        check(1205, "HY000", ErrorClass::Collision);
+        check(1062, "23000", ErrorClass::Collision);
+        check(1406, "22001", ErrorClass::Value);
+        check(1146, "42S02", ErrorClass::Schema);
+        check(1045, "28000", ErrorClass::Schema);
+        check(1053, "08S01", ErrorClass::Server);
+        check(1290, "HY000", ErrorClass::Server);
+        check(1040, "08004", ErrorClass::Server);
+        check(1021, "HY000", ErrorClass::Full);
+        check(1114, "HY000", ErrorClass::Full);
     }
 }

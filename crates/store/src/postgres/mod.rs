@@ -14,21 +14,21 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Executor, Postgres, raw_sql};
 use timer::Timestamp;
 
 use crate::Options;
+use crate::database::{Database, surfaced};
 use crate::lifeline::Lifeline;
 use crate::schema::{self, Dialect, Schema};
-use crate::server::{self, Connections, Fault, Server, Transaction, bounded};
+use crate::server::{self, Connections, ErrorClass, Server, Transaction, bounded};
 use crate::session::{Backend, Columns, Lock, Row, Session, SessionError, Value};
-use crate::sql_store::{SqlStore, surfaced};
 use statement::Statement;
 
 /// A store in a PostgreSQL database.
-pub type PostgresStore = SqlStore<PostgresBackend>;
+pub struct PostgresStore;
 
 impl PostgresStore {
     /// Connects, and creates missing tables.
-    pub async fn open(url: &str, options: Options) -> Result<PostgresStore, StoreError> {
+    pub async fn open(url: &str, options: Options) -> Result<Database, StoreError> {
         let backend = PostgresBackend::open(url, &options).await.map_err(surfaced)?;
-        Ok(SqlStore::new(backend, &options))
+        Ok(Database::new(backend, &options))
     }
 
     /// Lists the tables and migrations that opening the database would add.
@@ -195,7 +195,7 @@ impl Session for PostgresSession {
         let rows = self.query(sql, &[], Lock::None).await?;
         match rows.first() {
             Some(Row(values)) if let [Value::Int(millis)] = values[..] => Ok(Timestamp::from_millis(millis)),
-            _ => Err(StoreError::Schema("the server does not tell the time".into()).into()),
+            _ => Err(StoreError::Schema("the server did not return its time".into()).into()),
         }
     }
 
@@ -224,21 +224,21 @@ impl Server for Postgres {
         format!("CASE WHEN pg_try_advisory_lock({}) THEN 1 ELSE 0 END", lifeline.0)
     }
 
-    fn fault(error: &dyn DatabaseError) -> Fault {
-        fault(error.code().as_deref().unwrap_or(""))
+    fn classify(error: &dyn DatabaseError) -> ErrorClass {
+        classify(error.code().as_deref().unwrap_or(""))
     }
 }
 
-fn fault(state: &str) -> Fault {
+fn classify(state: &str) -> ErrorClass {
     match (state, state.get(..2).unwrap_or("")) {
         // Deadlock or serialization failure; lock timeout; duplicate key; a table that another node creates too.
-        (_, "40") | ("55P03" | "23505" | "42P07", _) => Fault::Collision,
-        (_, "22" | "23") => Fault::Value,
+        (_, "40") | ("55P03" | "23505" | "42P07", _) => ErrorClass::Collision,
+        (_, "22" | "23") => ErrorClass::Value,
         // 3D: no such database; 28: wrong password; 3F: no such schema.
-        (_, "42" | "3D" | "3F" | "28") => Fault::Schema,
-        ("53100", _) => Fault::Full,
+        (_, "42" | "3D" | "3F" | "28") => ErrorClass::Schema,
+        ("53100", _) => ErrorClass::Full,
         // Shutting down, starting up, out of connections, read-only, killed…
-        _ => Fault::Server,
+        _ => ErrorClass::Server,
     }
 }
 
@@ -248,16 +248,16 @@ mod tests {
 
     #[test]
     fn errors_say_what_can_be_done() {
-        let check = |state, expected| assert_eq!(fault(state), expected, "{state}");
-        check("40P01", Fault::Collision);
-        check("40001", Fault::Collision);
-        check("55P03", Fault::Collision);
-        check("23505", Fault::Collision);
-        check("22001", Fault::Value);
-        check("42P01", Fault::Schema);
-        check("28P01", Fault::Schema);
-        check("57P01", Fault::Server);
-        check("25006", Fault::Server);
-        check("53300", Fault::Server);
+        let check = |state, expected| assert_eq!(classify(state), expected, "{state}");
+        check("40P01", ErrorClass::Collision);
+        check("40001", ErrorClass::Collision);
+        check("55P03", ErrorClass::Collision);
+        check("23505", ErrorClass::Collision);
+        check("22001", ErrorClass::Value);
+        check("42P01", ErrorClass::Schema);
+        check("28P01", ErrorClass::Schema);
+        check("57P01", ErrorClass::Server);
+        check("25006", ErrorClass::Server);
+        check("53300", ErrorClass::Server);
     }
 }

@@ -1,10 +1,18 @@
 //! Facts about the database, for operators.
 
+use engine::StoreError;
 use timer::Timestamp;
 
+use crate::database::{Database, Tables, transaction};
 use crate::schema::Dialect;
 use crate::session::{Session, SessionError};
-use crate::sql_store::Tables;
+
+impl Database {
+    /// Returns facts about the database.
+    pub async fn about(&self) -> Result<About, StoreError> {
+        transaction!(self, s => about(s, &self.tables))
+    }
+}
 
 /// Facts about the database.
 #[derive(Clone, Debug, PartialEq, Eq)]

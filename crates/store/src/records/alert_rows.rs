@@ -2,13 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use engine::{AppId, JobId, RunId, TroubleKind};
+pub use engine::AlertState;
+use engine::policy::Word;
+use engine::{AppId, JobId, RunId, StoreError, TroubleKind};
 use timer::Timestamp;
 
 use super::page::{Conditions, Page, Paged};
-use crate::alerts::{DELIVERED, GIVEN_UP, NOBODY};
+use crate::alerts::{DELIVERED, GIVEN_UP, NOBODY, kind_of};
+use crate::database::{Database, transaction};
 use crate::runs;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+
+impl Database {
+    /// Returns a page of alerts, the newest first.
+    pub async fn alert_page(&self, filter: &AlertFilter, page: Page) -> Result<Paged<AlertRow>, StoreError> {
+        transaction!(self, s => alert_page(s, filter, page))
+    }
+
+    /// Returns the number of alerts.
+    pub async fn alert_count(&self, filter: &AlertFilter) -> Result<AlertCount, StoreError> {
+        transaction!(self, s => alert_count(s, filter))
+    }
+
+    /// Returns the stored data of an alert that was taken for notification, by the id of [`engine::Alert`].
+    pub async fn alert_to_tell(&self, alert: i64) -> Result<Option<AlertRow>, StoreError> {
+        transaction!(self, s => alert_to_tell(s, alert))
+    }
+
+    /// Stores the delivery results so far, after this many attempts; an empty list means that no recipient is
+    /// configured.
+    pub async fn note_told(&self, alert: i64, tries: u32, told: &[Delivery]) -> Result<(), StoreError> {
+        transaction!(self, s => note_told(s, alert, tries, told))
+    }
+}
 
 /// Filter for a list of alerts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,19 +51,6 @@ pub struct AlertFilter {
     pub from: Option<Timestamp>,
     /// Only alerts that first happened before this time.
     pub until: Option<Timestamp>,
-}
-
-/// Delivery state of an alert's notification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AlertState {
-    /// At least one recipient is not notified yet.
-    Waiting,
-    /// Every recipient was notified.
-    Delivered,
-    /// At least one recipient could not be notified, and there are no more retries.
-    GivenUp,
-    /// No recipient is configured.
-    Nobody,
 }
 
 /// An alert.
@@ -153,7 +166,7 @@ fn conditions(filter: &AlertFilter) -> Option<Conditions> {
         conditions.and("a.job_id = ?", [job.0.into()]);
     }
     if let Some(kind) = filter.kind {
-        conditions.and("a.kind = ?", [kind.word().into()]);
+        conditions.and("a.kind = ?", [kind.stored().into()]);
     }
     match filter.state {
         Some(AlertState::Waiting) => conditions.and(WAITING, []),
@@ -183,7 +196,7 @@ fn read(row: Row) -> Result<AlertRow, SessionError> {
     let mut row = row.read();
     Ok(AlertRow {
         id: row.int()?,
-        kind: TroubleKind::from_word(&row.text()?),
+        kind: kind_of(&row.text()?),
         app: AppId(row.int()?),
         job: JobId(row.int()?),
         run: row.maybe_int()?.map(RunId),

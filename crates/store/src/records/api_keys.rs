@@ -1,14 +1,41 @@
 //! API keys: a program acts as a user, with some of that user's rights.
 
-use engine::AppId;
+use engine::{AppId, StoreError};
 use timer::Timestamp;
 
 use super::rights::Rights;
 use super::sessions::TOUCH_EVERY;
 use super::users::{self, User, UserId};
+use crate::database::{Database, Tables, transaction};
 use crate::jobs::check_text;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
-use crate::sql_store::Tables;
+
+impl Database {
+    /// Adds an API key; returns its id.
+    pub async fn add_api_key(&self, key: &NewApiKey) -> Result<i64, StoreError> {
+        transaction!(self, s => add_api_key(s, &self.tables, key))
+    }
+
+    /// Returns the API keys of a user, or of all, including expired ones.
+    pub async fn api_keys(&self, user: Option<UserId>) -> Result<Vec<ApiKey>, StoreError> {
+        transaction!(self, s => api_keys(s, user))
+    }
+
+    /// Returns the API key with this digest and its user, unless it has expired or the user is disabled.
+    pub async fn api_key(&self, digest: &str) -> Result<Option<(ApiKey, User)>, StoreError> {
+        transaction!(self, s => api_key(s, digest))
+    }
+
+    /// Stores that an API key is in use, at most once a minute.
+    pub async fn touch_api_key(&self, id: i64) -> Result<(), StoreError> {
+        transaction!(self, s => touch_api_key(s, id))
+    }
+
+    /// Deletes an API key; returns false if there is none.
+    pub async fn delete_api_key(&self, id: i64) -> Result<bool, StoreError> {
+        transaction!(self, s => delete_api_key(s, id))
+    }
+}
 
 /// An API key to add.
 #[derive(Clone, Debug, PartialEq, Eq)]

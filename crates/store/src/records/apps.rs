@@ -5,9 +5,43 @@ use timer::Timestamp;
 
 use super::counters::{self, REGISTRY};
 use super::registry;
+use crate::database::{Database, Tables, transaction};
 use crate::jobs::check_text;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
-use crate::sql_store::Tables;
+
+impl Database {
+    /// Returns one app.
+    pub async fn app(&self, id: AppId) -> Result<Option<App>, StoreError> {
+        transaction!(self, s => app(s, &self.tables, id))
+    }
+
+    /// Returns the app with this name.
+    pub async fn app_by_name(&self, name: &str) -> Result<Option<App>, StoreError> {
+        transaction!(self, s => app_by_name(s, &self.tables, name))
+    }
+
+    /// Adds an app. A name that is taken is a [`StoreError::Conflict`].
+    pub async fn create_app(&self, spec: &AppSpec) -> Result<AppId, StoreError> {
+        transaction!(self, s => create_app(s, &self.tables, spec))
+    }
+
+    /// Changes an app; returns false if there is none. An app that changes to registered executors keeps its
+    /// addresses until others are published.
+    pub async fn update_app(&self, id: AppId, spec: &AppSpec) -> Result<bool, StoreError> {
+        transaction!(self, s => update_app(s, &self.tables, id, spec))
+    }
+
+    /// Deletes an app with its registrations, tokens and grants; returns false if there is none. If jobs use the
+    /// app, it is a [`StoreError::Conflict`].
+    pub async fn delete_app(&self, id: AppId) -> Result<bool, StoreError> {
+        transaction!(self, s => delete_app(s, &self.tables, id))
+    }
+
+    /// Returns the apps of runs; runs that do not exist are omitted.
+    pub async fn apps_of_runs(&self, runs: &[RunId]) -> Result<Vec<(RunId, AppId)>, StoreError> {
+        transaction!(self, s => apps_of_runs(s, runs))
+    }
+}
 
 /// Editable fields of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,7 +225,7 @@ pub async fn delete_app(s: &mut dyn Session, tables: &Tables, id: AppId) -> Resu
     if let Some(row) = s.query(sql, &[id.0.into()], Lock::None).await?.into_iter().next() {
         let job = row.read().int()?;
         return Err(StoreError::Conflict(format!(
-            "the app `{}` is used by job {job}; delete its jobs or give them to another app first",
+            "the app `{}` is used by job {job}; delete its jobs or move them to another app first",
             app.spec.name
         ))
         .into());
@@ -207,15 +241,13 @@ pub async fn delete_app(s: &mut dyn Session, tables: &Tables, id: AppId) -> Resu
 
 fn check(tables: &Tables, spec: &AppSpec) -> Result<(), SessionError> {
     if spec.name.trim().is_empty() {
-        return Err(
-            StoreError::Invalid("an app needs a name, under which its executors register".into()).into()
-        );
+        return Err(StoreError::Invalid("an app needs a name".into()).into());
     }
     let list = address_list(&spec.addresses).unwrap_or_default();
     if let Addresses::Manual(addresses) = &spec.addresses
         && let Some(bad) = addresses.iter().find(|address| address.trim().is_empty() || address.contains(','))
     {
-        let reason = format!("`{bad}` is not one address; give each its own entry, without commas");
+        let reason = format!("`{bad}` is not one address; use one entry per address, without commas");
         return Err(StoreError::Invalid(reason).into());
     }
     let texts = [
@@ -240,7 +272,7 @@ async fn check_name(
 ) -> Result<(), SessionError> {
     match app_by_name(s, tables, name).await? {
         Some(holder) if Some(holder.id) != own => Err(StoreError::Conflict(format!(
-            "app {} has the name `{name}` already; names of apps are unique",
+            "app {} already has the name `{name}`; names of apps are unique",
             holder.id.0
         ))
         .into()),
@@ -300,7 +332,7 @@ pub async fn publish_addresses(
         if let Err(error) =
             tables.schema.check_fits("xxl_job_group", "address_list", list.as_deref().unwrap_or(""))
         {
-            tracing::warn!(app = id, %error, "Java admins keep the list of executors they have");
+            tracing::warn!(app = id, %error, "failed to notify Java admins of a change; they use their last list of executors");
             continue;
         }
         let mut row: Vec<Value> = vec![id.into(), REGISTERED.into(), list.into()];

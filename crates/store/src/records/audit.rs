@@ -9,7 +9,34 @@ use timer::Timestamp;
 use super::counters;
 use super::page::{Conditions, Page, Paged, Total, limit_of};
 use super::sessions::cut;
+use crate::database::{Database, transaction};
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+
+impl Database {
+    /// Appends entries to the chain, in their order; returns its new end.
+    pub async fn append_audit(&self, entries: &[AuditEntry]) -> Result<AuditHead, StoreError> {
+        transaction!(self, s => append_audit(s, entries))
+    }
+
+    /// Returns the end of the chain.
+    pub async fn audit_head(&self) -> Result<AuditHead, StoreError> {
+        transaction!(self, s => audit_head(s))
+    }
+
+    /// Returns a page of entries, the newest first.
+    pub async fn audit_page(
+        &self,
+        filter: &AuditFilter,
+        page: Page,
+    ) -> Result<Paged<AuditRecord>, StoreError> {
+        transaction!(self, s => audit_page(s, filter, page))
+    }
+
+    /// Checks at most `max` records after the given one.
+    pub async fn check_audit(&self, after: &AuditHead, max: usize) -> Result<AuditCheck, StoreError> {
+        transaction!(self, s => check_audit(s, after, max))
+    }
+}
 
 /// An action that was done or rejected. Texts longer than their columns are truncated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,12 +3,40 @@
 
 use std::collections::BTreeMap;
 
-use engine::{AppId, JobId};
+use engine::{AppId, JobId, StoreError};
 
 use super::job_rows::{JobFilter, JobRow, conditions, rows_of, source};
 use super::page::{Page, limit_of};
+use crate::database::{Database, Tables, transaction};
 use crate::session::{Lock, Reader, Session, SessionError, Value};
-use crate::sql_store::Tables;
+
+impl Database {
+    /// Returns jobs in the given order, after a position.
+    pub async fn job_list(
+        &self,
+        filter: &JobFilter,
+        order: JobOrder,
+        after: Option<&JobMark>,
+        limit: usize,
+    ) -> Result<JobList, StoreError> {
+        transaction!(self, s => job_list(s, &self.tables, filter, order, after, limit))
+    }
+
+    /// Returns the names of jobs, in any order; jobs that do not exist are omitted.
+    pub async fn job_names(&self, jobs: &[JobId]) -> Result<Vec<JobName>, StoreError> {
+        transaction!(self, s => job_names(s, &self.tables, jobs))
+    }
+
+    /// Returns the number of jobs, and the number of started jobs.
+    pub async fn job_count(&self, filter: &JobFilter) -> Result<(u64, u64), StoreError> {
+        transaction!(self, s => job_count(s, &self.tables, filter))
+    }
+
+    /// Returns the number of jobs per app; apps without jobs are omitted.
+    pub async fn jobs_by_app(&self) -> Result<BTreeMap<AppId, u64>, StoreError> {
+        transaction!(self, s => jobs_by_app(s))
+    }
+}
 
 /// Order of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,15 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use engine::{AppId, Declaration, Job, StoreError};
+use engine::{AppId, Declaration, Job, JobId, StoreError};
 use timer::Timestamp;
 
 use super::job_tags::tags_of;
 use super::page::{Conditions, Page, Paged, Total, check_search};
+use crate::database::{Database, Tables, transaction};
 use crate::declare::declarations_of;
 use crate::jobs;
 use crate::session::{Lock, Reader, Session, SessionError, Value};
-use crate::sql_store::Tables;
+
+impl Database {
+    /// Returns a page of jobs, the newest first.
+    pub async fn job_page(&self, filter: &JobFilter, page: Page) -> Result<Paged<JobRow>, StoreError> {
+        transaction!(self, s => job_page(s, &self.tables, filter, page))
+    }
+
+    /// Returns some jobs, in the order of the given ids; jobs that do not exist are omitted.
+    pub async fn job_rows(&self, jobs: &[JobId]) -> Result<Vec<JobRow>, StoreError> {
+        let ids: Vec<i64> = jobs.iter().map(|job| job.0).collect();
+        transaction!(self, s => rows_of(s, &self.tables, &ids))
+    }
+}
 
 /// Filter for a list of jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

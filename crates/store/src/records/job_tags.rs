@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use engine::JobId;
 
+use crate::database::Tables;
 use crate::jobs::{self, check_text};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
-use crate::sql_store::Tables;
 
 /// Replaces the tags of a job.
 pub async fn set_job_tags(

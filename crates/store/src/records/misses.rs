@@ -1,10 +1,18 @@
 //! Lists of a job's fires that were not dispatched.
 
-use engine::{Disposition, HistoryEntry, JobId};
+use engine::{Disposition, HistoryEntry, JobId, StoreError};
 
 use super::page::{Page, Paged};
+use crate::database::{Database, transaction};
 use crate::read::history_entry;
 use crate::session::{Lock, Session, SessionError, Value};
+
+impl Database {
+    /// Returns fires of a job that were not dispatched, the newest first.
+    pub async fn misses(&self, job: JobId, page: Page) -> Result<Paged<HistoryEntry>, StoreError> {
+        transaction!(self, s => misses(s, job, page))
+    }
+}
 
 pub async fn misses(
     s: &mut dyn Session,

@@ -152,7 +152,7 @@ pub fn check_search(text: &str) -> Result<(), StoreError> {
     match length <= SEARCH_MAX {
         true => Ok(()),
         false => Err(StoreError::Invalid(format!(
-            "a text of {length} characters is too long to search for; {SEARCH_MAX} are the most"
+            "the search text has {length} characters; at most {SEARCH_MAX} are allowed"
         ))),
     }
 }

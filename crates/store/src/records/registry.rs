@@ -12,10 +12,10 @@ use timer::Timestamp;
 
 use super::counters::{self, REGISTRY};
 use super::page::limit_of;
+use crate::database::Tables;
 use crate::jobs::check_text;
 use crate::schema::Dialect;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
-use crate::sql_store::Tables;
 
 /// Identifies an executor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -165,7 +165,7 @@ const EXECUTOR: &str = "EXECUTOR";
 fn check(tables: &Tables, beat: &Registration) -> Result<(), SessionError> {
     for (column, text) in [("registry_key", &beat.app), ("registry_value", &beat.address)] {
         if text.trim().is_empty() {
-            let reason = "an executor registers with the name of its app and its own address; one was empty";
+            let reason = "a registration needs the name of an app and an address; one is empty";
             return Err(StoreError::Invalid(reason.into()).into());
         }
         check_text(text)?;

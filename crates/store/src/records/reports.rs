@@ -1,12 +1,30 @@
 //! Number of runs per day that succeeded, failed or are running: rows of `xxl_job_log_report` for all apps together,
 //! which Java admins also read and write, and of `tw_report` per app.
 
-use engine::AppId;
+use engine::{AppId, StoreError};
 use timer::Timestamp;
 
-use crate::runs::WITHDRAWN;
+use crate::database::{Database, Tables, transaction};
+use crate::runs::IS_CANCELLED;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
-use crate::sql_store::Tables;
+
+impl Database {
+    /// Counts the runs of the day that contains this time, unless the day is over and all its runs were finished
+    /// when last counted; returns whether the counts changed.
+    pub async fn refresh_report(&self, within: Timestamp) -> Result<bool, StoreError> {
+        transaction!(self, s => refresh_report(s, &self.tables, within))
+    }
+
+    /// Returns the counts per day, from the day of the first time to that of the second, where there are any: of all
+    /// runs, or of the runs of some apps, for days that were counted here.
+    pub async fn report(
+        &self,
+        days: (Timestamp, Timestamp),
+        apps: Option<&[AppId]>,
+    ) -> Result<Vec<DayReport>, StoreError> {
+        transaction!(self, s => report(s, &self.tables, days, apps))
+    }
+}
 
 /// Runs of a day in the database's time zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,8 +133,8 @@ async fn count(
 ) -> Result<Vec<(i64, [i64; 3])>, SessionError> {
     let sql = format!(
         "SELECT l.job_group, \
-         SUM(CASE WHEN l.handle_code = 0 AND l.trigger_code IN (0, 200) AND NOT {WITHDRAWN} THEN 1 ELSE 0 END), \
-         SUM(CASE WHEN l.handle_code = 200 THEN 1 ELSE 0 END), SUM(CASE WHEN {WITHDRAWN} THEN 0 ELSE 1 END) \
+         SUM(CASE WHEN l.handle_code = 0 AND l.trigger_code IN (0, 200) AND NOT {IS_CANCELLED} THEN 1 ELSE 0 END), \
+         SUM(CASE WHEN l.handle_code = 200 THEN 1 ELSE 0 END), SUM(CASE WHEN {IS_CANCELLED} THEN 0 ELSE 1 END) \
          FROM xxl_job_log l WHERE l.trigger_time >= ? AND l.trigger_time < ? \
          GROUP BY l.job_group ORDER BY l.job_group"
     );

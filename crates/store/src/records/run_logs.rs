@@ -4,7 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{RunId, StoreError};
 
+use crate::database::{Database, transaction};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
+
+impl Database {
+    /// Stores the logs of runs, replacing stored ones; returns how many of the runs exist.
+    pub async fn keep_run_logs(&self, logs: &[(RunId, RunLog)]) -> Result<usize, StoreError> {
+        transaction!(self, s => keep_run_logs(s, logs))
+    }
+
+    /// Returns the stored log of a run.
+    pub async fn kept_run_log(&self, run: RunId) -> Result<Option<RunLog>, StoreError> {
+        transaction!(self, s => kept_run_log(s, run))
+    }
+}
 
 /// Stored log of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +36,7 @@ impl RunLog {
 pub async fn keep_run_logs(s: &mut dyn Session, logs: &[(RunId, RunLog)]) -> Result<usize, SessionError> {
     if let Some((run, log)) = logs.iter().find(|(_, log)| log.text.len() > RunLog::MAX) {
         return Err(StoreError::Invalid(format!(
-            "the log of run {run} has {} bytes, more than the {} that are kept; cut it first",
+            "the log of run {run} has {} bytes; at most {} are stored",
             log.text.len(),
             RunLog::MAX
         ))

@@ -6,15 +6,39 @@
 
 use std::collections::BTreeMap;
 
+pub use engine::RunStatus;
 use engine::{AppId, JobId, Node, Origin, RunId, RunState, StoreError};
 use timer::Timestamp;
 
 use super::page::{Conditions, Page, Paged, Total, limit_of};
+use crate::database::{Database, Tables, transaction};
 use crate::read::state_of;
-use crate::runs::{self, WITHDRAWN};
+use crate::runs::{self, IS_CANCELLED, codes};
 use crate::schema::Dialect;
 use crate::session::{Lock, Row, Session, SessionError, Value};
-use crate::sql_store::Tables;
+
+impl Database {
+    /// Counts runs by status, if there are at most `max`; otherwise the result is marked as incomplete.
+    pub async fn run_tally(&self, filter: &RunFilter, max: usize) -> Result<RunTally, StoreError> {
+        transaction!(self, s => run_tally(s, &self.tables, filter, max))
+    }
+
+    /// Returns a page of runs, the newest first: by id, or by scheduled time if the filter has a time range. The
+    /// number of rows read is bounded, however many there are.
+    pub async fn run_page(&self, filter: &RunFilter, page: Page) -> Result<Paged<RunRow>, StoreError> {
+        transaction!(self, s => run_page(s, &self.tables, filter, page))
+    }
+
+    /// Returns one run.
+    pub async fn run(&self, id: RunId) -> Result<Option<RunRow>, StoreError> {
+        transaction!(self, s => run(s, &self.tables, id))
+    }
+
+    /// Deletes at most `max` finished runs, with their logs; returns how many were deleted.
+    pub async fn clear_runs(&self, clearing: &Clearing, max: usize) -> Result<usize, StoreError> {
+        transaction!(self, s => clear_runs(s, &self.tables, clearing, max))
+    }
+}
 
 /// Filter for a list of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,17 +53,6 @@ pub struct RunFilter {
     pub from: Option<Timestamp>,
     /// Only runs with a scheduled time before this.
     pub until: Option<Timestamp>,
-}
-
-/// Status of a run, as XXL-JOB distinguishes them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunStatus {
-    /// The run succeeded.
-    Succeeded,
-    /// The run failed, or could not be dispatched. Runs withdrawn before dispatch are not included.
-    Failed,
-    /// The run is waiting, being dispatched or running.
-    Running,
 }
 
 /// All stored data of a run.
@@ -170,13 +183,16 @@ impl Search {
             wanted.and("l.job_group IN ?", [Value::Ids(apps.iter().map(|app| app.0).collect())]);
         }
         match filter.status {
-            Some(RunStatus::Succeeded) => wanted.and("l.handle_code = 200", []),
+            Some(RunStatus::Succeeded) => wanted.and(format!("l.handle_code = {}", codes::OK), []),
             Some(RunStatus::Failed) if table == FAILED => {}
-            Some(RunStatus::Failed) => wanted.and(format!("NOT {RUNNING} AND l.handle_code <> 200"), []),
+            Some(RunStatus::Failed) => {
+                let good = format!("{}, {}", codes::OK, codes::CANCELLED);
+                wanted.and(format!("NOT {RUNNING} AND l.handle_code NOT IN ({good})"), []);
+            }
             // Java admins exist only with MySQL, and we have no rows of their open runs; MySQL also has an index for
             // this.
             Some(RunStatus::Running) if tables.schema.dialect() == Dialect::MySql => {
-                wanted.and(format!("{RUNNING} AND NOT {WITHDRAWN}"), []);
+                wanted.and(format!("{RUNNING} AND NOT {IS_CANCELLED}"), []);
             }
             Some(RunStatus::Running) => wanted.and("l.id IN (SELECT log_id FROM tw_fire)", []),
             None => {}
@@ -403,10 +419,11 @@ pub async fn run_tally(
         conditions.and("l.trigger_time < ?", [tables.wall.first_from(until)]);
     }
     let sql = format!(
-        "SELECT c.came_to, COUNT(*) FROM (SELECT CASE WHEN l.handle_code = 200 THEN 1 WHEN {WITHDRAWN} THEN 3 \
+        "SELECT c.came_to, COUNT(*) FROM (SELECT CASE WHEN l.handle_code = {ok} THEN 1 WHEN {IS_CANCELLED} THEN 3 \
          WHEN {RUNNING} THEN 0 ELSE 2 END \
          AS came_to FROM xxl_job_log l {} LIMIT ?) c GROUP BY c.came_to",
-        conditions.sql()
+        conditions.sql(),
+        ok = codes::OK,
     );
     for row in s.query(&sql, &conditions.params([limit_of(max.saturating_add(1))]), Lock::None).await? {
         let mut row = row.read();
@@ -477,6 +494,7 @@ fn read(tables: &Tables, row: Row) -> Result<RunRow, SessionError> {
         }
         _ => None,
     };
+    let ended_as = state_of((trigger_code, result_code), ended_at.is_some());
     Ok(RunRow {
         id,
         app,
@@ -490,10 +508,11 @@ fn read(tables: &Tables, row: Row) -> Result<RunRow, SessionError> {
         trigger_code,
         trigger_message,
         ended_at,
-        result_code,
+        // The state tells that it was cancelled; XXL-JOB's tools know only this code for it.
+        result_code: if result_code == codes::CANCELLED { codes::FAILED } else { result_code },
         result_message,
         alarm_status,
-        state: state.unwrap_or(state_of((trigger_code, result_code), ended_at.is_some())),
+        state: state.unwrap_or(ended_as),
         open,
     })
 }

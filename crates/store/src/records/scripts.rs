@@ -2,12 +2,36 @@
 
 use std::time::Duration;
 
-use engine::{JobId, Language, StoreError};
+use engine::policy::Word;
+use engine::{JobId, ScriptLanguage, StoreError};
 use timer::Timestamp;
 
+use crate::database::{Database, Tables, transaction};
 use crate::jobs::{self, check_text};
 use crate::session::{Columns, Lock, Row, Session, SessionError};
-use crate::sql_store::Tables;
+
+impl Database {
+    /// Returns the current and earlier scripts of a job, the newest first.
+    pub async fn script_versions(&self, job: JobId) -> Result<Vec<ScriptVersion>, StoreError> {
+        transaction!(self, s => script_versions(s, &self.tables, job))
+    }
+
+    /// Sets the script of a job, and stores it as a version; deletes the oldest beyond [`SCRIPT_VERSIONS`].
+    pub async fn save_script(
+        &self,
+        job: JobId,
+        language: ScriptLanguage,
+        source: &str,
+        remark: &str,
+    ) -> Result<(), StoreError> {
+        transaction!(self, s => save_script(s, &self.tables, job, language, source, remark))
+    }
+
+    /// Adds a remark to a script that was saved without one; does nothing if the job has another script by now.
+    pub async fn remark_script(&self, job: JobId, source: &str, remark: &str) -> Result<(), StoreError> {
+        transaction!(self, s => remark_script(s, &self.tables, job, source, remark))
+    }
+}
 
 /// A stored version of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +39,7 @@ pub struct ScriptVersion {
     /// Id of the version.
     pub id: i64,
     /// Language of the script; `None` if it is unknown.
-    pub language: Option<Language>,
+    pub language: Option<ScriptLanguage>,
     /// Text of the script.
     pub source: String,
     /// Remark on the change.
@@ -38,7 +62,7 @@ pub async fn script_versions(
         let mut row = row.read();
         Ok(ScriptVersion {
             id: row.int()?,
-            language: jobs::language_of(&row.text()?),
+            language: ScriptLanguage::from_stored(&row.text()?),
             source: row.text()?,
             remark: row.text()?,
             saved_at: row.maybe_text()?.and_then(|text| tables.wall.instant(&text)),
@@ -51,7 +75,7 @@ pub async fn save_script(
     s: &mut dyn Session,
     tables: &Tables,
     job: JobId,
-    language: Language,
+    language: ScriptLanguage,
     source: &str,
     remark: &str,
 ) -> Result<(), SessionError> {
@@ -60,7 +84,7 @@ pub async fn save_script(
     jobs::lock(s, &[job.0], Lock::Wait).await?;
     let saved_at = tables.wall.time(next_edit(s, tables, job).await?);
     let now = tables.wall.time(s.now().await?);
-    let word = jobs::language_word(language);
+    let word = language.stored();
     let columns = ["glue_type", "glue_source", "glue_remark", "glue_updatetime", "update_time"];
     let set = Columns { table: "xxl_job_info", keys: &["id"], columns: &columns };
     let row = vec![job.0.into(), word.into(), source.into(), remark.into(), saved_at, now];

@@ -1,13 +1,56 @@
 //! Sessions of signed-in users. Only a digest of the cookie is stored.
 
+use engine::StoreError;
 use std::time::Duration;
 
 use timer::Timestamp;
 
 use super::page::limit_of;
 use super::users::{self, User, UserId};
+use crate::database::{Database, Tables, transaction};
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
-use crate::sql_store::Tables;
+
+impl Database {
+    /// Opens a session.
+    pub async fn open_session(&self, session: &NewSession) -> Result<(), StoreError> {
+        transaction!(self, s => open_session(s, &self.tables, session))
+    }
+
+    /// Returns the session with this digest and its user, unless it has expired, was idle for this long, or the user
+    /// is disabled.
+    pub async fn session(
+        &self,
+        digest: &str,
+        idle: Duration,
+    ) -> Result<Option<(UserSession, User)>, StoreError> {
+        transaction!(self, s => session(s, digest, idle))
+    }
+
+    /// Returns the sessions of a user, the newest first.
+    pub async fn sessions_of(&self, user: UserId) -> Result<Vec<UserSession>, StoreError> {
+        transaction!(self, s => sessions_of(s, user))
+    }
+
+    /// Stores that a session is in use, at most once a minute.
+    pub async fn touch_session(&self, digest: &str) -> Result<(), StoreError> {
+        transaction!(self, s => touch_session(s, digest))
+    }
+
+    /// Ends a session; returns false if there is none.
+    pub async fn end_session(&self, digest: &str) -> Result<bool, StoreError> {
+        transaction!(self, s => end_session(s, digest))
+    }
+
+    /// Ends the sessions of a user except the one with this digest; returns how many there were.
+    pub async fn end_sessions_of(&self, user: UserId, except: Option<&str>) -> Result<u64, StoreError> {
+        transaction!(self, s => end_sessions_of(s, user, except))
+    }
+
+    /// Deletes at most `max` sessions that have expired or were idle for this long; returns how many were deleted.
+    pub async fn prune_sessions(&self, idle: Duration, max: usize) -> Result<usize, StoreError> {
+        transaction!(self, s => prune_sessions(s, idle, max))
+    }
+}
 
 /// A session to open.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,26 @@
 //! Settings shared by all nodes of a database.
 
+use crate::database::{Database, Tables, transaction};
 use crate::jobs::check_text;
 use crate::session::{Columns, Lock, Session, SessionError};
-use crate::sql_store::Tables;
+use engine::StoreError;
+
+impl Database {
+    /// Returns the value of a setting.
+    pub async fn setting(&self, name: &str) -> Result<Option<String>, StoreError> {
+        transaction!(self, s => setting(s, name))
+    }
+
+    /// Sets a setting.
+    pub async fn set_setting(&self, name: &str, value: &str) -> Result<(), StoreError> {
+        transaction!(self, s => set_setting(s, &self.tables, name, value))
+    }
+
+    /// Sets a setting if it has no value; returns the value in effect, the same for all concurrent callers.
+    pub async fn set_setting_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        transaction!(self, s => set_setting_if_absent(s, &self.tables, name, value))
+    }
+}
 
 pub async fn setting(s: &mut dyn Session, name: &str) -> Result<Option<String>, SessionError> {
     let rows = s.query("SELECT value FROM tw_setting WHERE name = ?", &[name.into()], Lock::None).await?;

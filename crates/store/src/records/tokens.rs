@@ -1,12 +1,19 @@
 //! Access tokens between executors and the centre. The plain text is not stored: only a digest to look it up, and
 //! the text encrypted by the caller, because it is also sent to executors.
 
-use engine::AppId;
+use engine::{AppId, StoreError};
 use timer::Timestamp;
 
 use super::counters::{self, REGISTRY};
+use crate::database::{Database, Tables, transaction};
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
-use crate::sql_store::Tables;
+
+impl Database {
+    /// Sets when a token expires; returns false if there is none with this id.
+    pub async fn expire_token(&self, id: i64, at: Timestamp) -> Result<bool, StoreError> {
+        transaction!(self, s => expire_token(s, id, at))
+    }
+}
 
 /// A token to add.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,9 +15,67 @@ use super::counters;
 use super::page::{Conditions, Page, Paged, Total};
 use super::rights::Rights;
 use super::sessions;
+use crate::database::{Database, Tables, transaction};
 use crate::jobs::check_text;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
-use crate::sql_store::Tables;
+
+impl Database {
+    /// Returns users: by name for a [`Page::Offset`], by id for a [`Page::After`].
+    pub async fn user_page(&self, filter: &UserFilter, page: Page) -> Result<Paged<User>, StoreError> {
+        transaction!(self, s => user_page(s, filter, page))
+    }
+
+    /// Returns one user.
+    pub async fn user(&self, id: UserId) -> Result<Option<User>, StoreError> {
+        transaction!(self, s => user(s, id))
+    }
+
+    /// Returns the user with this name.
+    pub async fn user_by_name(&self, name: &str) -> Result<Option<User>, StoreError> {
+        transaction!(self, s => user_by_name(s, name))
+    }
+
+    /// Adds a user with our hash of a password, which Java admins do not accept. A name that is taken is a
+    /// [`StoreError::Conflict`].
+    pub async fn create_user(&self, name: &str, hash: &str, access: &Access) -> Result<UserId, StoreError> {
+        transaction!(self, s => create_user(s, &self.tables, name, hash, access))
+    }
+
+    /// Adds an administrator if no user can sign in; returns whether it did. If several nodes try at once, one
+    /// succeeds.
+    pub async fn create_first_admin(&self, name: &str, hash: &str) -> Result<bool, StoreError> {
+        transaction!(self, s => create_first_admin(s, &self.tables, name, hash))
+    }
+
+    /// Changes a user's rights, and ends the user's sessions if they differ; returns false if there is no such user.
+    /// Removing the rights of the last administrator is a [`StoreError::Conflict`].
+    pub async fn update_user(&self, id: UserId, access: &Access) -> Result<bool, StoreError> {
+        transaction!(self, s => update_user(s, &self.tables, id, access))
+    }
+
+    /// Deletes a user with grants, sessions and API keys; returns false if there is none. Deleting the last
+    /// administrator is a [`StoreError::Conflict`].
+    pub async fn delete_user(&self, id: UserId) -> Result<bool, StoreError> {
+        transaction!(self, s => delete_user(s, id))
+    }
+
+    /// Changes a user's password, and ends all the user's sessions except the one with this digest; returns false if
+    /// there is no such user. The password for Java admins does not change.
+    pub async fn set_password_hash(
+        &self,
+        id: UserId,
+        hash: &str,
+        except: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        transaction!(self, s => set_password_hash(s, &self.tables, id, hash, except))
+    }
+
+    /// Replaces XXL-JOB's hash by our hash of the same password; returns false if the stored hash is no longer
+    /// `from`.
+    pub async fn upgrade_password(&self, id: UserId, from: &str, hash: &str) -> Result<bool, StoreError> {
+        transaction!(self, s => upgrade_password(s, &self.tables, id, from, hash))
+    }
+}
 
 /// Id of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -187,12 +245,12 @@ pub async fn create_user(
     access: &Access,
 ) -> Result<UserId, SessionError> {
     if name.trim().is_empty() {
-        return Err(StoreError::Invalid("a user needs a name to sign in with".into()).into());
+        return Err(StoreError::Invalid("a user needs a name".into()).into());
     }
     check_text(name)?;
     tables.schema.check_fits("xxl_job_user", "username", name)?;
     if let Some(other) = user_by_name(s, name).await? {
-        let reason = format!("there is a user `{}` already; names of users are unique", other.name);
+        let reason = format!("the user `{}` already exists; names of users are unique", other.name);
         return Err(StoreError::Conflict(reason).into());
     }
     let (permission, _) = stored_grants(tables, access)?;
@@ -272,7 +330,7 @@ async fn check_not_last(s: &mut dyn Session, user: &User) -> Result<(), SessionE
     let tail = "WHERE u.role = 1 AND u.id <> ? AND (t.disabled IS NULL OR t.disabled = 0) \
                 AND (u.password <> '!' OR t.password_hash IS NOT NULL) ORDER BY u.id LIMIT 1";
     if select(s, tail, &[user.id.0.into()]).await?.is_empty() {
-        let reason = format!("`{}` is the last administrator; make another first", user.name);
+        let reason = format!("`{}` is the last administrator; add another administrator first", user.name);
         return Err(StoreError::Conflict(reason).into());
     }
     Ok(())

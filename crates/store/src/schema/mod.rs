@@ -142,11 +142,6 @@ impl Schema {
         self.has("xxl_job_user", "token")
     }
 
-    /// Whether the database prevents duplicate registrations of an executor. If not, the caller must.
-    pub fn registry_is_unique(&self) -> bool {
-        self.found.registry_is_unique
-    }
-
     /// Rejects a text that the column cannot hold, because the database might truncate it silently.
     pub fn check_fits(&self, table: &str, column: &str, text: &str) -> Result<(), StoreError> {
         let width = self.found.columns.get(table).and_then(|columns| columns.get(column)).copied().flatten();
@@ -159,7 +154,7 @@ impl Schema {
             return Ok(());
         }
         Err(StoreError::Invalid(format!(
-            "a text of {length} {unit} is too long for {table}.{column} of this database, which holds {most}"
+            "the text has {length} {unit}; the column {table}.{column} of this database holds at most {most}"
         )))
     }
 }
@@ -191,7 +186,6 @@ const NEEDED: &[(&str, &str)] = &[
 #[derive(Clone, Debug)]
 struct Found {
     columns: BTreeMap<String, BTreeMap<String, Option<Width>>>,
-    registry_is_unique: bool,
 }
 
 /// Maximum size of a text column, if it has one.
@@ -221,11 +215,11 @@ impl Found {
         for row in session.query(sql, &[], Lock::None).await? {
             let Row(values) = row;
             let [Value::Text(table), Value::Text(column), Value::Text(kind), length] = &values[..] else {
-                return Err(incomplete(format!("its list of columns is not readable: {values:?}")));
+                return Err(incomplete(format!("failed to read its list of columns: {values:?}")));
             };
             columns.entry(table.clone()).or_default().insert(column.clone(), width(kind, length));
         }
-        Ok(Found { columns, registry_is_unique: registry_is_unique(session, dialect).await? })
+        Ok(Found { columns })
     }
 
     fn has_table(&self, table: &str) -> bool {
@@ -245,16 +239,6 @@ fn width(kind: &str, length: &Value) -> Option<Width> {
     }
 }
 
-async fn registry_is_unique(session: &mut dyn Session, dialect: Dialect) -> Result<bool, SessionError> {
-    if dialect != Dialect::MySql {
-        // These tables are always created by us.
-        return Ok(true);
-    }
-    let sql = "SELECT index_name FROM information_schema.statistics WHERE table_schema = DATABASE() \
-               AND table_name = 'xxl_job_registry' AND non_unique = 0 AND column_name = 'registry_value'";
-    Ok(!session.query(sql, &[], Lock::None).await?.is_empty())
-}
-
 // ── Creating ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /// Creates XXL-JOB's tables if none of them exist. If some exist, all must.
@@ -272,7 +256,7 @@ async fn create_xxl_tables(
     let unfinished = begun.as_ref().is_some_and(|step| step.applied_ms == 0);
     if missing.len() < XXL_TABLES.len() && !unfinished {
         return Err(incomplete(format!(
-            "it has XXL-JOB's tables, but not {}; restore what is missing, or use an empty database",
+            "it has tables of XXL-JOB, but not {}; restore the missing tables, or use an empty database",
             missing.join(", ")
         )));
     }
@@ -313,8 +297,7 @@ async fn migrate(session: &mut dyn Session, dialect: Dialect) -> Result<(), Sess
             Some(step) if step.checksum == checksum(migration.script) => continue,
             Some(_) => {
                 return Err(incomplete(format!(
-                    "migration {} ({}) was applied with another text than this program has; \
-                     the program and the database do not belong together",
+                    "migration {} ({}) was applied with a different text; this program and the database do not match",
                     migration.version, migration.name
                 )));
             }

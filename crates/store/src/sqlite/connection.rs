@@ -86,7 +86,7 @@ impl Sqlite {
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
-            tracing::warn!(%error, "a transaction could not be rolled back; the next one will fail and say so");
+            tracing::warn!(%error, "failed to roll back a transaction; the next one will fail and report it");
         }
     }
 

@@ -14,15 +14,14 @@ impl FileLock {
     pub fn take(path: &Path, shared: bool) -> Result<FileLock, StoreError> {
         let lock_path = beside(path);
         let unusable = |error: std::io::Error| {
-            StoreError::Unavailable(format!("{} cannot be locked: {error}", lock_path.display()))
+            StoreError::Unavailable(format!("failed to lock {}: {error}", lock_path.display()))
         };
         let file =
             OpenOptions::new().write(true).create(true).truncate(false).open(&lock_path).map_err(unusable)?;
         match if shared { file.try_lock_shared() } else { file.try_lock() } {
             Ok(()) => Ok(FileLock { _file: file }),
             Err(TryLockError::WouldBlock) => Err(StoreError::Conflict(format!(
-                "{} is in use by another process; stop that one, or use another file, \
-                 or let several processes share it by opening it everywhere as `sqlite:{}?shared=true`",
+                "{} is in use by another process; stop that process, use another file, or share the file by opening it in every process as `sqlite:{}?shared=true`",
                 path.display(),
                 path.display()
             ))),

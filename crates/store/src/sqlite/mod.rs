@@ -20,23 +20,23 @@ use timer::{Clock, SystemClock, Timestamp};
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 
 use crate::Options;
+use crate::database::{Database, surfaced};
 use crate::schema::{self, Dialect, Schema};
 use crate::session::{Backend, Columns, Lock, Row, Session, SessionError, Value};
-use crate::sql_store::{SqlStore, surfaced};
 use connection::Sqlite;
 use lock::FileLock;
 
-/// A store in a SQLite file, or in memory.
-pub type SqliteStore = SqlStore<SqliteBackend>;
+/// Opens databases in a SQLite file, or in memory.
+pub struct SqliteStore;
 
 impl SqliteStore {
     /// Opens or creates the file, with exclusive use unless [`Options::shared`].
-    pub async fn open(path: &Path, options: Options) -> Result<SqliteStore, StoreError> {
+    pub async fn open(path: &Path, options: Options) -> Result<Database, StoreError> {
         create_private(path)?;
         let lock = FileLock::take(path, options.shared)?;
         let link = Link::thread(path, lock)?;
         let backend = SqliteBackend::new(link, Arc::new(SystemClock::new())).await?;
-        let store = SqlStore::new(backend, &options);
+        let store = Database::new(backend, &options);
         if !options.shared {
             // We have the file exclusively, so all earlier users of it are dead.
             store.end_all_lives().await?;
@@ -55,16 +55,16 @@ impl SqliteStore {
     }
 
     /// A store that ends with the process, in UTC. Runs without threads; `clock` is the database's clock.
-    pub fn in_memory(clock: Arc<dyn Clock>) -> Result<SqliteStore, StoreError> {
+    pub fn in_memory(clock: Arc<dyn Clock>) -> Result<Database, StoreError> {
         Self::in_memory_with(clock, &Options { zone: Zone::utc(), ..Options::default() })
     }
 
     /// The same, with options.
-    pub fn in_memory_with(clock: Arc<dyn Clock>, options: &Options) -> Result<SqliteStore, StoreError> {
+    pub fn in_memory_with(clock: Arc<dyn Clock>, options: &Options) -> Result<Database, StoreError> {
         let link = Link::Inline(Sqlite::in_memory().map_err(surfaced)?);
         let backend =
-            SqliteBackend::new(link, clock).now_or_never().expect("nobody else has the connection")?;
-        Ok(SqlStore::new(backend, options))
+            SqliteBackend::new(link, clock).now_or_never().expect("the connection has one owner")?;
+        Ok(Database::new(backend, options))
     }
 }
 
@@ -77,7 +77,7 @@ fn create_private(path: &Path) -> Result<(), StoreError> {
     match create.open(path) {
         Ok(_) => Ok(()),
         Err(error) => Err(StoreError::Unavailable(format!(
-            "{} cannot be opened: {error}; see that its folder exists and may be written to",
+            "failed to open {}: {error}; check that its directory exists and is writable",
             path.display()
         ))),
     }
@@ -134,7 +134,7 @@ impl Link {
     fn thread(path: &Path, lock: FileLock) -> Result<Link, StoreError> {
         let sqlite = Sqlite::open(path).map_err(|error| match surfaced(error) {
             StoreError::Schema(reason) => {
-                StoreError::Schema(format!("{} is not a database we can use: {reason}", path.display()))
+                StoreError::Schema(format!("{} is not a usable database: {reason}", path.display()))
             }
             other => other,
         })?;
@@ -147,7 +147,9 @@ impl Link {
                 let sqlite = sqlite;
                 queue.into_iter().for_each(|work| work(&sqlite));
             })
-            .map_err(|error| StoreError::Unavailable(format!("no thread for the database: {error}")))?;
+            .map_err(|error| {
+                StoreError::Unavailable(format!("failed to start the thread of the database: {error}"))
+            })?;
         Ok(Link::Thread { work: Some(work), thread: Some(thread) })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tickwright_timer::testing::ManualClock;
-use tickwright_timer::{Clock, Failure, Fault, Handle, Late, Scheduler, Timestamp, When};
+use tickwright_timer::{Clock, Failure, FailureCause, Handle, Late, Scheduler, Timestamp, When};
 
 /// 2026-06-21T00:00:00Z. Tests count from here.
 pub const START: i64 = 1_782_000_000_000;
@@ -96,9 +96,9 @@ impl Kit {
         lates
     }
 
-    pub fn faults(&self) -> Vec<(String, Fault)> {
+    pub fn causes(&self) -> Vec<(String, FailureCause)> {
         let failures = self.failures.lock().unwrap();
-        failures.iter().map(|failure| (failure.task.to_string(), failure.fault.clone())).collect()
+        failures.iter().map(|failure| (failure.task.to_string(), failure.cause.clone())).collect()
     }
 }
 

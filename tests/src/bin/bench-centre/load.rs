@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tickwright_tests::database::Database;
-use tickwright_tests::process::{Check, Nodes, Phases, Timing, Town, Workload, percentile};
+use tickwright_tests::process::{Check, Cluster, Nodes, Phases, Timing, Workload, percentile};
 
 /// The load on a centre.
 pub struct Load {
@@ -37,33 +37,33 @@ impl Load {
         let length = Duration::from_secs(self.seconds);
         let nodes = Nodes { centres: 1, executors: 4, lead: LEAD, length };
         let workload = Workload { period: self.period, ..Workload::each_second(self.jobs, self.phases) };
-        let town = Town::build(database, nodes, workload).await?;
-        let mut centres = town.start_all().await?;
+        let cluster = Cluster::build(database, nodes, workload).await?;
+        let mut centres = cluster.start_all().await?;
         let centre = centres[0].take().context("one centre was started")?;
         let idle = centre.usage()?;
 
         // The first second warms connections and caches, as in a centre that has been running.
-        town.at(WARM_UP).await;
-        let (before, before_count) = (centre.usage()?, town.journal.acknowledged_count());
+        cluster.at(WARM_UP).await;
+        let (before, before_count) = (centre.usage()?, cluster.journal.acknowledged_count());
         let mut memory_loaded: f64 = 0.0;
         for second in 2..=self.seconds {
-            town.at(Duration::from_secs(second)).await;
+            cluster.at(Duration::from_secs(second)).await;
             memory_loaded = memory_loaded.max(centre.usage()?.memory_mib);
         }
-        let (after, after_count) = (centre.usage()?, town.journal.acknowledged_count());
+        let (after, after_count) = (centre.usage()?, cluster.journal.acknowledged_count());
         let fires = after_count - before_count;
-        town.settle(SETTLE).await?;
+        cluster.settle(SETTLE).await?;
         let _ = centre.stop().await?;
 
-        let check = Check::of(&town.workload, town.executors.len(), &town.journal);
-        let measured = town.workload.first.as_millis() + WARM_UP.as_millis() as i64..i64::MAX;
+        let check = Check::of(&cluster.workload, cluster.executors.len(), &cluster.journal);
+        let measured = cluster.workload.first.as_millis() + WARM_UP.as_millis() as i64..i64::MAX;
         let took = length - WARM_UP;
         let result = Measured {
             jobs: self.jobs,
             period: self.period,
             lifecycles_per_second: fires as f64 / took.as_secs_f64(),
-            timing: Timing::of(&town.journal, measured.clone()),
-            herd_p99: self.herd_p99(&town, measured),
+            timing: Timing::of(&cluster.journal, measured.clone()),
+            herd_p99: self.herd_p99(&cluster, measured),
             missed: check.missing.len(),
             doubled: check.doubled,
             early: check.early,
@@ -75,18 +75,18 @@ impl Load {
         for finding in &check.findings {
             println!("  {finding}");
         }
-        town.remove().await?;
+        cluster.remove().await?;
         Ok(result)
     }
 
     /// For each simultaneous fire of all jobs, the time until 99 % were sent; the median of these.
-    fn herd_p99(&self, town: &Town, measured: std::ops::Range<i64>) -> f64 {
+    fn herd_p99(&self, cluster: &Cluster, measured: std::ops::Range<i64>) -> f64 {
         if self.phases == Phases::Spread {
             return 0.0;
         }
-        let instants = town.workload.instants(1).filter(|instant| measured.contains(instant));
+        let instants = cluster.workload.instants(1).filter(|instant| measured.contains(instant));
         let mut gone: Vec<f64> =
-            instants.map(|instant| Timing::of(&town.journal, instant..instant + 1).p99).collect();
+            instants.map(|instant| Timing::of(&cluster.journal, instant..instant + 1).p99).collect();
         gone.sort_by(f64::total_cmp);
         percentile(&gone, 50.0)
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use tickwright_tests::Figure;
 use tickwright_tests::database::Database;
-use tickwright_tests::process::{Nodes, Phases, Template, Town, Workload, until_each};
+use tickwright_tests::process::{Cluster, Nodes, Phases, Template, Workload, until_each};
 
 use super::figure;
 
@@ -18,23 +18,24 @@ pub async fn cold(database: &Database) -> Result<Vec<Figure>> {
         templates: vec![Template::skipping()],
         ..Workload::each_second(JOBS, Phases::Spread)
     };
-    let town = Town::build(database, nodes, workload).await?;
+    let cluster = Cluster::build(database, nodes, workload).await?;
     // Executors register before the first stop, as with any centre that is restarted.
-    let mut centre = town.start_all().await?.pop().flatten().context("one centre was started")?;
-    town.at(Duration::from_secs(1)).await;
+    let mut centre = cluster.start_all().await?.pop().flatten().context("one centre was started")?;
+    cluster.at(Duration::from_secs(1)).await;
     let (mut ready, mut fired) = (Vec::new(), Vec::new());
     for _ in 0..STARTS {
         centre.stop().await?;
-        let before = town.journal.len();
+        let before = cluster.journal.len();
         let started = Instant::now();
-        centre = town.spawn(0)?;
+        centre = cluster.spawn(0)?;
         until_each(LOOK, "it is ready", PATIENCE, async || centre.is_ready().await.then_some(())).await?;
         ready.push(started.elapsed().as_secs_f64() * 1_000.0);
-        until_each(LOOK, "it fires", PATIENCE, async || (town.journal.len() > before).then_some(())).await?;
+        until_each(LOOK, "it fires", PATIENCE, async || (cluster.journal.len() > before).then_some(()))
+            .await?;
         fired.push(started.elapsed().as_secs_f64() * 1_000.0);
     }
     centre.stop().await?;
-    town.remove().await?;
+    cluster.remove().await?;
     let (ready, fired) = (median(ready), median(fired));
     let name = database.name();
     println!("{name:<10} start  {JOBS} jobs: ready after {ready:.0} ms, first fire after {fired:.0} ms");

@@ -13,7 +13,7 @@ use clap::Parser;
 use tickwright_tests::Figure;
 use tickwright_tests::database::Database;
 use tickwright_tests::process::{
-    Centre, Nodes, Phases, Timing, Town, Wire, Workload, percentile, until_each,
+    Centre, Cluster, Nodes, Phases, Timing, Wire, Workload, percentile, until_each,
 };
 use tokio::net::TcpStream;
 
@@ -56,8 +56,8 @@ async fn measure(database: &Database, rows: u64) -> Result<Vec<Figure>> {
     println!("{name:<10} {rows} runs were written in {:.0} s", started.elapsed().as_secs_f64());
 
     let nodes = Nodes { centres: 1, executors: 4, lead: LEAD, length: LENGTH };
-    let town = Town::build_in(home, nodes, Workload::each_second(JOBS, Phases::Spread)).await?;
-    let mut centres = town.start_all().await?;
+    let cluster = Cluster::build_in(home, nodes, Workload::each_second(JOBS, Phases::Spread)).await?;
+    let mut centres = cluster.start_all().await?;
     let centre = centres[0].take().context("one centre was started")?;
     let mut figures = Vec::new();
     let mut figure = |case: &str, value: f64| {
@@ -85,9 +85,9 @@ async fn measure(database: &Database, rows: u64) -> Result<Vec<Figure>> {
     let over = now_ms();
 
     for (case, range) in
-        [("late while people look", warm(&town)..quiet), ("late while old runs go", deleting..over)]
+        [("late while people look", warm(&cluster)..quiet), ("late while old runs go", deleting..over)]
     {
-        let timing = Timing::of(&town.journal, range);
+        let timing = Timing::of(&cluster.journal, range);
         ensure!(timing.count > 0, "nothing fired: {case}");
         figure(&format!("{case}, p50"), timing.p50);
         figure(&format!("{case}, p99"), timing.p99);
@@ -95,13 +95,13 @@ async fn measure(database: &Database, rows: u64) -> Result<Vec<Figure>> {
     }
     figure("deleting a tenth of the log", (over - deleting) as f64);
     centre.stop().await?;
-    town.remove().await?;
+    cluster.remove().await?;
     Ok(figures)
 }
 
 /// Start of the measurement, after connections and caches are warm, as in a centre that has been running.
-fn warm(town: &Town) -> i64 {
-    town.workload.first.as_millis() + 1_000
+fn warm(cluster: &Cluster) -> i64 {
+    cluster.workload.first.as_millis() + 1_000
 }
 
 fn now_ms() -> i64 {

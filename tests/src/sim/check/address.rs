@@ -14,7 +14,7 @@ pub(super) fn check(case: &mut Case<'_>) {
     for received in case.evidence.received.iter().filter(|received| received.accepted) {
         takers.entry(received.run.id).or_default().insert(Executors::address(received.executor));
     }
-    for (run, takers) in takers {
+    for (run, takers) in takers.into_iter().filter(|(run, _)| !case.evidence.java_runs.contains(run)) {
         let Some(record) = case.evidence.records.get(&run) else { continue };
         case.checked("address");
         let is_right = record.address.as_ref().is_some_and(|address| takers.contains(address));

@@ -35,7 +35,8 @@ pub(super) fn check(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>)
         for instant in instants(spec, span.after, span.until.min(end(case))) {
             // Fires without any outcome are checked by I5.
             let Some(fate) = fates.get(&instant) else { continue };
-            if timeline.is_changing(instant - 2_000, instant + RECOVERY)
+            if fate.fires.iter().any(|fire| case.is_javas(*fire))
+                || timeline.is_changing(instant - 2_000, instant + RECOVERY)
                 || spec.overlap.is_exclusive() && !is_idle(case, job, instant, fate)
             {
                 continue;

@@ -5,29 +5,29 @@ use engine::{Origin, Outcome};
 use super::Case;
 use super::firing::since;
 use crate::sim::clock::Ms;
-use crate::sim::evidence::{Done, Op, Wish};
+use crate::sim::evidence::{Done, Operation, OperationRecord};
 
 pub(super) fn check(case: &mut Case<'_>) {
     let ops = &case.evidence.ops;
     for (number, op) in ops.iter().enumerate() {
         let Some(done) = op.done else { continue };
-        match op.wish {
-            Wish::Stop | Wish::Delete => {
+        match op.operation {
+            Operation::Stop | Operation::Delete => {
                 let next = ops[number + 1..]
                     .iter()
-                    .find(|next| next.job == op.job && matches!(next.wish, Wish::Start));
+                    .find(|next| next.job == op.job && matches!(next.operation, Operation::Start));
                 nothing_after(case, op, done, next.map_or(Ms::MAX, |next| next.asked));
             }
-            Wish::Trigger(key) => dispatched_once(case, op, done, key),
-            Wish::Start | Wish::Edit(_) => {}
+            Operation::Trigger(key) => dispatched_once(case, op, done, key),
+            Operation::Start | Operation::Edit(_) => {}
         }
     }
 }
 
 /// After a stop no scheduled run is sent; after a deletion no run at all.
-fn nothing_after(case: &mut Case<'_>, op: &Op, done: Done, until: Ms) {
+fn nothing_after(case: &mut Case<'_>, op: &OperationRecord, done: Done, until: Ms) {
     case.checked("I7");
-    let deleted = matches!(op.wish, Wish::Delete);
+    let deleted = matches!(op.operation, Operation::Delete);
     for attempt in &case.evidence.attempts {
         let facts = &attempt.run;
         let concerned = facts.job == op.job && (deleted || facts.origin.is_scheduled());
@@ -50,7 +50,7 @@ fn nothing_after(case: &mut Case<'_>, op: &Op, done: Done, until: Ms) {
 const STILL: Ms = 100;
 
 /// An acknowledged trigger is sent, unless the job's own policies end it first; never twice.
-fn dispatched_once(case: &mut Case<'_>, op: &Op, done: Done, key: i64) {
+fn dispatched_once(case: &mut Case<'_>, op: &OperationRecord, done: Done, key: i64) {
     case.checked("I7");
     let asked = |origin: Origin| origin == Origin::Manual { key };
     let first_tries = case.evidence.ledger.values().map(|entry| &entry.facts);

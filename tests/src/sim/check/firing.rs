@@ -33,7 +33,7 @@ fn no_double(case: &mut Case<'_>) {
     let mut names: BTreeMap<(JobId, Ms, Origin, u32, u32), RunId> = BTreeMap::new();
     for facts in case.witnessed.values() {
         // If a change of the job cancelled the run in time, the changed job may fire again.
-        if case.attempts(facts.id).is_empty() {
+        if case.attempts(facts.id).is_empty() && !case.is_javas(facts.id) {
             continue;
         }
         // A scheduled time is fired by the schedule or as a catch-up run, never both.
@@ -85,6 +85,8 @@ fn no_phantom(case: &mut Case<'_>) {
 
 fn phantom(case: &Case<'_>, facts: &Facts) -> Option<String> {
     match facts.origin {
+        // It had taken the fire when the job was changed.
+        Origin::Schedule if case.is_javas(facts.id) => None,
         Origin::Schedule | Origin::Misfire => {
             let timeline = &case.timelines[&facts.job];
             (!timeline.may_fire_at(facts.scheduled_at)).then(|| {
@@ -92,9 +94,10 @@ fn phantom(case: &Case<'_>, facts: &Facts) -> Option<String> {
             })
         }
         Origin::Manual { key } => {
-            use crate::sim::evidence::Wish;
-            let asked = |wish: &Wish| matches!(wish, Wish::Trigger(asked) if *asked == key);
-            let known = case.evidence.ops.iter().any(|op| op.job == facts.job && asked(&op.wish));
+            use crate::sim::evidence::Operation;
+            let asked =
+                |operation: &Operation| matches!(operation, Operation::Trigger(asked) if *asked == key);
+            let known = case.evidence.ops.iter().any(|op| op.job == facts.job && asked(&op.operation));
             (!known).then(|| format!("nobody asked for {key}"))
         }
         Origin::Child { of } => {
@@ -320,7 +323,8 @@ fn nothing_silent(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>) {
         }
     }
     for (instant, fate) in fates {
-        if fate.real() > 0 && !timeline.may_fire_at(*instant) {
+        let only_java = fate.unsent.is_empty() && fate.fires.iter().all(|fire| case.is_javas(*fire));
+        if fate.real() > 0 && !only_java && !timeline.may_fire_at(*instant) {
             let text = format!(
                 "job {job}, instant {}, when it was {:?}: {fate:?}",
                 since(*instant),
@@ -422,16 +426,17 @@ fn too_late_to_send(case: &mut Case<'_>, job: JobId) {
         if was_skipped && never {
             found.push(format!("run {} was skipped as too late; job {job} wants that not", facts.id));
         }
-        let sent_late = entry.claims.last().is_some_and(|claim| claim.at - entry.due_at > grace + SLACK);
-        if sent_late && always {
-            found.push(format!("run {} was taken up too late; job {job} wants it skipped", facts.id));
+        let jitter = specs.iter().map(|spec| spec.jitter.as_millis() as Ms).max().unwrap_or_default();
+        let lateness = case.attempts(facts.id).iter().map(|attempt| attempt.at - facts.scheduled_at).max();
+        if always && let Some(late) = lateness.filter(|late| late - jitter > grace + SLACK) {
+            found.push(format!("run {} left {late} ms late; job {job} wants it skipped", facts.id));
         }
     }
     case.found.extend(found.into_iter().map(|text| violation("I6", text)));
 }
 
-/// A claim is decided shortly before it is committed.
-const SLACK: Ms = 1_000;
+/// A decision to send a run again, or once more, is made shortly before it is sent.
+const SLACK: Ms = 1_250;
 
 /// A job with a fixed delay does not stop by itself.
 fn delays_go_on(case: &mut Case<'_>, job: JobId) {

@@ -17,7 +17,7 @@ use std::time::Duration;
 use engine::{JobId, RunId};
 
 use super::clock::Ms;
-use super::evidence::{Attempt, Ended, Evidence, Facts, Op, Passage, Violation};
+use super::evidence::{Attempt, Ended, Evidence, Facts, OperationRecord, Passage, Violation};
 use super::plan::Plan;
 use timeline::Timeline;
 pub(super) use timeline::instants;
@@ -101,7 +101,7 @@ impl<'a> Case<'a> {
             .jobs
             .iter()
             .map(|(job, spec)| {
-                let ops: Vec<&Op> = evidence.ops.iter().filter(|op| op.job == *job).collect();
+                let ops: Vec<&OperationRecord> = evidence.ops.iter().filter(|op| op.job == *job).collect();
                 (*job, Timeline::new(spec, &ops))
             })
             .collect();
@@ -134,6 +134,11 @@ impl<'a> Case<'a> {
 
     fn deferred(&self, run: RunId) -> &[&'a Attempt] {
         self.deferred.get(&run).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a Java admin started the run.
+    fn is_javas(&self, run: RunId) -> bool {
+        self.evidence.java_runs.contains(&run)
     }
 
     fn endings(&self, run: RunId) -> &[&'a Ended] {

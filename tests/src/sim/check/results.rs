@@ -27,7 +27,7 @@ fn reports(case: &mut Case<'_>) {
         let order: Vec<(&Outcome, bool)> = endings.iter().map(|ended| (&ended.outcome, ended.late)).collect();
         let good = match order.as_slice() {
             [(_, false)] => true,
-            [(Outcome::Lost(_), false), (late, true)] => late.is_reported(),
+            [(Outcome::Lost(_) | Outcome::Ambiguous(_), false), (late, true)] => late.is_reported(),
             _ => false,
         };
         if !good {
@@ -37,7 +37,8 @@ fn reports(case: &mut Case<'_>) {
             let expected = match state_of(last) {
                 RunState::Succeeded => &[RunState::Succeeded][..],
                 RunState::TimedOut => &[RunState::TimedOut],
-                // A cancelled run that an executor had accepted is a failure in XXL-JOB.
+                RunState::Cancelled if matches!(last, Outcome::Cancelled(_)) => &[RunState::Cancelled],
+                // Scheduled times that were missed are failures in XXL-JOB.
                 RunState::Cancelled => &[RunState::Cancelled, RunState::Failed],
                 _ => &[RunState::Failed],
             };
@@ -57,7 +58,7 @@ fn reports(case: &mut Case<'_>) {
             (_, None) if case.evidence.own_history(ack.run).is_none() => {
                 found.push(format!("the report of run {} is acknowledged, and it never ended", ack.run));
             }
-            (_, Some(Outcome::Lost(_))) => {
+            (_, Some(Outcome::Lost(_) | Outcome::Ambiguous(_))) => {
                 found.push(format!("the report of run {} is acknowledged, and it is still lost", ack.run));
             }
             _ => {}
@@ -72,7 +73,8 @@ fn everything_ends(case: &mut Case<'_>) {
         .evidence
         .records
         .values()
-        .filter(|record| !record.state.is_over())
+        // A Java admin does not notice that an executor has lost a run.
+        .filter(|record| !record.state.is_over() && !case.is_javas(record.id))
         .map(|record| format!("run {} of job {} is still {:?}", record.id, record.job, record.state))
         .collect();
     *case.counts.checked.entry("I9").or_default() += case.evidence.records.len() as u64;
@@ -107,10 +109,16 @@ fn retries(case: &mut Case<'_>) {
             case.broken("I11", format!("run {} repeats {of}, which has not failed", facts.id));
         }
     }
-    for facts in &all {
+    // A result that a Java admin received may be found only after the job was stopped, which ends its retries.
+    let (javas, stored) = (&case.evidence.java_runs, &case.evidence.java_results);
+    let is_ours = |facts: &&&Facts| !javas.contains(&facts.id) && !stored.contains_key(&facts.id);
+    for facts in all.iter().filter(is_ours) {
         let Some(ended) = case.endings(facts.id).first().copied() else { continue };
         let fails =
             !matches!(ended.outcome, Outcome::Succeeded(_) | Outcome::Cancelled(_) | Outcome::Dropped(..));
+        // A late success takes back a retry that waits.
+        let late = case.endings(facts.id).iter().find(|ended| ended.late);
+        let fails = fails && !late.is_some_and(|late| matches!(late.outcome, Outcome::Succeeded(_)));
         let timeline = &case.timelines[&facts.job];
         let allowed = timeline.specs.iter().map(|spec| spec.retry.count).min().unwrap_or_default();
         // A change of the job cancels its runs: they are not retried.
@@ -136,7 +144,8 @@ fn retries(case: &mut Case<'_>) {
 /// Whether a run counts as failed: its executor reported it, or it was closed without a report.
 fn has_failed(case: &Case<'_>, run: RunId) -> bool {
     let reported = |result: &&Reported| result.run == run && !matches!(result.outcome, Outcome::Succeeded(_));
-    let was_lost = || case.endings(run).iter().any(|ended| matches!(ended.outcome, Outcome::Lost(_)));
+    let is_lost = |outcome: &Outcome| matches!(outcome, Outcome::Lost(_) | Outcome::Ambiguous(_));
+    let was_lost = || case.endings(run).iter().any(|ended| is_lost(&ended.outcome));
     let record = case.evidence.records.get(&run);
     case.evidence.results.iter().any(|result| reported(&result))
         || record.is_none_or(|record| record.state != RunState::Succeeded)
@@ -186,7 +195,10 @@ fn children(case: &mut Case<'_>) {
         }
         for child in spec.children.clone() {
             let gone = case.timelines[&child].deleted.is_some();
-            let names = if once { vec![facts.fire] } else { vec![facts.id, facts.fire] };
+            let mut names = if once { vec![facts.fire] } else { vec![facts.id, facts.fire] };
+            // A Java admin starts them for each shard with a result that it stores.
+            let stored = case.evidence.java_results.keys().filter_map(|run| case.witnessed.get(run));
+            names.extend(stored.filter(|run| run.fire == facts.fire).map(|run| run.id));
             let count = names.iter().any(|of| opened.contains_key(&(*of, child)));
             if !count && !gone && child != facts.job {
                 case.broken(
@@ -221,7 +233,8 @@ fn alerts(case: &mut Case<'_>) {
         told.entry(*run).or_default().push(*at);
     }
     let mut found = Vec::new();
-    for (run, endings) in &case.endings {
+    let javas = &case.evidence.java_runs;
+    for (run, endings) in case.endings.iter().filter(|(run, _)| !javas.contains(run)) {
         let Some(facts) = case.evidence.facts(*run) else { continue };
         let (Some(spec), Some(first)) = (case.timelines[&facts.job].specs.first(), endings.first()) else {
             continue;

@@ -4,7 +4,7 @@ use cron::Timestamp;
 use engine::JobSpec;
 
 use crate::sim::clock::{Ms, START};
-use crate::sim::evidence::{Op, Wish};
+use crate::sim::evidence::{Operation, OperationRecord};
 
 /// States of a job over time.
 pub struct Timeline {
@@ -41,7 +41,7 @@ pub enum State {
 
 impl Timeline {
     /// Builds the timeline from the client's requests and the responses.
-    pub fn new(spec: &JobSpec, ops: &[&Op]) -> Self {
+    pub fn new(spec: &JobSpec, ops: &[&OperationRecord]) -> Self {
         let mut timeline =
             Timeline { spans: Vec::new(), specs: vec![spec.clone()], changes: Vec::new(), deleted: None };
         let (mut from, mut state, mut current) = (START - 1, State::Off, 0);
@@ -50,15 +50,15 @@ impl Timeline {
                 continue;
             }
             let old = state;
-            let sets = match &op.wish {
-                Wish::Trigger(_) => continue,
-                Wish::Start => State::On(current),
-                Wish::Stop => State::Off,
-                Wish::Delete => {
+            let sets = match &op.operation {
+                Operation::Trigger(_) => continue,
+                Operation::Start => State::On(current),
+                Operation::Stop => State::Off,
+                Operation::Delete => {
                     timeline.deleted = Some(op.asked);
                     State::Off
                 }
-                Wish::Edit(spec) => {
+                Operation::Edit(spec) => {
                     // A schedule that has ended stops the job, and the client is not notified.
                     let ends = matches!(timeline.specs[current].schedule, cron::Schedule::Once { .. });
                     timeline.specs.push((**spec).clone());

@@ -19,7 +19,7 @@ pub(crate) enum Allowed {
 
 /// The entry cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` cannot be a URL to allow; write `https://example.com/path/` or `example.com`")]
+#[error("invalid URL or host `{0}`; use for example `https://example.com/path/` or `example.com`")]
 pub struct UrlError(String);
 
 impl Allowed {

@@ -101,7 +101,7 @@ impl Caller {
         tokio::select! {
             biased;
             answered = self.call(ctx, parameter) => answered,
-            () = ctx.clock().sleep(timeout) => Err(format!("no answer within {} ms", timeout.as_millis())),
+            () = ctx.clock().sleep(timeout) => Err(format!("no response within {} ms", timeout.as_millis())),
         }
     }
 
@@ -127,8 +127,8 @@ impl Caller {
             return Ok(());
         }
         let allowed: Vec<_> = self.allowed.iter().map(Allowed::to_string).collect();
-        let allowed = if allowed.is_empty() { "none is".to_owned() } else { allowed.join(", ") };
-        Err(format!("`{url}` is not among the URLs this executor may call (allowed: {allowed})"))
+        let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
+        Err(format!("URL `{url}` is not allowed on this executor (allowed: {allowed})"))
     }
 }
 
@@ -147,7 +147,7 @@ fn redirection(response: &Response<Incoming>, from: &Url) -> Option<Result<Url, 
     }
     let location = response.headers().get(LOCATION)?;
     let next = location.to_str().ok().and_then(|location| from.join(location).ok());
-    Some(next.ok_or_else(|| format!("redirected to {location:?}, which is no URL")))
+    Some(next.ok_or_else(|| format!("redirected to {location:?}, which is not a URL")))
 }
 
 fn redirect(parameter: &mut Parameter, status: StatusCode, next: Url) {
@@ -174,7 +174,9 @@ async fn conclude(
     ctx.log(format_args!("status {}", head.status));
     let mut lines = Lines::new(ctx, RESPONSE_MAX);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| format!("the answer broke off: {}", with_causes(&error)))?;
+        let frame = frame.map_err(|error| {
+            format!("lost the connection while reading the response: {}", with_causes(&error))
+        })?;
         if let Some(bytes) = frame.data_ref()
             && !lines.push(bytes)
         {

@@ -30,7 +30,7 @@ impl Parameter {
     pub fn read(param: &str) -> Result<Parameter, String> {
         let param = param.trim();
         let written = if param.starts_with('{') {
-            serde_json::from_str(param).map_err(|error| format!("the parameter cannot be read: {error}"))?
+            serde_json::from_str(param).map_err(|error| format!("invalid parameter: {error}"))?
         } else {
             Written::from_lines(param)?
         };
@@ -93,7 +93,7 @@ impl Written {
                 "url" => written.url = value.to_owned(),
                 "method" => written.method = Some(value.to_owned()),
                 "data" => written.body = Some(value.into()),
-                other => return Err(format!("`{other}` is not known; {USAGE}")),
+                other => return Err(format!("unknown field `{other}`; {USAGE}")),
             }
         }
         Ok(written)
@@ -101,11 +101,12 @@ impl Written {
 
     fn understand(self) -> Result<Parameter, String> {
         if self.url.is_empty() {
-            return Err(format!("there is no URL; {USAGE}"));
+            return Err(format!("missing URL; {USAGE}"));
         }
-        let url = Url::parse(&self.url).map_err(|error| format!("`{}` is no URL: {error}", self.url))?;
+        let url = Url::parse(&self.url).map_err(|error| format!("`{}` is not a URL: {error}", self.url))?;
         let method = self.method.as_deref().unwrap_or("POST").to_ascii_uppercase();
-        let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is no method"))?;
+        let method =
+            Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is not an HTTP method"))?;
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
             put(&mut headers, name, value)?;
@@ -119,7 +120,9 @@ impl Written {
             put(&mut headers, AUTHORIZATION.as_str(), &auth.header())?;
         }
         let (body, kind) = match (self.body, self.form) {
-            (Some(_), Some(_)) => return Err("there are a body and a form; write one of them".to_owned()),
+            (Some(_), Some(_)) => {
+                return Err("the parameter has a body and a form; use one of them".to_owned());
+            }
             (None, None) => (Vec::new(), None),
             (Some(Value::String(text)), None) => (text.into_bytes(), Some("application/json")),
             (Some(json), None) => (json.to_string().into_bytes(), Some("application/json")),
@@ -143,7 +146,7 @@ impl Written {
     }
 }
 
-const USAGE: &str = r#"write `{"url": "https://example.com/", "method": "GET"}`"#;
+const USAGE: &str = r#"use for example `{"url": "https://example.com/", "method": "GET"}`"#;
 /// The same as in XXL-JOB's own handler.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -160,13 +163,14 @@ impl Auth {
 }
 
 fn put(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), String> {
-    let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is no header"))?;
+    let known =
+        HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is not a header name"))?;
     // They determine the target and the framing of the request, which a job must not choose.
     if [HOST, CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION].contains(&known) {
-        return Err(format!("the header `{name}` cannot be set"));
+        return Err(format!("the header `{name}` must not be set"));
     }
-    let value =
-        HeaderValue::from_str(value).map_err(|_| format!("the header `{name}` has a forbidden character"))?;
+    let value = HeaderValue::from_str(value)
+        .map_err(|_| format!("the header `{name}` contains an invalid character"))?;
     headers.insert(known, value);
     Ok(())
 }
@@ -214,16 +218,16 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for (wrong, why) in [
-            ("", "there is no URL"),
-            ("{}", "there is no URL"),
-            ("http://x", "`http` is not known"),
-            (r#"{"url":"nowhere"}"#, "is no URL"),
+            ("", "missing URL"),
+            ("{}", "missing URL"),
+            ("http://x", "unknown field `http`"),
+            (r#"{"url":"nowhere"}"#, "is not a URL"),
             (r#"{"url":"http://x","metod":"GET"}"#, "unknown field `metod`"),
-            (r#"{"url":"http://x","method":"G T"}"#, "is no method"),
-            (r#"{"url":"http://x","headers":{"Host":"y"}}"#, "the header `Host` cannot be set"),
-            (r#"{"url":"http://x","headers":{"a b":"y"}}"#, "is no header"),
-            (r#"{"url":"http://x","headers":{"a":"y\r\nb: c"}}"#, "forbidden character"),
-            (r#"{"url":"http://x","data":"a","form":{}}"#, "write one of them"),
+            (r#"{"url":"http://x","method":"G T"}"#, "is not an HTTP method"),
+            (r#"{"url":"http://x","headers":{"Host":"y"}}"#, "the header `Host` must not be set"),
+            (r#"{"url":"http://x","headers":{"a b":"y"}}"#, "is not a header name"),
+            (r#"{"url":"http://x","headers":{"a":"y\r\nb: c"}}"#, "contains an invalid character"),
+            (r#"{"url":"http://x","data":"a","form":{}}"#, "use one of them"),
         ] {
             let error = Parameter::read(wrong).unwrap_err();
             assert!(error.contains(why), "{wrong}: {error}");

@@ -1,6 +1,6 @@
 //! Addresses planted in requests, to make the server call them and send its token.
 
-use engine::JobId;
+use engine::{JobId, Store as _};
 use serde_json::{Value, json};
 use store::Rights;
 

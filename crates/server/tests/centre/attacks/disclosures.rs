@@ -1,5 +1,6 @@
 //! Answers about the caller's own jobs must not disclose those of other apps.
 
+use engine::Store as _;
 use serde_json::{Value, json};
 use store::Rights;
 

@@ -1,6 +1,6 @@
 //! Apps, jobs, runs and users of others, requested by id, in lists, in bodies and in queries.
 
-use engine::{AppId, JobId, RunId};
+use engine::{AppId, JobId, RunId, Store as _};
 use serde_json::{Value, json};
 use store::{Addresses, AppSpec, Rights};
 use tickwright_server::web_routes;
@@ -193,7 +193,7 @@ async fn logs_of_other_apps_are_neither_read_nor_cleared() {
             let number = number.to_string();
             let form = [("logId", number.as_str()), ("fromLineNum", "1")];
             let why = script.refused("/joblog/logDetailCat", &form).await;
-            assert_eq!(why, format!("there is no run {number}"));
+            assert_eq!(why, format!("run {number} does not exist"));
         }
         let (theirs, own, job) = ("1", other.0.to_string(), job.to_string());
         for form in [

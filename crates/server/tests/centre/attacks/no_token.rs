@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{AppId, JobId, RunId, RunState};
+use engine::{AppId, JobId, RunId, RunState, Store as _};
 use executor::Executor;
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
 //! Starting and stopping jobs without the right to operate.
 
+use engine::Store as _;
 use serde_json::{Value, json};
 use store::{Access, Rights};
 

@@ -83,7 +83,7 @@ async fn a_password_is_kept_as_a_slow_hash_of_its_own() {
 
 /// X21: of a thousand guesses only few are checked, from one address or from fifty; the right password still works
 /// elsewhere; and whether the user exists is not disclosed. How long the right password must wait is tested in
-/// `people/throttle.rs`.
+/// `users/throttle.rs`.
 #[tokio::test]
 async fn guessing_is_slowed_down_and_tells_nothing() {
     let bench = Bench::start_with(|settings| settings.proxies = vec!["127.0.0.0/8".parse().unwrap()]).await;
@@ -97,7 +97,7 @@ async fn guessing_is_slowed_down_and_tells_nothing() {
         let msg = bench.request("POST", OLD, &headers, &form).await.json()["msg"].take();
         msg.as_str().unwrap().to_owned()
     };
-    let wrong = "the user name or the password is wrong";
+    let wrong = "wrong user name or password";
     for (name, addresses) in [("anna", 1), ("berta", 50), ("nobody-of-this-name", 50)] {
         let mut looked_at = 0;
         for number in 0..1_000 {

@@ -1,5 +1,6 @@
 //! Scripts run as commands on executors, so the right to write one gives control over them.
 
+use engine::Store as _;
 use serde_json::json;
 use store::Rights;
 
@@ -13,7 +14,7 @@ use crate::v1::client::{PASSWORD, body};
 async fn who_may_edit_jobs_may_not_write_scripts() {
     let bench = Bench::start().await;
     let job = bench.job("own", |_| {}).await;
-    bench.database.save_script(job, engine::Language::Shell, "date", "as it was").await.unwrap();
+    bench.database.save_script(job, engine::ScriptLanguage::Shell, "date", "as it was").await.unwrap();
     let member = bench.person("member", Rights::MEMBER).await;
     bench.person("viewer", Rights::VIEW).await;
     for name in ["member", "viewer"] {
@@ -33,7 +34,7 @@ async fn who_may_edit_jobs_may_not_write_scripts() {
 async fn where_scripts_are_off_not_even_an_administrator_writes_one() {
     let bench = Bench::start_with(|settings| settings.scripts = false).await;
     let job = bench.job("own", |_| {}).await;
-    bench.database.save_script(job, engine::Language::Shell, "date", "as it was").await.unwrap();
+    bench.database.save_script(job, engine::ScriptLanguage::Shell, "date", "as it was").await.unwrap();
     let password = bench.admin.password.clone();
     tried_as(&bench, "admin", &password, job).await;
     let answer = bench.post("/api/addJob", Some(&bench.token), &call_with_script()).await;

@@ -1,6 +1,7 @@
 //! Jobs: create, read, change, start, trigger.
 
-use engine::JobId;
+use engine::policy::Named;
+use engine::{JobId, Store as _};
 use serde_json::{Value, json};
 use store::Rights;
 
@@ -26,7 +27,11 @@ async fn a_job_is_put_by_its_key_again_and_again() {
         view["schedule"],
         json!({ "kind": "cron", "expression": "0 0 2 * * ?", "dialect": "quartz", "zone": "Europe/London" })
     );
-    assert!(view["schedule_english"].as_str().unwrap().contains("02:00"), "{view}");
+    assert!(view["schedule_text"].as_str().unwrap().starts_with("At 02:00"), "{view}");
+    assert_eq!((made.header("content-language"), made.header("vary")), (vec!["en"], vec!["Accept-Language"]));
+    let chinese = admin.with("Accept-Language: zh-CN, en;q=0.5").send("GET", path, &Value::Null).await;
+    assert!(chinese.json()["schedule_text"].as_str().unwrap().starts_with("每天"), "{chinese:?}");
+    assert_eq!(chinese.header("content-language"), ["zh"]);
     assert!(view["next_fire_at"].is_string());
     assert_eq!(view["rights"], json!(["view", "operate", "edit", "script"]));
     let again = admin.send("PUT", path, &job).await;
@@ -43,6 +48,50 @@ async fn a_job_is_put_by_its_key_again_and_again() {
     assert_eq!(admin.refused("PUT", "/v1/jobs/id:4711", &job).await, "not_found");
     admin.done("DELETE", path, &Value::Null).await;
     assert_eq!(admin.refused("GET", path, &Value::Null).await, "not_found");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn the_api_speaks_its_own_words_and_the_database_those_of_xxl_job() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let mut job = body(&bench.app, "Sync");
+    for (field, word, expected) in [
+        ("route", "BUSYOVER", "`BUSYOVER` is XXL-JOB's word; write `first_idle`"),
+        ("block", "SERIAL_EXECUTION", "`SERIAL_EXECUTION` is XXL-JOB's word; write `serial`"),
+        ("route", "nearest", "`nearest` is not a routing strategy; write one of first, last, "),
+    ] {
+        let mut foreign = job.clone();
+        foreign[field] = json!(word);
+        let reply = admin.send("PUT", "/v1/jobs/sync", &foreign).await;
+        let wrong = &reply.json()["fields"][0];
+        assert_eq!((reply.status, wrong["field"].as_str()), (422, Some(field)), "{reply:?}");
+        assert!(wrong["detail"].as_str().unwrap().starts_with(expected), "{wrong}");
+    }
+    (job["route"], job["block"]) = (json!("first_idle"), json!("cover_early"));
+    let view = admin.send("PUT", "/v1/jobs/sync", &job).await.json();
+    assert_eq!((&view["route"], &view["block"]), (&job["route"], &job["block"]));
+    let script = bench.admin_script(OLD).await;
+    let (listed, _) = script.page("/jobinfo/pageList", &[("jobGroup", "1"), ("triggerStatus", "-1")]).await;
+    assert_eq!(listed[0]["executorRouteStrategy"], "BUSYOVER", "{listed:?}");
+    assert_eq!(listed[0]["executorBlockStrategy"], "COVER_EARLY", "{listed:?}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_job_with_the_words_of_a_fork_is_shown_and_keeps_them() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let job = bench.job("echo", |spec| {
+        (spec.route, spec.block) = (Named::Other("NEAREST".into()), Named::Other("TWICE".into()));
+        spec.schedule = cron::Schedule::once(bench.engine.now() + std::time::Duration::from_secs(3_600));
+    });
+    let path = format!("/v1/jobs/id:{}", job.await);
+    let view = admin.get(&path).await;
+    assert_eq!((view["route"].as_str(), view["block"].as_str()), (Some("NEAREST"), Some("TWICE")), "{view}");
+    admin.done("POST", &format!("{path}/start"), &Value::Null).await;
+    let view = admin.get(&path).await;
+    assert_eq!((view["route"].as_str(), view["enabled"].as_bool()), (Some("NEAREST"), Some(true)), "{view}");
     bench.stop().await;
 }
 

@@ -1,5 +1,6 @@
 //! Authorization: every route of the table, for every kind of caller, with own and foreign objects.
 
+use engine::Store as _;
 use serde_json::{Value, json};
 use store::Rights;
 use tickwright_server::{RouteLine, routes};

@@ -1,6 +1,7 @@
 //! Runs, their logs, their ends and their counts.
 
 use engine::JobId;
+use protocol::v1::Instant;
 use serde_json::{Value, json};
 
 use super::client::{Client, body};
@@ -28,7 +29,7 @@ async fn a_run_is_shown_with_its_log_and_what_happened_to_it() {
         (Some(bench.app.as_str()), Some(executor.address()))
     );
     let kinds: Vec<&str> =
-        view["timeline"].as_array().unwrap().iter().map(|moment| moment["kind"].as_str().unwrap()).collect();
+        view["timeline"].as_array().unwrap().iter().map(|step| step["kind"].as_str().unwrap()).collect();
     let expected = ["scheduled", "routed", "sent", "accepted", "ended", "recorded"];
     assert_eq!(kinds.iter().filter(|kind| **kind != "claimed").copied().collect::<Vec<_>>(), expected);
     assert!(
@@ -36,9 +37,14 @@ async fn a_run_is_shown_with_its_log_and_what_happened_to_it() {
             .as_array()
             .unwrap()
             .iter()
-            .any(|moment| moment["kind"] == "accepted" && moment["at"].is_string())
+            .any(|step| step["kind"] == "accepted" && step["at"].is_string())
     );
     assert_eq!((view["origin"]["kind"].as_str(), view["attempt"].as_u64()), (Some("manual"), Some(1)));
+    let at = |kind: &str| {
+        let step = view["timeline"].as_array().unwrap().iter().find(|step| step["kind"] == kind);
+        step.unwrap()["at"].as_str().unwrap().parse::<Instant>().unwrap().millis()
+    };
+    assert_eq!(view["took_ms"], at("recorded") - at("sent"), "the wait before is no part of it");
     let app = admin.get(&format!("/v1/apps/{}", bench.app)).await;
     assert_eq!(app["executors"][0]["handlers"], json!(["echo"]));
     let path = format!("/v1/runs/{run}/log");
@@ -76,12 +82,12 @@ async fn what_happened_to_a_run_outlives_the_node_that_sent_it() {
     let admin = bench.admin().await;
     let after = admin.get(&format!("/v1/runs/{run}")).await;
     assert_eq!(after, before, "all of it, to the millisecond");
-    let moments = after["timeline"].as_array().unwrap();
+    let steps = after["timeline"].as_array().unwrap();
     for kind in ["scheduled", "claimed", "sent", "accepted", "ended", "recorded"] {
-        let moment = moments.iter().find(|moment| moment["kind"] == kind);
-        assert!(moment.is_some_and(|moment| moment["at"].is_string()), "{kind}: {after}");
+        let step = steps.iter().find(|step| step["kind"] == kind);
+        assert!(step.is_some_and(|step| step["at"].is_string()), "{kind}: {after}");
     }
-    let claimed = moments.iter().find(|moment| moment["kind"] == "claimed").unwrap();
+    let claimed = steps.iter().find(|step| step["kind"] == "claimed").unwrap();
     assert_eq!((claimed["detail"].as_str(), after["node"].as_str()), (Some("centre"), Some("centre")));
     assert_eq!((after["origin"]["kind"].as_str(), after["attempt"].as_u64()), (Some("manual"), Some(1)));
     let listed = admin.get("/v1/runs").await;

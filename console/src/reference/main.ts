@@ -1,0 +1,43 @@
+// The API reference at `/v1/docs`: Swagger UI with the description of this very server.
+
+import SwaggerUI from 'swagger-ui-dist/swagger-ui-es-bundle.js'
+import 'swagger-ui-dist/swagger-ui.css'
+
+import { curlPlugin } from './curl'
+import './reference.css'
+
+const dark = matchMedia('(prefers-color-scheme: dark)')
+const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
+dark.addEventListener('change', follow)
+follow()
+
+let csrf: Promise<string | undefined> | undefined
+
+/** The CSRF token of the session in the browser's cookie, if there is one. */
+const token = () =>
+  (csrf ??= fetch('/v1/me').then(async (response) => (response.ok ? ((await response.json()) as { csrf?: string }).csrf : undefined)))
+
+SwaggerUI({
+  url: '/v1/openapi.json',
+  dom_id: '#reference',
+  docExpansion: 'list',
+  filter: true,
+  defaultModelExpandDepth: 2,
+  defaultModelsExpandDepth: 0,
+  defaultModelRendering: 'model',
+  displayRequestDuration: true,
+  tryItOutEnabled: false,
+  // Both would call foreign servers.
+  validatorUrl: null,
+  queryConfigEnabled: false,
+  // The token is the browser's alone, and no part of a command to copy.
+  showMutatedRequest: false,
+  requestInterceptor: async (request) => {
+    if (request.method !== undefined && request.method !== 'GET') {
+      const secret = await token()
+      if (secret !== undefined) request.headers['Tickwright-Csrf'] = secret
+    }
+    return request
+  },
+  plugins: [curlPlugin],
+})

@@ -1,0 +1,139 @@
+//! The part of a job's history that the caller may see.
+//!
+//! A job may have been moved from an app that the caller may not view. Its history there (definitions, scripts,
+//! missed fires) stays hidden: the caller sees the job's history from that move on.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use engine::JobId;
+use serde_json::Value;
+use store::{AuditFilter, AuditRecord, Page, Paged, Rights, ScriptVersion};
+use timer::Timestamp;
+
+use super::authorise::{BY_NUMBER, find_job, job_name};
+use super::call::Call;
+use super::problem::ApiError;
+
+/// The last move of a job out of an app that the caller may not view.
+#[derive(Clone, Copy, Debug)]
+pub struct Move {
+    record: i64,
+    at: Timestamp,
+}
+
+/// The last such move, or `None` if the caller may see the whole history of the job.
+pub async fn hidden_before(call: &Call, job: JobId) -> Result<Option<Move>, ApiError> {
+    if call.who.principal.apps().is_none() {
+        return Ok(None);
+    }
+    let mut last: Option<Move> = None;
+    for action in MOVING {
+        let object = Some(job_name(job));
+        let filter = AuditFilter { object, action: Some(action.into()), ..AuditFilter::default() };
+        let mut page = Page::first(PAGE);
+        for _ in 0..PAGES_MAX {
+            let found = call.state.database.audit_page(&filter, page).await?;
+            if let Some(record) = found.rows.iter().find(|record| leaves_hidden_app(call, record)) {
+                last = later(last, record);
+                break;
+            }
+            let Some(next) = found.next else { break };
+            page = Page::After { after: Some(next), limit: PAGE };
+        }
+    }
+    Ok(last)
+}
+
+fn later(one: Option<Move>, other: &AuditRecord) -> Option<Move> {
+    let other = Move { record: other.id, at: other.at };
+    Some(one.filter(|one| one.record > other.record).unwrap_or(other))
+}
+
+fn leaves_hidden_app(call: &Call, record: &AuditRecord) -> bool {
+    let app = |text: &Option<String>| -> Option<String> {
+        let written: Value = serde_json::from_str(text.as_deref()?).ok()?;
+        Some(written.get("app")?.as_str()?.to_owned())
+    };
+    let Some(before) = app(&record.entry.before) else { return false };
+    let is_seen = |name: &str| {
+        let app = call.state.directory.app_named(name);
+        app.is_some_and(|app| call.who.principal.may(Rights::VIEW, app))
+    };
+    record.entry.result == "done" && app(&record.entry.after).as_ref() != Some(&before) && !is_seen(&before)
+}
+
+impl Move {
+    /// Whether an event at that time is visible.
+    pub fn shows(self, at: Timestamp) -> bool {
+        at >= self.at
+    }
+
+    /// Drops versions of a script, newest first, that may be older than the move. The newest version is always
+    /// kept, because it is the one that runs now.
+    pub fn cut_versions(self, versions: &mut Vec<ScriptVersion>) {
+        let mut visible = 1;
+        for (index, version) in versions.iter().enumerate() {
+            let before = versions.get(index + 1).and_then(|before| before.saved_at);
+            // A version saved right after another one may carry a later time than the real one.
+            let is_exact = |at: Timestamp| before.is_none_or(|before| at > before + VERSIONS_APART);
+            if version.saved_at.is_some_and(|at| self.shows(at) && is_exact(at)) {
+                visible = index + 1;
+            }
+        }
+        versions.truncate(visible);
+    }
+
+    /// Drops changes before the move, and the old definition from the record of the move itself.
+    pub fn cut_changes(self, found: &mut Paged<AuditRecord>) {
+        cut(found, |record| record.id >= self.record);
+        for record in &mut found.rows {
+            if record.id == self.record {
+                record.entry.before = None;
+            }
+        }
+    }
+}
+
+/// Versions are dated to the second, each at least one second after the version before it.
+const VERSIONS_APART: Duration = Duration::from_secs(1);
+
+/// Keeps the visible rows, newest first. After the first hidden row no visible one follows.
+pub fn cut<T>(found: &mut Paged<T>, is_visible: impl Fn(&T) -> bool) {
+    let all = found.rows.len();
+    found.rows.retain(is_visible);
+    if found.rows.len() < all {
+        found.next = None;
+    }
+}
+
+/// Removes children that the caller may not view from definitions.
+pub async fn hide_children(call: &Call, definitions: &mut [&mut Value]) -> Result<(), ApiError> {
+    if call.who.principal.apps().is_none() {
+        return Ok(());
+    }
+    let mut seen: BTreeMap<String, bool> = BTreeMap::new();
+    for definition in definitions {
+        let Some(children) = definition.get_mut("children").and_then(Value::as_array_mut) else { continue };
+        for child in children.iter().filter_map(Value::as_str) {
+            if !seen.contains_key(child) {
+                let number = child.bytes().all(|byte| byte.is_ascii_digit());
+                let name = if number { format!("{BY_NUMBER}{child}") } else { child.to_owned() };
+                let found = find_job(call, &name).await?;
+                let is_seen = found.is_some_and(|job| call.who.principal.may(Rights::VIEW, job.spec.app));
+                seen.insert(child.to_owned(), is_seen);
+            }
+        }
+        children.retain(|child| child.as_str().is_some_and(|child| seen.get(child) == Some(&true)));
+    }
+    Ok(())
+}
+
+/// Audit actions that can move a job into another app.
+const MOVING: [&str; 3] = ["job.put", "job.move", "/jobinfo/update"];
+
+/// Audit records read per page.
+const PAGE: usize = 200;
+
+/// Upper limit of pages; people edit a job far less often.
+const PAGES_MAX: usize = 50;

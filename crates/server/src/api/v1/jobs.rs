@@ -1,0 +1,437 @@
+//! `/v1/jobs`: job definitions, triggers, missed fires and scripts.
+
+use axum::http::StatusCode;
+use engine::{Job, JobId, JobSpec, Store as _, StoreError};
+use protocol::v1::{
+    Bulk, BulkAction, BulkResult, IDEMPOTENCY_KEY, JobBody, JobChange, JobView, Miss, MissReason, Page,
+    Problem, ProblemCode, ScriptBody, ScriptVersion, Trigger, Triggered,
+};
+use store::{AuditFilter, AuditRecord, JobFilter, JobKey, JobMark, JobOrder, JobRow, Rights};
+
+use super::authorise::{
+    AppInBody, Authorised, BY_NUMBER, Nothing, PutTarget, Seen, admit_app, find_job, job_name,
+};
+use super::call::{Call, instant, page};
+use super::history;
+use super::job_body::{Reading, Showing, check_key};
+use super::problem::{self, ApiError};
+use super::reply::{Noted, Reply};
+use super::route::Needs;
+use super::schedules;
+use super::session::rights_view;
+use crate::centre::ServerState;
+use crate::jobs::Belongings;
+
+const EDIT: Needs = Needs::Right(Rights::EDIT);
+
+// ── Read ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, ApiError> {
+    let query = &call.query;
+    let text = |name: &str| query.text(name).unwrap_or_default().to_owned();
+    let filter = JobFilter {
+        apps: seen.apps.clone(),
+        enabled: query.flag("enabled")?,
+        handler: text("handler"),
+        author: text("author"),
+        text: text("text"),
+        tag: text("tag"),
+        ..JobFilter::default()
+    };
+    let after = query.text("after").map(mark).transpose()?;
+    let order = order(query.text("sort").unwrap_or("-id"))?;
+    let found = call.state.database.job_list(&filter, order, after.as_ref(), query.limit()?).await?;
+    let next = found.next.map(|mark| format!("{}:{}", mark.job, mark.key));
+    // Counted for the first page only; a client that fetches further pages already has the total.
+    let total = match after {
+        None => Some(call.state.database.job_count(&filter).await?.0),
+        Some(_) => None,
+    };
+    Ok(Reply::json(&Page { items: views(&call, found.rows, false).await?, next, total }))
+}
+
+fn order(word: &str) -> Result<JobOrder, ApiError> {
+    let (down, key) = word.strip_prefix('-').map_or((false, word), |key| (true, key));
+    let by = match key {
+        "id" => JobKey::Number,
+        "name" => JobKey::Name,
+        "next_fire_at" => JobKey::NextFire,
+        _ => {
+            return Err(problem::field(
+                "sort",
+                "must be id, name or next_fire_at, optionally with a leading minus",
+            ));
+        }
+    };
+    Ok(JobOrder { by, down })
+}
+
+fn mark(text: &str) -> Result<JobMark, ApiError> {
+    let read = text.split_once(':').and_then(|(id, key)| Some((id.parse().ok()?, key)));
+    let (id, key) = read.ok_or_else(|| problem::field("after", "must be the `next` of the previous page"))?;
+    Ok(JobMark { job: JobId(id), key: key.into() })
+}
+
+pub async fn show(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+    let view = view(&call, job.id).await?;
+    Ok(Reply::json(&view).revision(view.revision))
+}
+
+/// Current view of a job, with the source of its script.
+async fn view(call: &Call, job: JobId) -> Result<JobView, ApiError> {
+    let rows = call.state.database.job_rows(&[job]).await?;
+    views(call, rows, true).await?.pop().ok_or_else(gone)
+}
+
+fn gone() -> ApiError {
+    problem::new(ProblemCode::NotFound, "this job does not exist")
+}
+
+/// Views of jobs. Children that the caller may not view are left out.
+pub async fn views(call: &Call, rows: Vec<JobRow>, with_source: bool) -> Result<Vec<JobView>, ApiError> {
+    let children: Vec<JobId> = rows.iter().flat_map(|row| row.job.spec.children.iter().copied()).collect();
+    let who = &call.who.principal;
+    let mut children = call.state.database.job_names(&children).await?;
+    children.retain(|name| who.may(Rights::VIEW, name.app));
+    let all_children = who.apps().is_none();
+    let apps = call.state.directory.names();
+    let view = |row: JobRow| {
+        let app = row.job.spec.app;
+        let name = apps.iter().find(|(id, _)| *id == app).map(|(_, name)| name.clone());
+        let rights = rights_view(call.who.principal.rights(app));
+        let app = name.unwrap_or_default();
+        Showing { zone: &call.state.zone, app, rights, children: &children, all_children, with_source }
+            .view(row, call.language())
+    };
+    Ok(rows.into_iter().map(view).collect())
+}
+
+pub async fn fires(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+    let count = call.query.number("count")?;
+    let after = call.query.instant("after")?.unwrap_or(call.state.engine.now());
+    // The job's own `valid_from` and `valid_until` also count, so its next fires are computed one by one.
+    let next = |after| job.spec.next_after(after);
+    Ok(Reply::json(&schedules::preview(&call, &job.spec.schedule, count, after, next)?))
+}
+
+pub async fn misses(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+    let mut found = call.state.database.misses(job.id, call.query.page()?).await?;
+    if let Some(moved) = history::hidden_before(&call, job.id).await? {
+        history::cut(&mut found, |entry| moved.shows(entry.at));
+    }
+    let view = |entry: engine::HistoryEntry| Miss {
+        id: entry.id,
+        job: entry.job.0,
+        first: instant(entry.unsent.first),
+        last: instant(entry.unsent.last),
+        count: entry.unsent.count,
+        reason: match entry.unsent.disposition {
+            engine::Disposition::MisfireSkipped => MissReason::Skipped,
+            engine::Disposition::Coalesced => MissReason::Coalesced,
+            engine::Disposition::Blocked => MissReason::Blocked,
+            _ => MissReason::Cancelled,
+        },
+        into: entry.run.map(|run| run.0),
+        at: instant(entry.at),
+    };
+    Ok(Reply::json(&page(found, view)))
+}
+
+pub async fn changes(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+    let filter = AuditFilter { object: Some(job_name(job.id)), ..AuditFilter::default() };
+    let mut found = call.state.database.audit_page(&filter, call.query.page()?).await?;
+    if let Some(moved) = history::hidden_before(&call, job.id).await? {
+        moved.cut_changes(&mut found);
+    }
+    found.rows.retain(|record| record.entry.result == "done");
+    let read = |text: Option<String>| text.and_then(|text| serde_json::from_str(&text).ok());
+    let view = |record: AuditRecord| JobChange {
+        at: instant(record.at),
+        by: record.entry.principal,
+        action: record.entry.action,
+        before: read(record.entry.before),
+        after: read(record.entry.after),
+    };
+    let mut page = page(found, view);
+    let definitions = page.items.iter_mut().flat_map(|change| [&mut change.before, &mut change.after]);
+    let mut definitions: Vec<_> = definitions.filter_map(Option::as_mut).collect();
+    history::hide_children(&call, &mut definitions).await?;
+    Ok(Reply::json(&page))
+}
+
+// ── Write ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn create(call: Call, app: Authorised<AppInBody>) -> Result<Reply, ApiError> {
+    let body: JobBody = call.json()?;
+    let children = children(&call, &body, None).await?;
+    let spec = reading(&call, None).spec(&body, app.0.id, children).map_err(problem::fields)?;
+    add(&call, &body, spec).await
+}
+
+/// Definition of a new job with that key.
+async fn new_spec(call: &Call, body: &JobBody, key: String) -> Result<JobSpec, ApiError> {
+    check_key(&key).map_err(|wrong| problem::fields(vec![wrong]))?;
+    let app = admit_app(call, &body.app, EDIT).await?;
+    let children = children(call, body, None).await?;
+    let spec = reading(call, None).spec(body, app.id, children).map_err(problem::fields)?;
+    Ok(JobSpec { key: Some(key), ..spec })
+}
+
+pub async fn put(call: Call, target: Authorised<PutTarget<Job>>) -> Result<Reply, ApiError> {
+    let body: JobBody = call.json()?;
+    let wanted = call.header("if-match").map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
+    match target.into_inner() {
+        PutTarget::Free(_) | PutTarget::Hidden(..) if wanted.is_some() => {
+            Err(outdated("this job was deleted"))
+        }
+        PutTarget::Free(key) => {
+            let spec = new_spec(&call, &body, key).await?;
+            add(&call, &body, spec).await
+        }
+        // The key belongs to a job that the caller may not see: all other errors of the request are returned
+        // first, as if the key were free. Only a request that would have created a job learns that the key is
+        // taken.
+        PutTarget::Hidden(key, refused) => {
+            let spec = new_spec(&call, &body, key).await?;
+            call.jobs().check_new(&spec, &belongings(&body)).await?;
+            Err(refused)
+        }
+        PutTarget::Taken(_) if wants_new(&call) => Err(outdated(THERE_ALREADY)),
+        PutTarget::Taken(job) => {
+            let is_current = wanted.is_none_or(|tag| tag == "*" || tag == job.revision.to_string());
+            if !is_current {
+                return Err(outdated(OVERTAKEN));
+            }
+            edit(&call, &body, job).await
+        }
+    }
+}
+
+/// Whether the request may only create a job (`If-None-Match: *`).
+fn wants_new(call: &Call) -> bool {
+    call.header("if-none-match").is_some_and(|tag| tag.trim() == "*")
+}
+
+const THERE_ALREADY: &str = "this job already exists";
+
+const OVERTAKEN: &str = "the job was changed in the meantime; read it again";
+
+fn outdated(why: &str) -> ApiError {
+    problem::new(ProblemCode::Outdated, why)
+}
+
+async fn add(call: &Call, body: &JobBody, spec: JobSpec) -> Result<Reply, ApiError> {
+    let is_named = spec.key.is_some();
+    let added = call.jobs().create(spec, belongings(body)).await;
+    let id = added.map_err(|error| match error.code {
+        // Another request has just created a job with the same key.
+        ProblemCode::Conflict if is_named && wants_new(call) => outdated(THERE_ALREADY),
+        _ => error.into(),
+    })?;
+    let after = written(call, id).await?;
+    let view = view(call, id).await?;
+    let reply = Reply::json(&view).status(StatusCode::CREATED).revision(view.revision);
+    Ok(reply.about(job_name(id)).changed(None, after))
+}
+
+async fn edit(call: &Call, body: &JobBody, job: Job) -> Result<Reply, ApiError> {
+    let app = admit_app(call, &body.app, EDIT).await?;
+    let jobs = call.jobs();
+    let children = jobs.edited_children(&job, children(call, body, Some(&job)).await?).await?;
+    let spec = reading(call, Some(&job)).spec(body, app.id, children).map_err(problem::fields)?;
+    let before = written(call, job.id).await?;
+    jobs.check_edit(&job, &spec, body.enabled).await?;
+    if let Err(error) = jobs.put(&job, spec, belongings(body)).await {
+        let now = call.state.database.job(job.id).await?;
+        let was_faster = now.is_none_or(|now| now.revision != job.revision);
+        return Err(if was_faster { outdated(OVERTAKEN) } else { error.into() });
+    }
+    let after = written(call, job.id).await?;
+    let view = view(call, job.id).await?;
+    Ok(Reply::json(&view).revision(view.revision).changed(before, after))
+}
+
+fn reading<'a>(call: &'a Call, before: Option<&'a Job>) -> Reading<'a> {
+    let before = before.map(|job| &job.spec);
+    Reading { zone: &call.state.zone, now: call.state.engine.now(), before }
+}
+
+fn belongings(body: &JobBody) -> Belongings<'_> {
+    let remark = body.script.as_ref().map_or("", |script| &script.remark);
+    Belongings { enabled: body.enabled, tags: body.tags.clone(), remark }
+}
+
+/// Resolves the child jobs that a body names. A new child needs the right to operate it; an existing one only the
+/// right to view it.
+async fn children(call: &Call, body: &JobBody, job: Option<&Job>) -> Result<Vec<JobId>, ApiError> {
+    let mut ids = Vec::with_capacity(body.children.len());
+    for child in body.children.iter().take(CHILDREN_READ) {
+        let is_number = child.bytes().all(|byte| byte.is_ascii_digit()) && !child.is_empty();
+        let name = if is_number { format!("{BY_NUMBER}{child}") } else { child.clone() };
+        let found = find_job(call, &name).await?;
+        let is_kept = |child: &Job| job.is_some_and(|job| job.spec.children.contains(&child.id));
+        let right = |child: &Job| if is_kept(child) { Rights::VIEW } else { Rights::OPERATE };
+        let own = found.filter(|child| call.who.principal.may(right(child), child.spec.app));
+        let shown: String = child.chars().take(40).collect();
+        let none = || problem::field("children", format!("the job `{shown}` does not exist"));
+        ids.push(own.ok_or_else(none)?.id);
+    }
+    match body.children.len() <= CHILDREN_READ {
+        true => Ok(ids),
+        false => Err(problem::field("children", format!("must have at most {CHILDREN_READ} jobs"))),
+    }
+}
+
+/// Each child is looked up in the database; their column holds fewer than this.
+const CHILDREN_READ: usize = 100;
+
+/// Definition of a job as stored in the audit log.
+async fn written(call: &Call, job: JobId) -> Result<Option<serde_json::Value>, ApiError> {
+    Ok(on_record(&call.state, job).await?)
+}
+
+/// Definition of the job with that id as stored in the audit log, for the compat APIs. `None` if it cannot be
+/// read: the change itself goes ahead.
+pub async fn text_on_record(state: &ServerState, id: &str) -> Option<String> {
+    let job = on_record(state, JobId(id.trim().parse().ok()?)).await.ok().flatten()?;
+    Some(job.to_string())
+}
+
+/// Shared by all APIs. Without the source of the script, since its versions are stored anyway.
+async fn on_record(state: &ServerState, job: JobId) -> Result<Option<serde_json::Value>, StoreError> {
+    let Some(row) = state.database.job_rows(&[job]).await?.pop() else { return Ok(None) };
+    let children = state.database.job_names(&row.job.spec.children).await?;
+    let apps = state.directory.names();
+    let app = apps.into_iter().find(|(id, _)| *id == row.job.spec.app).map(|(_, name)| name);
+    let (zone, app, rights) = (&state.zone, app.unwrap_or_default(), Vec::new());
+    let showing = Showing { zone, app, rights, children: &children, all_children: true, with_source: false };
+    let body = showing.body(&row);
+    Ok(Some(serde_json::to_value(body).expect("API types have text keys")))
+}
+
+pub async fn delete(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+    let before = written(&call, job.id).await?;
+    call.jobs().delete(&job).await?;
+    Ok(Reply::done().changed(before, None))
+}
+
+pub async fn start(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+    call.jobs().start(&job).await?;
+    Ok(Reply::json(&view(&call, job.id).await?))
+}
+
+pub async fn stop(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+    call.jobs().stop(&job).await?;
+    Ok(Reply::json(&view(&call, job.id).await?))
+}
+
+pub async fn trigger(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+    let Trigger { param, address } = call.json_or_default()?;
+    run_now(&call, &job, param, address).await
+}
+
+/// Triggers a job now. A repeated `Idempotency-Key` returns the same run.
+pub async fn run_now(
+    call: &Call,
+    job: &Job,
+    param: Option<String>,
+    address: Option<String>,
+) -> Result<Reply, ApiError> {
+    let jobs = call.jobs();
+    let named = jobs.live_addresses(job.spec.app, address.as_deref())?;
+    let run = jobs.trigger(job, key(call), param.clone(), named).await?;
+    let reply = Reply::json(&Triggered { run: run.0 }).status(StatusCode::ACCEPTED);
+    Ok(reply.about(job_name(job.id)).changed(None, Some(serde_json::json!({ "run": run.0, "param": param }))))
+}
+
+/// Id of the trigger request: a hash of the idempotency key and the caller's name, or a random number without that
+/// header.
+fn key(call: &Call) -> i64 {
+    let Some(header) = call.header(IDEMPOTENCY_KEY) else { return fastrand::i64(1..) };
+    let digest = crate::executors::fingerprint(&format!("{}\0{header}", call.who.principal.name));
+    let number = digest.get(..16).and_then(|half| u64::from_str_radix(half, 16).ok()).unwrap_or(1);
+    i64::try_from(number >> 1).unwrap_or(1).max(1)
+}
+
+// ── Scripts ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn scripts(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+    let mut versions = call.state.database.script_versions(job.id).await?;
+    if let Some(moved) = history::hidden_before(&call, job.id).await? {
+        moved.cut_versions(&mut versions);
+    }
+    let view = |version: store::ScriptVersion| ScriptVersion {
+        id: version.id,
+        language: version.language,
+        source: version.source,
+        remark: version.remark,
+        saved_at: version.saved_at.map(instant),
+    };
+    Ok(Reply::json(&versions.into_iter().map(view).collect::<Vec<_>>()))
+}
+
+pub async fn save_script(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+    let ScriptBody { language, source, remark } = call.json()?;
+    call.jobs().save_script(&job, language, &source, &remark).await?;
+    Ok(Reply::done().changed(None, Some(serde_json::json!({ "language": language, "remark": remark }))))
+}
+
+// ── Bulk operations ─────────────────────────────────────────────────────────────────────────────────────────────
+
+pub async fn bulk(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+    let bulk: Bulk = call.json()?;
+    if bulk.jobs.len() > BULK_MAX {
+        return Err(problem::field("jobs", format!("must have at most {BULK_MAX} jobs")));
+    }
+    let (mut results, mut each) = (Vec::new(), Vec::new());
+    for id in bulk.jobs.iter().copied() {
+        let (problem, before, after) = match one(&call, &bulk, JobId(id)).await {
+            Ok((before, after)) => (None, before, after),
+            Err(refused) => (Some(*refused.problem), None, None),
+        };
+        let result =
+            problem.as_ref().map_or_else(|| "done".into(), |problem: &Problem| problem.detail.clone());
+        let action = match bulk.action {
+            BulkAction::Start => "job.start",
+            BulkAction::Stop => "job.stop",
+            BulkAction::Delete => "job.delete",
+            BulkAction::Move => "job.move",
+        };
+        each.push(Noted { action, object: job_name(JobId(id)), result, before, after });
+        results.push(BulkResult { job: id, problem });
+    }
+    Ok(Reply::json(&results).noting(each))
+}
+
+/// Applies the action to one job. Returns its definition before and after, if the action changes it.
+async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<Change, ApiError> {
+    let right = match bulk.action {
+        BulkAction::Start | BulkAction::Stop => Rights::OPERATE,
+        BulkAction::Delete | BulkAction::Move => Rights::EDIT,
+    };
+    let jobs = call.jobs();
+    let job = jobs.find(id, Rights::VIEW).await?;
+    if !call.who.principal.may(right, job.spec.app) {
+        return Err(problem::new(ProblemCode::NotAllowed, "this requires another right in the job's app"));
+    }
+    let defines = matches!(bulk.action, BulkAction::Delete | BulkAction::Move);
+    let before = if defines { written(call, id).await? } else { None };
+    match bulk.action {
+        BulkAction::Start => jobs.start(&job).await?,
+        BulkAction::Stop => jobs.stop(&job).await?,
+        BulkAction::Delete => jobs.delete(&job).await?,
+        BulkAction::Move => {
+            let app = admit_app(call, bulk.app.as_deref().unwrap_or_default(), EDIT).await?;
+            let spec = JobSpec { app: app.id, ..job.spec.clone() };
+            jobs.edit(&job, spec).await?;
+        }
+    }
+    let after = if defines { written(call, id).await? } else { None };
+    Ok((before, after))
+}
+
+/// Definition of a job before and after a change.
+type Change = (Option<serde_json::Value>, Option<serde_json::Value>);
+
+/// Upper limit, because the client waits for all of them.
+const BULK_MAX: usize = 1_000;

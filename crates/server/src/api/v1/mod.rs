@@ -1,0 +1,288 @@
+//! Native API, `/v1`: used by the console, the command line and other programs.
+//!
+//! All paths are in one table ([`routes`]), each with its credentials, required right and object. The OpenAPI
+//! document at `/v1/openapi.json` and the output of `tickwright routes` come from the same table. A handler makes
+//! no access decisions: it receives an [`Authorised`](authorise::Authorised) object, and only [`authorise`] can
+//! create one.
+
+mod alerts;
+mod apps;
+mod audit;
+mod authorise;
+mod call;
+mod caller;
+mod centre;
+mod events;
+mod history;
+pub(super) mod job_body;
+mod jobs;
+mod keys;
+mod language;
+mod openapi;
+mod problem;
+mod reply;
+mod route;
+mod routes;
+mod runs;
+mod schedules;
+mod session;
+mod statistics;
+mod timeline;
+mod traces;
+mod users;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{RawPathParams, State};
+use axum::http::request::Parts;
+use axum::http::{Request, StatusCode, header};
+use axum::response::Response;
+use axum::routing::{MethodRouter, any, on};
+use protocol::v1::{Problem, ProblemCode};
+use store::AuditEntry;
+
+use super::browser;
+use crate::centre::ServerState;
+use crate::http::{self, BodyLimit, Caller as Origin, Holder, SLOT_WAIT};
+use call::{Call, Query};
+use caller::Caller;
+use problem::ApiError;
+use reply::Reply;
+use route::{Plane, Route, Served};
+
+pub use events::Streams;
+pub use jobs::text_on_record;
+pub use openapi::description as openapi;
+pub use routes::{Described, described};
+
+/// Routes of this API.
+pub fn router() -> Router<Arc<ServerState>> {
+    let mut methods: BTreeMap<&str, MethodRouter<Arc<ServerState>>> = BTreeMap::new();
+    for route in routes::table() {
+        let (path, filter) = (route.path, route.method.filter());
+        let route = Arc::new(route);
+        let serve =
+            move |State(state): State<Arc<ServerState>>, path: RawPathParams, request: Request<Body>| {
+                let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+                serve(state, route.clone(), path, request)
+            };
+        let before = methods.remove(path).unwrap_or_else(|| MethodRouter::new().fallback(wrong_method));
+        methods.insert(path, before.merge(on(filter, serve)));
+    }
+    let router =
+        methods.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+    router.route("/v1", any(no_such_path)).route("/v1/{*rest}", any(no_such_path)).merge(openapi::pages())
+}
+
+async fn wrong_method() -> Response {
+    answered(Err(problem::new(ProblemCode::WrongMethod, "the path does not support this method")))
+}
+
+async fn no_such_path() -> Response {
+    answered(Err(problem::new(ProblemCode::NoSuchPath, "this path does not exist; /v1/docs lists all paths")))
+}
+
+/// Serves one request: authenticate, authorise, handle, audit.
+async fn serve(
+    state: Arc<ServerState>,
+    route: Arc<Route>,
+    path: Vec<(String, String)>,
+    request: Request<Body>,
+) -> Response {
+    let (head, body) = request.into_parts();
+    let (origin, language) = (http::caller(&head), language::accepted(&head.headers));
+    let who = match route.plane {
+        // A client that signs in may still send an expired credential.
+        Plane::Open => Ok(Caller::nobody()),
+        Plane::Api | Plane::Person => Caller::recognise(&state, &head).await,
+    };
+    let object = path.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join("/");
+    let (who, unknown) = match who {
+        Ok(who) => (who, None),
+        Err(refused) => (Caller::nobody(), Some(refused)),
+    };
+    let (name, known) = (who.principal.name.clone(), who.user.is_some());
+    let admitted = match unknown {
+        Some(refused) => Err(refused),
+        None => admit(&state, &route, &who, &head, origin).await,
+    };
+    let served = match admitted {
+        Ok(()) => match read(&state, &route, who, head, path, body, origin).await {
+            Ok(call) => (route.serve)(call).await,
+            Err(refused) => Served { object, result: Err(refused) },
+        },
+        Err(refused) => Served { object, result: Err(refused) },
+    };
+    // Bodies cannot be shared between threads, so the audit entries are built before the next await.
+    let entries = Record { principal: name, origin, route: &route, served: &served }.entries();
+    match known || served.result.is_ok() {
+        true => state.audit.record_all(&entries).await,
+        // The number of audit entries about unauthenticated callers is limited.
+        false => {
+            for entry in entries {
+                state.audit.refused(entry).await;
+            }
+        }
+    }
+    let is_localised = route.is_localised() && served.result.is_ok();
+    let mut response = answered(served.result);
+    if is_localised {
+        language::name(response.headers_mut(), language);
+    }
+    response
+}
+
+/// Checks rate limit, origin and credentials. Rights on the object are checked later.
+async fn admit(
+    state: &ServerState,
+    route: &Route,
+    who: &Caller,
+    head: &Parts,
+    origin: Origin,
+) -> Result<(), ApiError> {
+    let now = state.clock.monotonic();
+    // All sessions and API keys of a user share one rate limit.
+    let turn = match &who.user {
+        Some(user) => state.callers.turn(user.id, now),
+        None => state.callers.turn(origin.ip, now),
+    };
+    match turn {
+        Some(wait) => state.clock.sleep(wait).await,
+        None => {
+            let refused =
+                problem::new(ProblemCode::TooManyRequests, "rate limit exceeded; retry after a second");
+            return Err(refused.retry_after(std::time::Duration::from_secs(1)));
+        }
+    }
+    if route.method.changes() {
+        who.check_origin(head)?;
+    }
+    match route.plane {
+        Plane::Open => Ok(()),
+        _ if who.user.is_none() => {
+            let why = "sign in with POST /v1/session, or send an API key as `Authorization: Bearer tw_…`";
+            Err(problem::new(ProblemCode::NotSignedIn, why))
+        }
+        Plane::Person if who.session.is_none() => {
+            Err(problem::new(ProblemCode::NotAllowed, "this requires a session; API keys are not allowed"))
+        }
+        Plane::Person | Plane::Api => Ok(()),
+    }
+}
+
+async fn read(
+    state: &Arc<ServerState>,
+    route: &Route,
+    who: Caller,
+    head: Parts,
+    path: Vec<(String, String)>,
+    body: Body,
+    origin: Origin,
+) -> Result<Call, ApiError> {
+    let query = Query::read(head.uri.query().unwrap_or_default(), route.query)?;
+    let room = match &who.user {
+        Some(user) => BodyLimit::Large(&state.body_slots, Holder::user(user)),
+        None => BodyLimit::Small,
+    };
+    let body = http::body(body, route.body_max(), room).await.map_err(|code| match code {
+        StatusCode::PAYLOAD_TOO_LARGE => problem::new(
+            ProblemCode::TooLarge,
+            format!("the body may have at most {} bytes", route.body_max()),
+        ),
+        StatusCode::TOO_MANY_REQUESTS => {
+            let why = "too many large requests at once; retry in a few seconds";
+            problem::new(ProblemCode::TooManyRequests, why).retry_after(SLOT_WAIT)
+        }
+        _ => problem::new(ProblemCode::MalformedRequest, "the body is incomplete"),
+    })?;
+    call::check_kind(&head, &body)?;
+    Ok(Call { state: state.clone(), who, head, path, query, body, origin })
+}
+
+fn answered(result: Result<Reply, ApiError>) -> Response {
+    let mut response = match result {
+        Ok(reply) => reply.into_response(),
+        Err(refused) => refused.into_response(),
+    };
+    let no_store = axum::http::HeaderValue::from_static("no-store");
+    response.headers_mut().entry(header::CACHE_CONTROL).or_insert(no_store);
+    browser::protect(response)
+}
+
+/// Audit record of a request.
+struct Record<'a> {
+    principal: String,
+    origin: Origin,
+    route: &'a Route,
+    served: &'a Served,
+}
+
+impl Record<'_> {
+    /// Records all changes, successful or not, and attempts to read objects that the caller may not see.
+    fn is_kept(&self) -> bool {
+        let refused = self.served.result.as_ref().err();
+        let is = |code| refused.is_some_and(|refused| refused.problem.code == code);
+        match self.route.action {
+            Some(_) => !is(ProblemCode::TooManyRequests),
+            None => is(ProblemCode::NotAllowed) || refused.is_some_and(|refused| refused.hides),
+        }
+    }
+
+    fn entries(&self) -> Vec<AuditEntry> {
+        if !self.is_kept() {
+            return Vec::new();
+        }
+        let entry = self.entry();
+        let text = serde_json::Value::to_string;
+        match &self.served.result {
+            Ok(reply) if !reply.each.is_empty() => {
+                let noted = |each: &reply::Noted| AuditEntry {
+                    action: each.action.into(),
+                    object: each.object.clone(),
+                    result: each.result.clone(),
+                    before: each.before.as_ref().map(text),
+                    after: each.after.as_ref().map(text),
+                    ..entry.clone()
+                };
+                reply.each.iter().map(noted).collect()
+            }
+            _ => vec![entry],
+        }
+    }
+
+    fn entry(&self) -> AuditEntry {
+        let text = serde_json::Value::to_string;
+        let mut entry = AuditEntry {
+            principal: self.principal.clone(),
+            plane: "api".into(),
+            ip: self.origin.ip.to_string(),
+            action: self.route.action.unwrap_or(self.route.path).into(),
+            object: self.served.object.clone(),
+            ..AuditEntry::default()
+        };
+        match &self.served.result {
+            Ok(reply) => {
+                entry.result = "done".into();
+                entry.before = reply.before.as_ref().map(text);
+                entry.after = reply.after.as_ref().map(text);
+                if let Some(object) = &reply.object {
+                    entry.object.clone_from(object);
+                }
+                if let Some(by) = &reply.by {
+                    entry.principal.clone_from(by);
+                }
+            }
+            Err(refused) => {
+                let Problem { code, detail, .. } = &*refused.problem;
+                entry.result = format!("{}: {detail}", code.word());
+                if let Some(object) = &refused.object {
+                    entry.object.clone_from(object);
+                }
+            }
+        }
+        entry
+    }
+}

@@ -1,0 +1,189 @@
+//! Table of all API routes: path, credentials, required right, object and handler.
+
+use protocol::v1::{
+    About, AlertKind, AlertState, AlertView, ApiKeyBody, ApiKeyView, AppBody, AppView, AuditView, Bulk,
+    BulkResult, Calendar, Clear, Cleared, Event, ExecutorCheck, ExecutorView, IDEMPOTENCY_KEY, JobBody,
+    JobChange, JobView, Kill, LogPage, Me, Miss, NewApiKey, NewToken, NodeView, Overview, PasswordChange,
+    Preview, PreviewRequest, RunStatus, RunView, ScriptBody, ScriptVersion, SessionView, SettingView, SignIn,
+    Statistics, TokenView, Trigger, Triggered, UserBody, UserView, Word,
+};
+use store::Rights;
+
+use super::route::Method::{Delete, Get, Post, Put};
+use super::route::Plane::{Api, Open, Person};
+use super::route::Values::{self, Flag, Instant, Number, OneOf, Text};
+use super::route::{Needs, Parameter, Route, route};
+use super::{alerts, apps, audit, centre, events, jobs, keys, runs, schedules, session, statistics, users};
+
+const NOTHING: Needs = Needs::Nothing;
+const OWN: Needs = Needs::Own;
+const ADMIN: Needs = Needs::Admin;
+const VIEW: Needs = Needs::Right(Rights::VIEW);
+const OPERATE: Needs = Needs::Right(Rights::OPERATE);
+const EDIT: Needs = Needs::Right(Rights::EDIT);
+const SCRIPT: Needs = Needs::Right(Rights::SCRIPT);
+
+const LIMIT: Parameter = ("limit", "Maximum number of items on the page. Default: 50.", Number(1, 200));
+const AFTER: Parameter = ("after", "Cursor: the `next` of the previous page.", Text);
+const APP: Parameter = ("app", "Name of an app. Default: all apps.", Text);
+const FROM: Parameter = ("from", "Start of the period, inclusive.", Instant);
+const UNTIL: Parameter = ("until", "End of the period, exclusive.", Instant);
+const STEP: Parameter = (
+    "step_ms",
+    "Length of a bucket in milliseconds. A response has at most 400 buckets.",
+    Number(1, i64::MAX),
+);
+const JOB: Parameter =
+    ("job", "Key of a job, or `id:` and its number, for example `id:42`. Default: all jobs.", Text);
+const LINE: Parameter = ("from", "First line to return, from 1.", Number(1, u32::MAX as i64));
+const PAGE: &[Parameter] = &[AFTER, LIMIT];
+
+const CLIENT: Parameter = (
+    "Tickwright-Client",
+    "If present, with any value, the session is returned in the header `Tickwright-Session` instead of a cookie.",
+    Text,
+);
+const IF_MATCH: Parameter =
+    ("If-Match", "The `ETag` of the job to replace. The request fails if the job has changed since.", Text);
+const IF_NONE_MATCH: Parameter = ("If-None-Match", "`*`: the request fails if the job already exists.", Text);
+const IDEMPOTENCY: Parameter =
+    (IDEMPOTENCY_KEY, "Idempotency key: a repeated request with the same key returns the same run.", Text);
+
+const ALERT_KINDS: Values = OneOf(AlertKind::WORDS);
+const ALERT_STATES: Values = OneOf(AlertState::WORDS);
+const RUN_STATES: Values = OneOf(RunStatus::WORDS);
+const JOB_ORDERS: Values = OneOf(&["id", "-id", "name", "-name", "next_fire_at", "-next_fire_at"]);
+
+/// All routes.
+#[rustfmt::skip]
+pub fn table() -> Vec<Route> {
+    vec![
+        // Users.
+        route(Post, "/v1/session", Open, NOTHING, session::open).audited_as("session.open").summary("Sign in.").headers(&[CLIENT]).body::<SignIn>().returns::<Me>(200),
+        route(Delete, "/v1/session", Person, NOTHING, session::close).audited_as("session.close").summary("Sign out.").returns_status(204),
+        route(Get, "/v1/me", Api, NOTHING, session::show).summary("Return the signed-in user and the user's rights.").returns::<Me>(200),
+        route(Put, "/v1/me/password", Person, NOTHING, session::change_password).audited_as("password.change").summary("Change your own password. Your other sessions end.").body::<PasswordChange>().returns_status(204),
+        route(Get, "/v1/me/sessions", Person, NOTHING, session::list).summary("List your own sessions.").returns_list::<SessionView>(),
+        route(Delete, "/v1/me/sessions/{id}", Person, OWN, session::end).audited_as("session.end").summary("End one of your own sessions.").returns_status(204),
+        route(Get, "/v1/users", Api, ADMIN, users::list).summary("List users.").query(&[("text", "Text that the name contains.", Text), AFTER, LIMIT]).returns_page::<UserView>(),
+        route(Get, "/v1/users/{name}", Api, ADMIN, users::show).summary("Return a user.").returns::<UserView>(200),
+        route(Put, "/v1/users/{name}", Api, ADMIN, users::put).audited_as("user.put").summary("Create or replace a user. Returns 201 if it was created.").body::<UserBody>().returns_new_or_changed::<UserView>(),
+        route(Delete, "/v1/users/{name}", Api, ADMIN, users::delete).audited_as("user.delete").summary("Delete a user.").returns_status(204),
+        route(Get, "/v1/keys", Person, NOTHING, keys::list).summary("List your own API keys; for an administrator, the keys of all users.").returns_list::<ApiKeyView>(),
+        route(Post, "/v1/keys", Person, NOTHING, keys::create).audited_as("key.create").summary("Create an API key. Its value is returned only once.").body::<ApiKeyBody>().returns::<NewApiKey>(201),
+        route(Delete, "/v1/keys/{id}", Person, OWN, keys::delete).audited_as("key.delete").summary("Delete an API key.").returns_status(204),
+        route(Get, "/v1/audit", Api, ADMIN, audit::list).summary("List audit entries, newest first.").query(&[("principal", "User, or the app of an executor.", Text), ("action", "Name of the change, for example `job.put`.", Text), ("object", "Changed object, for example `job:42`.", Text), FROM, UNTIL, AFTER, LIMIT]).returns_page::<AuditView>(),
+
+        // Apps and their executors.
+        route(Get, "/v1/apps", Api, VIEW, apps::list).summary("List apps with their executors.").returns_list::<AppView>(),
+        route(Get, "/v1/apps/{app}", Api, VIEW, apps::show).summary("Return an app.").returns::<AppView>(200),
+        route(Put, "/v1/apps/{app}", Api, ADMIN, apps::put).audited_as("app.put").summary("Create or replace an app. Returns 201 if it was created.").body::<AppBody>().returns_new_or_changed::<AppView>(),
+        route(Delete, "/v1/apps/{app}", Api, ADMIN, apps::delete).audited_as("app.delete").summary("Delete an app. It must not have jobs.").returns_status(204),
+        route(Get, "/v1/apps/{app}/tokens", Api, ADMIN, apps::tokens).summary("List the tokens of an app, without their values.").returns_list::<TokenView>(),
+        route(Post, "/v1/apps/{app}/tokens", Api, ADMIN, apps::add_token).audited_as("token.create").summary("Create a token. Its value is returned only once. Older tokens stay valid.").returns::<NewToken>(201),
+        route(Delete, "/v1/apps/{app}/tokens/{id}", Api, ADMIN, apps::end_token).audited_as("token.end").summary("Delete a token. It is invalid immediately.").returns_status(204),
+        route(Post, "/v1/apps/{app}/executors/check", Api, OPERATE, apps::check).audited_as("executor.check").summary("Call an executor and return whether it is reachable.").body::<ExecutorCheck>().returns::<ExecutorView>(200),
+
+        // Jobs.
+        route(Get, "/v1/jobs", Api, VIEW, jobs::list).summary("List jobs, without script sources.").query(&[APP, ("enabled", "`true`: started jobs only; `false`: stopped jobs only.", Flag), ("text", "Text that the name, handler, author or key contains.", Text), ("tag", "Tag of the job.", Text), ("handler", "Text that the handler contains.", Text), ("author", "Text that the author contains.", Text), ("sort", "Sort order; descending with a leading minus. Default: `-id`.", JOB_ORDERS), AFTER, LIMIT]).returns_page::<JobView>(),
+        route(Post, "/v1/jobs", Api, EDIT, jobs::create).audited_as("job.create").summary("Create a job without a key.").body::<JobBody>().returns::<JobView>(201).large(),
+        route(Post, "/v1/jobs/bulk", Api, NOTHING, jobs::bulk).audited_as("job.bulk").summary("Apply one operation to many jobs. The right is checked for each job.").body::<Bulk>().returns_list::<BulkResult>(),
+        route(Get, "/v1/jobs/{job}", Api, VIEW, jobs::show).summary("Return a job.").returns::<JobView>(200),
+        route(Put, "/v1/jobs/{job}", Api, EDIT, jobs::put).audited_as("job.put").summary("Create or replace a job. Returns 201 if it was created.").headers(&[IF_MATCH, IF_NONE_MATCH]).body::<JobBody>().returns_new_or_changed::<JobView>().large(),
+        route(Delete, "/v1/jobs/{job}", Api, EDIT, jobs::delete).audited_as("job.delete").summary("Delete a job.").returns_status(204),
+        route(Post, "/v1/jobs/{job}/start", Api, OPERATE, jobs::start).audited_as("job.start").summary("Start a job: its schedule fires.").returns::<JobView>(200),
+        route(Post, "/v1/jobs/{job}/stop", Api, OPERATE, jobs::stop).audited_as("job.stop").summary("Stop a job: its schedule does not fire.").returns::<JobView>(200),
+        route(Post, "/v1/jobs/{job}/trigger", Api, OPERATE, jobs::trigger).audited_as("job.trigger").summary("Trigger a run now.").headers(&[IDEMPOTENCY]).optional_body::<Trigger>().returns::<Triggered>(202),
+        route(Get, "/v1/jobs/{job}/fires", Api, VIEW, jobs::fires).summary("Return the next fires of a job.").query(&[("count", "Number of fires. Default: 10.", Number(1, 1000)), ("after", "Time after which the fires are. Default: now.", Instant)]).returns::<Preview>(200),
+        route(Get, "/v1/jobs/{job}/misses", Api, VIEW, jobs::misses).summary("List fires that were not sent, with the reason, newest first.").query(PAGE).returns_page::<Miss>(),
+        route(Get, "/v1/jobs/{job}/changes", Api, VIEW, jobs::changes).summary("List changes of a job, newest first.").query(PAGE).returns_page::<JobChange>(),
+        route(Get, "/v1/jobs/{job}/script", Api, VIEW, jobs::scripts).summary("List the versions of a job's script, newest first.").returns_list::<ScriptVersion>(),
+        route(Put, "/v1/jobs/{job}/script", Api, SCRIPT, jobs::save_script).audited_as("script.put").summary("Save a new version of a job's script.").body::<ScriptBody>().returns_status(204).large(),
+        route(Post, "/v1/schedules/preview", Api, NOTHING, schedules::show).summary("Describe a schedule and return its next fires.").body::<PreviewRequest>().returns::<Preview>(200),
+        route(Get, "/v1/calendar", Api, VIEW, statistics::calendar).summary("Count future fires per time bucket.").query(&[FROM, UNTIL, STEP, APP]).returns::<Calendar>(200),
+
+        // Runs.
+        route(Get, "/v1/runs", Api, VIEW, runs::list).summary("List runs, newest first.").query(&[APP, JOB, ("state", "State of the run.", RUN_STATES), FROM, UNTIL, AFTER, LIMIT]).returns_page::<RunView>(),
+        route(Post, "/v1/runs/clear", Api, EDIT, runs::clear).audited_as("run.clear").summary("Delete finished runs.").body::<Clear>().returns::<Cleared>(200),
+        route(Get, "/v1/runs/{run}", Api, VIEW, runs::show).summary("Return a run with its trace.").returns::<RunView>(200),
+        route(Get, "/v1/runs/{run}/log", Api, VIEW, runs::log).summary("Return lines of a run's log.").query(&[LINE]).returns::<LogPage>(200),
+        route(Get, "/v1/runs/{run}/log/live", Api, VIEW, runs::live).summary("Stream a run's log while it is written, as server-sent events.").query(&[LINE]).streams::<LogPage>(),
+        route(Get, "/v1/runs/{run}/log/download", Api, VIEW, runs::download).summary("Download the log of a run as text.").returns_text(),
+        route(Post, "/v1/runs/{run}/kill", Api, OPERATE, runs::kill).audited_as("run.kill").summary("Cancel a run. If its executor rejects the request or is unreachable, the run stays open unless `force` is set.").optional_body::<Kill>().returns_status(202),
+        route(Post, "/v1/runs/{run}/again", Api, OPERATE, runs::again).audited_as("run.again").summary("Trigger the job of a run again, with the same parameter.").headers(&[IDEMPOTENCY]).returns::<Triggered>(202),
+
+        // Alerts.
+        route(Get, "/v1/alerts", Api, VIEW, alerts::list).summary("List alerts, newest first.").query(&[APP, JOB, ("kind", "Kind of alert.", ALERT_KINDS), ("state", "State of the notifications.", ALERT_STATES), FROM, UNTIL, AFTER, LIMIT]).returns_page::<AlertView>(),
+
+        // Cluster.
+        route(Get, "/v1/overview", Api, VIEW, centre::overview).summary("Return an overview of jobs, runs and executors.").query(&[APP]).returns::<Overview>(200),
+        route(Get, "/v1/statistics", Api, VIEW, statistics::runs).summary("Count runs per time bucket.").query(&[FROM, UNTIL, STEP, APP, JOB]).returns::<Statistics>(200),
+        route(Get, "/v1/events", Api, NOTHING, events::list).summary("Stream notices of changes, as server-sent events.").streams::<Event>(),
+        route(Get, "/v1/nodes", Api, NOTHING, centre::nodes).summary("List the nodes of the cluster.").returns_list::<NodeView>(),
+        route(Get, "/v1/settings", Api, ADMIN, centre::settings).summary("List the options of the node that responds, without secrets.").returns_list::<SettingView>(),
+        route(Get, "/v1/about", Api, NOTHING, centre::about).summary("Return the version and the database of the node that responds.").returns::<About>(200),
+    ]
+}
+
+/// Description of a route, for example for `tickwright routes`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// HTTP method.
+    pub method: &'static str,
+    /// Path, with parameters in braces.
+    pub path: &'static str,
+    /// Accepted credentials: `open` (none), `api` (a session or an API key) or `person` (a session).
+    pub plane: &'static str,
+    /// Right that the caller needs.
+    pub needs: &'static str,
+    /// Kind of object that the right applies to.
+    pub object: &'static str,
+    /// One-sentence summary.
+    pub summary: &'static str,
+}
+
+/// Descriptions of all routes.
+pub fn described() -> Vec<Described> {
+    let describe = |route: Route| Described {
+        method: route.method.word(),
+        path: route.path,
+        plane: match route.plane {
+            Open => "open",
+            Api => "api",
+            Person => "person",
+        },
+        needs: route.needs.word(),
+        object: route.object,
+        summary: route.summary,
+    };
+    table().into_iter().map(describe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_has_a_summary_and_every_change_is_audited() {
+        for route in table() {
+            assert!(route.summary.ends_with('.'), "{}", route.path);
+            for (name, text, _) in route.query.iter().chain(route.headers) {
+                assert!(text.ends_with('.'), "{} of {}", name, route.path);
+            }
+            let looks = route.method == Get || route.path == "/v1/schedules/preview";
+            assert_eq!(route.action.is_none(), looks, "{} {}", route.method.word(), route.path);
+            let asks_for_right = matches!(route.needs, Needs::Right(_));
+            assert!(!asks_for_right || route.object != "-", "{} has no object for its right", route.path);
+            assert!(route.plane != Open || route.path == "/v1/session", "{} needs no credential", route.path);
+        }
+    }
+
+    #[test]
+    fn the_table_in_the_documentation_is_this_one() {
+        let page = include_str!("../../../../../docs/api.md");
+        for route in table() {
+            let path = route.path.split('?').next().unwrap_or_default();
+            assert!(page.contains(path), "docs/api.md does not mention {path}");
+        }
+    }
+}

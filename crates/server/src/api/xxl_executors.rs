@@ -1,0 +1,402 @@
+//! Executor API: XXL-JOB's `/api/registry`, `/api/registryRemove` and `/api/callback`, for all protocol versions.
+//! Requests that declare or manage jobs also arrive here, and are passed on.
+//!
+//! There are many different clients, so requests are parsed leniently: any content type, any case of headers, any
+//! of the known body formats. Every rejection is an HTTP 200 with a code and a text, because clients expect that.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use axum::{Router, extract::Path};
+use engine::{AppId, Outcome, RunId, StoreError};
+use futures_util::future::join_all;
+use protocol::declare::DECLARE;
+use protocol::xxl::{self, Answer, CallbackItem, MalformedItem, Registry, texts};
+use store::Registration;
+
+use super::browser;
+use super::declarations::Declarer;
+use super::job_calls::is_job_call;
+use crate::audit;
+use crate::centre::ServerState;
+use crate::executors::{RegisterError, Scope, fingerprint};
+use crate::http::{self, BodyLimit, Holder, SLOT_WAIT};
+use crate::outbound::{Address, TriggerPath};
+use crate::users::Principal;
+
+/// Routes of this API.
+pub fn router() -> Router<Arc<ServerState>> {
+    Router::new()
+        .route("/api", any(nothing_named))
+        .route("/api/", any(nothing_named))
+        .route("/api/{name}", any(call))
+}
+
+async fn nothing_named() -> Response {
+    json(&Answer::fail(texts::NO_URI))
+}
+
+async fn call(
+    State(state): State<Arc<ServerState>>,
+    Path(name): Path<String>,
+    request: Request<Body>,
+) -> Response {
+    let (head, body) = request.into_parts();
+    // Executors are not browsers. A page could make a browser send requests to a node that requires no token.
+    if browser::is_from_page(&head) {
+        let (from, why) = (http::caller(&head).ip, "this API is for executors, not for web pages");
+        state.audit.refused(audit::entry("executor", "", from, format!("/api/{name}"), why)).await;
+        return (StatusCode::FORBIDDEN, why).into_response();
+    }
+    if head.method != Method::POST {
+        return json(&Answer::fail(texts::NOT_POST));
+    }
+    let said_app = header(&head.headers, xxl::APP_HEADER);
+    let scope = state.admit(&head.headers, said_app);
+    let room = match scope {
+        Some(scope) => BodyLimit::Large(&state.body_slots, Holder::executor(scope, http::caller(&head).ip)),
+        None => BodyLimit::Small,
+    };
+    let is_too_large = body.size_hint().lower() > xxl::BODY_MAX as u64;
+    let body = match http::body(body, xxl::BODY_MAX, room).await {
+        Ok(body) => body,
+        // This caller is rejected in any case, so the rest of the body is not read.
+        Err(StatusCode::PAYLOAD_TOO_LARGE) if scope.is_none() && !is_too_large => {
+            let denied = state.denied(&head.headers, said_app);
+            state.audit_denied(&name, said_app, &head, &denied).await;
+            return json(&denied.answer);
+        }
+        Err(code) => return rejection(code),
+    };
+    if body.is_empty() {
+        return json(&Answer::fail(texts::NO_BODY));
+    }
+    if http::is_too_deep(&body) {
+        return json(&Answer::fail("the body is nested too deeply"));
+    }
+    json(&state.answer(&name, &head, &body).await)
+}
+
+impl ServerState {
+    async fn answer(&self, name: &str, head: &Parts, body: &[u8]) -> Answer {
+        let said_app = header(&head.headers, xxl::APP_HEADER);
+        let done = match name {
+            "registry" => self.register(said_app, head, body).await,
+            "registryRemove" => self.unregister(said_app, head, body).await,
+            "callback" => self.take_reports(said_app, head, body).await,
+            DECLARE => match (self.admit(&head.headers, said_app), said_app) {
+                (Some(scope), Some(app)) => {
+                    let who = Declarer { scope, app, ip: http::caller(head).ip };
+                    return self.answer_declaration(who, body).await;
+                }
+                (Some(_), None) => Err(Answer::fail(texts::NO_TOKEN_OR_APP).into()),
+                (None, app) => Err(self.denied(&head.headers, app)),
+            },
+            name if is_job_call(name) => match self.admit(&head.headers, said_app) {
+                Some(scope) => return self.answer_job_call(name, scope, http::caller(head).ip, body).await,
+                None => Err(self.denied(&head.headers, said_app)),
+            },
+            unknown => match self.admit(&head.headers, said_app) {
+                Some(_) => Err(Answer::fail(texts::unknown_uri(unknown)).into()),
+                None => Err(self.denied(&head.headers, said_app)),
+            },
+        };
+        if let Err(refused) = &done
+            && refused.is_denied
+        {
+            self.audit_denied(name, said_app, head, refused).await;
+        }
+        done.map_or_else(|refused| refused.answer, |()| Answer::ok())
+    }
+
+    async fn audit_denied(&self, name: &str, said_app: Option<&str>, head: &Parts, denied: &Rejection) {
+        let (who, from) = (said_app.unwrap_or_default(), http::caller(head).ip);
+        let action = format!("/api/{name}");
+        self.audit.refused(audit::entry("executor", who, from, action, denied.answer.message())).await;
+    }
+
+    /// Scope of the caller's token; `None` if the token is wrong, or there are two. `app` is the app that the
+    /// caller names.
+    fn admit(&self, headers: &HeaderMap, app: Option<&str>) -> Option<Scope> {
+        let mut tokens = headers.get_all(xxl::TOKEN_HEADER).iter();
+        let token = match (tokens.next(), tokens.next()) {
+            (None, _) => None,
+            (Some(token), None) => Some(token.to_str().ok()?),
+            (Some(_), Some(_)) => return None,
+        };
+        match app.map(|name| self.directory.app_named(name)) {
+            None => self.tokens.admit(token, None),
+            Some(Some(app)) => self.tokens.admit(token, Some(app)),
+            // An app that does not exist yet has no token of its own, so another app's token is not valid for it.
+            Some(None) => self.tokens.admit(token, None).filter(|scope| !matches!(scope, Scope::App(_))),
+        }
+    }
+
+    /// Response to a caller that is not admitted to an app. A caller with a valid token of another app learns that the
+    /// app does not exist; all others get one response, which discloses no names of apps.
+    fn denied(&self, headers: &HeaderMap, app: Option<&str>) -> Rejection {
+        let answer = match app.filter(|name| self.directory.app_named(name).is_none()) {
+            Some(unknown) if matches!(self.admit(headers, None), Some(Scope::App(_))) => {
+                Answer::fail(unknown_app(unknown))
+            }
+            _ => Answer::fail(texts::WRONG_TOKEN),
+        };
+        Rejection { answer, is_denied: true }
+    }
+
+    /// Principal for a caller with this scope, as the job rules need it.
+    pub(super) fn principal(&self, scope: Scope) -> Principal {
+        let apps = match scope {
+            Scope::Every => None,
+            Scope::App(app) | Scope::Anonymous(Some(app)) => Some(vec![app]),
+            Scope::Anonymous(None) => {
+                let names = self.directory.names().into_iter();
+                Some(names.map(|(app, _)| app).filter(|app| self.tokens.needs_none(*app)).collect())
+            }
+        };
+        Principal::executor(scope, apps)
+    }
+
+    async fn register(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Rejection> {
+        let registration = self.registration(said_app, head, body)?;
+        let rejected = |reason: String| {
+            let Registration { app, address } = &registration;
+            tracing::warn!(app, address, reason, "executor rejected; it is not registered");
+            Answer::fail(reason)
+        };
+        let address = Address::parse(&registration.address).map_err(|error| rejected(error.to_string()))?;
+        self.outbound.vet_ip(&address).map_err(|error| rejected(error.to_string()))?;
+        let registered = self.registrar.register(registration, token_known(&head.headers)).await;
+        registered.map_err(|error| match error {
+            RegisterError::TooMany(_) => Answer::fail(error.to_string()),
+            RegisterError::Store(error) => not_stored(error),
+        })?;
+        // Executors that name their app support the path of the newest protocol version.
+        if said_app.is_some() {
+            self.outbound.learn(&address, TriggerPath::Trigger);
+        }
+        Ok(())
+    }
+
+    async fn unregister(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Rejection> {
+        let registration = self.registration(said_app, head, body)?;
+        Ok(self.registrar.unregister(&registration).await.map_err(not_stored)?)
+    }
+
+    fn registration(
+        &self,
+        said_app: Option<&str>,
+        head: &Parts,
+        body: &[u8],
+    ) -> Result<Registration, Rejection> {
+        let registry = Registry::read(body).map_err(|error| Answer::fail(texts::invoke_error(error)))?;
+        let app = registry.registry_key.trim();
+        if self.admit(&head.headers, Some(app)).is_none() {
+            return Err(self.denied(&head.headers, Some(app)));
+        }
+        if said_app.is_some_and(|said| said != app) {
+            return Err(wrong_token());
+        }
+        if !registry.is_complete() {
+            return Err(Answer::fail(texts::ILLEGAL_ARGUMENT).into());
+        }
+        Ok(Registration { app: app.into(), address: registry.registry_value.trim().into() })
+    }
+
+    /// Stores results; they are durable before the response is sent. Results that can never be stored (unknown
+    /// run, second result) are acknowledged too, because many clients would otherwise report a failure in their
+    /// place.
+    async fn take_reports(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Rejection> {
+        let scope =
+            self.admit(&head.headers, said_app).ok_or_else(|| self.denied(&head.headers, said_app))?;
+        let mut items = xxl::each_callback(body).map_err(|error| Answer::fail(texts::invoke_error(error)))?;
+        if items.len() > REPORTS_MAX {
+            return Err(Answer::fail(format!("a request may have at most {REPORTS_MAX} results")).into());
+        }
+        let (mut unread, mut foreign) = (0, Foreign::default());
+        while items.len() > 0 {
+            let mut reports = Vec::new();
+            for item in items.by_ref().take(REPORTS_AT_ONCE) {
+                match item {
+                    Ok(item) => reports.push(item),
+                    Err(malformed) => {
+                        if unread == 0 {
+                            tracing::warn!(index = malformed.index, run = ?malformed.log_id, reason = malformed.reason, "failed to read a result; its run fails, or the result is dropped if it names no run");
+                        }
+                        unread += 1;
+                        reports.extend(unreadable(malformed));
+                    }
+                }
+            }
+            if let Err(rejection) = self.write_reports(scope, reports, &mut foreign).await {
+                self.record_foreign(scope, head, &foreign).await;
+                return Err(rejection.into());
+            }
+        }
+        self.record_foreign(scope, head, &foreign).await;
+        if unread > 1 {
+            tracing::warn!(unread, "failed to read more results of the same request; their runs fail");
+        }
+        match is_anonymous(scope) && foreign.first.is_some() {
+            // The caller keeps its results until it sends the token of their app.
+            true => Err(wrong_token()),
+            false => Ok(()),
+        }
+    }
+
+    /// Records that a request had results for runs of other apps: one audit entry, however many there were.
+    async fn record_foreign(&self, scope: Scope, head: &Parts, foreign: &Foreign) {
+        // Requests rejected for a missing token are already recorded as such.
+        let Some(first) = foreign.first.filter(|_| !is_anonymous(scope)) else { return };
+        let result = match foreign.count {
+            1 => "not stored: the run belongs to another app".to_owned(),
+            count => format!("not stored: this and {} more runs belong to another app", count - 1),
+        };
+        let who = self.principal(scope).name;
+        let mut entry = audit::entry("executor", &who, http::caller(head).ip, "/api/callback", result);
+        entry.object = format!("run:{first}");
+        self.audit.foreign_results(entry).await;
+    }
+
+    /// Stores the results of runs in the caller's scope, and counts the others.
+    async fn write_reports(
+        &self,
+        scope: Scope,
+        mut reports: Vec<CallbackItem>,
+        foreign: &mut Foreign,
+    ) -> Result<(), Answer> {
+        if scope != Scope::Every {
+            let ids: Vec<RunId> = reports.iter().map(|item| RunId(item.log_id)).collect();
+            let owners: HashMap<RunId, AppId> =
+                self.database.apps_of_runs(&ids).await.map_err(not_stored)?.into_iter().collect();
+            // Without a token the app of the run decides, not the app that the caller names.
+            let scope = if is_anonymous(scope) { Scope::Anonymous(None) } else { scope };
+            reports.retain(|item| {
+                let covers = owners.get(&RunId(item.log_id)).map(|app| self.tokens.covers(scope, *app));
+                if covers == Some(false) {
+                    foreign.add(RunId(item.log_id));
+                }
+                covers == Some(true)
+            });
+        }
+        let written = join_all(reports.into_iter().map(|item| {
+            let (run, outcome) = outcome_of(item);
+            self.metrics.reported(&outcome);
+            self.traces.reported(run, self.clock.now());
+            self.engine.report(run, outcome)
+        }));
+        match written.await.into_iter().find_map(|result| result.err().filter(StoreError::is_transient)) {
+            Some(error) => Err(not_stored(error)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn is_anonymous(scope: Scope) -> bool {
+    matches!(scope, Scope::Anonymous(_))
+}
+
+/// Results for runs of other apps in one request.
+#[derive(Default)]
+struct Foreign {
+    first: Option<RunId>,
+    count: usize,
+}
+
+impl Foreign {
+    fn add(&mut self, run: RunId) {
+        self.first.get_or_insert(run);
+        self.count += 1;
+    }
+}
+
+/// Results per request. An executor that was offline for long sends many; a body with more than this cannot be
+/// legitimate, because the body limit leaves too few bytes for each.
+const REPORTS_MAX: usize = 100_000;
+
+/// Results written at a time: as many as one transaction takes, to limit memory.
+const REPORTS_AT_ONCE: usize = 1_000;
+
+fn outcome_of(item: CallbackItem) -> (RunId, Outcome) {
+    let message = item.handle_msg.unwrap_or_default();
+    let outcome = match i32::try_from(item.handle_code) {
+        Ok(xxl::CODE_OK) => Outcome::Succeeded(message),
+        Ok(xxl::CODE_TIMEOUT) => Outcome::TimedOut(message),
+        Ok(xxl::CODE_FAIL) => Outcome::Failed(message),
+        Ok(code) if code > 0 => Outcome::FailedWith(code, message),
+        // XXL-JOB's column cannot hold the code, or would treat it as unfinished.
+        _ => Outcome::Failed(format!("code {}: {message}", item.handle_code)),
+    };
+    (RunId(item.log_id), outcome)
+}
+
+/// Result for a run with an unreadable report. The run is finished all the same.
+fn unreadable(item: MalformedItem) -> Option<CallbackItem> {
+    Some(CallbackItem {
+        log_id: item.log_id?,
+        log_date_time: 0,
+        handle_code: xxl::CODE_FAIL.into(),
+        handle_msg: Some(format!("the executor reported an invalid result: {}", item.reason)),
+    })
+}
+
+/// Digest of the token that the caller sent: it knows this token, and expects it in requests from the node.
+fn token_known(headers: &HeaderMap) -> Option<String> {
+    header(headers, xxl::TOKEN_HEADER).map(fingerprint)
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().map(str::trim).filter(|value| !value.is_empty())
+}
+
+/// A rejected request.
+struct Rejection {
+    answer: Answer,
+    /// Whether the credential was rejected, which is audited.
+    is_denied: bool,
+}
+
+impl From<Answer> for Rejection {
+    fn from(answer: Answer) -> Rejection {
+        Rejection { answer, is_denied: false }
+    }
+}
+
+fn unknown_app(app: &str) -> String {
+    let shown: String = app.chars().take(APP_SHOWN).collect();
+    format!("the app `{shown}` does not exist; add it with: tickwright app add {shown}")
+}
+
+/// Longer than any name of an app.
+const APP_SHOWN: usize = 100;
+
+fn wrong_token() -> Rejection {
+    Rejection { answer: Answer::fail(texts::WRONG_TOKEN), is_denied: true }
+}
+
+fn not_stored(error: StoreError) -> Answer {
+    tracing::warn!(%error, "failed to store a request of an executor; the executor will retry");
+    Answer::later("not stored: the database does not respond; retry")
+}
+
+fn json(answer: &Answer) -> Response {
+    let mut response = Response::new(Body::from(answer.to_json()));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn rejection(code: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = code;
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    if code == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert(header::RETRY_AFTER, SLOT_WAIT.as_secs().into());
+    }
+    response
+}

@@ -1,0 +1,377 @@
+//! Synchronizes the directory with the database, and probes unreachable executors.
+//!
+//! A new executor is stored before its registration is acknowledged; a heartbeat of a known one is stored within a
+//! second, many in one statement. Registrations at other nodes are found by polling one counter.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use engine::{AppId, StoreError};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use protocol::v1::ExecutorTrouble;
+use store::{ADDRESSES_MAX, Beat, NewToken, Noted, Registration, Registry};
+use timer::{Clock, Timestamp};
+use tokio::sync::Notify;
+
+use super::directory::{Arrival, Directory};
+use super::silence::{SILENT_MAX, Silence};
+use super::tokens::{Key, Tokens, fingerprint};
+use crate::hints::Hints;
+use crate::outbound::{Address, Calls};
+
+/// Stores registrations, and reads those of other nodes.
+pub struct Registrar {
+    clock: Arc<dyn Clock>,
+    registry: Arc<dyn Registry>,
+    directory: Arc<Directory>,
+    tokens: Arc<Tokens>,
+    key: Key,
+    calls: Arc<dyn Calls>,
+    hints: Arc<Hints>,
+    /// Heartbeats still to be stored.
+    beats: Mutex<BTreeMap<Registration, Option<String>>>,
+    silence: Mutex<Silence>,
+    /// The database's time when last read, and the monotonic time of that read.
+    database_time: Mutex<Option<(Timestamp, Duration)>>,
+    ask_now: Notify,
+}
+
+/// Why an executor was not registered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RegisterError {
+    /// The database did not store it.
+    #[error(transparent)]
+    Store(StoreError),
+    /// Its app already has the maximum number of addresses.
+    #[error(
+        "the app `{0}` already has {ADDRESSES_MAX} registered executors, the maximum; this one is not \
+         registered"
+    )]
+    TooMany(String),
+}
+
+impl Registrar {
+    /// Creates a registrar of this directory.
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        registry: Arc<dyn Registry>,
+        directory: Arc<Directory>,
+        tokens: Arc<Tokens>,
+        key: Key,
+        calls: Arc<dyn Calls>,
+        hints: Arc<Hints>,
+    ) -> Self {
+        Registrar {
+            clock,
+            registry,
+            directory,
+            tokens,
+            key,
+            calls,
+            hints,
+            beats: Mutex::default(),
+            silence: Mutex::default(),
+            database_time: Mutex::default(),
+            ask_now: Notify::new(),
+        }
+    }
+
+    /// Registers an executor that uses the token with this digest. When this returns, runs can be sent to it, from
+    /// this node at once and from the others within a second.
+    pub async fn register(
+        &self,
+        registration: Registration,
+        token: Option<String>,
+    ) -> Result<(), RegisterError> {
+        let Registration { app, address } = &registration;
+        let arrival = self.directory.arrived(app, address, token.as_deref(), self.now());
+        if let Ok(parsed) = Address::parse(address) {
+            match arrival {
+                // A new process may listen at an old address.
+                Arrival::New => self.calls.forget(&parsed),
+                Arrival::OtherToken | Arrival::Late | Arrival::Again => self.calls.revive(&parsed),
+            }
+        }
+        let beat = Beat { registration: registration.clone(), token };
+        if arrival == Arrival::Again {
+            self.beats().insert(registration, beat.token);
+            return Ok(());
+        }
+        let noted = self.registry.register(std::slice::from_ref(&beat), SILENT_MAX).await;
+        let refused = match noted.as_deref() {
+            Err(error) => Some(RegisterError::Store(error.clone())),
+            Ok([Noted::TooMany]) => Some(RegisterError::TooMany(app.clone())),
+            Ok(_) => None,
+        };
+        if let Some(error) = refused {
+            if arrival == Arrival::New {
+                self.directory.never_arrived(app, address);
+            }
+            return Err(error);
+        }
+        if arrival == Arrival::New {
+            tracing::info!(app, address, "executor registered");
+        }
+        self.hints.executors();
+        Ok(())
+    }
+
+    /// Unregisters an executor. When this returns, no run is sent to it any more.
+    pub async fn unregister(&self, registration: &Registration) -> Result<(), StoreError> {
+        let Registration { app, address } = registration;
+        self.directory.left(app, address, self.now());
+        self.beats().remove(registration);
+        // An executor that was rejected calls this too when it stops.
+        if self.registry.unregister(app, address).await? {
+            tracing::info!(app, address, "executor unregistered");
+        }
+        self.hints.executors();
+        Ok(())
+    }
+
+    /// Stores the handlers that an executor has reported.
+    pub async fn note_handlers(
+        &self,
+        executor: Registration,
+        mut handlers: Vec<String>,
+    ) -> Result<(), StoreError> {
+        handlers.sort_unstable();
+        handlers.dedup();
+        handlers.truncate(HANDLERS_MAX);
+        if self.registry.note_handlers(&executor, &handlers).await? {
+            self.directory.learn_handlers(self.registry.handlers().await?);
+            self.hints.executors();
+        }
+        Ok(())
+    }
+
+    /// Adds a token to an app; returns its id. Executors are sent it from now on; older tokens stay valid.
+    pub async fn add_token(&self, app: AppId, token: &str) -> Result<i64, StoreError> {
+        let (digest, sealed) = (fingerprint(token), self.key.seal(token));
+        let new = NewToken { app: Some(app), digest, sealed, expires_at: None };
+        let id = self.registry.add_token(&new).await?;
+        self.load().await?;
+        Ok(id)
+    }
+
+    /// Marks an executor as unreachable.
+    pub fn suspect(&self, address: &str, trouble: ExecutorTrouble) {
+        let reason = trouble.detail.clone();
+        if self.directory.suspect(address, trouble, self.now()) {
+            tracing::warn!(
+                address,
+                reason,
+                "executor unreachable; sending no runs to it, checking it every {ASK_EVERY:?}"
+            );
+            self.ask_now.notify_one();
+            self.hints.executors();
+        }
+    }
+
+    /// Reads everything. A node does this before it serves requests.
+    pub async fn load(&self) -> Result<(), StoreError> {
+        if self.database_time().is_none() {
+            self.revision().await?;
+        }
+        self.read_apps().await?;
+        self.read_registrations().await
+    }
+
+    /// Runs all loops, forever.
+    pub async fn run(&self) {
+        tokio::join!(self.poll_loop(), self.beat_loop(), self.publish_loop(), self.ask_loop());
+    }
+
+    /// Polls for changes made by other nodes. Heartbeats alone do not count as a change, so everything is also read
+    /// from time to time, and always before an executor expires: it may send heartbeats to another node.
+    async fn poll_loop(&self) {
+        let mut known = None;
+        let mut last_read = self.clock.monotonic();
+        loop {
+            self.clock.sleep(POLL).await;
+            let result = async {
+                let revision = self.revision().await?;
+                let is_news = known != Some(revision);
+                let is_old = self.clock.monotonic() - last_read > READ_ALL;
+                if is_news || is_old || self.directory.has_silent(self.silent_before()) {
+                    self.load().await?;
+                    (known, last_read) = (Some(revision), self.clock.monotonic());
+                }
+                self.directory.expire(self.now(), self.silent_before());
+                if is_news {
+                    self.hints.executors();
+                }
+                Ok::<_, StoreError>(())
+            };
+            if let Err(error) = result.await {
+                tracing::warn!(%error, "failed to read the registered executors; continuing with the last list");
+            }
+        }
+    }
+
+    /// Reads the counter of changes. If that fails, heartbeats cannot be read either.
+    async fn revision(&self) -> Result<i64, StoreError> {
+        let asked_at = self.now();
+        match self.registry.registry_state().await {
+            Ok((revision, time)) => {
+                *self.database_time() = Some((time, self.clock.monotonic()));
+                self.silence().hears(time);
+                Ok(revision)
+            }
+            Err(error) => {
+                // Before the database's time is known, this node's clock would count, which may be wrong.
+                if self.database_time().is_some() {
+                    self.silence().is_deaf(asked_at);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn read_apps(&self) -> Result<(), StoreError> {
+        let apps = self.registry.apps().await?;
+        let rows = self.registry.tokens().await?;
+        self.tokens.learn(&apps, &rows, &self.key, self.now());
+        self.directory.learn_apps(apps);
+        Ok(())
+    }
+
+    async fn read_registrations(&self) -> Result<(), StoreError> {
+        let as_of = self.now();
+        let found = self.registry.registrations(self.silent_before()).await?;
+        self.directory.learn_registrations(found, as_of - OVERTAKEN);
+        self.directory.learn_handlers(self.registry.handlers().await?);
+        Ok(())
+    }
+
+    async fn beat_loop(&self) {
+        loop {
+            self.clock.sleep(BEAT_EVERY).await;
+            let beats = std::mem::take(&mut *self.beats());
+            if beats.is_empty() {
+                continue;
+            }
+            let beat = |(registration, token): (&Registration, &Option<String>)| Beat {
+                registration: registration.clone(),
+                token: token.clone(),
+            };
+            let written: Vec<Beat> = beats.iter().map(beat).collect();
+            match self.registry.register(&written, SILENT_MAX).await {
+                Ok(noted) => self.turn_away(written, noted),
+                Err(error) => {
+                    tracing::warn!(%error, executors = beats.len(), "failed to store heartbeats of executors; retrying in {BEAT_EVERY:?}");
+                    // Heartbeats received meanwhile are newer.
+                    let newer = std::mem::take(&mut *self.beats());
+                    *self.beats() = beats.into_iter().chain(newer).collect();
+                }
+            }
+        }
+    }
+
+    /// Removes executors that the database rejects: they were deleted there meanwhile, and their app is full.
+    fn turn_away(&self, beats: Vec<Beat>, noted: Vec<Noted>) {
+        let too_many = beats.into_iter().zip(noted).filter(|(_, noted)| *noted == Noted::TooMany);
+        for (Beat { registration: Registration { app, address }, .. }, _) in too_many {
+            tracing::warn!(app, address, "executor rejected: its app already has {ADDRESSES_MAX}");
+            self.directory.never_arrived(&app, &address);
+        }
+    }
+
+    /// Writes the address lists to XXL-JOB's table, for Java admins and users, and deletes expired registrations.
+    async fn publish_loop(&self) {
+        loop {
+            self.clock.sleep(PUBLISH_EVERY).await;
+            let before = self.silent_before();
+            let published = async {
+                self.registry.publish_addresses(&self.directory.lists()).await?;
+                self.registry.forget_registrations(before, FORGET_MAX).await
+            };
+            if let Err(error) = published.await {
+                tracing::warn!(%error, "failed to store the address lists of apps; retrying in {PUBLISH_EVERY:?}");
+            }
+        }
+    }
+
+    async fn ask_loop(&self) {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.clock.sleep(ASK_EVERY) => {}
+                () = self.ask_now.notified() => self.clock.sleep(ASK_EVERY).await,
+            }
+            let mut asked: FuturesUnordered<_> = self
+                .directory
+                .suspects()
+                .into_iter()
+                .take(ASK_MAX)
+                .map(|(written, to)| async move {
+                    let callee = to.callee(&written)?;
+                    self.calls.beat(&callee).await.ok().map(|()| written)
+                })
+                .collect();
+            while let Some(answer) = asked.next().await {
+                if let Some(address) = answer {
+                    tracing::info!(address, "executor reachable again");
+                    self.directory.trust(&address);
+                    self.hints.executors();
+                }
+            }
+        }
+    }
+
+    fn beats(&self) -> MutexGuard<'_, BTreeMap<Registration, Option<String>>> {
+        self.beats.lock().expect("no holder of this lock panics")
+    }
+
+    fn silence(&self) -> MutexGuard<'_, Silence> {
+        self.silence.lock().expect("no holder of this lock panics")
+    }
+
+    /// Executors last seen before this time have expired.
+    fn silent_before(&self) -> Timestamp {
+        let now = self.now();
+        self.silence().limit(now)
+    }
+
+    fn database_time(&self) -> MutexGuard<'_, Option<(Timestamp, Duration)>> {
+        self.database_time.lock().expect("no holder of this lock panics")
+    }
+
+    /// The database's time, by which all nodes record when executors were seen; before its first read, the wall clock.
+    pub fn now(&self) -> Timestamp {
+        match *self.database_time() {
+            Some((time, read_at)) => time + self.clock.monotonic().saturating_sub(read_at),
+            None => self.clock.now(),
+        }
+    }
+}
+
+/// How often a node polls for changes made by other nodes. Including the time to read them, every node knows an
+/// executor within a second after it has registered anywhere.
+pub const POLL: Duration = Duration::from_millis(500);
+
+/// How often everything is read even if nothing has changed: heartbeats at other nodes keep executors alive here.
+const READ_ALL: Duration = Duration::from_secs(15);
+
+/// A registration this recent may not be in the database's answer yet.
+const OVERTAKEN: Duration = Duration::from_secs(5);
+
+/// How often heartbeats are stored: an executor sends one each 30 s and expires after 90.
+const BEAT_EVERY: Duration = Duration::from_secs(1);
+
+/// Maximum number of handler names of one executor; more are of no use to a reader.
+const HANDLERS_MAX: usize = 1_000;
+
+/// Same as XXL-JOB.
+const PUBLISH_EVERY: Duration = Duration::from_secs(30);
+
+/// Registrations deleted at a time.
+const FORGET_MAX: usize = 1_000;
+
+/// How often an unreachable executor is probed.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+/// Unreachable executors probed at a time.
+const ASK_MAX: usize = 256;

@@ -1,0 +1,398 @@
+//! The store: each method is one transaction, which is retried after a collision with others.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cron::Zone;
+use engine::policy::Repeats;
+use engine::{
+    Abandoned, Alert, AppId, CancelAnswer, Claim, Control, Controlled, Declaration, Declared, Ender, Ending,
+    Heartbeat, HistoryEntry, Job, JobId, JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines, Move, Moved,
+    NewJob, Node, Order, Outcome, Planner, Retention, Run, RunId, RunRecord, Slots, Store, StoreError,
+    Trigger, Verdict, Watched,
+};
+use timer::Timestamp;
+
+use crate::records::apps;
+use crate::schema::Schema;
+use crate::session::{Backend, Session, SessionError};
+use crate::wall::Wall;
+use crate::{
+    JavaAdmins, Options, adopt, alerts, claim, complete, control, declare, foreign, moves, nodes, prune,
+    read, withdraw,
+};
+
+/// A database with all data of the scheduling centre: the engine's [`Store`], and the methods in `records`.
+pub struct Database {
+    backend: Box<dyn Backend>,
+    pub(crate) tables: Tables,
+    #[cfg(feature = "conformance")]
+    faults: std::sync::Arc<crate::faults::Faults>,
+}
+
+/// Facts about the database's tables that the steps need.
+pub struct Tables {
+    pub schema: Schema,
+    pub wall: Wall,
+    /// Zone of cron jobs without a zone.
+    pub zone: Zone,
+    /// Whether Java admins may use the same tables.
+    pub beside_java: bool,
+    /// How repeated incidents are grouped into one alert.
+    pub repeats: Option<Repeats>,
+}
+
+impl Tables {
+    /// Whether all failed runs are in `tw_failed`: Java admins do not add theirs.
+    pub fn lists_failed(&self) -> bool {
+        !self.beside_java && !self.schema.was_xxl_jobs()
+    }
+}
+
+/// Runs the steps, an expression of the session `$s`, in a transaction; retries it after a collision. A macro,
+/// because a closure cannot lend a session to its caller for the lifetime of its future.
+macro_rules! transaction {
+    ($store:ident, $s:ident => $steps:expr) => {{
+        let mut tries = 0;
+        loop {
+            let attempt = async {
+                let mut session = $store.begin().await?;
+                let $s = &mut *session;
+                let result = $steps.await?;
+                session.commit().await?;
+                Ok(result)
+            };
+            let again = $crate::database::again(attempt.await, &mut tries).await;
+            if let std::ops::ControlFlow::Break(result) = again {
+                break result;
+            }
+        }
+    }};
+}
+
+pub(crate) use transaction;
+
+impl Database {
+    pub(crate) fn new(backend: impl Backend, options: &Options) -> Self {
+        let schema = backend.schema().clone();
+        let beside_java = match options.java_admins {
+            JavaAdmins::Auto => schema.was_xxl_jobs(),
+            JavaAdmins::Beside => true,
+            JavaAdmins::None => false,
+        };
+        let (wall, zone, repeats) = (Wall::new(&options.zone), options.zone.clone(), options.repeats);
+        let tables = Tables { schema, wall, zone, beside_java, repeats };
+        Database {
+            backend: Box::new(backend),
+            tables,
+            #[cfg(feature = "conformance")]
+            faults: Default::default(),
+        }
+    }
+
+    /// Ends every incarnation, for a database that no other process can have open.
+    pub(crate) async fn end_all_lives(&self) -> Result<(), StoreError> {
+        transaction!(self, s => nodes::end_all_lives(s))
+    }
+
+    /// Lets a restarted process skip waiting for its previous lease: a name belongs to one process at a time, so if
+    /// the lifeline of an earlier incarnation is broken, that process is dead.
+    async fn end_earlier_leases(&self, name: &str) -> Result<(), StoreError> {
+        let earlier: Vec<LifelineId> = transaction!(self, s => nodes::earlier_lifelines(s, name))?;
+        let broken = self.backend.broken(&earlier).await.map_err(surfaced)?;
+        if broken.is_empty() {
+            return Ok(());
+        }
+        // If it is alive after all, it has stopped dispatching by then, if others depended on that.
+        tokio::time::sleep(LIFELINE_GRACE).await;
+        transaction!(self, s => nodes::end_leases(s, name, &broken))
+    }
+
+    pub(crate) async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
+        let session = self.backend.begin().await?;
+        #[cfg(feature = "conformance")]
+        let session = self.faults.watch(session);
+        Ok(session)
+    }
+
+    /// Adds many started jobs of one definition in few transactions, for tests and benchmarks: they all fire first,
+    /// and are claimed, at `next`.
+    #[cfg(feature = "conformance")]
+    pub async fn add_started_jobs(
+        &self,
+        spec: &JobSpec,
+        count: usize,
+        next: Timestamp,
+    ) -> Result<Vec<JobId>, StoreError> {
+        let mut added = Vec::with_capacity(count);
+        while added.len() < count {
+            let some = (count - added.len()).min(500);
+            let result: Result<_, StoreError> =
+                transaction!(self, s => control::add_started_jobs(s, &self.tables, spec, some, next));
+            added.extend(result?);
+        }
+        Ok(added)
+    }
+
+    /// Fault injection for tests.
+    #[cfg(feature = "conformance")]
+    pub fn faults(&self) -> std::sync::Arc<crate::faults::Faults> {
+        self.faults.clone()
+    }
+}
+
+/// Whether to retry: after a collision, with a random backoff that grows, so that the colliding transactions spread
+/// out.
+pub async fn again<T>(
+    result: Result<T, SessionError>,
+    tries: &mut u32,
+) -> ControlFlow<Result<T, StoreError>> {
+    match result {
+        Err(SessionError::Collision(reason)) if *tries < TRIES => {
+            *tries += 1;
+            tracing::debug!(reason, tries, "a transaction conflicted with others; retrying it");
+            let most = PAUSE_MS << *tries;
+            tokio::time::sleep(Duration::from_millis(fastrand::u64(0..=most))).await;
+            ControlFlow::Continue(())
+        }
+        other => ControlFlow::Break(other.map_err(surfaced)),
+    }
+}
+
+/// Enough for some dozen transactions on the same rows, all of which succeed in turn.
+const TRIES: u32 = 8;
+
+/// Doubled before it is first used.
+const PAUSE_MS: u64 = 1;
+
+/// Converts the error for the caller of the store.
+pub fn surfaced(error: SessionError) -> StoreError {
+    match error {
+        SessionError::Collision(reason) => {
+            StoreError::Unavailable(format!("the transaction conflicted with others at every try: {reason}"))
+        }
+        SessionError::Store(error) => error,
+    }
+}
+
+#[async_trait]
+impl Store for Database {
+    async fn join(&self, name: &str, lease: Duration) -> Result<Joined, StoreError> {
+        // A node works without a lifeline, with its lease alone.
+        let lifeline = self.backend.lifelines().await.ok().flatten().map(|lifelines| lifelines.own);
+        let joined = transaction!(self, s => nodes::join(s, name, lease, lifeline))?;
+        if lifeline.is_some() {
+            self.end_earlier_leases(name).await?;
+        }
+        Ok(joined)
+    }
+
+    async fn lifelines(&self) -> Result<Option<Lifelines>, StoreError> {
+        self.backend.lifelines().await.map_err(surfaced)
+    }
+
+    async fn depend_on(&self, node: &Node, lifeline: Option<LifelineId>) -> Result<(), StoreError> {
+        transaction!(self, s => nodes::depend_on(s, node, lifeline))
+    }
+
+    async fn fence_broken(&self, broken: &[LifelineId]) -> Result<Vec<Node>, StoreError> {
+        transaction!(self, s => nodes::fence_broken(s, broken))
+    }
+
+    async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<Heartbeat, StoreError> {
+        let (heartbeat, known) = transaction!(self, s => nodes::heartbeat(s, node, lease))?;
+        // Committing takes milliseconds, and the engine counts from when it receives the answer.
+        let now = self.backend.clock().unwrap_or_else(|| heartbeat.now + known.elapsed());
+        Ok(Heartbeat { now, ..heartbeat })
+    }
+
+    async fn fence(&self, node: &Node) -> Result<bool, StoreError> {
+        transaction!(self, s => nodes::fence(s, node))
+    }
+
+    async fn leave(&self, node: &Node) -> Result<(), StoreError> {
+        transaction!(self, s => nodes::leave(s, &self.tables, node))
+    }
+
+    async fn claim_due(
+        &self,
+        node: &Node,
+        now: Timestamp,
+        slots: Slots,
+        max: usize,
+        planner: &dyn Planner,
+    ) -> Result<Claim, StoreError> {
+        transaction!(self, s => claim::claim_due(s, &self.tables, node, now, slots, max, planner))
+    }
+
+    async fn claim_waiting(
+        &self,
+        node: &Node,
+        now: Timestamp,
+        slots: Slots,
+        max: usize,
+        planner: &dyn Planner,
+    ) -> Result<Claim, StoreError> {
+        transaction!(self, s => claim::claim_waiting(s, &self.tables, node, now, slots, max, planner))
+    }
+
+    async fn owned(
+        &self,
+        node: &Node,
+        after: Option<RunId>,
+        max: usize,
+    ) -> Result<(Vec<Order>, Option<RunId>), StoreError> {
+        transaction!(self, s => read::owned(s, &self.tables, node, after, max))
+    }
+
+    async fn open_runs(&self, ids: &[RunId]) -> Result<Vec<Run>, StoreError> {
+        transaction!(self, s => read::open_runs(s, ids))
+    }
+
+    async fn move_runs(&self, moves: &[Move]) -> Result<Vec<Moved>, StoreError> {
+        transaction!(self, s => moves::move_runs(s, &self.tables, moves))
+    }
+
+    async fn complete(
+        &self,
+        now: Timestamp,
+        endings: &[Ending],
+        ender: &dyn Ender,
+    ) -> Result<Vec<Verdict>, StoreError> {
+        transaction!(self, s => complete::complete(s, &self.tables, now, endings, ender))
+    }
+
+    async fn abandoned(&self, running: bool, max: usize) -> Result<Vec<Abandoned>, StoreError> {
+        transaction!(self, s => read::abandoned(s, &self.tables, running, max))
+    }
+
+    async fn overdue(&self, now: Timestamp, max: usize) -> Result<Vec<Watched>, StoreError> {
+        transaction!(self, s => read::overdue(s, &self.tables, now, max))
+    }
+
+    async fn stored_results(&self, max: usize) -> Result<Vec<(RunId, Outcome)>, StoreError> {
+        if !self.tables.beside_java {
+            return Ok(Vec::new());
+        }
+        transaction!(self, s => foreign::results(s, max))
+    }
+
+    async fn adopt(&self, max: usize, planner: &dyn Planner) -> Result<usize, StoreError> {
+        transaction!(self, s => adopt::adopt(s, &self.tables, max, planner))
+    }
+
+    async fn take_alerts(
+        &self,
+        now: Timestamp,
+        lease: Duration,
+        max: usize,
+    ) -> Result<Vec<Alert>, StoreError> {
+        transaction!(self, s => alerts::take_alerts(s, now, lease, max))
+    }
+
+    async fn forget_alerts(&self, ids: &[i64]) -> Result<(), StoreError> {
+        transaction!(self, s => alerts::forget_alerts(s, ids))
+    }
+
+    async fn delay_alert(&self, id: i64, until: Timestamp) -> Result<(), StoreError> {
+        transaction!(self, s => alerts::delay_alert(s, id, until))
+    }
+
+    async fn prune(&self, retention: &Retention, max: usize) -> Result<usize, StoreError> {
+        transaction!(self, s => prune::prune(s, &self.tables, retention, max))
+    }
+
+    async fn ensure_app(&self, name: &str) -> Result<AppId, StoreError> {
+        transaction!(self, s => apps::ensure_app(s, &self.tables, name))
+    }
+
+    async fn create_job(&self, spec: &JobSpec) -> Result<JobId, StoreError> {
+        transaction!(self, s => control::create_job(s, &self.tables, spec))
+    }
+
+    async fn add_job(&self, job: &NewJob, planner: &dyn Planner) -> Result<JobId, StoreError> {
+        transaction!(self, s => control::add_job(s, &self.tables, job, planner))
+    }
+
+    async fn control(
+        &self,
+        job: JobId,
+        control: &Control,
+        max: usize,
+        planner: &dyn Planner,
+    ) -> Result<Controlled, StoreError> {
+        transaction!(self, s => control::control(s, &self.tables, job, control, max, planner))
+    }
+
+    async fn withdraw(&self, job: JobId, max: usize) -> Result<bool, StoreError> {
+        transaction!(self, s => withdraw::withdraw(s, &self.tables, job, max))
+    }
+
+    async fn withdrawals(&self, before: Timestamp, max: usize) -> Result<Vec<JobId>, StoreError> {
+        transaction!(self, s => withdraw::withdrawals(s, before, max))
+    }
+
+    async fn open_by_app(&self, above: u64) -> Result<Vec<(AppId, u64)>, StoreError> {
+        transaction!(self, s => read::open_by_app(s, above))
+    }
+
+    async fn declare(
+        &self,
+        declaration: &Declaration,
+        key: &str,
+        planner: &dyn Planner,
+    ) -> Result<Declared, StoreError> {
+        transaction!(self, s => declare::declare(s, &self.tables, declaration, key, planner))
+    }
+
+    async fn cancelling(&self, job: JobId) -> Result<u64, StoreError> {
+        transaction!(self, s => control::cancelling(s, job))
+    }
+
+    async fn asked_to_cancel(
+        &self,
+        node: &Node,
+        after: Option<RunId>,
+        max: usize,
+    ) -> Result<Vec<Run>, StoreError> {
+        transaction!(self, s => read::asked_to_cancel(s, node, after, max))
+    }
+
+    async fn answer_cancel(&self, answers: &[CancelAnswer], planner: &dyn Planner) -> Result<(), StoreError> {
+        transaction!(self, s => control::answer_cancel(s, &self.tables, answers, planner))
+    }
+
+    async fn request_cancel(&self, run: RunId) -> Result<bool, StoreError> {
+        transaction!(self, s => control::request_cancel(s, run))
+    }
+
+    async fn trigger(&self, job: JobId, trigger: &Trigger) -> Result<RunId, StoreError> {
+        transaction!(self, s => control::trigger(s, &self.tables, job, trigger))
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError> {
+        transaction!(self, s => read::job(s, &self.tables, id))
+    }
+
+    async fn job_by_key(&self, key: &str) -> Result<Option<Job>, StoreError> {
+        transaction!(self, s => read::job_by_key(s, &self.tables, key))
+    }
+
+    async fn jobs(&self, after: Option<JobId>, max: usize) -> Result<Vec<Job>, StoreError> {
+        transaction!(self, s => read::jobs(s, &self.tables, after, max))
+    }
+
+    async fn runs(&self, job: JobId, after: Option<RunId>, max: usize) -> Result<Vec<RunRecord>, StoreError> {
+        transaction!(self, s => read::runs(s, &self.tables, job, after, max))
+    }
+
+    async fn history(
+        &self,
+        job: JobId,
+        after: Option<i64>,
+        max: usize,
+    ) -> Result<Vec<HistoryEntry>, StoreError> {
+        transaction!(self, s => read::history(s, job, after, max))
+    }
+}
