@@ -11,7 +11,6 @@ mod audit;
 mod centre;
 mod dispatch;
 pub mod doctor;
-mod error_message;
 pub mod executors;
 mod hints;
 mod http;

@@ -14,7 +14,7 @@ use engine::policy::Router;
 use engine::{Bugs, Controlled, Engine, JobId, Options, Outcome, Parts, RunId, Store, StoreError, Verdict};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use server::executors::{RegisterError, Registrar};
+use server::executors::Registrar;
 use store::Registry;
 use timer::Clock;
 use tokio::sync::{mpsc, oneshot};
@@ -203,8 +203,10 @@ async fn obey(
         Request::Register(executor) => match registrar {
             Some(registrar) => match registrar.register(registration(executor), None).await {
                 Ok(()) => Ok(Answer::Registered),
-                Err(RegisterError::Store(error)) => Err(error),
-                Err(error) => Err(StoreError::Invalid(error.to_string())),
+                Err(error) => Err(match error.store_error() {
+                    Some(error) => error.clone(),
+                    None => StoreError::Invalid(error.to_string()),
+                }),
             },
             None => Err(StoreError::Invalid("no executor registers in this simulation".into())),
         },

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use store::Registration;
 
 use super::v1::job_body::{Reading, schedule_words};
+use super::xxl_executors::unreadable_body;
 use crate::audit;
 use crate::centre::ServerState;
 use crate::executors::Scope;
@@ -33,26 +34,26 @@ pub struct Declarer<'a> {
 
 impl ServerState {
     /// Handles the request, once the rate limit allows it.
-    pub(super) async fn answer_declaration(&self, who: Declarer<'_>, body: &[u8]) -> Answer {
+    pub(super) async fn answer_declaration(
+        &self,
+        who: Declarer<'_>,
+        body: &[u8],
+    ) -> Result<Answer, RequestError> {
         let holder = Holder::executor(who.scope, who.ip);
         match self.job_calls.turn(holder, self.clock.monotonic()) {
             Some(wait) => self.clock.sleep(wait).await,
-            None => return Answer::later(texts::TOO_MANY_REQUESTS),
+            None => {
+                return Err(RequestError::new(ProblemCode::TooManyRequests, texts::TOO_MANY_REQUESTS));
+            }
         }
-        let said: declare::Declaration = match serde_json::from_slice(body) {
-            Ok(said) => said,
-            Err(error) => return Answer::fail(texts::invoke_error(error)),
-        };
+        let said: declare::Declaration = serde_json::from_slice(body).map_err(unreadable_body)?;
         if said.jobs.len() > JOBS_MAX {
-            return Answer::fail(format!(
+            return Err(RequestError::invalid(format!(
                 "a request may declare at most {JOBS_MAX} jobs; send the others in another request"
-            ));
+            )));
         }
-        match self.take_declaration(who, said).await {
-            Ok(settled) => Answer::with(serde_json::to_value(settled).expect("texts can be serialized")),
-            // The database error is already logged.
-            Err(_) => Answer::later("not stored: the database does not respond; retry"),
-        }
+        let settled = self.take_declaration(who, said).await?;
+        Ok(Answer::with(serde_json::to_value(settled).expect("texts can be serialized")))
     }
 
     async fn take_declaration(
@@ -111,10 +112,7 @@ impl ServerState {
         job: &DeclaredJob,
     ) -> Result<Declared, RequestError> {
         let reading = Reading { zone: &self.zone, now: self.engine.now(), before: None };
-        let spec = reading.spec(&job.body(who.app), app, Vec::new()).map_err(|wrong| {
-            let each = wrong.iter().map(|wrong| format!("{}: {}", wrong.field, wrong.detail));
-            RequestError::new(ProblemCode::InvalidFields, each.collect::<Vec<_>>().join("; "))
-        })?;
+        let spec = reading.spec(&job.body(who.app), app, Vec::new()).map_err(RequestError::fields)?;
         let declaration = Declaration {
             app,
             handler: spec.handler,
@@ -148,7 +146,7 @@ impl ServerState {
             }
             Ok(_) => {}
             Err(error) => {
-                let mut entry = entry(&error.why);
+                let mut entry = entry(&error.message);
                 entry.object = format!("handler:{}", job.handler);
                 self.audit.refused(entry).await;
             }
@@ -181,7 +179,8 @@ fn outcome(handler: String, declared: Result<Declared, RequestError>) -> Settled
             Settled { handler, outcome, overridden }
         }
         Err(error) => {
-            Settled { handler, outcome: Outcome::Refused { why: error.why }, overridden: Vec::new() }
+            error.log("/api/declare");
+            Settled { handler, outcome: Outcome::Refused { why: error.message }, overridden: Vec::new() }
         }
     }
 }

@@ -5,17 +5,19 @@
 use std::net::IpAddr;
 
 use engine::JobId;
+use protocol::v1::ProblemCode;
 use protocol::xxl::{Answer, Fields, JobForm, texts};
 use serde_json::Value;
 use store::AuditEntry;
 
-use super::v1;
+use super::xxl_executors::unreadable_body;
+use super::{v1, xxl_error};
 use crate::audit;
 use crate::centre::ServerState;
-use crate::error_message::ErrorMessage;
 use crate::executors::Scope;
 use crate::http::Holder;
 use crate::jobs::Jobs;
+use crate::request_error::RequestError;
 
 /// Whether a call is one of these.
 pub fn is_job_call(name: &str) -> bool {
@@ -35,22 +37,15 @@ impl ServerState {
         scope: Scope,
         from: IpAddr,
         body: &[u8],
-    ) -> Answer {
+    ) -> Result<Answer, RequestError> {
         let who = self.principal(scope);
         match self.job_calls.turn(Holder::executor(scope, from), self.clock.monotonic()) {
             Some(wait) => self.clock.sleep(wait).await,
             None => {
-                return Answer {
-                    code: TOO_MANY,
-                    msg: Some(texts::TOO_MANY_REQUESTS.into()),
-                    payload: Value::Null,
-                };
+                return Err(RequestError::new(ProblemCode::TooManyRequests, texts::TOO_MANY_REQUESTS));
             }
         }
-        let fields = match Fields::from_json(body) {
-            Ok(fields) => fields,
-            Err(error) => return Answer::fail(texts::invoke_error(error)),
-        };
+        let fields = Fields::from_json(body).map_err(unreadable_body)?;
         let jobs = Jobs { state: self, who: &who };
         let on_record = async |id: &str| match DEFINING.contains(&name) {
             true => v1::text_on_record(self, id).await,
@@ -71,21 +66,22 @@ impl ServerState {
         };
         let (result, before, after) = match &done {
             Ok(_) => ("done".into(), before, on_record(id).await),
-            Err(message) => (message.to_string(), None, None),
+            Err(error) => (xxl_error::text(error), None, None),
         };
         let object = if id.is_empty() { String::new() } else { format!("job:{id}") };
         let entry = audit::entry("api", &who.name, from, format!("/api/{name}"), result);
         self.audit.record(AuditEntry { object, before, after, ..entry }).await;
-        done.unwrap_or_else(|message| Answer::fail(message.0))
+        done
     }
 }
 
-async fn manage(jobs: &Jobs<'_>, name: &str, fields: &Fields) -> Result<Answer, ErrorMessage> {
+async fn manage(jobs: &Jobs<'_>, name: &str, fields: &Fields) -> Result<Answer, RequestError> {
     if name == "addJob" {
         let job = jobs.add_form(&JobForm { started: false, ..JobForm::read(fields)? }).await?;
         return Ok(Answer::with(Value::String(job.to_string())));
     }
-    let id = fields.number("id")?.map(JobId).ok_or_else(|| ErrorMessage::new("id: enter the id of a job"))?;
+    let id =
+        fields.number("id")?.map(JobId).ok_or_else(|| RequestError::invalid("id: enter the id of a job"))?;
     match name {
         // The call has no field for the group, so it cannot move a job.
         "updateJob" => jobs.update_form(id, &JobForm { group: None, ..JobForm::read(fields)? }).await?,
@@ -99,6 +95,3 @@ async fn manage(jobs: &Jobs<'_>, name: &str, fields: &Fields) -> Result<Answer, 
     }
     Ok(Answer::ok())
 }
-
-/// XXL-JOB's code for a rate-limited caller.
-const TOO_MANY: i32 = 502;

@@ -6,6 +6,7 @@ mod declarations;
 mod health;
 mod job_calls;
 mod v1;
+mod xxl_error;
 mod xxl_executors;
 mod xxl_web;
 

@@ -17,17 +17,20 @@ use axum::{Router, extract::Path};
 use engine::{AppId, Outcome, RunId, StoreError};
 use futures_util::future::join_all;
 use protocol::declare::DECLARE;
+use protocol::v1::ProblemCode;
 use protocol::xxl::{self, Answer, CallbackItem, MalformedItem, Registry, texts};
 use store::Registration;
 
 use super::browser;
 use super::declarations::Declarer;
 use super::job_calls::is_job_call;
+use super::xxl_error;
 use crate::audit;
 use crate::centre::ServerState;
-use crate::executors::{RegisterError, Scope, fingerprint};
+use crate::executors::{Scope, fingerprint};
 use crate::http::{self, BodyLimit, Holder, SLOT_WAIT};
 use crate::outbound::{Address, TriggerPath};
+use crate::request_error::RequestError;
 use crate::users::Principal;
 
 /// Routes of this API.
@@ -69,8 +72,7 @@ async fn call(
         // This caller is rejected in any case, so the rest of the body is not read.
         Err(StatusCode::PAYLOAD_TOO_LARGE) if scope.is_none() && !is_too_large => {
             let denied = state.denied(&head.headers, said_app);
-            state.audit_denied(&name, said_app, &head, &denied).await;
-            return json(&denied.answer);
+            return json(&state.refuse(&name, &head, &denied).await);
         }
         Err(code) => return rejection(code),
     };
@@ -85,40 +87,55 @@ async fn call(
 
 impl ServerState {
     async fn answer(&self, name: &str, head: &Parts, body: &[u8]) -> Answer {
-        let said_app = header(&head.headers, xxl::APP_HEADER);
-        let done = match name {
-            "registry" => self.register(said_app, head, body).await,
-            "registryRemove" => self.unregister(said_app, head, body).await,
-            "callback" => self.take_reports(said_app, head, body).await,
-            DECLARE => match (self.admit(&head.headers, said_app), said_app) {
-                (Some(scope), Some(app)) => {
-                    let who = Declarer { scope, app, ip: http::caller(head).ip };
-                    return self.answer_declaration(who, body).await;
-                }
-                (Some(_), None) => Err(Answer::fail(texts::NO_TOKEN_OR_APP).into()),
-                (None, app) => Err(self.denied(&head.headers, app)),
-            },
-            name if is_job_call(name) => match self.admit(&head.headers, said_app) {
-                Some(scope) => return self.answer_job_call(name, scope, http::caller(head).ip, body).await,
-                None => Err(self.denied(&head.headers, said_app)),
-            },
-            unknown => match self.admit(&head.headers, said_app) {
-                Some(_) => Err(Answer::fail(texts::unknown_uri(unknown)).into()),
-                None => Err(self.denied(&head.headers, said_app)),
-            },
-        };
-        if let Err(refused) = &done
-            && refused.is_denied
-        {
-            self.audit_denied(name, said_app, head, refused).await;
+        match self.serve(name, head, body).await {
+            Ok(answer) => answer,
+            Err(error) => self.refuse(name, head, &error).await,
         }
-        done.map_or_else(|refused| refused.answer, |()| Answer::ok())
     }
 
-    async fn audit_denied(&self, name: &str, said_app: Option<&str>, head: &Parts, denied: &Rejection) {
-        let (who, from) = (said_app.unwrap_or_default(), http::caller(head).ip);
+    async fn serve(&self, name: &str, head: &Parts, body: &[u8]) -> Result<Answer, RequestError> {
+        let said_app = header(&head.headers, xxl::APP_HEADER);
+        let admitted =
+            || self.admit(&head.headers, said_app).ok_or_else(|| self.denied(&head.headers, said_app));
+        match name {
+            "registry" => self.register(said_app, head, body).await?,
+            "registryRemove" => self.unregister(said_app, head, body).await?,
+            "callback" => self.take_reports(admitted()?, head, body).await?,
+            DECLARE => {
+                let scope = admitted()?;
+                let app = said_app.ok_or_else(|| RequestError::malformed(texts::NO_TOKEN_OR_APP))?;
+                return self
+                    .answer_declaration(Declarer { scope, app, ip: http::caller(head).ip }, body)
+                    .await;
+            }
+            name if is_job_call(name) => {
+                return self.answer_job_call(name, admitted()?, http::caller(head).ip, body).await;
+            }
+            unknown => {
+                admitted()?;
+                return Err(RequestError::new(ProblemCode::NoSuchPath, texts::unknown_uri(unknown)));
+            }
+        }
+        Ok(Answer::ok())
+    }
+
+    /// Answer to a call that failed, which is logged here. Rejected credentials are audited.
+    async fn refuse(&self, name: &str, head: &Parts, error: &RequestError) -> Answer {
         let action = format!("/api/{name}");
-        self.audit.refused(audit::entry("executor", who, from, action, denied.answer.message())).await;
+        error.log(&action);
+        let message = xxl_error::text(error);
+        if error.code == ProblemCode::NotSignedIn {
+            let said_app = header(&head.headers, xxl::APP_HEADER).unwrap_or_default();
+            let from = http::caller(head).ip;
+            self.audit.refused(audit::entry("executor", said_app, from, action, message.as_str())).await;
+        }
+        match (error.code, is_job_call(name)) {
+            (ProblemCode::TooManyRequests, true) => Answer { code: TOO_MANY, ..Answer::fail(message) },
+            (_, true) => Answer::fail(message),
+            (ProblemCode::TooManyRequests, false) => Answer::later(message),
+            (_, false) if error.store_error().is_some() => Answer::later(NOT_STORED),
+            (_, false) => Answer::fail(message),
+        }
     }
 
     /// Scope of the caller's token; `None` if the token is wrong, or there are two. `app` is the app that the
@@ -140,14 +157,13 @@ impl ServerState {
 
     /// Response to a caller that is not admitted to an app. A caller with a valid token of another app learns that the
     /// app does not exist; all others get one response, which discloses no names of apps.
-    fn denied(&self, headers: &HeaderMap, app: Option<&str>) -> Rejection {
-        let answer = match app.filter(|name| self.directory.app_named(name).is_none()) {
+    fn denied(&self, headers: &HeaderMap, app: Option<&str>) -> RequestError {
+        match app.filter(|name| self.directory.app_named(name).is_none()) {
             Some(unknown) if matches!(self.admit(headers, None), Some(Scope::App(_))) => {
-                Answer::fail(unknown_app(unknown))
+                RequestError::new(ProblemCode::NotSignedIn, unknown_app(unknown))
             }
-            _ => Answer::fail(texts::WRONG_TOKEN),
-        };
-        Rejection { answer, is_denied: true }
+            _ => wrong_token(),
+        }
     }
 
     /// Principal for a caller with this scope, as the job rules need it.
@@ -163,20 +179,16 @@ impl ServerState {
         Principal::executor(scope, apps)
     }
 
-    async fn register(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Rejection> {
+    async fn register(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), RequestError> {
         let registration = self.registration(said_app, head, body)?;
         let rejected = |reason: String| {
             let Registration { app, address } = &registration;
             tracing::warn!(app, address, reason, "executor rejected; it is not registered");
-            Answer::fail(reason)
+            RequestError::invalid(reason)
         };
         let address = Address::parse(&registration.address).map_err(|error| rejected(error.to_string()))?;
         self.outbound.vet_ip(&address).map_err(|error| rejected(error.to_string()))?;
-        let registered = self.registrar.register(registration, token_known(&head.headers)).await;
-        registered.map_err(|error| match error {
-            RegisterError::TooMany(_) => Answer::fail(error.to_string()),
-            RegisterError::Store(error) => not_stored(error),
-        })?;
+        self.registrar.register(registration, token_known(&head.headers)).await?;
         // Executors that name their app support the path of the newest protocol version.
         if said_app.is_some() {
             self.outbound.learn(&address, TriggerPath::Trigger);
@@ -184,9 +196,14 @@ impl ServerState {
         Ok(())
     }
 
-    async fn unregister(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Rejection> {
+    async fn unregister(
+        &self,
+        said_app: Option<&str>,
+        head: &Parts,
+        body: &[u8],
+    ) -> Result<(), RequestError> {
         let registration = self.registration(said_app, head, body)?;
-        Ok(self.registrar.unregister(&registration).await.map_err(not_stored)?)
+        Ok(self.registrar.unregister(&registration).await?)
     }
 
     fn registration(
@@ -194,8 +211,8 @@ impl ServerState {
         said_app: Option<&str>,
         head: &Parts,
         body: &[u8],
-    ) -> Result<Registration, Rejection> {
-        let registry = Registry::read(body).map_err(|error| Answer::fail(texts::invoke_error(error)))?;
+    ) -> Result<Registration, RequestError> {
+        let registry = Registry::read(body).map_err(unreadable_body)?;
         let app = registry.registry_key.trim();
         if self.admit(&head.headers, Some(app)).is_none() {
             return Err(self.denied(&head.headers, Some(app)));
@@ -204,7 +221,7 @@ impl ServerState {
             return Err(wrong_token());
         }
         if !registry.is_complete() {
-            return Err(Answer::fail(texts::ILLEGAL_ARGUMENT).into());
+            return Err(RequestError::invalid(texts::ILLEGAL_ARGUMENT));
         }
         Ok(Registration { app: app.into(), address: registry.registry_value.trim().into() })
     }
@@ -212,12 +229,10 @@ impl ServerState {
     /// Stores results; they are durable before the response is sent. Results that can never be stored (unknown
     /// run, second result) are acknowledged too, because many clients would otherwise report a failure in their
     /// place.
-    async fn take_reports(&self, said_app: Option<&str>, head: &Parts, body: &[u8]) -> Result<(), Rejection> {
-        let scope =
-            self.admit(&head.headers, said_app).ok_or_else(|| self.denied(&head.headers, said_app))?;
-        let mut items = xxl::each_callback(body).map_err(|error| Answer::fail(texts::invoke_error(error)))?;
+    async fn take_reports(&self, scope: Scope, head: &Parts, body: &[u8]) -> Result<(), RequestError> {
+        let mut items = xxl::each_callback(body).map_err(unreadable_body)?;
         if items.len() > REPORTS_MAX {
-            return Err(Answer::fail(format!("a request may have at most {REPORTS_MAX} results")).into());
+            return Err(RequestError::invalid(format!("a request may have at most {REPORTS_MAX} results")));
         }
         let (mut unread, mut foreign) = (0, Foreign::default());
         while items.len() > 0 {
@@ -234,9 +249,9 @@ impl ServerState {
                     }
                 }
             }
-            if let Err(rejection) = self.write_reports(scope, reports, &mut foreign).await {
+            if let Err(error) = self.write_reports(scope, reports, &mut foreign).await {
                 self.record_foreign(scope, head, &foreign).await;
-                return Err(rejection.into());
+                return Err(error.into());
             }
         }
         self.record_foreign(scope, head, &foreign).await;
@@ -270,11 +285,10 @@ impl ServerState {
         scope: Scope,
         mut reports: Vec<CallbackItem>,
         foreign: &mut Foreign,
-    ) -> Result<(), Answer> {
+    ) -> Result<(), StoreError> {
         if scope != Scope::Every {
             let ids: Vec<RunId> = reports.iter().map(|item| RunId(item.log_id)).collect();
-            let owners: HashMap<RunId, AppId> =
-                self.database.apps_of_runs(&ids).await.map_err(not_stored)?.into_iter().collect();
+            let owners: HashMap<RunId, AppId> = self.database.apps_of_runs(&ids).await?.into_iter().collect();
             // Without a token the app of the run decides, not the app that the caller names.
             let scope = if is_anonymous(scope) { Scope::Anonymous(None) } else { scope };
             reports.retain(|item| {
@@ -292,7 +306,7 @@ impl ServerState {
             self.engine.report(run, outcome)
         }));
         match written.await.into_iter().find_map(|result| result.err().filter(StoreError::is_transient)) {
-            Some(error) => Err(not_stored(error)),
+            Some(error) => Err(error),
             None => Ok(()),
         }
     }
@@ -355,19 +369,6 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim).filter(|value| !value.is_empty())
 }
 
-/// A rejected request.
-struct Rejection {
-    answer: Answer,
-    /// Whether the credential was rejected, which is audited.
-    is_denied: bool,
-}
-
-impl From<Answer> for Rejection {
-    fn from(answer: Answer) -> Rejection {
-        Rejection { answer, is_denied: false }
-    }
-}
-
 fn unknown_app(app: &str) -> String {
     let shown: String = app.chars().take(APP_SHOWN).collect();
     format!("the app `{shown}` does not exist; add it with: tickwright app add {shown}")
@@ -376,14 +377,20 @@ fn unknown_app(app: &str) -> String {
 /// Longer than any name of an app.
 const APP_SHOWN: usize = 100;
 
-fn wrong_token() -> Rejection {
-    Rejection { answer: Answer::fail(texts::WRONG_TOKEN), is_denied: true }
+fn wrong_token() -> RequestError {
+    RequestError::new(ProblemCode::NotSignedIn, texts::WRONG_TOKEN)
 }
 
-fn not_stored(error: StoreError) -> Answer {
-    tracing::warn!(%error, "failed to store a request of an executor; the executor will retry");
-    Answer::later("not stored: the database does not respond; retry")
+/// The body of a call cannot be parsed.
+pub(super) fn unreadable_body(error: impl std::fmt::Display) -> RequestError {
+    RequestError::malformed(texts::invoke_error(error))
 }
+
+/// Answer to executors if the store fails for any reason: they retry.
+const NOT_STORED: &str = "not stored: the database does not respond; retry";
+
+/// XXL-JOB's code for a rate-limited program that manages jobs.
+const TOO_MANY: i32 = 502;
 
 fn json(answer: &Answer) -> Response {
     let mut response = Response::new(Body::from(answer.to_json()));

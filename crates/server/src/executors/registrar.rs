@@ -10,7 +10,7 @@ use std::time::Duration;
 use engine::{AppId, StoreError};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use protocol::v1::ExecutorTrouble;
+use protocol::v1::{ExecutorTrouble, ProblemCode};
 use store::{ADDRESSES_MAX, Beat, NewToken, Noted, Registration, Registry};
 use timer::{Clock, Timestamp};
 use tokio::sync::Notify;
@@ -20,6 +20,7 @@ use super::silence::{SILENT_MAX, Silence};
 use super::tokens::{Key, Tokens, fingerprint};
 use crate::hints::Hints;
 use crate::outbound::{Address, Calls};
+use crate::request_error::RequestError;
 
 /// Stores registrations, and reads those of other nodes.
 pub struct Registrar {
@@ -36,20 +37,6 @@ pub struct Registrar {
     /// The database's time when last read, and the monotonic time of that read.
     database_time: Mutex<Option<(Timestamp, Duration)>>,
     ask_now: Notify,
-}
-
-/// Why an executor was not registered.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RegisterError {
-    /// The database did not store it.
-    #[error(transparent)]
-    Store(StoreError),
-    /// Its app already has the maximum number of addresses.
-    #[error(
-        "the app `{0}` already has {ADDRESSES_MAX} registered executors, the maximum; this one is not \
-         registered"
-    )]
-    TooMany(String),
 }
 
 impl Registrar {
@@ -84,7 +71,7 @@ impl Registrar {
         &self,
         registration: Registration,
         token: Option<String>,
-    ) -> Result<(), RegisterError> {
+    ) -> Result<(), RequestError> {
         let Registration { app, address } = &registration;
         let arrival = self.directory.arrived(app, address, token.as_deref(), self.now());
         if let Ok(parsed) = Address::parse(address) {
@@ -101,8 +88,8 @@ impl Registrar {
         }
         let noted = self.registry.register(std::slice::from_ref(&beat), SILENT_MAX).await;
         let refused = match noted.as_deref() {
-            Err(error) => Some(RegisterError::Store(error.clone())),
-            Ok([Noted::TooMany]) => Some(RegisterError::TooMany(app.clone())),
+            Err(error) => Some(error.clone().into()),
+            Ok([Noted::TooMany]) => Some(too_many(app)),
             Ok(_) => None,
         };
         if let Some(error) = refused {
@@ -346,6 +333,13 @@ impl Registrar {
             None => self.clock.now(),
         }
     }
+}
+
+fn too_many(app: &str) -> RequestError {
+    let why = format!(
+        "the app `{app}` already has {ADDRESSES_MAX} registered executors, the maximum; this one is not registered"
+    );
+    RequestError::new(ProblemCode::Conflict, why)
 }
 
 /// How often a node polls for changes made by other nodes. Including the time to read them, every node knows an

@@ -6,11 +6,10 @@ use engine::{Job, JobId, Store as _};
 use store::Rights;
 
 use super::Jobs;
-use crate::error_message::ErrorMessage;
 use crate::request_error::RequestError;
 
 /// Parses comma-separated ids. A trailing comma is accepted.
-pub fn read(list: &str) -> Result<Vec<JobId>, ErrorMessage> {
+pub fn read(list: &str) -> Result<Vec<JobId>, RequestError> {
     let list = list.trim();
     let list = list.strip_suffix(',').unwrap_or(list);
     if list.is_empty() {
@@ -18,14 +17,14 @@ pub fn read(list: &str) -> Result<Vec<JobId>, ErrorMessage> {
     }
     let ids = list.split(',').map(|id| match id.trim().parse() {
         Ok(id) if id > 0 => Ok(JobId(id)),
-        _ => Err(ErrorMessage(format!(
+        _ => Err(RequestError::invalid(format!(
             "childJobId: `{}` is not the id of a job",
             id.chars().take(20).collect::<String>()
         ))),
     });
     let ids = ids.collect::<Result<Vec<_>, _>>()?;
     if ids.len() > CHILDREN_MAX {
-        return Err(ErrorMessage(format!(
+        return Err(RequestError::invalid(format!(
             "childJobId: {} jobs; at most {CHILDREN_MAX} are allowed",
             ids.len()
         )));
@@ -74,6 +73,7 @@ impl Jobs<'_> {
             }
             match self.find(*child, Rights::OPERATE).await {
                 Ok(job) => next.extend(job.spec.children),
+                Err(error) if error.is_store_failure() => return Err(error),
                 Err(why) => return Err(wrong(format!("({child}) {why}"))),
             }
         }

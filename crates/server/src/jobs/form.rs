@@ -8,15 +8,15 @@ use engine::policy::{Block, Misfire, Retry, Route, Word};
 use engine::{AppId, ChildrenMode, JobSpec, Script, ScriptLanguage};
 use protocol::xxl::{GlueType, JobForm};
 
-use crate::error_message::ErrorMessage;
+use crate::request_error::RequestError;
 
 /// Definition of a new job. Settings that the form does not have get XXL-JOB's behaviour.
-pub fn new_spec(form: &JobForm, app: AppId, zone: &Zone, now: Timestamp) -> Result<JobSpec, ErrorMessage> {
+pub fn new_spec(form: &JobForm, app: AppId, zone: &Zone, now: Timestamp) -> Result<JobSpec, RequestError> {
     check_people(form)?;
     let schedule = schedule(form, None, zone, now)?;
     let script = script(form, now)?;
     if script.is_none() && form.handler.is_empty() {
-        return Err(ErrorMessage::new("executorHandler: enter the name of the handler (JobHandler)"));
+        return Err(RequestError::invalid("executorHandler: enter the name of the handler (JobHandler)"));
     }
     let mut spec = JobSpec::new(app, &form.name, schedule, &form.handler);
     spec.children_mode = ChildrenMode::Each;
@@ -32,7 +32,7 @@ pub fn edited_spec(
     before: Option<&JobSpec>,
     zone: &Zone,
     now: Timestamp,
-) -> Result<JobSpec, ErrorMessage> {
+) -> Result<JobSpec, RequestError> {
     check_people(form)?;
     let schedule = schedule(form, before.map(|spec| &spec.schedule), zone, now)?;
     let mut spec =
@@ -42,18 +42,18 @@ pub fn edited_spec(
     Ok(spec)
 }
 
-fn check_people(form: &JobForm) -> Result<(), ErrorMessage> {
+fn check_people(form: &JobForm) -> Result<(), RequestError> {
     if form.name.is_empty() {
-        return Err(ErrorMessage::new("jobDesc: enter a description (name)"));
+        return Err(RequestError::invalid("jobDesc: enter a description (name)"));
     }
     if form.author.is_empty() {
-        return Err(ErrorMessage::new("author: enter the person responsible for the job"));
+        return Err(RequestError::invalid("author: enter the person responsible for the job"));
     }
     Ok(())
 }
 
 /// Sets everything except schedule and script.
-fn fill(spec: &mut JobSpec, form: &JobForm) -> Result<(), ErrorMessage> {
+fn fill(spec: &mut JobSpec, form: &JobForm) -> Result<(), RequestError> {
     let route = foreign::<Route>("executorRouteStrategy", &form.route)?;
     spec.misfire = misfire(form, spec.misfire)?;
     let block = foreign::<Block>("executorBlockStrategy", &form.block)?;
@@ -73,19 +73,19 @@ fn fill(spec: &mut JobSpec, form: &JobForm) -> Result<(), ErrorMessage> {
 }
 
 /// Value of XXL-JOB's word in a field.
-fn foreign<T: Word>(field: &str, word: &str) -> Result<T, ErrorMessage> {
+fn foreign<T: Word>(field: &str, word: &str) -> Result<T, RequestError> {
     let known = || T::stored_words().collect::<Vec<_>>().join(", ");
     T::from_stored(word).ok_or_else(|| unknown(field, word, &known()))
 }
 
-fn unknown(field: &str, word: &str, known: &str) -> ErrorMessage {
+fn unknown(field: &str, word: &str, known: &str) -> RequestError {
     let word: String = word.chars().take(40).collect();
-    ErrorMessage(format!("{field}: unknown value `{word}`; use one of {known}"))
+    RequestError::invalid(format!("{field}: unknown value `{word}`; use one of {known}"))
 }
 
 /// The form has two misfire policies. Our third one is shown there as "do nothing", and stays if that is sent
 /// back.
-fn misfire(form: &JobForm, before: Misfire) -> Result<Misfire, ErrorMessage> {
+fn misfire(form: &JobForm, before: Misfire) -> Result<Misfire, RequestError> {
     match form.misfire.as_deref() {
         None => Ok(before),
         Some("FIRE_ONCE_NOW") => Ok(Misfire::FireOnce),
@@ -120,15 +120,16 @@ fn schedule(
     before: Option<&Schedule>,
     zone: &Zone,
     now: Timestamp,
-) -> Result<Schedule, ErrorMessage> {
+) -> Result<Schedule, RequestError> {
     match form.schedule_type.as_str() {
         "NONE" => match before {
             Some(before) if written_schedule(before).0 == "NONE" => Ok(before.clone()),
             _ => Ok(Schedule::Never),
         },
         "CRON" => {
-            let (cron, _) = Cron::parse_lenient(&form.schedule_conf)
-                .map_err(|error| ErrorMessage(format!("scheduleConf: invalid cron expression: {error}")))?;
+            let (cron, _) = Cron::parse_lenient(&form.schedule_conf).map_err(|error| {
+                RequestError::invalid(format!("scheduleConf: invalid cron expression: {error}"))
+            })?;
             let (zone, dst) = match before {
                 Some(Schedule::Cron { zone, dst, .. }) => (zone.clone(), *dst),
                 _ => (zone.clone(), DstRule::QUARTZ),
@@ -138,7 +139,7 @@ fn schedule(
         "FIX_RATE" => {
             let seconds = form.schedule_conf.parse().ok().filter(|seconds| (1..=i32::MAX).contains(seconds));
             let seconds: i32 = seconds.ok_or_else(|| {
-                ErrorMessage::new(
+                RequestError::invalid(
                     "scheduleConf: a fixed rate (scheduleType FIX_RATE) must be a whole number of seconds, \
                      1 or more",
                 )
@@ -149,7 +150,7 @@ fn schedule(
                 _ => now,
             };
             Schedule::fixed_rate(anchor, period)
-                .map_err(|error| ErrorMessage(format!("scheduleConf: {error}")))
+                .map_err(|error| RequestError::invalid(format!("scheduleConf: {error}")))
         }
         word => Err(unknown("scheduleType", word, "NONE, CRON, FIX_RATE")),
     }
@@ -167,7 +168,7 @@ pub fn written_schedule(schedule: &Schedule) -> (&'static str, String) {
 }
 
 /// Next fires of a schedule in XXL-JOB's notation.
-pub fn preview(form: &JobForm, zone: &Zone, now: Timestamp) -> Result<Vec<Timestamp>, ErrorMessage> {
+pub fn preview(form: &JobForm, zone: &Zone, now: Timestamp) -> Result<Vec<Timestamp>, RequestError> {
     Ok(schedule(form, None, zone, now)?.iter_from(now).take(PREVIEW).collect())
 }
 
@@ -176,7 +177,7 @@ const PREVIEW: usize = 5;
 
 // ── Scripts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-fn script(form: &JobForm, now: Timestamp) -> Result<Option<Script>, ErrorMessage> {
+fn script(form: &JobForm, now: Timestamp) -> Result<Option<Script>, RequestError> {
     let Some(glue) = GlueType::read(&form.glue_type) else {
         let known = GlueType::all().map(GlueType::word).collect::<Vec<_>>().join(", ");
         return Err(unknown("glueType", &form.glue_type, &known));
@@ -218,7 +219,8 @@ mod tests {
         let check = |change: fn(&mut JobForm), field: &str| {
             let mut form = form();
             change(&mut form);
-            let ErrorMessage(why) = new_spec(&form, AppId(1), &Zone::utc(), now()).unwrap_err();
+            let RequestError { message: why, .. } =
+                new_spec(&form, AppId(1), &Zone::utc(), now()).unwrap_err();
             assert!(why.starts_with(&format!("{field}: ")), "{field}: {why}");
         };
         check(|form| (form.name, form.author) = (String::new(), String::new()), "jobDesc");

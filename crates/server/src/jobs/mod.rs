@@ -325,5 +325,5 @@ fn may_not_operate() -> RequestError {
 
 fn no_scripts() -> RequestError {
     let why = "you may not edit scripts in this app; ask an administrator for the right";
-    RequestError { field: Some("script"), ..RequestError::new(ProblemCode::NotAllowed, why) }
+    RequestError::new(ProblemCode::NotAllowed, why).named("script")
 }

@@ -6,21 +6,21 @@ use protocol::xxl::JobForm;
 use store::Rights;
 
 use super::{Belongings, Jobs, children, form, no_scripts};
-use crate::error_message::ErrorMessage;
+use crate::request_error::RequestError;
 
 impl Jobs<'_> {
     /// Adds a job, and starts it if the form requests it.
-    pub async fn add_form(&self, form: &JobForm) -> Result<JobId, ErrorMessage> {
-        let none = || ErrorMessage::new("jobGroup: choose an existing executor group");
+    pub async fn add_form(&self, form: &JobForm) -> Result<JobId, RequestError> {
+        let none = || RequestError::invalid("jobGroup: choose an existing executor group");
         let app = self.group(form).await?.ok_or_else(none)?;
         let spec = form::new_spec(form, app, &self.state.zone, self.state.engine.now())?;
         let children = children::read(form.children.as_deref().unwrap_or_default())?;
         let belongings = Belongings { enabled: Some(form.started), ..Belongings::default() };
-        Ok(self.create(JobSpec { children, ..spec }, belongings).await?)
+        self.create(JobSpec { children, ..spec }, belongings).await
     }
 
     /// Changes a job. Settings that XXL-JOB's form does not have stay unchanged.
-    pub async fn update_form(&self, id: JobId, form: &JobForm) -> Result<(), ErrorMessage> {
+    pub async fn update_form(&self, id: JobId, form: &JobForm) -> Result<(), RequestError> {
         let found = self.find(id, Rights::EDIT).await;
         let before = found.as_ref().ok().map(|job| &job.spec);
         let mut spec = form::edited_spec(form, before, &self.state.zone, self.state.engine.now())?;
@@ -33,35 +33,35 @@ impl Jobs<'_> {
         if form.group.is_some() {
             let moved = self.group(form).await?;
             spec.app =
-                moved.ok_or_else(|| ErrorMessage::new("jobGroup: this executor group does not exist"))?;
+                moved.ok_or_else(|| RequestError::invalid("jobGroup: this executor group does not exist"))?;
         }
-        Ok(self.edit(&found?, spec).await?)
+        self.edit(&found?, spec).await
     }
 
     /// Deletes a job. As in XXL-JOB, deleting a job that does not exist succeeds, but only for callers who may
     /// edit every app. For others a missing job and a job of a foreign app must look the same, so both are
     /// rejected.
-    pub async fn remove(&self, id: JobId) -> Result<(), ErrorMessage> {
+    pub async fn remove(&self, id: JobId) -> Result<(), RequestError> {
         match self.find(id, Rights::EDIT).await {
-            Ok(job) => Ok(self.delete(&job).await?),
+            Ok(job) => self.delete(&job).await,
             Err(error) if error.code == ProblemCode::NotFound && self.who.is_admin() => Ok(()),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         }
     }
 
     /// Starts a job.
-    pub async fn start_by_id(&self, id: JobId) -> Result<(), ErrorMessage> {
-        Ok(self.start(&self.find(id, Rights::OPERATE).await?).await?)
+    pub async fn start_by_id(&self, id: JobId) -> Result<(), RequestError> {
+        self.start(&self.find(id, Rights::OPERATE).await?).await
     }
 
     /// Stops a job.
-    pub async fn stop_by_id(&self, id: JobId) -> Result<(), ErrorMessage> {
-        Ok(self.stop(&self.find(id, Rights::OPERATE).await?).await?)
+    pub async fn stop_by_id(&self, id: JobId) -> Result<(), RequestError> {
+        self.stop(&self.find(id, Rights::OPERATE).await?).await
     }
 
     /// Triggers a job now, with that parameter, on one of the executors in the list (broadcast: on each), if it names
     /// any.
-    pub async fn trigger_by_id(&self, id: JobId, param: &str, addresses: &str) -> Result<(), ErrorMessage> {
+    pub async fn trigger_by_id(&self, id: JobId, param: &str, addresses: &str) -> Result<(), RequestError> {
         let job = self.find(id, Rights::OPERATE).await?;
         let named = addresses.split(',').filter(|address| !address.trim().is_empty());
         let named = self.live_addresses(job.spec.app, named)?;
@@ -73,23 +73,25 @@ impl Jobs<'_> {
     }
 
     /// Replaces the source of a script job.
-    pub async fn save_source(&self, id: JobId, source: &str, remark: &str) -> Result<(), ErrorMessage> {
+    pub async fn save_source(&self, id: JobId, source: &str, remark: &str) -> Result<(), RequestError> {
         let job = self.find(id, Rights::VIEW).await?;
         if !self.who.may(Rights::SCRIPT, job.spec.app) {
-            return Err(no_scripts().into());
+            return Err(no_scripts());
         }
-        let none = || ErrorMessage(format!("job {id} calls a handler and has no script"));
+        let none = || {
+            RequestError::new(ProblemCode::Conflict, format!("job {id} calls a handler and has no script"))
+        };
         let language = job.spec.script.as_ref().ok_or_else(none)?.language;
         if !(REMARK_MIN..=REMARK_MAX).contains(&remark.chars().count()) {
-            return Err(ErrorMessage(format!(
+            return Err(RequestError::invalid(format!(
                 "glueRemark: describe the change in {REMARK_MIN} to {REMARK_MAX} characters"
             )));
         }
-        Ok(self.save_script(&job, language, source, remark).await?)
+        self.save_script(&job, language, source, remark).await
     }
 
     /// Group in the form, if the caller may edit jobs there.
-    async fn group(&self, form: &JobForm) -> Result<Option<AppId>, ErrorMessage> {
+    async fn group(&self, form: &JobForm) -> Result<Option<AppId>, RequestError> {
         let Some(app) = form.group.map(AppId).filter(|app| self.who.may(Rights::EDIT, *app)) else {
             return Ok(None);
         };

@@ -17,10 +17,10 @@ use tokio::task::JoinSet;
 use super::follow::{Following, store_part};
 use super::log::{LogLocation, Source, location_of};
 use super::tail::{Reached, Tail};
-use crate::error_message::ErrorMessage;
 use crate::executors::Directory;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
+use crate::request_error::RequestError;
 
 /// Sender of finished runs to the [`LogKeeper`].
 #[derive(Clone)]
@@ -98,7 +98,11 @@ impl LogKeeper {
                     Ok(None) => {}
                     Err(why) => {
                         keeper.metrics.log_kept("unreachable", 1);
-                        tracing::debug!(%run, %why, "failed to read the log of a run; it is not stored and stays with its executor");
+                        if why.is_store_failure() {
+                            tracing::warn!(%run, %why, "failed to read where the log of a run is; it is not stored and stays with its executor");
+                        } else {
+                            tracing::debug!(%run, %why, "failed to read the log of a run; it is not stored and stays with its executor");
+                        }
                     }
                 }
             });
@@ -108,7 +112,7 @@ impl LogKeeper {
 
     /// Returns a run's log, once its executor has had time to write the last lines. `None` if there is none, or if
     /// only a part could be read, which is then already stored.
-    async fn fetch(&self, id: RunId, limits: &Limits) -> Result<Option<RunLog>, ErrorMessage> {
+    async fn fetch(&self, id: RunId, limits: &Limits) -> Result<Option<RunLog>, RequestError> {
         let (mut location, followed) = self.following.take(id).unzip();
         let followed: Arc<AsyncMutex<Tail>> = followed.unwrap_or_default();
         let mut tail = followed.lock().await;
@@ -154,7 +158,7 @@ impl LogKeeper {
         id: RunId,
         location: &mut Option<LogLocation>,
         tail: &mut Tail,
-    ) -> Result<Option<Reached>, ErrorMessage> {
+    ) -> Result<Option<Reached>, RequestError> {
         if location.is_none() {
             *location =
                 self.database.run(id).await?.filter(|run| run.address.is_some()).map(|run| location_of(&run));

@@ -4,14 +4,15 @@
 //! line once and in order, even if the executor disappears between two pages.
 
 use engine::{AppId, RunId};
+use protocol::v1::ProblemCode;
 use protocol::xxl::{self, texts};
 use store::{RunLog, RunRow};
 use timer::Timestamp;
 
 use crate::centre::ServerState;
-use crate::error_message::ErrorMessage;
 use crate::executors::Directory;
 use crate::outbound::{CallError, Callee, Calls, Outbound};
+use crate::request_error::RequestError;
 
 /// A page of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub struct LogPage {
 }
 
 /// Returns a run's log from a line on: from its executor, or as far as it was read while the executor answered.
-pub async fn run_log(state: &ServerState, run: &RunRow, from: u32) -> Result<LogPage, ErrorMessage> {
+pub async fn run_log(state: &ServerState, run: &RunRow, from: u32) -> Result<LogPage, RequestError> {
     let from = from.max(1);
     let over = run.state.is_over();
     if over
@@ -88,43 +89,52 @@ pub struct Source<'a> {
 impl Source<'_> {
     /// Returns lines from `from` on, as many as the executor sends at a time. Only the executor that the run was
     /// sent to is called, and only while it is registered for the app, because the request carries the app's token.
-    pub async fn page(&self, from: u32) -> Result<LogPage, ErrorMessage> {
+    pub async fn page(&self, from: u32) -> Result<LogPage, RequestError> {
         let callee = self.callee()?;
         let page = self.outbound.log(&callee, self.location.run.0, self.triggered_at(), from).await;
-        let page = page.map_err(|error| not_given(&callee, &error))?;
+        let page = page.map_err(|error| self.not_given(&callee, &error))?;
         match page.log_content.trim() == texts::NO_LOG_FILE {
-            true => Err(ErrorMessage(format!("the executor {} has no log of this run", callee.address))),
+            true => Err(self.unread(format!("the executor {} has no log of this run", callee.address))),
             false => Ok(given(page, from)),
         }
     }
 
     /// Returns the number of the last line, if the executor sends it.
-    pub async fn last_line(&self) -> Result<Option<u32>, ErrorMessage> {
+    pub async fn last_line(&self) -> Result<Option<u32>, RequestError> {
         let callee = self.callee()?;
         let last = self.outbound.last_line(&callee, self.location.run.0, self.triggered_at()).await;
-        last.map_err(|error| not_given(&callee, &error))
+        last.map_err(|error| self.not_given(&callee, &error))
     }
 
     fn triggered_at(&self) -> i64 {
         self.location.triggered_at.as_millis()
     }
 
-    fn callee(&self) -> Result<Callee, ErrorMessage> {
+    fn callee(&self) -> Result<Callee, RequestError> {
         let LogLocation { app, address, .. } = self.location;
-        let unsent = || ErrorMessage::new("the run was not sent to an executor, so it has no log");
+        let unsent = || RequestError::not_found("the run was not sent to an executor, so it has no log");
         let address = address.as_deref().ok_or_else(unsent)?;
         let is_there = self.directory.sightings(*app).iter().any(|seen| seen.address == address);
         let to = self.directory.destination(*app).filter(|_| is_there);
         let to = to.ok_or_else(|| {
-            ErrorMessage(format!("the executor {address}, which has the log, is no longer registered"))
+            self.unread(format!("the executor {address}, which has the log, is no longer registered"))
         })?;
         to.callee(address)
-            .ok_or_else(|| ErrorMessage(format!("`{address}` is not the address of an executor")))
+            .ok_or_else(|| self.unread(format!("`{address}` is not the address of an executor")))
     }
-}
 
-fn not_given(callee: &Callee, error: &CallError) -> ErrorMessage {
-    ErrorMessage(format!("failed to read the log from the executor {}: {error}", callee.address))
+    fn not_given(&self, callee: &Callee, error: &CallError) -> RequestError {
+        self.unread(format!("failed to read the log from the executor {}: {error}", callee.address))
+    }
+
+    /// The executor of the run does not send the log.
+    fn unread(&self, why: String) -> RequestError {
+        let code = match self.directory.sightings(self.location.app).is_empty() {
+            true => ProblemCode::AppOffline,
+            false => ProblemCode::ExecutorUnreachable,
+        };
+        RequestError::new(code, why)
+    }
 }
 
 /// Converts an executor's page. It counts as beginning at the requested line, regardless of the number in the reply.

@@ -3,7 +3,7 @@
 use store::RunLog;
 
 use super::log::{LogPage, Source, left_out_line};
-use crate::error_message::ErrorMessage;
+use crate::request_error::RequestError;
 
 /// The last lines of a log while it is being read.
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl Tail {
 
     /// Continues reading, at most `pages` pages. Of a log that is too long the end matters: lines in between are
     /// skipped. Lines read before an error are kept.
-    pub async fn read(&mut self, source: &Source<'_>, pages: usize) -> Result<Reached, ErrorMessage> {
+    pub async fn read(&mut self, source: &Source<'_>, pages: usize) -> Result<Reached, RequestError> {
         for _ in 0..pages {
             let (next, is_first) = (self.last + 1, self.last == 0);
             let page = source.page(next).await?;

@@ -272,10 +272,8 @@ impl Users {
     ) -> Result<(), RequestError> {
         // The session proves that the attempt does not come from a stranger.
         let attempt = Attempt { account: &who.user.name, from, device: Some(&who.session) };
-        self.recognise(old, attempt).await.map_err(|error| RequestError {
-            why: format!("the old password was rejected: {error}"),
-            ..error
-        })?;
+        let recognised = self.recognise(old, attempt).await;
+        recognised.map_err(|error| error.context("the old password was rejected"))?;
         password::check_new(new, &who.user.name)?;
         let hash = self.passwords.hash(new).await?;
         self.database.set_password_hash(who.user.id, &hash, Some(&who.session)).await?;
@@ -327,7 +325,7 @@ impl Users {
 fn too_many(wait: Duration) -> RequestError {
     let seconds = wait.as_millis().div_ceil(1_000).max(1);
     let why = format!("too many attempts to sign in; retry in {seconds} s");
-    RequestError { wait: Some(wait), ..RequestError::new(ProblemCode::TooManyRequests, why) }
+    RequestError::new(ProblemCode::TooManyRequests, why).retry_after(wait)
 }
 
 /// A waiting attempt; counted until dropped.

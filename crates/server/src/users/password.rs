@@ -81,12 +81,9 @@ impl Passwords {
             Queue::Strangers => &self.strangers,
             Queue::Known => &self.known,
         };
-        let busy = || RequestError {
-            wait: Some(WAIT_MAX),
-            ..RequestError::new(
-                ProblemCode::TooManyRequests,
-                "too many users sign in at once; retry in a few seconds",
-            )
+        let busy = || {
+            let why = "too many users sign in at once; retry in a few seconds";
+            RequestError::new(ProblemCode::TooManyRequests, why).retry_after(WAIT_MAX)
         };
         let slot = tokio::time::timeout(WAIT_MAX, slots.acquire()).await.map_err(|_| busy())?;
         let _place = slot.map_err(|_| busy())?;

@@ -8,11 +8,11 @@ use store::{AlertFilter, AlertRow, Delivery};
 
 use super::authorise::{Authorised, Seen};
 use super::call::{Call, instant};
-use super::problem::ApiError;
 use super::reply::Reply;
 use super::runs::{seen_job, seen_names};
+use crate::request_error::RequestError;
 
-pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, ApiError> {
+pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, RequestError> {
     let query = &call.query;
     let job = match query.text("job") {
         None => None,
@@ -37,7 +37,7 @@ pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, ApiError>
 }
 
 /// Views of alerts, with the names of their jobs.
-async fn views(call: &Call, rows: Vec<AlertRow>) -> Result<Vec<AlertView>, ApiError> {
+async fn views(call: &Call, rows: Vec<AlertRow>) -> Result<Vec<AlertView>, RequestError> {
     let mut jobs: Vec<JobId> = rows.iter().map(|row| row.job).collect();
     jobs.sort_unstable();
     jobs.dedup();

@@ -13,29 +13,29 @@ use store::{Addresses, App, AppSpec, Registry as _, Token};
 
 use super::authorise::{AppToken, Authorised, PutTarget, Seen};
 use super::call::{Call, instant};
-use super::problem::{self, ApiError};
 use super::reply::Reply;
 use super::session::rights_view;
 use crate::apps::{check_addresses, check_name};
 use crate::executors::{Sighting, generate};
 use crate::outbound::{Address, Calls};
+use crate::request_error::RequestError;
 
-pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, ApiError> {
+pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, RequestError> {
     let jobs = call.state.database.jobs_by_app().await?;
     let mut apps = call.state.database.apps().await?;
     apps.retain(|app| seen.apps.as_ref().is_none_or(|seen| seen.contains(&app.id)));
     Ok(Reply::json(&apps.into_iter().map(|app| view(&call, app, &jobs)).collect::<Vec<_>>()))
 }
 
-pub async fn show(call: Call, app: Authorised<App>) -> Result<Reply, ApiError> {
+pub async fn show(call: Call, app: Authorised<App>) -> Result<Reply, RequestError> {
     let jobs = call.state.database.jobs_by_app().await?;
     Ok(Reply::json(&view(&call, app.into_inner(), &jobs)))
 }
 
-pub async fn put(call: Call, target: Authorised<PutTarget<App>>) -> Result<Reply, ApiError> {
+pub async fn put(call: Call, target: Authorised<PutTarget<App>>) -> Result<Reply, RequestError> {
     let AppBody { title, addressing } = call.json()?;
     if title.trim().is_empty() {
-        return Err(problem::field("title", "must not be empty"));
+        return Err(RequestError::field("title", "must not be empty"));
     }
     let addresses = match addressing {
         Addressing::Registered => Addresses::Registered,
@@ -60,7 +60,7 @@ pub async fn put(call: Call, target: Authorised<PutTarget<App>>) -> Result<Reply
     }
     call.state.registrar.load().await?;
     call.state.hints.executors();
-    let gone = || problem::new(ProblemCode::NotFound, "the app was deleted in the meantime");
+    let gone = || RequestError::new(ProblemCode::NotFound, "the app was deleted in the meantime");
     let app = database.app_by_name(&spec.name).await?.ok_or_else(gone)?;
     let status = if before.is_some() { StatusCode::OK } else { StatusCode::CREATED };
     let changed = (before.map(|app| written(&app)), Some(written(&app)));
@@ -68,7 +68,7 @@ pub async fn put(call: Call, target: Authorised<PutTarget<App>>) -> Result<Reply
     Ok(reply.status(status).changed(changed.0, changed.1))
 }
 
-pub async fn delete(call: Call, app: Authorised<App>) -> Result<Reply, ApiError> {
+pub async fn delete(call: Call, app: Authorised<App>) -> Result<Reply, RequestError> {
     call.state.database.delete_app(app.id).await?;
     call.state.registrar.load().await?;
     call.state.hints.executors();
@@ -121,7 +121,7 @@ fn handlers(call: &Call, seen: &Sighting) -> Vec<String> {
 
 // ── Tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-pub async fn tokens(call: Call, app: Authorised<App>) -> Result<Reply, ApiError> {
+pub async fn tokens(call: Call, app: Authorised<App>) -> Result<Reply, RequestError> {
     let now = call.state.engine.now();
     let counts = |token: &Token| token.app == Some(app.id) && token.expires_at.is_none_or(|at| at > now);
     let tokens = call.state.database.tokens().await?;
@@ -133,14 +133,14 @@ pub async fn tokens(call: Call, app: Authorised<App>) -> Result<Reply, ApiError>
     Ok(Reply::json(&tokens.into_iter().filter(counts).map(view).collect::<Vec<_>>()))
 }
 
-pub async fn add_token(call: Call, app: Authorised<App>) -> Result<Reply, ApiError> {
+pub async fn add_token(call: Call, app: Authorised<App>) -> Result<Reply, RequestError> {
     let token = generate();
     let id = call.state.registrar.add_token(app.id, &token).await?;
     let reply = Reply::json(&NewToken { id, token }).status(StatusCode::CREATED);
     Ok(reply.changed(None, Some(json!({ "token": id }))))
 }
 
-pub async fn end_token(call: Call, found: Authorised<AppToken>) -> Result<Reply, ApiError> {
+pub async fn end_token(call: Call, found: Authorised<AppToken>) -> Result<Reply, RequestError> {
     call.state.database.expire_token(found.token.id, call.state.engine.now()).await?;
     call.state.registrar.load().await?;
     Ok(Reply::done().changed(Some(json!({ "token": found.token.id })), None))
@@ -150,20 +150,20 @@ pub async fn end_token(call: Call, found: Authorised<AppToken>) -> Result<Reply,
 
 /// Sends a heartbeat request to an executor. Only executors of this app are accepted, because the request carries
 /// the app's token.
-pub async fn check(call: Call, app: Authorised<App>) -> Result<Reply, ApiError> {
+pub async fn check(call: Call, app: Authorised<App>) -> Result<Reply, RequestError> {
     let ExecutorCheck { address } = call.json()?;
     let named = call.jobs().live_addresses(app.id, [address.as_str()])?;
     let written = named.first().map_or("", String::as_str);
-    Address::parse(written).map_err(|error| problem::field("address", error.to_string()))?;
+    Address::parse(written).map_err(|error| RequestError::field("address", error.to_string()))?;
     let to = call.state.directory.destination(app.id).and_then(|to| to.callee(written));
     let callee =
-        to.ok_or_else(|| problem::new(ProblemCode::NotFound, "the executor is no longer registered"))?;
+        to.ok_or_else(|| RequestError::new(ProblemCode::NotFound, "the executor is no longer registered"))?;
     match call.state.outbound.beat(&callee).await {
         Ok(()) => call.state.directory.trust(written),
         Err(error) => call.state.registrar.suspect(written, error.trouble()),
     }
     call.state.hints.executors();
     let seen = call.state.directory.sightings(app.id).into_iter().find(|seen| seen.address == written);
-    let gone = || problem::new(ProblemCode::NotFound, "the executor is no longer registered");
+    let gone = || RequestError::new(ProblemCode::NotFound, "the executor is no longer registered");
     Ok(Reply::json(&executor(&call, seen.ok_or_else(gone)?)))
 }

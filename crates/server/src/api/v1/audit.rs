@@ -5,10 +5,10 @@ use store::{AuditFilter, AuditRecord};
 
 use super::authorise::{Authorised, Nothing};
 use super::call::{Call, instant, page};
-use super::problem::ApiError;
 use super::reply::Reply;
+use crate::request_error::RequestError;
 
-pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     let query = &call.query;
     let text = |name: &str| query.text(name).map(str::to_owned);
     let filter = AuditFilter {

@@ -9,8 +9,8 @@ use protocol::v1::ProblemCode;
 use store::{ApiKey, App, Registry as _, Rights, RunRow, Token, User, UserId, UserSession};
 
 use super::call::Call;
-use super::problem::{self, ApiError};
 use super::route::Needs;
+use crate::request_error::RequestError;
 
 /// An object on which the caller may perform this action. Only [`admit`] creates one.
 pub struct Authorised<O>(O);
@@ -36,7 +36,7 @@ pub trait Object: Sized + Send + 'static {
     const KIND: &'static str;
 
     /// Finds the object that the request refers to, without checking rights.
-    fn find(call: &Call) -> impl Future<Output = Result<Option<Self>, ApiError>> + Send;
+    fn find(call: &Call) -> impl Future<Output = Result<Option<Self>, RequestError>> + Send;
 
     /// Owner of the object, against which rights are checked.
     fn owner(&self) -> Owner;
@@ -45,13 +45,13 @@ pub trait Object: Sized + Send + 'static {
     fn name(&self) -> String;
 
     /// Value given to the handler in place of an object that the caller may not see; by default the error.
-    fn hidden(self, _: &Call, refused: ApiError) -> Result<Self, ApiError> {
+    fn hidden(self, _: &Call, refused: RequestError) -> Result<Self, RequestError> {
         Err(refused)
     }
 
     /// Error for an object that does not exist, or that the caller may not see.
-    fn missing() -> ApiError {
-        problem::new(ProblemCode::NotFound, format!("this {} does not exist", Self::KIND))
+    fn missing() -> RequestError {
+        RequestError::new(ProblemCode::NotFound, format!("this {} does not exist", Self::KIND))
     }
 }
 
@@ -68,10 +68,10 @@ pub enum Owner {
 
 /// Finds the object of a request and checks that the caller may perform this action on it. An object that the
 /// caller may not see gives the same error as one that does not exist.
-pub async fn admit<O: Object>(call: &Call, needs: Needs) -> Result<Authorised<O>, ApiError> {
+pub async fn admit<O: Object>(call: &Call, needs: Needs) -> Result<Authorised<O>, RequestError> {
     // Checked before the lookup, so that other callers learn nothing about the object.
     if needs == Needs::Admin && !call.who.principal.is_admin() {
-        return Err(problem::new(ProblemCode::NotAllowed, "only administrators may do this"));
+        return Err(RequestError::new(ProblemCode::NotAllowed, "only administrators may do this"));
     }
     let object = O::find(call).await?.ok_or_else(O::missing)?;
     match allow(call, &object, needs) {
@@ -81,13 +81,13 @@ pub async fn admit<O: Object>(call: &Call, needs: Needs) -> Result<Authorised<O>
     }
 }
 
-fn allow<O: Object>(call: &Call, object: &O, needs: Needs) -> Result<(), ApiError> {
+fn allow<O: Object>(call: &Call, object: &O, needs: Needs) -> Result<(), RequestError> {
     let who = &call.who;
     match (needs, object.owner()) {
         (Needs::Right(right), Owner::App(app)) => {
             let rights = who.principal.rights(app);
             match () {
-                () if !rights.contains(Rights::VIEW) => Err(O::missing().hiding(&object.name())),
+                () if !rights.contains(Rights::VIEW) => Err(O::missing().hiding(object.name())),
                 () if !rights.contains(right) => Err(lacks(needs)),
                 () => Ok(()),
             }
@@ -95,7 +95,7 @@ fn allow<O: Object>(call: &Call, object: &O, needs: Needs) -> Result<(), ApiErro
         (Needs::Own, Owner::User(user)) => {
             let is_own = who.user.as_ref().is_some_and(|own| own.id == user);
             let is_seen = is_own || who.principal.is_admin();
-            if is_seen { Ok(()) } else { Err(O::missing().hiding(&object.name())) }
+            if is_seen { Ok(()) } else { Err(O::missing().hiding(object.name())) }
         }
         // Objects without an owner have no rights to check.
         _ => Ok(()),
@@ -103,16 +103,16 @@ fn allow<O: Object>(call: &Call, object: &O, needs: Needs) -> Result<(), ApiErro
 }
 
 /// App named in a body, if the caller may do this in it.
-pub async fn admit_app(call: &Call, name: &str, needs: Needs) -> Result<Authorised<App>, ApiError> {
+pub async fn admit_app(call: &Call, name: &str, needs: Needs) -> Result<Authorised<App>, RequestError> {
     let found = call.state.database.app_by_name(name).await?;
     let app = AppInBody(found.ok_or_else(AppInBody::missing)?);
     allow(call, &app, needs)?;
     Ok(Authorised(app.0))
 }
 
-fn lacks(needs: Needs) -> ApiError {
+fn lacks(needs: Needs) -> RequestError {
     let why = format!("this requires the right to {} in this app", needs.word());
-    problem::new(ProblemCode::NotAllowed, why)
+    RequestError::new(ProblemCode::NotAllowed, why)
 }
 
 // ── Objects ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -123,7 +123,7 @@ pub struct Nothing;
 impl Object for Nothing {
     const KIND: &'static str = "-";
 
-    async fn find(_: &Call) -> Result<Option<Nothing>, ApiError> {
+    async fn find(_: &Call) -> Result<Option<Nothing>, RequestError> {
         Ok(Some(Nothing))
     }
 
@@ -145,7 +145,7 @@ pub struct Seen {
 impl Object for Seen {
     const KIND: &'static str = "own apps";
 
-    async fn find(call: &Call) -> Result<Option<Seen>, ApiError> {
+    async fn find(call: &Call) -> Result<Option<Seen>, RequestError> {
         let Some(name) = call.query.text("app") else {
             return Ok(Some(Seen { apps: call.who.principal.apps() }));
         };
@@ -166,7 +166,7 @@ impl Object for Seen {
 impl Object for App {
     const KIND: &'static str = "app";
 
-    async fn find(call: &Call) -> Result<Option<App>, ApiError> {
+    async fn find(call: &Call) -> Result<Option<App>, RequestError> {
         Ok(call.state.database.app_by_name(call.named("app")).await?)
     }
 
@@ -185,7 +185,7 @@ pub struct AppInBody(pub App);
 impl Object for AppInBody {
     const KIND: &'static str = "app in body";
 
-    async fn find(call: &Call) -> Result<Option<AppInBody>, ApiError> {
+    async fn find(call: &Call) -> Result<Option<AppInBody>, RequestError> {
         /// The handler parses the whole body, strictly.
         #[derive(serde::Deserialize)]
         struct Body {
@@ -203,8 +203,8 @@ impl Object for AppInBody {
         self.0.name()
     }
 
-    fn missing() -> ApiError {
-        problem::field("app", "this app does not exist")
+    fn missing() -> RequestError {
+        RequestError::field("app", "this app does not exist")
     }
 }
 
@@ -219,7 +219,7 @@ pub struct AppToken {
 impl Object for AppToken {
     const KIND: &'static str = "token";
 
-    async fn find(call: &Call) -> Result<Option<AppToken>, ApiError> {
+    async fn find(call: &Call) -> Result<Option<AppToken>, RequestError> {
         let Some(app) = App::find(call).await? else { return Ok(None) };
         let tokens = call.state.database.tokens().await?;
         let is_it = |token: &Token| token.app == Some(app.id) && token.id.to_string() == call.named("id");
@@ -238,7 +238,7 @@ impl Object for AppToken {
 impl Object for Job {
     const KIND: &'static str = "job";
 
-    async fn find(call: &Call) -> Result<Option<Job>, ApiError> {
+    async fn find(call: &Call) -> Result<Option<Job>, RequestError> {
         find_job(call, call.named("job")).await
     }
 
@@ -257,7 +257,7 @@ pub fn job_name(job: JobId) -> String {
 }
 
 /// Finds a job by key, or by id after `id:`.
-pub async fn find_job(call: &Call, name: &str) -> Result<Option<Job>, ApiError> {
+pub async fn find_job(call: &Call, name: &str) -> Result<Option<Job>, RequestError> {
     Ok(match name.strip_prefix(BY_NUMBER).map(str::parse) {
         Some(Ok(id)) => call.state.database.job(JobId(id)).await?,
         Some(Err(_)) => None,
@@ -276,7 +276,7 @@ pub enum PutTarget<O> {
     Free(String),
     /// It exists under this name, but the caller may not see it. The handler returns the error only after all
     /// checks for a free name have passed, so that the two cases cannot be distinguished.
-    Hidden(String, ApiError),
+    Hidden(String, RequestError),
 }
 
 impl<O: Object> Object for PutTarget<O>
@@ -285,7 +285,7 @@ where
 {
     const KIND: &'static str = O::KIND;
 
-    async fn find(call: &Call) -> Result<Option<PutTarget<O>>, ApiError> {
+    async fn find(call: &Call) -> Result<Option<PutTarget<O>>, RequestError> {
         Ok(match O::find(call).await? {
             Some(object) => Some(PutTarget::Taken(object)),
             None => O::may_be_named(call.named(O::PARAMETER)).map(|name| PutTarget::Free(name.into())),
@@ -306,7 +306,7 @@ where
         }
     }
 
-    fn hidden(self, call: &Call, refused: ApiError) -> Result<PutTarget<O>, ApiError> {
+    fn hidden(self, call: &Call, refused: RequestError) -> Result<PutTarget<O>, RequestError> {
         match O::may_be_named(call.named(O::PARAMETER)) {
             Some(name) => Ok(PutTarget::Hidden(name.into(), refused)),
             None => Err(refused),
@@ -351,7 +351,7 @@ impl Named for User {
 impl Object for RunRow {
     const KIND: &'static str = "run";
 
-    async fn find(call: &Call) -> Result<Option<RunRow>, ApiError> {
+    async fn find(call: &Call) -> Result<Option<RunRow>, RequestError> {
         let Ok(id) = call.named("run").parse() else { return Ok(None) };
         Ok(call.state.database.run(RunId(id)).await?)
     }
@@ -368,7 +368,7 @@ impl Object for RunRow {
 impl Object for User {
     const KIND: &'static str = "user";
 
-    async fn find(call: &Call) -> Result<Option<User>, ApiError> {
+    async fn find(call: &Call) -> Result<Option<User>, RequestError> {
         Ok(call.state.database.user_by_name(call.named("name")).await?)
     }
 
@@ -384,7 +384,7 @@ impl Object for User {
 impl Object for ApiKey {
     const KIND: &'static str = "key";
 
-    async fn find(call: &Call) -> Result<Option<ApiKey>, ApiError> {
+    async fn find(call: &Call) -> Result<Option<ApiKey>, RequestError> {
         let keys = call.state.database.api_keys(None).await?;
         Ok(keys.into_iter().find(|key| key.id.to_string() == call.named("id")))
     }
@@ -402,7 +402,7 @@ impl Object for UserSession {
     const KIND: &'static str = "session";
 
     /// Searches only the caller's own sessions: even an administrator cannot see those of others.
-    async fn find(call: &Call) -> Result<Option<UserSession>, ApiError> {
+    async fn find(call: &Call) -> Result<Option<UserSession>, RequestError> {
         let Some(user) = &call.who.user else { return Ok(None) };
         let sessions = call.state.database.sessions_of(user.id).await?;
         Ok(sessions.into_iter().find(|session| session_name(&session.digest) == call.named("id")))

@@ -12,11 +12,11 @@ use timer::Timestamp;
 
 use super::caller::Caller;
 use super::language;
-use super::problem::{self, ApiError};
 use super::route::Parameter;
 use crate::centre::ServerState;
 use crate::http::{self, Caller as Origin, Received};
 use crate::jobs::Jobs;
+use crate::request_error::RequestError;
 
 /// One API request.
 pub struct Call {
@@ -43,23 +43,23 @@ impl Call {
     }
 
     /// The body, parsed as JSON.
-    pub fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, RequestError> {
         if self.body.is_empty() {
             return Err(not_json());
         }
         // serde would also accept the fields as an array, without their names.
         if self.body.trim_ascii_start().starts_with(b"[") {
-            return Err(problem::malformed("the body must be a JSON object, not an array"));
+            return Err(RequestError::malformed("the body must be a JSON object, not an array"));
         }
         if http::is_too_deep(&self.body) {
-            return Err(problem::malformed("the JSON is nested too deeply"));
+            return Err(RequestError::malformed("the JSON is nested too deeply"));
         }
         serde_json::from_slice(&self.body)
-            .map_err(|error| problem::malformed(format!("invalid body: {error}")))
+            .map_err(|error| RequestError::malformed(format!("invalid body: {error}")))
     }
 
     /// The body, parsed as JSON; the default value if the body is empty.
-    pub fn json_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, ApiError> {
+    pub fn json_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, RequestError> {
         if self.body.is_empty() { Ok(T::default()) } else { self.json() }
     }
 
@@ -81,14 +81,14 @@ impl Call {
 
 /// Rejects a body that is not declared as JSON, even if the route reads no body: pages of other sites can send
 /// only other content types without a CORS preflight request.
-pub fn check_kind(head: &Parts, body: &[u8]) -> Result<(), ApiError> {
+pub fn check_kind(head: &Parts, body: &[u8]) -> Result<(), RequestError> {
     let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if body.is_empty() || kind.eq_ignore_ascii_case("application/json") { Ok(()) } else { Err(not_json()) }
 }
 
-fn not_json() -> ApiError {
-    problem::malformed("the body must be JSON, with `Content-Type: application/json`")
+fn not_json() -> RequestError {
+    RequestError::malformed("the body must be JSON, with `Content-Type: application/json`")
 }
 
 /// Parameters of a query.
@@ -97,22 +97,22 @@ pub struct Query(Vec<(String, String)>);
 
 impl Query {
     /// Parses a query. Unknown parameters, duplicates and invalid values are rejected.
-    pub fn read(text: &str, known: &[Parameter]) -> Result<Query, ApiError> {
+    pub fn read(text: &str, known: &[Parameter]) -> Result<Query, RequestError> {
         let mut read: Vec<(String, String)> = Vec::new();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
             let Some((.., values)) = known.iter().find(|(known, ..)| *known == name) else {
                 let names: Vec<&str> = known.iter().map(|(known, ..)| *known).collect();
                 let shown: String = name.chars().take(40).collect();
                 let words = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                return Err(problem::malformed(format!(
+                return Err(RequestError::malformed(format!(
                     "unknown parameter `{shown}`; allowed parameters: {words}"
                 )));
             };
             if let Some(why) = values.objection(&value) {
-                return Err(problem::field(&name, why));
+                return Err(RequestError::field(name, why));
             }
             if read.iter().any(|(other, _)| *other == name) {
-                return Err(problem::malformed(format!("duplicate parameter `{name}`")));
+                return Err(RequestError::malformed(format!("duplicate parameter `{name}`")));
             }
             read.push((name.into_owned(), value.into_owned()));
         }
@@ -126,44 +126,46 @@ impl Query {
     }
 
     /// A parameter as a number.
-    pub fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, ApiError> {
-        let read = |text: &str| text.parse().map_err(|_| problem::field(name, "must be an integer"));
+    pub fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, RequestError> {
+        let read = |text: &str| text.parse().map_err(|_| RequestError::field(name, "must be an integer"));
         self.text(name).map(read).transpose()
     }
 
     /// A parameter that is `true` or `false`.
-    pub fn flag(&self, name: &str) -> Result<Option<bool>, ApiError> {
-        let read = |text: &str| text.parse().map_err(|_| problem::field(name, "must be `true` or `false`"));
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, RequestError> {
+        let read =
+            |text: &str| text.parse().map_err(|_| RequestError::field(name, "must be `true` or `false`"));
         self.text(name).map(read).transpose()
     }
 
     /// A parameter as a value of the vocabulary.
-    pub fn word<T: Word>(&self, name: &str) -> Result<Option<T>, ApiError> {
-        let read = |text: &str| T::from_word(text).map_err(|error| problem::field(name, error.to_string()));
+    pub fn word<T: Word>(&self, name: &str) -> Result<Option<T>, RequestError> {
+        let read =
+            |text: &str| T::from_word(text).map_err(|error| RequestError::field(name, error.to_string()));
         self.text(name).map(read).transpose()
     }
 
     /// A parameter as a time, for example `2026-06-21T08:00:00Z`.
-    pub fn instant(&self, name: &str) -> Result<Option<Timestamp>, ApiError> {
+    pub fn instant(&self, name: &str) -> Result<Option<Timestamp>, RequestError> {
         let read = |text: &str| {
             let instant: Result<Instant, _> = text.parse();
             instant
                 .map(|at| Timestamp::from_millis(at.millis()))
-                .map_err(|error| problem::field(name, error.to_string()))
+                .map_err(|error| RequestError::field(name, error.to_string()))
         };
         self.text(name).map(read).transpose()
     }
 
     /// Maximum number of rows to return.
-    pub fn limit(&self) -> Result<usize, ApiError> {
+    pub fn limit(&self) -> Result<usize, RequestError> {
         match self.number("limit")?.unwrap_or(LIMIT) {
             limit if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
-            _ => Err(problem::field("limit", format!("must be 1 to {LIMIT_MAX}"))),
+            _ => Err(RequestError::field("limit", format!("must be 1 to {LIMIT_MAX}"))),
         }
     }
 
     /// Requested page of a list that is paged by id.
-    pub fn page(&self) -> Result<store::Page, ApiError> {
+    pub fn page(&self) -> Result<store::Page, RequestError> {
         Ok(store::Page::After { after: self.number("after")?, limit: self.limit()? })
     }
 }
@@ -199,8 +201,8 @@ mod tests {
         let read = |text: &str| Query::read(text, &known).map(|query| query.limit().ok());
         assert_eq!(read("limit=7&after=").unwrap(), Some(7));
         assert_eq!(read("").unwrap(), Some(50));
-        assert!(read("limit=0").unwrap_err().problem.detail.contains("from 1 to 200"));
-        assert!(read("limt=7").unwrap_err().problem.detail.contains("limit, after"));
+        assert!(read("limit=0").unwrap_err().detail().contains("from 1 to 200"));
+        assert!(read("limt=7").unwrap_err().detail().contains("limit, after"));
         assert!(read("limit=7&limit=8").is_err());
         assert!(read("limit=").is_err(), "an empty value is no number");
     }

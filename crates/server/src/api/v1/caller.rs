@@ -6,10 +6,10 @@ use engine::StoreError;
 use protocol::v1::{CSRF_HEADER, ProblemCode};
 use store::User;
 
-use super::problem::{self, ApiError};
 use crate::api::browser;
 use crate::centre::ServerState;
 use crate::executors::fingerprint;
+use crate::request_error::RequestError;
 use crate::users::{Principal, SignedIn};
 
 /// An authenticated or anonymous caller.
@@ -30,9 +30,12 @@ pub struct Caller {
 impl Caller {
     /// Authenticates a request. An invalid credential is an error: otherwise the client would see less data
     /// without knowing why.
-    pub async fn recognise(state: &ServerState, head: &Parts) -> Result<Caller, ApiError> {
+    pub async fn recognise(state: &ServerState, head: &Parts) -> Result<Caller, RequestError> {
         let over = || {
-            problem::new(ProblemCode::NotSignedIn, "the session or API key is no longer valid; sign in again")
+            RequestError::new(
+                ProblemCode::NotSignedIn,
+                "the session or API key is no longer valid; sign in again",
+            )
         };
         if let Some(secret) = bearer(head)? {
             if !secret.starts_with(KEY_PREFIX) {
@@ -92,8 +95,8 @@ impl Caller {
     }
 
     /// Rejects a change that a page of another site sent through the user's browser (CSRF).
-    pub fn check_origin(&self, head: &Parts) -> Result<(), ApiError> {
-        let foreign = |why: &str| Err(problem::new(ProblemCode::ForeignOrigin, why));
+    pub fn check_origin(&self, head: &Parts) -> Result<(), RequestError> {
+        let foreign = |why: &str| Err(RequestError::new(ProblemCode::ForeignOrigin, why));
         if browser::is_cross_site(head) {
             return foreign("requests from other sites may not change anything");
         }
@@ -114,16 +117,16 @@ impl Caller {
 }
 
 /// Bearer token of the request, if there is one.
-fn bearer(head: &Parts) -> Result<Option<&str>, ApiError> {
+fn bearer(head: &Parts) -> Result<Option<&str>, RequestError> {
     let mut values = head.headers.get_all(header::AUTHORIZATION).iter();
     let value = match (values.next(), values.next()) {
         (None, _) => return Ok(None),
         (Some(value), None) => value.to_str().unwrap_or_default(),
-        (Some(_), Some(_)) => return Err(problem::malformed("duplicate header Authorization")),
+        (Some(_), Some(_)) => return Err(RequestError::malformed("duplicate header Authorization")),
     };
     let secret = value.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
     let unusable =
-        || problem::new(ProblemCode::NotSignedIn, "the header must be `Authorization: Bearer tw_…`");
+        || RequestError::new(ProblemCode::NotSignedIn, "the header must be `Authorization: Bearer tw_…`");
     Ok(Some(secret.ok_or_else(unusable)?.1.trim()))
 }
 

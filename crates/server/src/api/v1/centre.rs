@@ -7,14 +7,14 @@ use store::{AlertFilter, JobFilter, JobKey, JobOrder, Page, RunFilter, RunStatus
 
 use super::authorise::{Authorised, Nothing, Seen};
 use super::call::{Call, instant};
-use super::problem::ApiError;
 use super::reply::Reply;
 use super::statistics::{DAY, add};
 use super::{jobs, runs, schedules};
+use crate::request_error::RequestError;
 
 /// Overview of jobs, runs, alerts and executors. No query reads more than a few thousand rows, however many there
 /// are.
-pub async fn overview(call: Call, seen: Authorised<Seen>) -> Result<Reply, ApiError> {
+pub async fn overview(call: Call, seen: Authorised<Seen>) -> Result<Reply, RequestError> {
     let (database, apps) = (&call.state.database, &seen.apps);
     let all = JobFilter { apps: apps.clone(), ..JobFilter::default() };
     let (jobs, jobs_enabled) = database.job_count(&all).await?;
@@ -23,7 +23,7 @@ pub async fn overview(call: Call, seen: Authorised<Seen>) -> Result<Reply, ApiEr
     let upcoming = database.job_list(&started, soon, None, HANDFUL).await?.rows;
     let newest = async |status, most| {
         let filter = RunFilter { apps: apps.clone(), status: Some(status), ..RunFilter::default() };
-        Ok::<_, ApiError>(database.run_page(&filter, Page::first(most)).await?.rows)
+        Ok::<_, RequestError>(database.run_page(&filter, Page::first(most)).await?.rows)
     };
     let running = newest(RunStatus::Running, HANDFUL).await?;
     // Keeps one run per job, so that a job that fails all the time does not hide the others.
@@ -52,7 +52,7 @@ const HANDFUL: usize = 8;
 const FAILED_READ: usize = 200;
 
 /// Counts the alerts of the last 24 hours.
-async fn alerts(call: &Call, seen: &Seen) -> Result<AlertCounts, ApiError> {
+async fn alerts(call: &Call, seen: &Seen) -> Result<AlertCounts, RequestError> {
     let from = Some(call.state.engine.now() - DAY);
     let filter = AlertFilter { apps: seen.apps.clone(), from, ..AlertFilter::default() };
     let counted = call.state.database.alert_count(&filter).await?;
@@ -60,7 +60,7 @@ async fn alerts(call: &Call, seen: &Seen) -> Result<AlertCounts, ApiError> {
 }
 
 /// Counts today's runs: exactly if they are few, otherwise as stored within the last minute.
-async fn today(call: &Call, seen: &Seen) -> Result<RunCounts, ApiError> {
+async fn today(call: &Call, seen: &Seen) -> Result<RunCounts, RequestError> {
     let now = call.state.engine.now();
     let midnight = schedules::local(now, &call.state.zone).start_of_day();
     let midnight =
@@ -95,7 +95,7 @@ fn executors(call: &Call, seen: &Seen) -> (u64, u64) {
     (alive, suspect)
 }
 
-pub async fn nodes(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+pub async fn nodes(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     let (engine, now) = (&call.state.engine, call.state.engine.now());
     let own = engine.status().node;
     let view = |peer: engine::Peer| NodeView {
@@ -108,11 +108,11 @@ pub async fn nodes(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError
     Ok(Reply::json(&engine.peers().into_iter().map(view).collect::<Vec<_>>()))
 }
 
-pub async fn settings(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+pub async fn settings(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     Ok(Reply::json(&call.state.settings))
 }
 
-pub async fn about(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+pub async fn about(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     let state = &call.state;
     Ok(Reply::json(&About {
         version: env!("CARGO_PKG_VERSION").into(),

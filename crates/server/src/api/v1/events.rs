@@ -20,12 +20,12 @@ use tokio::sync::mpsc;
 
 use super::authorise::{Authorised, Nothing};
 use super::call::Call;
-use super::problem::{self, ApiError};
 use super::reply::Reply;
 use crate::centre::ServerState;
+use crate::request_error::RequestError;
 
 /// Streams hints about changes, so that clients reload.
-pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     stream(call, |state, out| async move {
         let mut kinds = state.hints.watch();
         let mut known = kinds.each_ref().map(|(_, count)| *count.borrow());
@@ -73,18 +73,18 @@ impl Out {
 pub fn stream<Work>(
     call: Call,
     work: impl FnOnce(Arc<ServerState>, Out) -> Work + Send + 'static,
-) -> Result<Reply, ApiError>
+) -> Result<Reply, RequestError>
 where
     Work: Future<Output = ()> + Send,
 {
     let state = call.state.clone();
     let user = call.who.user.as_ref();
-    let user = user.ok_or_else(|| problem::new(ProblemCode::NotSignedIn, "sign in first"))?;
+    let user = user.ok_or_else(|| RequestError::new(ProblemCode::NotSignedIn, "sign in first"))?;
     let slot = state.streams.enter(user.id, user.access.admin).ok_or_else(|| {
         let why = format!(
             "too many open streams: at most {STREAMS_EACH} per user and {STREAMS_ALL} in total; close some"
         );
-        problem::new(ProblemCode::TooManyRequests, why).retry_after(BEAT)
+        RequestError::new(ProblemCode::TooManyRequests, why).retry_after(BEAT)
     })?;
     let (sender, receiver) = mpsc::channel(WRITTEN_MAX);
     tokio::spawn(async move {

@@ -13,7 +13,7 @@ use timer::Timestamp;
 
 use super::authorise::{BY_NUMBER, find_job, job_name};
 use super::call::Call;
-use super::problem::ApiError;
+use crate::request_error::RequestError;
 
 /// The last move of a job out of an app that the caller may not view.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub struct Move {
 }
 
 /// The last such move, or `None` if the caller may see the whole history of the job.
-pub async fn hidden_before(call: &Call, job: JobId) -> Result<Option<Move>, ApiError> {
+pub async fn hidden_before(call: &Call, job: JobId) -> Result<Option<Move>, RequestError> {
     if call.who.principal.apps().is_none() {
         return Ok(None);
     }
@@ -108,7 +108,7 @@ pub fn cut<T>(found: &mut Paged<T>, is_visible: impl Fn(&T) -> bool) {
 }
 
 /// Removes children that the caller may not view from definitions.
-pub async fn hide_children(call: &Call, definitions: &mut [&mut Value]) -> Result<(), ApiError> {
+pub async fn hide_children(call: &Call, definitions: &mut [&mut Value]) -> Result<(), RequestError> {
     if call.who.principal.apps().is_none() {
         return Ok(());
     }

@@ -12,21 +12,20 @@ use super::authorise::{
     AppInBody, Authorised, BY_NUMBER, Nothing, PutTarget, Seen, admit_app, find_job, job_name,
 };
 use super::call::{Call, instant, page};
-use super::history;
 use super::job_body::{Reading, Showing, check_key};
-use super::problem::{self, ApiError};
 use super::reply::{Noted, Reply};
 use super::route::Needs;
-use super::schedules;
 use super::session::rights_view;
+use super::{history, problem, schedules};
 use crate::centre::ServerState;
 use crate::jobs::Belongings;
+use crate::request_error::RequestError;
 
 const EDIT: Needs = Needs::Right(Rights::EDIT);
 
 // ── Read ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, ApiError> {
+pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, RequestError> {
     let query = &call.query;
     let text = |name: &str| query.text(name).unwrap_or_default().to_owned();
     let filter = JobFilter {
@@ -50,14 +49,14 @@ pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, ApiError>
     Ok(Reply::json(&Page { items: views(&call, found.rows, false).await?, next, total }))
 }
 
-fn order(word: &str) -> Result<JobOrder, ApiError> {
+fn order(word: &str) -> Result<JobOrder, RequestError> {
     let (down, key) = word.strip_prefix('-').map_or((false, word), |key| (true, key));
     let by = match key {
         "id" => JobKey::Number,
         "name" => JobKey::Name,
         "next_fire_at" => JobKey::NextFire,
         _ => {
-            return Err(problem::field(
+            return Err(RequestError::field(
                 "sort",
                 "must be id, name or next_fire_at, optionally with a leading minus",
             ));
@@ -66,29 +65,30 @@ fn order(word: &str) -> Result<JobOrder, ApiError> {
     Ok(JobOrder { by, down })
 }
 
-fn mark(text: &str) -> Result<JobMark, ApiError> {
+fn mark(text: &str) -> Result<JobMark, RequestError> {
     let read = text.split_once(':').and_then(|(id, key)| Some((id.parse().ok()?, key)));
-    let (id, key) = read.ok_or_else(|| problem::field("after", "must be the `next` of the previous page"))?;
+    let (id, key) =
+        read.ok_or_else(|| RequestError::field("after", "must be the `next` of the previous page"))?;
     Ok(JobMark { job: JobId(id), key: key.into() })
 }
 
-pub async fn show(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+pub async fn show(call: Call, job: Authorised<Job>) -> Result<Reply, RequestError> {
     let view = view(&call, job.id).await?;
     Ok(Reply::json(&view).revision(view.revision))
 }
 
 /// Current view of a job, with the source of its script.
-async fn view(call: &Call, job: JobId) -> Result<JobView, ApiError> {
+async fn view(call: &Call, job: JobId) -> Result<JobView, RequestError> {
     let rows = call.state.database.job_rows(&[job]).await?;
     views(call, rows, true).await?.pop().ok_or_else(gone)
 }
 
-fn gone() -> ApiError {
-    problem::new(ProblemCode::NotFound, "this job does not exist")
+fn gone() -> RequestError {
+    RequestError::new(ProblemCode::NotFound, "this job does not exist")
 }
 
 /// Views of jobs. Children that the caller may not view are left out.
-pub async fn views(call: &Call, rows: Vec<JobRow>, with_source: bool) -> Result<Vec<JobView>, ApiError> {
+pub async fn views(call: &Call, rows: Vec<JobRow>, with_source: bool) -> Result<Vec<JobView>, RequestError> {
     let children: Vec<JobId> = rows.iter().flat_map(|row| row.job.spec.children.iter().copied()).collect();
     let who = &call.who.principal;
     let mut children = call.state.database.job_names(&children).await?;
@@ -106,7 +106,7 @@ pub async fn views(call: &Call, rows: Vec<JobRow>, with_source: bool) -> Result<
     Ok(rows.into_iter().map(view).collect())
 }
 
-pub async fn fires(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+pub async fn fires(call: Call, job: Authorised<Job>) -> Result<Reply, RequestError> {
     let count = call.query.number("count")?;
     let after = call.query.instant("after")?.unwrap_or(call.state.engine.now());
     // The job's own `valid_from` and `valid_until` also count, so its next fires are computed one by one.
@@ -114,7 +114,7 @@ pub async fn fires(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> 
     Ok(Reply::json(&schedules::preview(&call, &job.spec.schedule, count, after, next)?))
 }
 
-pub async fn misses(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+pub async fn misses(call: Call, job: Authorised<Job>) -> Result<Reply, RequestError> {
     let mut found = call.state.database.misses(job.id, call.query.page()?).await?;
     if let Some(moved) = history::hidden_before(&call, job.id).await? {
         history::cut(&mut found, |entry| moved.shows(entry.at));
@@ -137,7 +137,7 @@ pub async fn misses(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError>
     Ok(Reply::json(&page(found, view)))
 }
 
-pub async fn changes(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+pub async fn changes(call: Call, job: Authorised<Job>) -> Result<Reply, RequestError> {
     let filter = AuditFilter { object: Some(job_name(job.id)), ..AuditFilter::default() };
     let mut found = call.state.database.audit_page(&filter, call.query.page()?).await?;
     if let Some(moved) = history::hidden_before(&call, job.id).await? {
@@ -161,23 +161,23 @@ pub async fn changes(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError
 
 // ── Write ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-pub async fn create(call: Call, app: Authorised<AppInBody>) -> Result<Reply, ApiError> {
+pub async fn create(call: Call, app: Authorised<AppInBody>) -> Result<Reply, RequestError> {
     let body: JobBody = call.json()?;
     let children = children(&call, &body, None).await?;
-    let spec = reading(&call, None).spec(&body, app.0.id, children).map_err(problem::fields)?;
+    let spec = reading(&call, None).spec(&body, app.0.id, children).map_err(RequestError::fields)?;
     add(&call, &body, spec).await
 }
 
 /// Definition of a new job with that key.
-async fn new_spec(call: &Call, body: &JobBody, key: String) -> Result<JobSpec, ApiError> {
-    check_key(&key).map_err(|wrong| problem::fields(vec![wrong]))?;
+async fn new_spec(call: &Call, body: &JobBody, key: String) -> Result<JobSpec, RequestError> {
+    check_key(&key).map_err(|wrong| RequestError::fields(vec![wrong]))?;
     let app = admit_app(call, &body.app, EDIT).await?;
     let children = children(call, body, None).await?;
-    let spec = reading(call, None).spec(body, app.id, children).map_err(problem::fields)?;
+    let spec = reading(call, None).spec(body, app.id, children).map_err(RequestError::fields)?;
     Ok(JobSpec { key: Some(key), ..spec })
 }
 
-pub async fn put(call: Call, target: Authorised<PutTarget<Job>>) -> Result<Reply, ApiError> {
+pub async fn put(call: Call, target: Authorised<PutTarget<Job>>) -> Result<Reply, RequestError> {
     let body: JobBody = call.json()?;
     let wanted = call.header("if-match").map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
     match target.into_inner() {
@@ -216,11 +216,11 @@ const THERE_ALREADY: &str = "this job already exists";
 
 const OVERTAKEN: &str = "the job was changed in the meantime; read it again";
 
-fn outdated(why: &str) -> ApiError {
-    problem::new(ProblemCode::Outdated, why)
+fn outdated(why: &str) -> RequestError {
+    RequestError::new(ProblemCode::Outdated, why)
 }
 
-async fn add(call: &Call, body: &JobBody, spec: JobSpec) -> Result<Reply, ApiError> {
+async fn add(call: &Call, body: &JobBody, spec: JobSpec) -> Result<Reply, RequestError> {
     let is_named = spec.key.is_some();
     let added = call.jobs().create(spec, belongings(body)).await;
     let id = added.map_err(|error| match error.code {
@@ -234,11 +234,11 @@ async fn add(call: &Call, body: &JobBody, spec: JobSpec) -> Result<Reply, ApiErr
     Ok(reply.about(job_name(id)).changed(None, after))
 }
 
-async fn edit(call: &Call, body: &JobBody, job: Job) -> Result<Reply, ApiError> {
+async fn edit(call: &Call, body: &JobBody, job: Job) -> Result<Reply, RequestError> {
     let app = admit_app(call, &body.app, EDIT).await?;
     let jobs = call.jobs();
     let children = jobs.edited_children(&job, children(call, body, Some(&job)).await?).await?;
-    let spec = reading(call, Some(&job)).spec(body, app.id, children).map_err(problem::fields)?;
+    let spec = reading(call, Some(&job)).spec(body, app.id, children).map_err(RequestError::fields)?;
     let before = written(call, job.id).await?;
     jobs.check_edit(&job, &spec, body.enabled).await?;
     if let Err(error) = jobs.put(&job, spec, belongings(body)).await {
@@ -263,7 +263,7 @@ fn belongings(body: &JobBody) -> Belongings<'_> {
 
 /// Resolves the child jobs that a body names. A new child needs the right to operate it; an existing one only the
 /// right to view it.
-async fn children(call: &Call, body: &JobBody, job: Option<&Job>) -> Result<Vec<JobId>, ApiError> {
+async fn children(call: &Call, body: &JobBody, job: Option<&Job>) -> Result<Vec<JobId>, RequestError> {
     let mut ids = Vec::with_capacity(body.children.len());
     for child in body.children.iter().take(CHILDREN_READ) {
         let is_number = child.bytes().all(|byte| byte.is_ascii_digit()) && !child.is_empty();
@@ -273,12 +273,12 @@ async fn children(call: &Call, body: &JobBody, job: Option<&Job>) -> Result<Vec<
         let right = |child: &Job| if is_kept(child) { Rights::VIEW } else { Rights::OPERATE };
         let own = found.filter(|child| call.who.principal.may(right(child), child.spec.app));
         let shown: String = child.chars().take(40).collect();
-        let none = || problem::field("children", format!("the job `{shown}` does not exist"));
+        let none = || RequestError::field("children", format!("the job `{shown}` does not exist"));
         ids.push(own.ok_or_else(none)?.id);
     }
     match body.children.len() <= CHILDREN_READ {
         true => Ok(ids),
-        false => Err(problem::field("children", format!("must have at most {CHILDREN_READ} jobs"))),
+        false => Err(RequestError::field("children", format!("must have at most {CHILDREN_READ} jobs"))),
     }
 }
 
@@ -286,7 +286,7 @@ async fn children(call: &Call, body: &JobBody, job: Option<&Job>) -> Result<Vec<
 const CHILDREN_READ: usize = 100;
 
 /// Definition of a job as stored in the audit log.
-async fn written(call: &Call, job: JobId) -> Result<Option<serde_json::Value>, ApiError> {
+async fn written(call: &Call, job: JobId) -> Result<Option<serde_json::Value>, RequestError> {
     Ok(on_record(&call.state, job).await?)
 }
 
@@ -309,23 +309,23 @@ async fn on_record(state: &ServerState, job: JobId) -> Result<Option<serde_json:
     Ok(Some(serde_json::to_value(body).expect("API types have text keys")))
 }
 
-pub async fn delete(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+pub async fn delete(call: Call, job: Authorised<Job>) -> Result<Reply, RequestError> {
     let before = written(&call, job.id).await?;
     call.jobs().delete(&job).await?;
     Ok(Reply::done().changed(before, None))
 }
 
-pub async fn start(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+pub async fn start(call: Call, job: Authorised<Job>) -> Result<Reply, RequestError> {
     call.jobs().start(&job).await?;
     Ok(Reply::json(&view(&call, job.id).await?))
 }
 
-pub async fn stop(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+pub async fn stop(call: Call, job: Authorised<Job>) -> Result<Reply, RequestError> {
     call.jobs().stop(&job).await?;
     Ok(Reply::json(&view(&call, job.id).await?))
 }
 
-pub async fn trigger(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+pub async fn trigger(call: Call, job: Authorised<Job>) -> Result<Reply, RequestError> {
     let Trigger { param, address } = call.json_or_default()?;
     run_now(&call, &job, param, address).await
 }
@@ -336,7 +336,7 @@ pub async fn run_now(
     job: &Job,
     param: Option<String>,
     address: Option<String>,
-) -> Result<Reply, ApiError> {
+) -> Result<Reply, RequestError> {
     let jobs = call.jobs();
     let named = jobs.live_addresses(job.spec.app, address.as_deref())?;
     let run = jobs.trigger(job, key(call), param.clone(), named).await?;
@@ -355,7 +355,7 @@ fn key(call: &Call) -> i64 {
 
 // ── Scripts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-pub async fn scripts(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+pub async fn scripts(call: Call, job: Authorised<Job>) -> Result<Reply, RequestError> {
     let mut versions = call.state.database.script_versions(job.id).await?;
     if let Some(moved) = history::hidden_before(&call, job.id).await? {
         moved.cut_versions(&mut versions);
@@ -370,7 +370,7 @@ pub async fn scripts(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError
     Ok(Reply::json(&versions.into_iter().map(view).collect::<Vec<_>>()))
 }
 
-pub async fn save_script(call: Call, job: Authorised<Job>) -> Result<Reply, ApiError> {
+pub async fn save_script(call: Call, job: Authorised<Job>) -> Result<Reply, RequestError> {
     let ScriptBody { language, source, remark } = call.json()?;
     call.jobs().save_script(&job, language, &source, &remark).await?;
     Ok(Reply::done().changed(None, Some(serde_json::json!({ "language": language, "remark": remark }))))
@@ -378,16 +378,16 @@ pub async fn save_script(call: Call, job: Authorised<Job>) -> Result<Reply, ApiE
 
 // ── Bulk operations ─────────────────────────────────────────────────────────────────────────────────────────────
 
-pub async fn bulk(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+pub async fn bulk(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     let bulk: Bulk = call.json()?;
     if bulk.jobs.len() > BULK_MAX {
-        return Err(problem::field("jobs", format!("must have at most {BULK_MAX} jobs")));
+        return Err(RequestError::field("jobs", format!("must have at most {BULK_MAX} jobs")));
     }
     let (mut results, mut each) = (Vec::new(), Vec::new());
     for id in bulk.jobs.iter().copied() {
         let (problem, before, after) = match one(&call, &bulk, JobId(id)).await {
             Ok((before, after)) => (None, before, after),
-            Err(refused) => (Some(*refused.problem), None, None),
+            Err(refused) => (Some(problem::of_part("/v1/jobs/bulk", &refused)), None, None),
         };
         let result =
             problem.as_ref().map_or_else(|| "done".into(), |problem: &Problem| problem.detail.clone());
@@ -404,7 +404,7 @@ pub async fn bulk(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError>
 }
 
 /// Applies the action to one job. Returns its definition before and after, if the action changes it.
-async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<Change, ApiError> {
+async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<Change, RequestError> {
     let right = match bulk.action {
         BulkAction::Start | BulkAction::Stop => Rights::OPERATE,
         BulkAction::Delete | BulkAction::Move => Rights::EDIT,
@@ -412,7 +412,10 @@ async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<Change, ApiError> {
     let jobs = call.jobs();
     let job = jobs.find(id, Rights::VIEW).await?;
     if !call.who.principal.may(right, job.spec.app) {
-        return Err(problem::new(ProblemCode::NotAllowed, "this requires another right in the job's app"));
+        return Err(RequestError::new(
+            ProblemCode::NotAllowed,
+            "this requires another right in the job's app",
+        ));
     }
     let defines = matches!(bulk.action, BulkAction::Delete | BulkAction::Move);
     let before = if defines { written(call, id).await? } else { None };

@@ -9,13 +9,13 @@ use timer::Timestamp;
 use super::authorise::{Authorised, Nothing};
 use super::call::{Call, instant};
 use super::caller::KEY_PREFIX;
-use super::problem::{self, ApiError};
 use super::reply::Reply;
 use super::session::{rights_of, rights_view};
 use crate::executors::{fingerprint, generate};
+use crate::request_error::RequestError;
 
 /// Lists the caller's keys; an administrator sees all keys.
-pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     let me = me(&call)?;
     let whose = (!call.who.principal.is_admin()).then_some(me.id);
     let keys = call.state.database.api_keys(whose).await?;
@@ -28,7 +28,7 @@ pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError>
     Ok(Reply::json(&views))
 }
 
-async fn owner(call: &Call, me: &User, id: UserId) -> Result<String, ApiError> {
+async fn owner(call: &Call, me: &User, id: UserId) -> Result<String, RequestError> {
     if id == me.id {
         return Ok(me.name.clone());
     }
@@ -48,14 +48,14 @@ fn view(key: ApiKey, user: String, apps: &[(AppId, String)]) -> ApiKeyView {
 }
 
 /// Creates a key. Its rights never exceed those of its owner, also when the owner loses rights later.
-pub async fn create(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+pub async fn create(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     let body: ApiKeyBody = call.json()?;
     let me = me(&call)?;
     if body.name.trim().is_empty() {
-        return Err(problem::field("name", "must not be empty"));
+        return Err(RequestError::field("name", "must not be empty"));
     }
     if call.state.database.api_keys(Some(me.id)).await?.len() >= KEYS_MAX {
-        return Err(problem::new(
+        return Err(RequestError::new(
             ProblemCode::Conflict,
             format!("a user has at most {KEYS_MAX} keys; delete some"),
         ));
@@ -78,23 +78,23 @@ pub async fn create(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiErro
 }
 
 /// Resolves the apps that a key is limited to. The caller must be able to view each.
-fn apps(call: &Call, names: &[String]) -> Result<Vec<AppId>, ApiError> {
+fn apps(call: &Call, names: &[String]) -> Result<Vec<AppId>, RequestError> {
     let find = |name: &String| {
         let app = call.state.directory.app_named(name);
         let seen = app.filter(|app| call.who.principal.may(Rights::VIEW, *app));
-        seen.ok_or_else(|| problem::field("apps", format!("the app `{name}` does not exist")))
+        seen.ok_or_else(|| RequestError::field("apps", format!("the app `{name}` does not exist")))
     };
     names.iter().map(find).collect()
 }
 
-pub async fn delete(call: Call, key: Authorised<ApiKey>) -> Result<Reply, ApiError> {
+pub async fn delete(call: Call, key: Authorised<ApiKey>) -> Result<Reply, RequestError> {
     call.state.users.delete_key(key.id).await?;
     let before = view(key.into_inner(), String::new(), &call.state.directory.names()).body;
     Ok(Reply::done().changed(Some(serde_json::to_value(before).expect("API types have text keys")), None))
 }
 
-fn me(call: &Call) -> Result<&User, ApiError> {
-    call.who.user.as_ref().ok_or_else(|| problem::new(ProblemCode::NotSignedIn, "sign in first"))
+fn me(call: &Call) -> Result<&User, RequestError> {
+    call.who.user.as_ref().ok_or_else(|| RequestError::new(ProblemCode::NotSignedIn, "sign in first"))
 }
 
 /// Per user: more than anyone can keep track of.

@@ -41,15 +41,15 @@ use axum::http::request::Parts;
 use axum::http::{Request, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{MethodRouter, any, on};
-use protocol::v1::{Problem, ProblemCode};
+use protocol::v1::ProblemCode;
 use store::AuditEntry;
 
 use super::browser;
 use crate::centre::ServerState;
 use crate::http::{self, BodyLimit, Caller as Origin, Holder, SLOT_WAIT};
+use crate::request_error::RequestError;
 use call::{Call, Query};
 use caller::Caller;
-use problem::ApiError;
 use reply::Reply;
 use route::{Plane, Route, Served};
 
@@ -78,11 +78,13 @@ pub fn router() -> Router<Arc<ServerState>> {
 }
 
 async fn wrong_method() -> Response {
-    answered(Err(problem::new(ProblemCode::WrongMethod, "the path does not support this method")))
+    let why = "the path does not support this method";
+    answered("-", Err(RequestError::new(ProblemCode::WrongMethod, why)))
 }
 
 async fn no_such_path() -> Response {
-    answered(Err(problem::new(ProblemCode::NoSuchPath, "this path does not exist; /v1/docs lists all paths")))
+    let why = "this path does not exist; /v1/docs lists all paths";
+    answered("-", Err(RequestError::new(ProblemCode::NoSuchPath, why)))
 }
 
 /// Serves one request: authenticate, authorise, handle, audit.
@@ -128,7 +130,7 @@ async fn serve(
         }
     }
     let is_localised = route.is_localised() && served.result.is_ok();
-    let mut response = answered(served.result);
+    let mut response = answered(route.path, served.result);
     if is_localised {
         language::name(response.headers_mut(), language);
     }
@@ -142,7 +144,7 @@ async fn admit(
     who: &Caller,
     head: &Parts,
     origin: Origin,
-) -> Result<(), ApiError> {
+) -> Result<(), RequestError> {
     let now = state.clock.monotonic();
     // All sessions and API keys of a user share one rate limit.
     let turn = match &who.user {
@@ -153,7 +155,7 @@ async fn admit(
         Some(wait) => state.clock.sleep(wait).await,
         None => {
             let refused =
-                problem::new(ProblemCode::TooManyRequests, "rate limit exceeded; retry after a second");
+                RequestError::new(ProblemCode::TooManyRequests, "rate limit exceeded; retry after a second");
             return Err(refused.retry_after(std::time::Duration::from_secs(1)));
         }
     }
@@ -164,11 +166,12 @@ async fn admit(
         Plane::Open => Ok(()),
         _ if who.user.is_none() => {
             let why = "sign in with POST /v1/session, or send an API key as `Authorization: Bearer tw_…`";
-            Err(problem::new(ProblemCode::NotSignedIn, why))
+            Err(RequestError::new(ProblemCode::NotSignedIn, why))
         }
-        Plane::Person if who.session.is_none() => {
-            Err(problem::new(ProblemCode::NotAllowed, "this requires a session; API keys are not allowed"))
-        }
+        Plane::Person if who.session.is_none() => Err(RequestError::new(
+            ProblemCode::NotAllowed,
+            "this requires a session; API keys are not allowed",
+        )),
         Plane::Person | Plane::Api => Ok(()),
     }
 }
@@ -181,31 +184,31 @@ async fn read(
     path: Vec<(String, String)>,
     body: Body,
     origin: Origin,
-) -> Result<Call, ApiError> {
+) -> Result<Call, RequestError> {
     let query = Query::read(head.uri.query().unwrap_or_default(), route.query)?;
     let room = match &who.user {
         Some(user) => BodyLimit::Large(&state.body_slots, Holder::user(user)),
         None => BodyLimit::Small,
     };
     let body = http::body(body, route.body_max(), room).await.map_err(|code| match code {
-        StatusCode::PAYLOAD_TOO_LARGE => problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE => RequestError::new(
             ProblemCode::TooLarge,
             format!("the body may have at most {} bytes", route.body_max()),
         ),
         StatusCode::TOO_MANY_REQUESTS => {
             let why = "too many large requests at once; retry in a few seconds";
-            problem::new(ProblemCode::TooManyRequests, why).retry_after(SLOT_WAIT)
+            RequestError::new(ProblemCode::TooManyRequests, why).retry_after(SLOT_WAIT)
         }
-        _ => problem::new(ProblemCode::MalformedRequest, "the body is incomplete"),
+        _ => RequestError::new(ProblemCode::MalformedRequest, "the body is incomplete"),
     })?;
     call::check_kind(&head, &body)?;
     Ok(Call { state: state.clone(), who, head, path, query, body, origin })
 }
 
-fn answered(result: Result<Reply, ApiError>) -> Response {
+fn answered(request: &str, result: Result<Reply, RequestError>) -> Response {
     let mut response = match result {
         Ok(reply) => reply.into_response(),
-        Err(refused) => refused.into_response(),
+        Err(refused) => problem::response(request, &refused),
     };
     let no_store = axum::http::HeaderValue::from_static("no-store");
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(no_store);
@@ -224,7 +227,7 @@ impl Record<'_> {
     /// Records all changes, successful or not, and attempts to read objects that the caller may not see.
     fn is_kept(&self) -> bool {
         let refused = self.served.result.as_ref().err();
-        let is = |code| refused.is_some_and(|refused| refused.problem.code == code);
+        let is = |code| refused.is_some_and(|refused| refused.code == code);
         match self.route.action {
             Some(_) => !is(ProblemCode::TooManyRequests),
             None => is(ProblemCode::NotAllowed) || refused.is_some_and(|refused| refused.hides),
@@ -276,8 +279,7 @@ impl Record<'_> {
                 }
             }
             Err(refused) => {
-                let Problem { code, detail, .. } = &*refused.problem;
-                entry.result = format!("{}: {detail}", code.word());
+                entry.result = format!("{}: {}", refused.code.word(), refused.detail());
                 if let Some(object) = &refused.object {
                     entry.object.clone_from(object);
                 }

@@ -11,9 +11,9 @@ use utoipa::openapi::{RefOr, Schema};
 
 use super::authorise::{Authorised, Object, admit};
 use super::call::Call;
-use super::problem::ApiError;
 use super::reply::Reply;
 use crate::http;
+use crate::request_error::RequestError;
 
 /// A path with a method, its access rules and its handler.
 pub struct Route {
@@ -129,7 +129,7 @@ pub struct Served {
     /// Object of the request, as named in the audit log.
     pub object: String,
     /// Response or error.
-    pub result: Result<Reply, ApiError>,
+    pub result: Result<Reply, RequestError>,
 }
 
 /// Defines a route. Its handler receives an object on which the caller may perform this action.
@@ -143,7 +143,7 @@ pub fn route<O, F, Answer>(
 where
     O: Object,
     F: Fn(Call, Authorised<O>) -> Answer + Clone + Send + Sync + 'static,
-    Answer: Future<Output = Result<Reply, ApiError>> + Send + 'static,
+    Answer: Future<Output = Result<Reply, RequestError>> + Send + 'static,
 {
     let serve = move |call: Call| -> Pin<Box<dyn Future<Output = Served> + Send>> {
         let handler = handler.clone();

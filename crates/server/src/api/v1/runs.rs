@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use engine::{AppId, JobId, Killed, RunId};
-use protocol::v1::{Clear, Cleared, Kill, LogPage, Origin, Page, Problem, ProblemCode, RunState, RunView};
+use protocol::v1::{Clear, Cleared, Kill, LogPage, Origin, Page, ProblemCode, RunState, RunView};
 use store::{Clearing, JobName, Keep, OpenRun, Rights, RunFilter, RunRow, Sending};
 use timer::Timestamp;
 
 use super::authorise::{AppInBody, Authorised, Seen, find_job};
 use super::call::{Call, instant};
-use super::problem::{self, ApiError};
 use super::reply::Reply;
 use super::traces::{self, Trace};
-use super::{events, jobs, timeline};
+use super::{events, jobs, problem, timeline};
 use crate::centre::ServerState;
+use crate::request_error::RequestError;
 use crate::runs::{log, not_ended};
 
 // ── Read ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, ApiError> {
+pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, RequestError> {
     let query = &call.query;
     let status = query.word("state")?;
     let job = match query.text("job") {
@@ -38,7 +38,7 @@ pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, ApiError>
 }
 
 /// Job named in the query. Runs may outlive their job, so an id is accepted without a job.
-pub async fn seen_job(call: &Call, name: &str) -> Result<Option<JobId>, ApiError> {
+pub async fn seen_job(call: &Call, name: &str) -> Result<Option<JobId>, RequestError> {
     match find_job(call, name).await? {
         Some(job) => Ok(call.who.principal.may(Rights::VIEW, job.spec.app).then_some(job.id)),
         None => {
@@ -48,16 +48,16 @@ pub async fn seen_job(call: &Call, name: &str) -> Result<Option<JobId>, ApiError
     }
 }
 
-pub async fn show(call: Call, run: Authorised<RunRow>) -> Result<Reply, ApiError> {
+pub async fn show(call: Call, run: Authorised<RunRow>) -> Result<Reply, RequestError> {
     let trace = traces::of(&call, &[run.id]).await?.remove(&run.id).unwrap_or_default();
     let timeline = timeline::of(&run, &trace.0, call.state.traces.claimed_at(run.id));
-    let gone = || problem::new(ProblemCode::NotFound, "this run does not exist");
+    let gone = || RequestError::new(ProblemCode::NotFound, "this run does not exist");
     let view = views(&call, vec![run.into_inner()]).await?.pop().ok_or_else(gone)?;
     Ok(Reply::json(&RunView { timeline, ..view }))
 }
 
 /// Views of runs, with the names of their jobs.
-pub async fn views(call: &Call, rows: Vec<RunRow>) -> Result<Vec<RunView>, ApiError> {
+pub async fn views(call: &Call, rows: Vec<RunRow>) -> Result<Vec<RunView>, RequestError> {
     let mut jobs: Vec<JobId> = rows.iter().map(|row| row.job).collect();
     jobs.sort_unstable();
     jobs.dedup();
@@ -160,13 +160,13 @@ fn state(state: engine::RunState) -> RunState {
 
 // ── Logs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-pub async fn log(call: Call, run: Authorised<RunRow>) -> Result<Reply, ApiError> {
+pub async fn log(call: Call, run: Authorised<RunRow>) -> Result<Reply, RequestError> {
     Ok(Reply::json(&lines(&call.state, &run, from_line(&call)?).await))
 }
 
-fn from_line(call: &Call) -> Result<u32, ApiError> {
+fn from_line(call: &Call) -> Result<u32, RequestError> {
     match call.query.number("from")?.unwrap_or(1) {
-        0 => Err(problem::field("from", "must be a line number, from 1")),
+        0 => Err(RequestError::field("from", "must be a line number, from 1")),
         from => Ok(from),
     }
 }
@@ -181,26 +181,18 @@ async fn lines(state: &ServerState, run: &RunRow, from: u32) -> LogPage {
             end: page.end,
             problem: None,
         },
-        Err(why) => {
-            let code = match () {
-                () if run.address.is_none() => ProblemCode::NotFound,
-                () if state.directory.sightings(run.app).is_empty() => ProblemCode::AppOffline,
-                () => ProblemCode::ExecutorUnreachable,
-            };
-            let problem = Some(Problem::new(code, why.to_string()));
-            LogPage {
-                from: from.into(),
-                next: from.into(),
-                text: String::new(),
-                end: run.state.is_over(),
-                problem,
-            }
-        }
+        Err(error) => LogPage {
+            from: from.into(),
+            next: from.into(),
+            text: String::new(),
+            end: run.state.is_over(),
+            problem: Some(problem::of_part("/v1/runs/{run}/log", &error)),
+        },
     }
 }
 
 /// The whole log as a file, fetched page by page.
-pub async fn download(call: Call, run: Authorised<RunRow>) -> Result<Reply, ApiError> {
+pub async fn download(call: Call, run: Authorised<RunRow>) -> Result<Reply, RequestError> {
     let name = format!("attachment; filename=\"run-{}.log\"", run.id);
     let name: HeaderValue = name.try_into().expect("a number is a plain text");
     let state = (call.state.clone(), run.into_inner(), 1_u32, Some(Bounds::default()));
@@ -253,7 +245,7 @@ const BYTES_MAX: usize = 256 * 1024 * 1024;
 const CUT_OFF: &str = "[the log is cut here; read the rest at its executor]\n";
 
 /// Streams a run's log while it is written, until its end.
-pub async fn live(call: Call, run: Authorised<RunRow>) -> Result<Reply, ApiError> {
+pub async fn live(call: Call, run: Authorised<RunRow>) -> Result<Reply, RequestError> {
     let mut from = from_line(&call)?;
     let id = run.id;
     drop(run);
@@ -283,32 +275,32 @@ const LOG_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
 
 // ── Cancel and delete ───────────────────────────────────────────────────────────────────────────────────────────
 
-pub async fn kill(call: Call, run: Authorised<RunRow>) -> Result<Reply, ApiError> {
+pub async fn kill(call: Call, run: Authorised<RunRow>) -> Result<Reply, RequestError> {
     let Kill { force } = call.json_or_default()?;
     let reason = format!("cancelled by {}", call.who.principal.name);
     match call.state.engine.kill(run.id, &reason, force).await? {
         Killed::Cancelled => Ok(Reply::accepted().changed(None, Some(serde_json::json!({ "force": force })))),
         Killed::Over => {
-            Err(problem::new(ProblemCode::Conflict, format!("run {} has already finished", run.id)))
+            Err(RequestError::new(ProblemCode::Conflict, format!("run {} has already finished", run.id)))
         }
-        Killed::Open(answer) => Err(not_ended(&answer).into()),
+        Killed::Open(answer) => Err(not_ended(&answer)),
     }
 }
 
 /// Triggers the same job with the same parameter. The job may have moved to another app, so its rights are checked
 /// again.
-pub async fn again(call: Call, run: Authorised<RunRow>) -> Result<Reply, ApiError> {
+pub async fn again(call: Call, run: Authorised<RunRow>) -> Result<Reply, RequestError> {
     let job = call.jobs().find(run.job, Rights::OPERATE).await?;
     jobs::run_now(&call, &job, Some(run.param.clone()), None).await
 }
 
-pub async fn clear(call: Call, app: Authorised<AppInBody>) -> Result<Reply, ApiError> {
+pub async fn clear(call: Call, app: Authorised<AppInBody>) -> Result<Reply, RequestError> {
     let (body, app): (Clear, AppId) = (call.json()?, app.0.id);
     let job = match &body.job {
         None => None,
         Some(name) => {
             let found = find_job(&call, name).await?.filter(|job| job.spec.app == app);
-            Some(found.ok_or_else(|| problem::field("job", "this job does not exist in this app"))?.id)
+            Some(found.ok_or_else(|| RequestError::field("job", "this job does not exist in this app"))?.id)
         }
     };
     let keep = Keep::Since(Timestamp::from_millis(body.before.millis()));

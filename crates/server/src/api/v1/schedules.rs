@@ -7,14 +7,14 @@ use timer::Timestamp;
 use super::authorise::{Authorised, Nothing};
 use super::call::{Call, instant};
 use super::job_body::Reading;
-use super::problem::{self, ApiError};
 use super::reply::Reply;
+use crate::request_error::RequestError;
 
-pub async fn show(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+pub async fn show(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     let PreviewRequest { schedule, after, count } = call.json()?;
     let now = call.state.engine.now();
     let reading = Reading { zone: &call.state.zone, now, before: None };
-    let schedule = reading.schedule(&schedule).map_err(|wrong| problem::fields(vec![wrong]))?;
+    let schedule = reading.schedule(&schedule).map_err(|wrong| RequestError::fields(vec![wrong]))?;
     let after = after.map_or(now, |after| Timestamp::from_millis(after.millis()));
     let next = |after| schedule.next_after(after);
     Ok(Reply::json(&preview(&call, &schedule, count, after, next)?))
@@ -27,10 +27,10 @@ pub fn preview(
     count: Option<usize>,
     after: Timestamp,
     next: impl Fn(Timestamp) -> Option<Timestamp>,
-) -> Result<Preview, ApiError> {
+) -> Result<Preview, RequestError> {
     let count = count.unwrap_or(COUNT);
     if count > COUNT_MAX {
-        return Err(problem::field("count", format!("must be at most {COUNT_MAX}")));
+        return Err(RequestError::field("count", format!("must be at most {COUNT_MAX}")));
     }
     let zone = match schedule {
         cron::Schedule::Cron { zone, .. } => zone,

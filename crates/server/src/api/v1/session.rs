@@ -9,21 +9,21 @@ use store::{Rights, UserSession};
 use super::authorise::{Authorised, Nothing, session_name};
 use super::call::{Call, instant};
 use super::caller::{COOKIE, DEVICE, SECURE_COOKIE, SECURE_DEVICE, cookies};
-use super::problem::{self, ApiError};
 use super::reply::Reply;
 use crate::api::browser;
+use crate::request_error::RequestError;
 use crate::users::{DEVICE_LIFETIME, Opened, Principal, SignedIn, Visitor};
 
 /// Opens a new session. An existing session of the caller is never reused.
-pub async fn open(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+pub async fn open(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     let SignIn { user, password } = call.json()?;
     let users = &call.state.users;
     let device = cookies(&call.head, &[DEVICE, SECURE_DEVICE]).next();
     let from = Visitor { ip: call.origin.ip, agent: browser::agent(&call.head), device };
     let about = format!("user:{}", user.trim());
     let opened = users.sign_in(&user, &password, from).await;
-    let Opened { secret, device } = opened.map_err(|error| ApiError::from(error).about(&about))?;
-    let over = || problem::new(ProblemCode::NotSignedIn, "the session ended immediately; sign in again");
+    let Opened { secret, device } = opened.map_err(|error| error.about(&about))?;
+    let over = || RequestError::new(ProblemCode::NotSignedIn, "the session ended immediately; sign in again");
     let signed_in = users.session(&secret).await?.ok_or_else(over)?;
     let principal = Principal::person(&signed_in.user);
     let is_program = call.header(CLIENT).is_some();
@@ -40,7 +40,7 @@ pub async fn open(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError>
 }
 
 /// Ends the session and deletes its cookie.
-pub async fn close(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+pub async fn close(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     call.state.users.sign_out(signed_in(&call)?).await?;
     let ended = cookie(&call, [COOKIE, SECURE_COOKIE], "", &age(Duration::ZERO));
     Ok(Reply::done().header(header::SET_COOKIE, ended))
@@ -69,7 +69,7 @@ const CLIENT: &str = "tickwright-client";
 const SESSION: &str = "tickwright-session";
 
 /// Returns the signed-in user.
-pub async fn show(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+pub async fn show(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     Ok(Reply::json(&me(&call, &call.who.principal, call.who.session.as_ref())))
 }
 
@@ -107,14 +107,14 @@ const RIGHTS: [(Right, Rights); 4] = [
 ];
 
 /// Changes the password and ends all other sessions of the user.
-pub async fn change_password(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+pub async fn change_password(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     let PasswordChange { old, new } = call.json()?;
     call.state.users.change_password(signed_in(&call)?, &old, &new, call.origin.ip).await?;
     Ok(Reply::done().about(format!("user:{}", call.who.principal.name)))
 }
 
 /// Lists the caller's sessions.
-pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     let current = signed_in(&call)?;
     let sessions = call.state.database.sessions_of(current.user.id).await?;
     let view = |session: UserSession| SessionView {
@@ -129,12 +129,12 @@ pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError>
 }
 
 /// Ends one of the caller's sessions.
-pub async fn end(call: Call, session: Authorised<UserSession>) -> Result<Reply, ApiError> {
+pub async fn end(call: Call, session: Authorised<UserSession>) -> Result<Reply, RequestError> {
     call.state.users.end_session(&session.digest).await?;
     Ok(Reply::done())
 }
 
 /// Session of the caller; an error if there is none.
-fn signed_in(call: &Call) -> Result<&SignedIn, ApiError> {
-    call.who.session.as_ref().ok_or_else(|| problem::new(ProblemCode::NotSignedIn, "sign in first"))
+fn signed_in(call: &Call) -> Result<&SignedIn, RequestError> {
+    call.who.session.as_ref().ok_or_else(|| RequestError::new(ProblemCode::NotSignedIn, "sign in first"))
 }

@@ -11,9 +11,9 @@ use timer::Timestamp;
 
 use super::authorise::{Authorised, Seen, find_job};
 use super::call::{Call, instant};
-use super::problem::{self, ApiError};
 use super::reply::Reply;
 use super::schedules;
+use crate::request_error::RequestError;
 
 /// A time range, split into steps of equal length.
 #[derive(Clone, Copy, Debug)]
@@ -25,11 +25,11 @@ struct Span {
 
 impl Span {
     /// Range given by the query. If omitted, `from` and `until` are these defaults, but at least a day apart.
-    fn read(call: &Call, default_from: Timestamp, default_until: Timestamp) -> Result<Span, ApiError> {
+    fn read(call: &Call, default_from: Timestamp, default_until: Timestamp) -> Result<Span, RequestError> {
         let from = call.query.instant("from")?.unwrap_or(default_from);
         let until = call.query.instant("until")?.unwrap_or(default_until.max(from + DAY));
         if until <= from {
-            return Err(problem::field("until", "must be after `from`"));
+            return Err(RequestError::field("until", "must be after `from`"));
         }
         let length = until.duration_since(from);
         let step = match call.query.number("step_ms")? {
@@ -38,7 +38,7 @@ impl Span {
         };
         let steps = length.as_millis().div_ceil(step.as_millis().max(1));
         if step.is_zero() || steps > u128::from(STEPS_MAX) {
-            return Err(problem::field(
+            return Err(RequestError::field(
                 "step_ms",
                 format!("must give at most {STEPS_MAX} buckets; use a longer step"),
             ));
@@ -81,7 +81,7 @@ pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 // ── Past runs ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-pub async fn runs(call: Call, seen: Authorised<Seen>) -> Result<Reply, ApiError> {
+pub async fn runs(call: Call, seen: Authorised<Seen>) -> Result<Reply, RequestError> {
     let now = call.state.engine.now();
     // Run times have a resolution of one second; include the current second.
     let span = Span::read(&call, now - DAY, now + Duration::from_secs(1))?;
@@ -222,7 +222,7 @@ const SHORTEST_DAY: Duration = Duration::from_secs(21 * 60 * 60);
 
 // ── Future fires ────────────────────────────────────────────────────────────────────────────────────────────────
 
-pub async fn calendar(call: Call, seen: Authorised<Seen>) -> Result<Reply, ApiError> {
+pub async fn calendar(call: Call, seen: Authorised<Seen>) -> Result<Reply, RequestError> {
     let now = call.state.engine.now();
     let span = Span::read(&call, now, now + DAY)?;
     let filter = JobFilter { apps: seen.apps.clone(), enabled: Some(true), ..JobFilter::default() };
@@ -237,7 +237,7 @@ async fn fires(
     filter: &JobFilter,
     span: Span,
     most: usize,
-) -> Result<(Fires, bool), ApiError> {
+) -> Result<(Fires, bool), RequestError> {
     let mut fires = Fires::new(span);
     let mut after: Option<JobMark> = None;
     let mut left = most;
@@ -268,9 +268,9 @@ async fn fires(
     Ok((fires, is_all))
 }
 
-fn too_much() -> ApiError {
+fn too_much() -> RequestError {
     let why = format!("there are more than {FIRES_MAX} fires; request a shorter period, or one app");
-    problem::new(ProblemCode::InvalidFields, why)
+    RequestError::new(ProblemCode::InvalidFields, why)
 }
 
 /// Jobs read for one response, page by page: a few seconds of reading. If there are more, the response is marked

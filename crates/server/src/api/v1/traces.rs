@@ -7,7 +7,7 @@ use store::{NodeTrace, Sending};
 use timer::Timestamp;
 
 use super::call::Call;
-use super::problem::ApiError;
+use crate::request_error::RequestError;
 
 /// Trace of one run, one entry per node: first the nodes that sent it, in the order of sending.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +50,7 @@ impl Trace {
 }
 
 /// Traces of runs: those stored by all nodes, merged with this node's memory.
-pub async fn of(call: &Call, runs: &[RunId]) -> Result<BTreeMap<RunId, Trace>, ApiError> {
+pub async fn of(call: &Call, runs: &[RunId]) -> Result<BTreeMap<RunId, Trace>, RequestError> {
     let mut traces: BTreeMap<RunId, Trace> = BTreeMap::new();
     for trace in call.state.database.traces_of(runs).await? {
         traces.entry(trace.run).or_default().0.push(trace);

@@ -10,29 +10,29 @@ use store::{Access, Registry as _, Rights, User, UserFilter};
 
 use super::authorise::{Authorised, Nothing, PutTarget};
 use super::call::{Call, instant, page};
-use super::problem::{self, ApiError};
 use super::reply::Reply;
 use super::session::{rights_of, rights_view};
+use crate::request_error::RequestError;
 
-pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, ApiError> {
+pub async fn list(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     let filter = UserFilter { name: call.query.text("text").unwrap_or_default().into(), admin: None };
     let found = call.state.database.user_page(&filter, call.query.page()?).await?;
     let names = call.state.directory.names();
     Ok(Reply::json(&page(found, |user| view(user, &names))))
 }
 
-pub async fn show(call: Call, user: Authorised<User>) -> Result<Reply, ApiError> {
+pub async fn show(call: Call, user: Authorised<User>) -> Result<Reply, RequestError> {
     Ok(Reply::json(&view(user.into_inner(), &call.state.directory.names())))
 }
 
-pub async fn put(call: Call, target: Authorised<PutTarget<User>>) -> Result<Reply, ApiError> {
+pub async fn put(call: Call, target: Authorised<PutTarget<User>>) -> Result<Reply, RequestError> {
     let body: UserBody = call.json()?;
     let access = access(&call, &body).await?;
     let users = &call.state.users;
     let names = call.state.directory.names();
     let (before, name) = match target.into_inner() {
         PutTarget::Free(name) => {
-            let needs = || problem::field("password", "a new user needs a password");
+            let needs = || RequestError::field("password", "a new user needs a password");
             users.add(&name, body.password.as_deref().ok_or_else(needs)?, &access).await?;
             (None, name)
         }
@@ -43,7 +43,7 @@ pub async fn put(call: Call, target: Authorised<PutTarget<User>>) -> Result<Repl
             (Some(written(&user, &names)), user.name)
         }
     };
-    let gone = || problem::new(ProblemCode::NotFound, "the user was deleted in the meantime");
+    let gone = || RequestError::new(ProblemCode::NotFound, "the user was deleted in the meantime");
     let user = call.state.database.user_by_name(name.trim()).await?.ok_or_else(gone)?;
     let status = if before.is_some() { StatusCode::OK } else { StatusCode::CREATED };
     let mut after = written(&user, &names);
@@ -51,16 +51,16 @@ pub async fn put(call: Call, target: Authorised<PutTarget<User>>) -> Result<Repl
     Ok(Reply::json(&view(user, &names)).status(status).changed(before, Some(after)))
 }
 
-pub async fn delete(call: Call, user: Authorised<User>) -> Result<Reply, ApiError> {
+pub async fn delete(call: Call, user: Authorised<User>) -> Result<Reply, RequestError> {
     refuse_own(&call, &user)?;
     call.state.users.delete(user.id).await?;
     Ok(Reply::done().changed(Some(written(&user, &call.state.directory.names())), None))
 }
 
 /// Rejects a change of the caller's own account, so that administrators cannot lock themselves out.
-fn refuse_own(call: &Call, user: &User) -> Result<(), ApiError> {
+fn refuse_own(call: &Call, user: &User) -> Result<(), RequestError> {
     match call.who.user.as_ref().is_some_and(|own| own.id == user.id) {
-        true => Err(problem::new(
+        true => Err(RequestError::new(
             ProblemCode::Conflict,
             "your own account can only be changed by another administrator",
         )),
@@ -68,12 +68,12 @@ fn refuse_own(call: &Call, user: &User) -> Result<(), ApiError> {
     }
 }
 
-async fn access(call: &Call, body: &UserBody) -> Result<Access, ApiError> {
+async fn access(call: &Call, body: &UserBody) -> Result<Access, RequestError> {
     let apps = call.state.database.apps().await?;
     let mut grants = BTreeMap::new();
     for Grant { app: name, rights } in &body.grants {
         let app = apps.iter().find(|app| app.spec.name == *name);
-        let none = || problem::field("grants", format!("the app `{name}` does not exist"));
+        let none = || RequestError::field("grants", format!("the app `{name}` does not exist"));
         let rights = rights_of(rights);
         let id = app.ok_or_else(none)?.id;
         if rights != Rights::NONE {

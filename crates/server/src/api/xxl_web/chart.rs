@@ -7,10 +7,10 @@ use store::DayReport;
 
 use super::time;
 use super::{Reply, Visit, value};
-use crate::error_message::ErrorMessage;
+use crate::request_error::RequestError;
 
 impl Visit<'_> {
-    pub(super) async fn chart(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) async fn chart(&self) -> Result<Reply, RequestError> {
         let (zone, now) = (&self.state.zone, self.state.engine.now());
         let read = |name: &str| time::read(self.fields.trimmed(name), zone);
         let (from, to) = (read("startDate").unwrap_or(now - DAY * 6), read("endDate").unwrap_or(now));

@@ -6,13 +6,15 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use cron::{Timestamp, Zone};
+use protocol::v1::ProblemCode;
 use protocol::xxl::{CODE_FAIL, CODE_OK, Fields};
 use serde_json::{Value, json};
 
 use super::request::Login;
 use super::routes::{Call, Route, Since};
 use super::time;
-use crate::error_message::ErrorMessage;
+use crate::api::xxl_error;
+use crate::request_error::RequestError;
 
 /// Response format that a client expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +53,10 @@ impl Dialect {
         self.answer(CODE_OK, msg, payload)
     }
 
-    /// Error response.
-    pub fn refused(self, why: &ErrorMessage) -> Response {
-        self.answer(CODE_FAIL, Some(&why.0), Value::Null)
+    /// Response to a request that failed, which is logged here.
+    pub fn refused(self, request: &str, error: &RequestError) -> Response {
+        error.log(request);
+        self.answer(CODE_FAIL, Some(&xxl_error::text(error)), Value::Null)
     }
 
     /// One page of a list.
@@ -71,7 +74,9 @@ impl Dialect {
         if self == Dialect::Two {
             return (StatusCode::FOUND, [(LOCATION, HeaderValue::from_static(SIGN_IN_PAGE))]).into_response();
         }
-        self.refused(&ErrorMessage(format!("not login for path:{}", head.uri.path())))
+        let path = head.uri.path();
+        let error = RequestError::new(ProblemCode::NotSignedIn, format!("not login for path:{path}"));
+        self.refused(path, &error)
     }
 
     fn answer(self, code: i32, msg: Option<&str>, payload: Value) -> Response {

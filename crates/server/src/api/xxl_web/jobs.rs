@@ -7,19 +7,19 @@ use store::{JobFilter, JobRow, Page, Rights};
 
 use super::time;
 use super::{Reply, Visit, value};
-use crate::error_message::ErrorMessage;
 use crate::jobs::{self, Jobs};
+use crate::request_error::RequestError;
 
 impl Visit<'_> {
     fn jobs(&self) -> Jobs<'_> {
         Jobs { state: self.state, who: &self.who }
     }
 
-    fn job(&self) -> Result<JobId, ErrorMessage> {
+    fn job(&self) -> Result<JobId, RequestError> {
         Ok(JobId(self.id()?))
     }
 
-    pub(super) async fn job_page(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) async fn job_page(&self) -> Result<Reply, RequestError> {
         let fields = &self.fields;
         let filter = JobFilter {
             apps: self.seen_apps()?,
@@ -38,7 +38,7 @@ impl Visit<'_> {
         Ok(Reply::Page(self.job_views(found.rows).await?, total))
     }
 
-    async fn job_views(&self, rows: Vec<JobRow>) -> Result<Vec<Value>, ErrorMessage> {
+    async fn job_views(&self, rows: Vec<JobRow>) -> Result<Vec<Value>, RequestError> {
         let children: Vec<JobId> =
             rows.iter().flat_map(|row| row.job.spec.children.iter().copied()).collect();
         let seen = self.jobs().seen_children(&children).await?;
@@ -46,7 +46,7 @@ impl Visit<'_> {
     }
 
     /// Apps to include in a list: those that the caller may view, limited to `jobGroup` if it is set.
-    pub(super) fn seen_apps(&self) -> Result<Option<Vec<AppId>>, ErrorMessage> {
+    pub(super) fn seen_apps(&self) -> Result<Option<Vec<AppId>>, RequestError> {
         let named = self.fields.number("jobGroup")?.filter(|group| *group > 0).map(AppId);
         Ok(match named {
             Some(app) if self.who.may(Rights::VIEW, app) => Some(vec![app]),
@@ -56,45 +56,45 @@ impl Visit<'_> {
     }
 
     /// Jobs of a group, for a selection list.
-    pub(super) async fn jobs_of_app(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) async fn jobs_of_app(&self) -> Result<Reply, RequestError> {
         let named = self.fields.number("jobGroup")?.map(AppId).filter(|app| self.who.may(Rights::VIEW, *app));
         let filter = JobFilter { apps: Some(named.into_iter().collect()), ..JobFilter::default() };
         let found = self.state.database.job_page(&filter, Page::first(Page::MAX)).await?;
         Ok(Reply::Done(Value::Array(self.job_views(found.rows).await?)))
     }
 
-    pub(super) async fn add_job(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) async fn add_job(&self) -> Result<Reply, RequestError> {
         let id = self.jobs().add_form(&JobForm::read(&self.fields)?).await?;
         Ok(Reply::Done(Value::String(id.to_string())))
     }
 
-    pub(super) async fn update_job(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) async fn update_job(&self) -> Result<Reply, RequestError> {
         self.jobs().update_form(self.job()?, &JobForm::read(&self.fields)?).await?;
         Ok(Reply::Done(Value::Null))
     }
 
-    pub(super) async fn remove_job(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) async fn remove_job(&self) -> Result<Reply, RequestError> {
         self.jobs().remove(self.job()?).await?;
         Ok(Reply::Done(Value::Null))
     }
 
-    pub(super) async fn start_job(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) async fn start_job(&self) -> Result<Reply, RequestError> {
         self.jobs().start_by_id(self.job()?).await?;
         Ok(Reply::Done(Value::Null))
     }
 
-    pub(super) async fn stop_job(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) async fn stop_job(&self) -> Result<Reply, RequestError> {
         self.jobs().stop_by_id(self.job()?).await?;
         Ok(Reply::Done(Value::Null))
     }
 
-    pub(super) async fn trigger_job(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) async fn trigger_job(&self) -> Result<Reply, RequestError> {
         let text = |name: &str| self.fields.get(name).unwrap_or_default();
         self.jobs().trigger_by_id(self.job()?, text("executorParam"), text("addressList")).await?;
         Ok(Reply::Done(Value::Null))
     }
 
-    pub(super) fn preview(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) fn preview(&self) -> Result<Reply, RequestError> {
         let mut form = JobForm::read(&self.fields)?;
         if let Some(cron) = self.fields.get("cron") {
             (form.schedule_type, form.schedule_conf) = ("CRON".into(), cron.trim().into());
@@ -105,7 +105,7 @@ impl Visit<'_> {
         Ok(Reply::Done(Value::Array(shown)))
     }
 
-    pub(super) async fn save_script(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) async fn save_script(&self) -> Result<Reply, RequestError> {
         let (source, remark) =
             (self.fields.get("glueSource").unwrap_or_default(), self.fields.trimmed("glueRemark"));
         self.jobs().save_source(self.job()?, source, remark).await?;

@@ -27,13 +27,14 @@ use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, post};
 use engine::StoreError;
+use protocol::v1::ProblemCode;
 use protocol::xxl::{self, Fields};
 use serde_json::Value;
 
 use super::browser;
 use crate::centre::ServerState;
-use crate::error_message::ErrorMessage;
 use crate::http::{self, BodyLimit, Holder, SLOT_WAIT};
+use crate::request_error::RequestError;
 use crate::users::{Principal, SignedIn};
 use dialect::Dialect;
 use record::entry;
@@ -97,7 +98,7 @@ async fn serve(state: Arc<ServerState>, route: Route, request: Request<Body>) ->
             }
             return dialect.not_signed_in(&head);
         }
-        Err(error) => return dialect.refused(&ErrorMessage::from(error)),
+        Err(error) => return dialect.refused(route.path, &error.into()),
     };
     let before = visit.before().await;
     let result = visit.answer().await;
@@ -107,8 +108,8 @@ async fn serve(state: Arc<ServerState>, route: Route, request: Request<Body>) ->
         Ok(Reply::Done(payload)) => dialect.done(payload),
         Ok(Reply::Page(rows, total)) => dialect.page(rows, total),
         Ok(Reply::Cleared { more: None, .. }) => dialect.done(Value::Null),
-        Ok(Reply::Cleared { more: Some(why), .. }) => dialect.refused(&why),
-        Err(message) => dialect.refused(&message),
+        Ok(Reply::Cleared { more: Some(why), .. }) => dialect.refused(route.path, &why),
+        Err(error) => dialect.refused(route.path, &error),
     }
 }
 
@@ -132,7 +133,7 @@ enum Reply {
         /// Content of the audit record.
         record: Value,
         /// Set if there are more runs to delete than one request may.
-        more: Option<ErrorMessage>,
+        more: Option<RequestError>,
     },
 }
 
@@ -148,9 +149,9 @@ struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    async fn answer(&self) -> Result<Reply, ErrorMessage> {
+    async fn answer(&self) -> Result<Reply, RequestError> {
         if self.route.call.needs() == Needs::Admin && !self.who.is_admin() {
-            return Err(ErrorMessage::new("only administrators may do this"));
+            return Err(RequestError::new(ProblemCode::NotAllowed, "only administrators may do this"));
         }
         match self.route.call {
             Call::SignInPage | Call::SignIn => Ok(Reply::Done(Value::Null)),
@@ -184,7 +185,7 @@ impl Visit<'_> {
     }
 
     /// Id in the request: `id`, or the only one of `ids[]`.
-    fn id(&self) -> Result<i64, ErrorMessage> {
+    fn id(&self) -> Result<i64, RequestError> {
         if let Some(id) = self.fields.number("id")? {
             return Ok(id);
         }
@@ -192,15 +193,15 @@ impl Visit<'_> {
         match (ids.next(), ids.next()) {
             (Some(id), None) => {
                 let id = id.trim().parse();
-                id.map_err(|_| ErrorMessage::new("ids[]: must be an integer"))
+                id.map_err(|_| RequestError::invalid("ids[]: must be an integer"))
             }
-            _ => Err(ErrorMessage::new("id: enter exactly one id")),
+            _ => Err(RequestError::invalid("id: enter exactly one id")),
         }
     }
 
     /// Requested page of a list.
-    fn page(&self) -> Result<store::Page, ErrorMessage> {
-        let number = |old: &str, new: &str| -> Result<Option<i64>, ErrorMessage> {
+    fn page(&self) -> Result<store::Page, RequestError> {
+        let number = |old: &str, new: &str| -> Result<Option<i64>, RequestError> {
             Ok(self.fields.number(old)?.or(self.fields.number(new)?))
         };
         let offset = number("start", "offset")?.unwrap_or(0).max(0).unsigned_abs();

@@ -8,8 +8,9 @@ use store::{AuditEntry, UserId};
 
 use super::routes::{Call, Needs, Route};
 use super::{Reply, Visit};
+use crate::api::xxl_error;
 use crate::audit;
-use crate::error_message::ErrorMessage;
+use crate::request_error::RequestError;
 
 /// An audit entry of this API.
 pub fn entry(who: &str, from: IpAddr, route: Route, result: impl Into<String>) -> AuditEntry {
@@ -35,7 +36,7 @@ impl Visit<'_> {
     }
 
     /// Records a change, with the job's definition before and after, or a rejection.
-    pub(super) async fn remember(&self, result: &Result<Reply, ErrorMessage>, before: Before) {
+    pub(super) async fn remember(&self, result: &Result<Reply, RequestError>, before: Before) {
         if !self.is_recorded() {
             return;
         }
@@ -44,7 +45,7 @@ impl Visit<'_> {
         match result {
             Ok(Reply::Cleared { record: cleared, more }) => {
                 record.after = Some(cleared.to_string());
-                record.result = more.as_ref().map_or(record.result, ErrorMessage::to_string);
+                record.result = more.as_ref().map_or(record.result, xxl_error::text);
             }
             // A new job gets its id from the database.
             Ok(Reply::Done(Value::String(id))) if self.route.call == Call::AddJob => {
@@ -55,7 +56,7 @@ impl Visit<'_> {
                 record.before = job;
                 record.after = self.job_on_record(self.named_job_id()).await;
             }
-            Err(message) => record.result = message.to_string(),
+            Err(error) => record.result = xxl_error::text(error),
         }
         self.state.audit.record(AuditEntry { object, ..record }).await;
     }

@@ -1,6 +1,7 @@
 //! `/joblog`: runs, their logs, cancelling and deleting them.
 
 use engine::{JobId, Killed, RunId, RunState, Store as _};
+use protocol::v1::ProblemCode;
 use protocol::xxl::{CODE_OK, LogView, RunView};
 use serde_json::{Value, json};
 use store::{Clearing, Keep, Rights, RunFilter, RunRow, RunStatus};
@@ -8,12 +9,12 @@ use timer::Timestamp;
 
 use super::time;
 use super::{Reply, Visit, rows, value};
-use crate::error_message::ErrorMessage;
+use crate::request_error::RequestError;
 use crate::runs::log::run_log;
 use crate::runs::not_ended;
 
 impl Visit<'_> {
-    pub(super) async fn run_page(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) async fn run_page(&self) -> Result<Reply, RequestError> {
         let (from, until) = self.filter_time()?;
         let filter = RunFilter {
             apps: self.seen_apps()?,
@@ -32,12 +33,12 @@ impl Visit<'_> {
         Ok(Reply::Page(rows(found.rows.into_iter().map(|row| self.run_view(row))), total))
     }
 
-    fn named_job(&self) -> Result<Option<JobId>, ErrorMessage> {
+    fn named_job(&self) -> Result<Option<JobId>, RequestError> {
         Ok(self.fields.number("jobId")?.filter(|job| *job > 0).map(JobId))
     }
 
     /// Parses a range such as `2026-06-21 00:00:00 - 2026-06-21 23:59:59`; the last second is included.
-    fn filter_time(&self) -> Result<(Option<Timestamp>, Option<Timestamp>), ErrorMessage> {
+    fn filter_time(&self) -> Result<(Option<Timestamp>, Option<Timestamp>), RequestError> {
         let written = self.fields.trimmed("filterTime");
         if written.is_empty() {
             return Ok((None, None));
@@ -45,13 +46,13 @@ impl Visit<'_> {
         let read = |text: &str| time::read(text, &self.state.zone);
         let range = written.split_once(" - ").and_then(|(from, to)| Some((read(from)?, read(to)?)));
         let (from, to) = range.ok_or_else(|| {
-            ErrorMessage::new("filterTime: use the format `2026-06-21 00:00:00 - 2026-06-21 23:59:59`")
+            RequestError::invalid("filterTime: use the format `2026-06-21 00:00:00 - 2026-06-21 23:59:59`")
         })?;
         Ok((Some(from), Some(to + std::time::Duration::from_secs(1))))
     }
 
-    async fn find_run(&self, id: i64, rights: Rights) -> Result<RunRow, ErrorMessage> {
-        let missing = ErrorMessage(format!("run {id} does not exist"));
+    async fn find_run(&self, id: i64, rights: Rights) -> Result<RunRow, RequestError> {
+        let missing = RequestError::not_found(format!("run {id} does not exist"));
         match self.state.database.run(RunId(id)).await? {
             Some(run) if self.who.may(rights, run.app) => Ok(run),
             // A caller that probes ids gets the same error as for a missing run, and the attempt is recorded.
@@ -64,9 +65,11 @@ impl Visit<'_> {
     }
 
     /// A run's log from its executor, regardless of the address in the request; otherwise the stored part of it.
-    pub(super) async fn run_log(&self) -> Result<Reply, ErrorMessage> {
-        let id =
-            self.fields.number("logId")?.ok_or_else(|| ErrorMessage::new("logId: enter the id of a run"))?;
+    pub(super) async fn run_log(&self) -> Result<Reply, RequestError> {
+        let id = self
+            .fields
+            .number("logId")?
+            .ok_or_else(|| RequestError::invalid("logId: enter the id of a run"))?;
         let run = self.find_run(id, Rights::VIEW).await?;
         let from = self.fields.number("fromLineNum")?.unwrap_or(1).clamp(1, i64::from(i32::MAX));
         let page = run_log(self.state, &run, u32::try_from(from).unwrap_or(1)).await?;
@@ -80,19 +83,21 @@ impl Visit<'_> {
         })))
     }
 
-    pub(super) async fn kill_run(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) async fn kill_run(&self) -> Result<Reply, RequestError> {
         let run = self.find_run(self.id()?, Rights::OPERATE).await?;
         let reason = format!("cancelled by {}", self.who.name);
         let force = ["true", "1"].contains(&self.fields.trimmed("force"));
         match self.state.engine.kill(run.id, &reason, force).await? {
             Killed::Cancelled => Ok(Reply::Done(Value::Null)),
-            Killed::Over => Err(ErrorMessage(format!("run {} has already finished", run.id))),
-            Killed::Open(answer) => Err(not_ended(&answer).into()),
+            Killed::Over => {
+                Err(RequestError::new(ProblemCode::Conflict, format!("run {} has already finished", run.id)))
+            }
+            Killed::Open(answer) => Err(not_ended(&answer)),
         }
     }
 
     /// Deletes finished runs, [`CLEAR_AT_ONCE`] in each transaction.
-    pub(super) async fn clear_runs(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) async fn clear_runs(&self) -> Result<Reply, RequestError> {
         let clearing =
             Clearing { apps: self.cleared_apps().await?, job: self.named_job()?, keep: self.kept()? };
         let (mut deleted, mut more) = (0, true);
@@ -102,8 +107,8 @@ impl Visit<'_> {
                 Err(error) if deleted == 0 => return Err(error.into()),
                 // Runs of earlier rounds are already deleted; the audit record must include them.
                 Err(error) => {
-                    let why = ErrorMessage::from(error);
-                    let why = ErrorMessage(format!("deleted {deleted} runs, then failed: {why}"));
+                    let why =
+                        RequestError::from(error).context(format!("deleted {deleted} runs, then failed"));
                     return Ok(Reply::Cleared {
                         record: cleared_record(&clearing, deleted),
                         more: Some(why),
@@ -118,14 +123,19 @@ impl Visit<'_> {
                 break;
             }
         }
-        let again = || ErrorMessage(format!("deleted {deleted} runs; there are more, repeat the request"));
+        let again = || {
+            RequestError::new(
+                ProblemCode::Conflict,
+                format!("deleted {deleted} runs; there are more, repeat the request"),
+            )
+        };
         Ok(Reply::Cleared { record: cleared_record(&clearing, deleted), more: more.then(again) })
     }
 
     /// Apps to delete runs of: the named group, or all apps if an administrator names none.
-    async fn cleared_apps(&self) -> Result<Option<Vec<engine::AppId>>, ErrorMessage> {
+    async fn cleared_apps(&self) -> Result<Option<Vec<engine::AppId>>, RequestError> {
         let group = self.fields.number("jobGroup")?.unwrap_or(0);
-        let none = || ErrorMessage::new("jobGroup: choose an existing executor group");
+        let none = || RequestError::invalid("jobGroup: choose an existing executor group");
         if group <= 0 {
             return if self.who.is_admin() { Ok(None) } else { Err(none()) };
         }
@@ -142,7 +152,7 @@ impl Visit<'_> {
         Ok(Some(vec![app]))
     }
 
-    fn kept(&self) -> Result<Keep, ErrorMessage> {
+    fn kept(&self) -> Result<Keep, RequestError> {
         let months =
             |months| Keep::Since(time::months_before(self.state.engine.now(), months, &self.state.zone));
         Ok(match self.fields.number("type")? {
@@ -155,7 +165,7 @@ impl Visit<'_> {
             Some(7) => Keep::Newest(30_000),
             Some(8) => Keep::Newest(100_000),
             Some(9) => Keep::Nothing,
-            _ => return Err(ErrorMessage::new("type: must be 1 (older than a month) to 9 (all)")),
+            _ => return Err(RequestError::invalid("type: must be 1 (older than a month) to 9 (all)")),
         })
     }
 

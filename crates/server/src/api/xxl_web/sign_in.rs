@@ -14,9 +14,10 @@ use super::record::entry;
 use super::routes::Route;
 use super::{Reply, Visit};
 use crate::api::browser::agent;
+use crate::api::xxl_error;
 use crate::centre::ServerState;
-use crate::error_message::ErrorMessage;
 use crate::http;
+use crate::request_error::RequestError;
 use crate::users::{Opened, SESSION_MAX, Visitor};
 
 /// Help text for people who open a sign-in page.
@@ -37,7 +38,7 @@ pub async fn sign_in(
 ) -> Response {
     let (name, password) = (fields.trimmed("userName"), fields.get("password").unwrap_or_default());
     if name.is_empty() || password.is_empty() {
-        return dialect.refused(&ErrorMessage::new("userName and password: enter both"));
+        return dialect.refused(route.path, &RequestError::invalid("userName and password: enter both"));
     }
     let caller = http::caller(head);
     let from = Visitor { ip: caller.ip, agent: agent(head), device: None };
@@ -49,10 +50,9 @@ pub async fn sign_in(
             with_cookie(dialect, &secret, age, caller.secure)
         }
         Err(error) => {
-            let message = ErrorMessage::from(error);
             // The caller is not authenticated, so the entry counts against the audit budget for strangers.
-            state.audit.refused(entry(name, caller.ip, route, message.to_string())).await;
-            dialect.refused(&message)
+            state.audit.refused(entry(name, caller.ip, route, xxl_error::text(&error))).await;
+            dialect.refused(route.path, &error)
         }
     }
 }
@@ -75,12 +75,12 @@ fn with_cookie(dialect: Dialect, secret: &str, age: Option<Duration>, secure: bo
 }
 
 impl Visit<'_> {
-    pub(super) async fn sign_out(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) async fn sign_out(&self) -> Result<Reply, RequestError> {
         self.state.users.sign_out(&self.signed_in).await?;
         Ok(Reply::Done(Value::Null))
     }
 
-    pub(super) async fn change_password(&self) -> Result<Reply, ErrorMessage> {
+    pub(super) async fn change_password(&self) -> Result<Reply, RequestError> {
         let text = |name: &str| self.fields.get(name).unwrap_or_default();
         let (old, new) = (text("oldPassword"), text("password"));
         self.state.users.change_password(&self.signed_in, old, new, self.from).await?;
