@@ -1,7 +1,6 @@
 //! Rules about apps that all APIs share.
 
-use crate::centre::ServerState;
-use crate::outbound::Address;
+use crate::outbound::{Address, Outbound};
 use crate::request_error::RequestError;
 
 /// Rejects a name that is not safe in a URL, a file name and a configuration.
@@ -16,7 +15,7 @@ pub fn check_name(name: &str) -> Result<(), RequestError> {
 }
 
 /// Rejects addresses that must not be called.
-pub async fn check_addresses(state: &ServerState, addresses: &[String]) -> Result<(), RequestError> {
+pub async fn check_addresses(outbound: &Outbound, addresses: &[String]) -> Result<(), RequestError> {
     let wrong = |why: String| RequestError::field("addressing.addresses", why);
     if addresses.len() > ADDRESSES_MAX {
         return Err(wrong(format!("must have at most {ADDRESSES_MAX} addresses")));
@@ -26,7 +25,7 @@ pub async fn check_addresses(state: &ServerState, addresses: &[String]) -> Resul
             return Err(wrong("must not contain an empty address".into()));
         }
         let address = Address::parse(written).map_err(|error| wrong(error.to_string()))?;
-        state.outbound.vet(&address).await.map_err(|error| wrong(error.to_string()))?;
+        outbound.vet(&address).await.map_err(|error| wrong(error.to_string()))?;
     }
     Ok(())
 }

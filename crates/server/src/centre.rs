@@ -23,7 +23,6 @@ use crate::dispatch::HttpDispatch;
 use crate::executors::{self, Directory, Registrar, Tokens};
 use crate::hints::Hints;
 use crate::http::{BodySlots, Front, Hosts, IdentityError, Proxies, Tls};
-use crate::jobs::Rates;
 use crate::lateness::Lateness;
 use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
@@ -44,7 +43,7 @@ pub struct Centre {
     first_admin: Option<FirstAdmin>,
 }
 
-/// State shared by all APIs.
+/// Parts of a node. Each API takes only those that it uses.
 pub struct ServerState {
     pub(crate) database: Arc<Database>,
     pub(crate) engine: Engine,
@@ -54,8 +53,8 @@ pub struct ServerState {
     pub(crate) outbound: Outbound,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) users: Users,
-    pub(crate) audit: Audit,
+    pub(crate) users: Arc<Users>,
+    pub(crate) audit: Arc<Audit>,
     /// Time zone of jobs without one, and of times shown to users.
     pub(crate) zone: Zone,
     /// Whether script jobs are allowed.
@@ -64,23 +63,17 @@ pub struct ServerState {
     pub(crate) min_interval: Duration,
     /// Which programs may declare jobs.
     pub(crate) declared_jobs: DeclaredJobs,
-    /// Rate limit of job management calls, per app.
-    pub(crate) job_calls: Rates,
-    /// Rate limit of `/v1` calls, per user.
-    pub(crate) callers: Rates,
     /// Limits concurrent large request bodies.
     pub(crate) body_slots: Arc<BodySlots>,
     /// Change notifications for clients of event streams.
     pub(crate) hints: Arc<Hints>,
-    /// Open event streams.
-    pub(crate) streams: api::Streams,
     /// Ends the event streams when the node stops.
     pub(crate) closing: CancellationToken,
     pub(crate) lateness: Arc<Lateness>,
     pub(crate) traces: Arc<TraceRecorder>,
     pub(crate) following: Arc<Following>,
     ended: Ended,
-    pub(crate) origin: Origin,
+    pub(crate) origin: Arc<Origin>,
     /// Settings, as shown to users.
     pub(crate) settings: Vec<SettingView>,
 }
@@ -254,7 +247,7 @@ impl Centre {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Centre { state, ended, listener, tls, proxies, hosts, .. } = self;
         let quiet = CancellationToken::new();
-        let front = Front { api: api::all(state.clone()), tls: tls.clone(), proxies, hosts };
+        let front = Front { api: api::all(&state), tls: tls.clone(), proxies, hosts };
         let serving = tokio::spawn(http::serve(listener, front, quiet.clone()));
         let following = tokio::spawn(async move {
             if let Some(tls) = tls {
@@ -385,14 +378,13 @@ impl ServerState {
                 ..Default::default()
             },
         });
-        let users = Users::new(clock.clone(), database.clone(), &settings.key);
-        let audit = Audit::new(clock.clone(), database.clone());
-        let (zone, job_calls) = (settings.zone.clone(), Rates::per_second(JOB_CALLS));
-        let origin = Origin {
+        let users = Arc::new(Users::new(clock.clone(), database.clone(), &settings.key));
+        let audit = Arc::new(Audit::new(clock.clone(), database.clone()));
+        let origin = Arc::new(Origin {
             node: settings.node.clone(),
             database: kind_of(&settings.database),
             started_at: clock.now(),
-        };
+        });
         Ok(ServerState {
             database,
             engine,
@@ -404,15 +396,12 @@ impl ServerState {
             clock,
             users,
             audit,
-            zone,
+            zone: settings.zone.clone(),
             scripts: settings.scripts,
             min_interval: settings.min_interval,
             declared_jobs: settings.declared_jobs,
-            job_calls,
-            callers: Rates::per_second(CALLS_EACH),
             body_slots: Arc::default(),
             hints,
-            streams: api::Streams::default(),
             closing: CancellationToken::new(),
             lateness,
             traces,
@@ -533,12 +522,6 @@ fn sample_job(first: &FirstStart) -> JobSpec {
         ..JobSpec::new(first.id, "Say hello", schedule, SAMPLE_HANDLER)
     }
 }
-
-/// Job management calls per second and app: same as XXL-JOB.
-const JOB_CALLS: u32 = 100;
-
-/// `/v1` calls per second and user: a page of the console makes a dozen.
-const CALLS_EACH: u32 = 100;
 
 /// Name of the app in a new database.
 pub const SAMPLE_APP: &str = "tickwright-sample";

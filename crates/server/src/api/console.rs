@@ -4,15 +4,12 @@
 //! in their name never change and are cached forever; the page is revalidated each time, and usually answered with
 //! 304.
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use super::browser;
-use crate::centre::ServerState;
 
 /// A file of the console.
 struct File {
@@ -44,7 +41,7 @@ const PAGES: [&str; 13] = [
 ];
 
 /// Routes of the console.
-pub fn router() -> Router<Arc<ServerState>> {
+pub fn router() -> Router {
     let page = page();
     let router = PAGES.iter().fold(Router::new(), |router, path| {
         router.route(path, get(move |headers: HeaderMap| async move { answer(page, &headers) }))

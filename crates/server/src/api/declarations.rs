@@ -13,12 +13,10 @@ use serde_json::{Value, json};
 use store::Registration;
 
 use super::v1::job_body::{Reading, schedule_words};
-use super::xxl_executors::unreadable_body;
+use super::xxl_executors::{ExecutorState, unreadable_body};
 use crate::audit;
-use crate::centre::ServerState;
 use crate::executors::Scope;
 use crate::http::Holder;
-use crate::jobs::Jobs;
 use crate::request_error::RequestError;
 use crate::settings::DeclaredJobs;
 
@@ -32,7 +30,7 @@ pub struct Declarer<'a> {
     pub ip: IpAddr,
 }
 
-impl ServerState {
+impl ExecutorState {
     /// Handles the request, once the rate limit allows it.
     pub(super) async fn answer_declaration(
         &self,
@@ -111,7 +109,7 @@ impl ServerState {
         app: AppId,
         job: &DeclaredJob,
     ) -> Result<Declared, RequestError> {
-        let reading = Reading { zone: &self.zone, now: self.engine.now(), before: None };
+        let reading = Reading { zone: &self.jobs.zone, now: self.engine.now(), before: None };
         let spec = reading.spec(&job.body(who.app), app, Vec::new()).map_err(RequestError::fields)?;
         let declaration = Declaration {
             app,
@@ -124,7 +122,7 @@ impl ServerState {
             route: job.route.clone(),
         };
         let principal = self.principal(who.scope);
-        Jobs { state: self, who: &principal }.declare(&declaration, who.app).await
+        self.jobs.by(&principal).declare(&declaration, who.app).await
     }
 
     /// Records every change, but only a bounded number of rejections: a program that cannot start retries forever.
@@ -157,7 +155,7 @@ impl ServerState {
     fn written(&self, spec: &JobSpec) -> Value {
         json!({
             "name": spec.name,
-            "schedule": schedule_words(&spec.schedule, &self.zone),
+            "schedule": schedule_words(&spec.schedule, &self.jobs.zone),
             "handler": spec.handler,
             "param": spec.param,
             "timeout_ms": spec.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),

@@ -14,18 +14,36 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use engine::Status;
+use engine::{Engine, Status};
 
 use crate::centre::ServerState;
+use crate::executors::Directory;
 use crate::http;
+use crate::metrics::Metrics;
+use crate::users::Users;
+
+/// Parts of a node that this API uses.
+struct HealthState {
+    engine: Engine,
+    metrics: Arc<Metrics>,
+    directory: Arc<Directory>,
+    users: Arc<Users>,
+}
 
 /// Routes of this API.
-pub fn router() -> Router<Arc<ServerState>> {
+pub fn router(node: &ServerState) -> Router {
+    let state = HealthState {
+        engine: node.engine.clone(),
+        metrics: node.metrics.clone(),
+        directory: node.directory.clone(),
+        users: node.users.clone(),
+    };
     Router::new()
         .route("/healthz", get(alive))
         .route("/actuator/health", get(actuator))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
+        .with_state(Arc::new(state))
 }
 
 async fn alive() -> Response {
@@ -36,13 +54,13 @@ async fn actuator() -> Response {
     json(StatusCode::OK, r#"{"status":"UP"}"#.into())
 }
 
-async fn ready(State(state): State<Arc<ServerState>>) -> Response {
+async fn ready(State(state): State<Arc<HealthState>>) -> Response {
     let status = state.engine.status();
     let code = if is_ready(&status) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     json(code, readiness(&status))
 }
 
-async fn metrics(State(state): State<Arc<ServerState>>, request: Request<Body>) -> Response {
+async fn metrics(State(state): State<Arc<HealthState>>, request: Request<Body>) -> Response {
     let (head, _) = request.into_parts();
     if !http::caller(&head).ip.is_loopback() && !has_key(&state, &head).await {
         let why = "requests from other machines need an API key: `Authorization: Bearer tw_…`\n";
@@ -54,7 +72,7 @@ async fn metrics(State(state): State<Arc<ServerState>>, request: Request<Body>) 
 }
 
 /// Whether the caller sent a valid API key, with any rights.
-async fn has_key(state: &ServerState, head: &Parts) -> bool {
+async fn has_key(state: &HealthState, head: &Parts) -> bool {
     let said = head.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let Some(secret) = said.and_then(|value| value.strip_prefix("Bearer ")) else { return false };
     // An unavailable database must not make metrics public.

@@ -10,10 +10,9 @@ use protocol::xxl::{Answer, Fields, JobForm, texts};
 use serde_json::Value;
 use store::AuditEntry;
 
-use super::xxl_executors::unreadable_body;
+use super::xxl_executors::{ExecutorState, unreadable_body};
 use super::{v1, xxl_error};
 use crate::audit;
-use crate::centre::ServerState;
 use crate::executors::Scope;
 use crate::http::Holder;
 use crate::jobs::Jobs;
@@ -29,7 +28,7 @@ const CALLS: [&str; 6] = ["addJob", "updateJob", "removeJob", "startJob", "stopJ
 /// Calls that create, change or delete a definition: the audit log stores it before and after.
 const DEFINING: [&str; 3] = ["addJob", "updateJob", "removeJob"];
 
-impl ServerState {
+impl ExecutorState {
     /// Handles one of these calls, once the rate limit allows it, and records it in the audit log.
     pub(super) async fn answer_job_call(
         &self,
@@ -46,9 +45,9 @@ impl ServerState {
             }
         }
         let fields = Fields::from_json(body).map_err(unreadable_body)?;
-        let jobs = Jobs { state: self, who: &who };
+        let jobs = self.jobs.by(&who);
         let on_record = async |id: &str| match DEFINING.contains(&name) {
-            true => v1::text_on_record(self, id).await,
+            true => v1::text_on_record(&self.jobs, id).await,
             false => None,
         };
         let named = match (name, fields.number("id")) {

@@ -10,21 +10,18 @@ mod xxl_error;
 mod xxl_executors;
 mod xxl_web;
 
-use std::sync::Arc;
-
 use axum::Router;
 
 use crate::centre::ServerState;
-pub use v1::{Described as RouteLine, Streams, described as routes, openapi};
+pub use v1::{Described as RouteLine, described as routes, openapi};
 pub use xxl_web::{Described as WebRouteLine, described as web_routes};
 
-/// All routes of a node.
-pub fn all(state: Arc<ServerState>) -> Router {
+/// All routes of a node. Each API gets the parts of the node that it uses.
+pub fn all(node: &ServerState) -> Router {
     Router::new()
-        .merge(health::router())
-        .merge(xxl_executors::router())
-        .merge(xxl_web::router())
-        .merge(v1::router())
+        .merge(health::router(node))
+        .merge(xxl_executors::router(node))
+        .merge(xxl_web::router(node))
+        .merge(v1::router(node))
         .merge(console::router())
-        .with_state(state)
 }

@@ -14,31 +14,76 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use axum::{Router, extract::Path};
-use engine::{AppId, Outcome, RunId, StoreError};
+use engine::{AppId, Engine, Outcome, RunId, StoreError};
 use futures_util::future::join_all;
 use protocol::declare::DECLARE;
 use protocol::v1::ProblemCode;
 use protocol::xxl::{self, Answer, CallbackItem, MalformedItem, Registry, texts};
-use store::Registration;
+use store::{Database, Registration};
+use timer::Clock;
 
 use super::browser;
 use super::declarations::Declarer;
 use super::job_calls::is_job_call;
 use super::xxl_error;
-use crate::audit;
+use crate::audit::{self, Audit};
 use crate::centre::ServerState;
-use crate::executors::{Scope, fingerprint};
-use crate::http::{self, BodyLimit, Holder, SLOT_WAIT};
-use crate::outbound::{Address, TriggerPath};
+use crate::executors::{Directory, Registrar, Scope, Tokens, fingerprint};
+use crate::http::{self, BodyLimit, BodySlots, Holder, SLOT_WAIT};
+use crate::jobs::{JobRules, Rates};
+use crate::metrics::Metrics;
+use crate::outbound::{Address, Outbound, TriggerPath};
 use crate::request_error::RequestError;
+use crate::runs::TraceRecorder;
+use crate::settings::DeclaredJobs;
 use crate::users::Principal;
 
+/// Parts of a node that this API uses.
+pub(super) struct ExecutorState {
+    pub(super) database: Arc<Database>,
+    pub(super) engine: Engine,
+    pub(super) directory: Arc<Directory>,
+    pub(super) registrar: Arc<Registrar>,
+    pub(super) tokens: Arc<Tokens>,
+    pub(super) outbound: Outbound,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) traces: Arc<TraceRecorder>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) audit: Arc<Audit>,
+    pub(super) body_slots: Arc<BodySlots>,
+    pub(super) jobs: JobRules,
+    /// Which programs may declare jobs.
+    pub(super) declared_jobs: DeclaredJobs,
+    /// Rate limit of calls that manage jobs, per app.
+    pub(super) job_calls: Rates,
+}
+
+/// Job management calls per second and app: same as XXL-JOB.
+const JOB_CALLS: u32 = 100;
+
 /// Routes of this API.
-pub fn router() -> Router<Arc<ServerState>> {
+pub fn router(node: &ServerState) -> Router {
+    let state = ExecutorState {
+        database: node.database.clone(),
+        engine: node.engine.clone(),
+        directory: node.directory.clone(),
+        registrar: node.registrar.clone(),
+        tokens: node.tokens.clone(),
+        outbound: node.outbound.clone(),
+        metrics: node.metrics.clone(),
+        traces: node.traces.clone(),
+        clock: node.clock.clone(),
+        audit: node.audit.clone(),
+        body_slots: node.body_slots.clone(),
+        jobs: JobRules::of(node),
+        declared_jobs: node.declared_jobs,
+        job_calls: Rates::per_second(JOB_CALLS),
+    };
     Router::new()
         .route("/api", any(nothing_named))
         .route("/api/", any(nothing_named))
         .route("/api/{name}", any(call))
+        .with_state(Arc::new(state))
 }
 
 async fn nothing_named() -> Response {
@@ -46,7 +91,7 @@ async fn nothing_named() -> Response {
 }
 
 async fn call(
-    State(state): State<Arc<ServerState>>,
+    State(state): State<Arc<ExecutorState>>,
     Path(name): Path<String>,
     request: Request<Body>,
 ) -> Response {
@@ -85,7 +130,7 @@ async fn call(
     json(&state.answer(&name, &head, &body).await)
 }
 
-impl ServerState {
+impl ExecutorState {
     async fn answer(&self, name: &str, head: &Parts, body: &[u8]) -> Answer {
         match self.serve(name, head, body).await {
             Ok(answer) => answer,

@@ -38,7 +38,7 @@ impl Jobs<'_> {
         if self.who.apps().is_none() {
             return Ok(job.to_vec());
         }
-        let names = self.state.database.job_names(job).await?;
+        let names = self.rules.database.job_names(job).await?;
         let is_seen =
             |id: &JobId| names.iter().any(|name| name.job == *id && self.who.may(Rights::VIEW, name.app));
         Ok(job.iter().copied().filter(is_seen).collect())
@@ -97,7 +97,7 @@ impl Jobs<'_> {
             if seen.len() > FOLLOWED_MAX {
                 return Err(wrong(format!("must not lead to more than {FOLLOWED_MAX} jobs")));
             }
-            if let Some(job) = self.state.database.job(id).await? {
+            if let Some(job) = self.rules.database.job(id).await? {
                 next.extend(job.spec.children);
             }
         }

@@ -17,11 +17,11 @@ impl Jobs<'_> {
             ));
         }
         check_param(declaration.param.as_deref().unwrap_or_default())?;
-        self.check_may_start(&declaration.schedule, declaration.app, self.state.engine.now())?;
+        self.check_may_start(&declaration.schedule, declaration.app, self.rules.engine.now())?;
         let key = format!("{app}/{}", declaration.handler);
-        let declared = self.state.engine.declare(declaration, &key).await?;
+        let declared = self.rules.engine.declare(declaration, &key).await?;
         if declared.is_change() {
-            self.state.hints.jobs();
+            self.rules.hints.jobs();
         }
         Ok(declared)
     }

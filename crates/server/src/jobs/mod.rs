@@ -11,26 +11,67 @@ mod interval;
 mod rate;
 mod xxl;
 
-use cron::{Schedule, Timestamp};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cron::{Schedule, Timestamp, Zone};
 use engine::policy::Route;
-use engine::{AppId, Job, JobId, JobSpec, NewJob, RunId, Script, Store as _, StoreError, Trigger};
+use engine::{AppId, Engine, Job, JobId, JobSpec, NewJob, RunId, Script, Store as _, StoreError, Trigger};
 use protocol::v1::ProblemCode;
-use store::Rights;
+use store::{Database, Rights};
 
 use crate::centre::ServerState;
 use crate::dispatch::SCRIPTS_OFF;
-use crate::executors::Candidates;
+use crate::executors::{Candidates, Directory};
+use crate::hints::Hints;
 use crate::request_error::RequestError;
 use crate::users::Principal;
 pub use form::{misfire_word, preview, source};
 pub use rate::Rates;
 
+/// Parts of a node that the job rules use.
+#[derive(Clone)]
+pub struct JobRules {
+    /// Database with the jobs.
+    pub database: Arc<Database>,
+    /// Engine that schedules them.
+    pub engine: Engine,
+    /// Registry of executors.
+    pub directory: Arc<Directory>,
+    /// Time zone of jobs without one.
+    pub zone: Zone,
+    hints: Arc<Hints>,
+    /// Whether script jobs are allowed.
+    scripts: bool,
+    /// The shortest interval at which jobs may fire.
+    min_interval: Duration,
+}
+
+impl JobRules {
+    /// Job rules of a node.
+    pub fn of(node: &ServerState) -> JobRules {
+        JobRules {
+            database: node.database.clone(),
+            engine: node.engine.clone(),
+            directory: node.directory.clone(),
+            zone: node.zone.clone(),
+            hints: node.hints.clone(),
+            scripts: node.scripts,
+            min_interval: node.min_interval,
+        }
+    }
+
+    /// Job operations with the rights of a caller.
+    pub fn by<'a>(&'a self, who: &'a Principal) -> Jobs<'a> {
+        Jobs { rules: self, who }
+    }
+}
+
 /// Job operations with the rights of one caller.
 pub struct Jobs<'a> {
-    /// Shared state of the node.
-    pub state: &'a ServerState,
+    rules: &'a JobRules,
     /// Caller and its rights.
-    pub who: &'a Principal,
+    who: &'a Principal,
 }
 
 impl Jobs<'_> {
@@ -40,8 +81,8 @@ impl Jobs<'_> {
         let Belongings { enabled, tags, remark } = belongings;
         let enabled = enabled == Some(true);
         let script = spec.script.clone();
-        let job = self.state.engine.add(&NewJob { spec, enabled, tags }).await?;
-        self.state.hints.jobs();
+        let job = self.rules.engine.add(&NewJob { spec, enabled, tags }).await?;
+        self.rules.hints.jobs();
         self.remark(job, script, remark).await;
         Ok(job)
     }
@@ -54,7 +95,7 @@ impl Jobs<'_> {
         }
         self.check_interval(&spec.schedule)?;
         if belongings.enabled == Some(true) {
-            self.check_may_start(&spec.schedule, spec.app, self.state.engine.now())?;
+            self.check_may_start(&spec.schedule, spec.app, self.rules.engine.now())?;
         }
         self.check_children(&spec.children, None).await
     }
@@ -63,8 +104,8 @@ impl Jobs<'_> {
     /// script stays.
     pub async fn edit(&self, job: &Job, spec: JobSpec) -> Result<(), RequestError> {
         self.check_edit(job, &spec, None).await?;
-        self.state.engine.edit(job.id, spec, Some(job.revision)).await?;
-        self.state.hints.jobs();
+        self.rules.engine.edit(job.id, spec, Some(job.revision)).await?;
+        self.rules.hints.jobs();
         Ok(())
     }
 
@@ -78,8 +119,8 @@ impl Jobs<'_> {
     ) -> Result<(), RequestError> {
         let Belongings { enabled, tags, remark } = belongings;
         let script = spec.script.clone().filter(|script| is_new_script(job, script));
-        self.state.engine.put(job.id, spec, Some(job.revision), enabled, tags).await?;
-        self.state.hints.jobs();
+        self.rules.engine.put(job.id, spec, Some(job.revision), enabled, tags).await?;
+        self.rules.hints.jobs();
         self.remark(job.id, script, remark).await;
         Ok(())
     }
@@ -87,7 +128,7 @@ impl Jobs<'_> {
     /// Stores the remark on a script that was just saved. If that fails, the script stays saved.
     async fn remark(&self, job: JobId, script: Option<Script>, remark: &str) {
         let Some(script) = script.filter(|_| !remark.is_empty()) else { return };
-        if let Err(error) = self.state.database.remark_script(job, &script.source, remark).await {
+        if let Err(error) = self.rules.database.remark_script(job, &script.source, remark).await {
             tracing::warn!(%error, %job, remark, "failed to store the remark of a script; the script is saved without it");
         }
     }
@@ -113,7 +154,7 @@ impl Jobs<'_> {
             self.check_interval(&spec.schedule)?;
         }
         self.check_operates(job, spec, enabled.unwrap_or(job.enabled))?;
-        let now = self.state.engine.now();
+        let now = self.rules.engine.now();
         match enabled {
             Some(true) if !job.enabled => self.check_may_start(&spec.schedule, spec.app, now),
             enabled if enabled.unwrap_or(true) && job.enabled && !fires_again(&spec.schedule, now) => {
@@ -127,7 +168,7 @@ impl Jobs<'_> {
     /// changing whether its schedule has a future fire, and moving it while it is enabled, which stops it in one
     /// app and starts it in the other.
     fn check_operates(&self, job: &Job, spec: &JobSpec, enabled: bool) -> Result<(), RequestError> {
-        let now = self.state.engine.now();
+        let now = self.rules.engine.now();
         let state = |enabled: bool, spec: &JobSpec| (enabled, enabled && fires(spec, now));
         let (before, after) = (state(job.enabled, &job.spec), state(enabled, spec));
         if before == after && (spec.app == job.spec.app || !enabled) {
@@ -143,9 +184,9 @@ impl Jobs<'_> {
         if job.enabled && !self.who.may(Rights::OPERATE, job.spec.app) {
             return Err(may_not_operate());
         }
-        match self.state.engine.delete(job.id).await {
+        match self.rules.engine.delete(job.id).await {
             Ok(_) | Err(StoreError::NoSuchJob(_)) => {
-                self.state.hints.jobs();
+                self.rules.hints.jobs();
                 Ok(())
             }
             Err(error) => Err(error.into()),
@@ -154,9 +195,9 @@ impl Jobs<'_> {
 
     /// Starts the schedule of a job.
     pub async fn start(&self, job: &Job) -> Result<(), RequestError> {
-        self.check_may_start(&job.spec.schedule, job.spec.app, self.state.engine.now())?;
-        self.state.engine.start(job.id).await?;
-        self.state.hints.jobs();
+        self.check_may_start(&job.spec.schedule, job.spec.app, self.rules.engine.now())?;
+        self.rules.engine.start(job.id).await?;
+        self.rules.hints.jobs();
         Ok(())
     }
 
@@ -165,8 +206,8 @@ impl Jobs<'_> {
         if !self.who.may(Rights::OPERATE, job.spec.app) {
             return Err(may_not_operate());
         }
-        self.state.engine.stop(job.id).await?;
-        self.state.hints.jobs();
+        self.rules.engine.stop(job.id).await?;
+        self.rules.hints.jobs();
         Ok(())
     }
 
@@ -186,14 +227,14 @@ impl Jobs<'_> {
             route => {
                 let among = Candidates::new(named);
                 let route = route.unwrap_or(Route::First);
-                vec![self.state.directory.choose(route, job, &among, self.state.engine.now())]
+                vec![self.rules.directory.choose(route, job, &among, self.rules.engine.now())]
             }
         };
-        self.state.engine.check_room(job.spec.app).await?;
+        self.rules.engine.check_room(job.spec.app).await?;
         let mut first = None;
         for (address, offset) in targets.into_iter().zip(0_i64..) {
             let trigger = Trigger { key: key.wrapping_add(offset), at: None, param: param.clone(), address };
-            let run = self.state.engine.trigger_with(job.id, &trigger).await?;
+            let run = self.rules.engine.trigger_with(job.id, &trigger).await?;
             first.get_or_insert(run);
         }
         first.ok_or_else(|| RequestError::new(ProblemCode::AppOffline, "no executor is given"))
@@ -212,15 +253,15 @@ impl Jobs<'_> {
             return Err(RequestError::field("source", "must not be empty"));
         }
         let source = form::source(language, source);
-        self.state.database.save_script(job.id, language, &source, remark).await?;
-        self.state.hints.jobs();
+        self.rules.database.save_script(job.id, language, &source, remark).await?;
+        self.rules.hints.jobs();
         Ok(())
     }
 
     /// Scripts run commands on all executors of an app, so they need their own right, and can be disabled for the
     /// whole node.
     fn check_may_script(&self, app: AppId) -> Result<(), RequestError> {
-        match self.state.scripts {
+        match self.rules.scripts {
             false => Err(RequestError::field("script", SCRIPTS_OFF)),
             true if !self.who.may(Rights::SCRIPT, app) => Err(no_scripts()),
             true => Ok(()),
@@ -229,13 +270,13 @@ impl Jobs<'_> {
 
     /// Finds a job in which the caller has these rights.
     pub async fn find(&self, id: JobId, rights: Rights) -> Result<Job, RequestError> {
-        let job = self.state.database.job(id).await?;
+        let job = self.rules.database.job(id).await?;
         let job = job.filter(|job| self.who.may(rights, job.spec.app));
         job.ok_or_else(|| StoreError::NoSuchJob(id).into())
     }
 
     fn check_interval(&self, schedule: &Schedule) -> Result<(), RequestError> {
-        interval::check(schedule, self.state.min_interval, self.state.engine.now())
+        interval::check(schedule, self.rules.min_interval, self.rules.engine.now())
     }
 
     fn check_may_start(&self, schedule: &Schedule, app: AppId, now: Timestamp) -> Result<(), RequestError> {
@@ -247,7 +288,7 @@ impl Jobs<'_> {
             schedule if !fires_again(schedule, now) => {
                 Err(RequestError::field("schedule", "this schedule has no future fires"))
             }
-            schedule => interval::check(schedule, self.state.min_interval, now),
+            schedule => interval::check(schedule, self.rules.min_interval, now),
         }
     }
 
@@ -258,7 +299,7 @@ impl Jobs<'_> {
         app: AppId,
         named: impl IntoIterator<Item = &'n str>,
     ) -> Result<Vec<String>, RequestError> {
-        let live = self.state.directory.sightings(app);
+        let live = self.rules.directory.sightings(app);
         let plain = |address: &str| address.trim().trim_end_matches('/').to_owned();
         let registered = |address: &str| {
             let own = live.iter().find(|seen| plain(&seen.address) == plain(address));

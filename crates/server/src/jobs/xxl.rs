@@ -13,7 +13,7 @@ impl Jobs<'_> {
     pub async fn add_form(&self, form: &JobForm) -> Result<JobId, RequestError> {
         let none = || RequestError::invalid("jobGroup: choose an existing executor group");
         let app = self.group(form).await?.ok_or_else(none)?;
-        let spec = form::new_spec(form, app, &self.state.zone, self.state.engine.now())?;
+        let spec = form::new_spec(form, app, &self.rules.zone, self.rules.engine.now())?;
         let children = children::read(form.children.as_deref().unwrap_or_default())?;
         let belongings = Belongings { enabled: Some(form.started), ..Belongings::default() };
         self.create(JobSpec { children, ..spec }, belongings).await
@@ -23,7 +23,7 @@ impl Jobs<'_> {
     pub async fn update_form(&self, id: JobId, form: &JobForm) -> Result<(), RequestError> {
         let found = self.find(id, Rights::EDIT).await;
         let before = found.as_ref().ok().map(|job| &job.spec);
-        let mut spec = form::edited_spec(form, before, &self.state.zone, self.state.engine.now())?;
+        let mut spec = form::edited_spec(form, before, &self.rules.zone, self.rules.engine.now())?;
         if let Some(ids) = &form.children {
             spec.children = children::read(ids)?;
             if let Ok(job) = &found {
@@ -95,7 +95,7 @@ impl Jobs<'_> {
         let Some(app) = form.group.map(AppId).filter(|app| self.who.may(Rights::EDIT, *app)) else {
             return Ok(None);
         };
-        Ok(self.state.database.app(app).await?.map(|app| app.id))
+        Ok(self.rules.database.app(app).await?.map(|app| app.id))
     }
 }
 

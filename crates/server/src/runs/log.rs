@@ -3,12 +3,15 @@
 //! Lines keep the numbers that the executor gave them in both cases. So a client that reads page by page gets every
 //! line once and in order, even if the executor disappears between two pages.
 
+use std::sync::Arc;
+
 use engine::{AppId, RunId};
 use protocol::v1::ProblemCode;
 use protocol::xxl::{self, texts};
-use store::{RunLog, RunRow};
+use store::{Database, RunLog, RunRow};
 use timer::Timestamp;
 
+use super::follow::Following;
 use crate::centre::ServerState;
 use crate::executors::Directory;
 use crate::outbound::{CallError, Callee, Calls, Outbound};
@@ -28,28 +31,49 @@ pub struct LogPage {
     pub end: bool,
 }
 
-/// Returns a run's log from a line on: from its executor, or as far as it was read while the executor answered.
-pub async fn run_log(state: &ServerState, run: &RunRow, from: u32) -> Result<LogPage, RequestError> {
-    let from = from.max(1);
-    let over = run.state.is_over();
-    if over
-        && let Some(kept) = state.database.kept_run_log(run.id).await?
-        && kept.complete
-    {
-        return Ok(kept_page(&kept, from));
+/// Reads logs for clients.
+#[derive(Clone)]
+pub struct LogReader {
+    database: Arc<Database>,
+    directory: Arc<Directory>,
+    outbound: Outbound,
+    following: Arc<Following>,
+}
+
+impl LogReader {
+    /// Reader of the logs that a node can reach.
+    pub fn of(node: &ServerState) -> LogReader {
+        LogReader {
+            database: node.database.clone(),
+            directory: node.directory.clone(),
+            outbound: node.outbound.clone(),
+            following: node.following.clone(),
+        }
     }
-    let location = location_of(run);
-    let source = Source { directory: &state.directory, outbound: &state.outbound, location: &location };
-    let why = match source.page(from).await {
-        Ok(page) => return Ok(LogPage { end: over && (page.end || page.to < from), ..page }),
-        Err(why) => why,
-    };
-    let read = match state.following.read_so_far(run.id).await {
-        None => state.database.kept_run_log(run.id).await?,
-        read => read,
-    };
-    let read = read.ok_or(why)?;
-    Ok(LogPage { end: over, ..kept_page(&read, from) })
+
+    /// Returns a run's log from a line on: from its executor, or as far as it was read while the executor answered.
+    pub async fn page(&self, run: &RunRow, from: u32) -> Result<LogPage, RequestError> {
+        let from = from.max(1);
+        let over = run.state.is_over();
+        if over
+            && let Some(kept) = self.database.kept_run_log(run.id).await?
+            && kept.complete
+        {
+            return Ok(kept_page(&kept, from));
+        }
+        let location = location_of(run);
+        let source = Source { directory: &self.directory, outbound: &self.outbound, location: &location };
+        let why = match source.page(from).await {
+            Ok(page) => return Ok(LogPage { end: over && (page.end || page.to < from), ..page }),
+            Err(why) => why,
+        };
+        let read = match self.following.read_so_far(run.id).await {
+            None => self.database.kept_run_log(run.id).await?,
+            read => read,
+        };
+        let read = read.ok_or(why)?;
+        Ok(LogPage { end: over, ..kept_page(&read, from) })
+    }
 }
 
 /// Location of a run's log.

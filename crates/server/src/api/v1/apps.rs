@@ -40,7 +40,7 @@ pub async fn put(call: Call, target: Authorised<PutTarget<App>>) -> Result<Reply
     let addresses = match addressing {
         Addressing::Registered => Addresses::Registered,
         Addressing::Manual { addresses } => {
-            check_addresses(&call.state, &addresses).await?;
+            check_addresses(&call.state.outbound, &addresses).await?;
             Addresses::Manual(addresses)
         }
     };

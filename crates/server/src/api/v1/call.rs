@@ -13,15 +13,15 @@ use timer::Timestamp;
 use super::caller::Caller;
 use super::language;
 use super::route::Parameter;
-use crate::centre::ServerState;
+use super::state::V1State;
 use crate::http::{self, Caller as Origin, Received};
 use crate::jobs::Jobs;
 use crate::request_error::RequestError;
 
 /// One API request.
 pub struct Call {
-    /// Shared state of the node.
-    pub state: Arc<ServerState>,
+    /// Parts of the node that this API uses.
+    pub state: Arc<V1State>,
     /// Authenticated caller.
     pub who: Caller,
     /// Request head: method, path and headers.
@@ -65,7 +65,7 @@ impl Call {
 
     /// Job rules, applied with this caller's rights.
     pub fn jobs(&self) -> Jobs<'_> {
-        Jobs { state: &self.state, who: &self.who.principal }
+        self.state.jobs.by(&self.who.principal)
     }
 
     /// Language of descriptions in the response.

@@ -6,8 +6,8 @@ use engine::StoreError;
 use protocol::v1::{CSRF_HEADER, ProblemCode};
 use store::User;
 
+use super::state::V1State;
 use crate::api::browser;
-use crate::centre::ServerState;
 use crate::executors::fingerprint;
 use crate::request_error::RequestError;
 use crate::users::{Principal, SignedIn};
@@ -30,7 +30,7 @@ pub struct Caller {
 impl Caller {
     /// Authenticates a request. An invalid credential is an error: otherwise the client would see less data
     /// without knowing why.
-    pub async fn recognise(state: &ServerState, head: &Parts) -> Result<Caller, RequestError> {
+    pub async fn recognise(state: &V1State, head: &Parts) -> Result<Caller, RequestError> {
         let over = || {
             RequestError::new(
                 ProblemCode::NotSignedIn,
@@ -79,7 +79,7 @@ impl Caller {
     }
 
     /// Whether the session or API key is still valid with the same rights, for long-running requests.
-    pub async fn lasts(&self, state: &ServerState) -> Result<bool, StoreError> {
+    pub async fn lasts(&self, state: &V1State) -> Result<bool, StoreError> {
         let now = match (&self.session, &self.key) {
             (Some(session), _) => {
                 let user = state.users.user_of(&session.session).await?;

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use super::authorise::{Authorised, Nothing};
 use super::call::Call;
 use super::reply::Reply;
-use crate::centre::ServerState;
+use super::state::V1State;
 use crate::request_error::RequestError;
 
 /// Streams hints about changes, so that clients reload.
@@ -72,7 +72,7 @@ impl Out {
 /// Responds with the events that `work` sends, as long as the caller's credential is valid.
 pub fn stream<Work>(
     call: Call,
-    work: impl FnOnce(Arc<ServerState>, Out) -> Work + Send + 'static,
+    work: impl FnOnce(Arc<V1State>, Out) -> Work + Send + 'static,
 ) -> Result<Reply, RequestError>
 where
     Work: Future<Output = ()> + Send,
@@ -111,7 +111,7 @@ where
 }
 
 /// Sends comments to keep the connection open.
-async fn beat(state: &ServerState, out: Out) {
+async fn beat(state: &V1State, out: Out) {
     let retry = format!("retry: {}\n\n", AGAIN.as_millis());
     let mut is_read = out.write(retry).await;
     while is_read {
@@ -122,7 +122,7 @@ async fn beat(state: &ServerState, out: Out) {
 
 /// Returns when the caller's session or API key is no longer valid, or its rights have changed. A change on this
 /// node is noticed at once, one on another node within twice [`LOOK`].
-async fn credential_ends(state: &ServerState, call: &Call) {
+async fn credential_ends(state: &V1State, call: &Call) {
     let mut ends = state.users.ends();
     loop {
         let is_told = tokio::select! {

@@ -17,8 +17,7 @@ use super::reply::{Noted, Reply};
 use super::route::Needs;
 use super::session::rights_view;
 use super::{history, problem, schedules};
-use crate::centre::ServerState;
-use crate::jobs::Belongings;
+use crate::jobs::{Belongings, JobRules};
 use crate::request_error::RequestError;
 
 const EDIT: Needs = Needs::Right(Rights::EDIT);
@@ -287,23 +286,23 @@ const CHILDREN_READ: usize = 100;
 
 /// Definition of a job as stored in the audit log.
 async fn written(call: &Call, job: JobId) -> Result<Option<serde_json::Value>, RequestError> {
-    Ok(on_record(&call.state, job).await?)
+    Ok(on_record(&call.state.jobs, job).await?)
 }
 
 /// Definition of the job with that id as stored in the audit log, for the compat APIs. `None` if it cannot be
 /// read: the change itself goes ahead.
-pub async fn text_on_record(state: &ServerState, id: &str) -> Option<String> {
-    let job = on_record(state, JobId(id.trim().parse().ok()?)).await.ok().flatten()?;
+pub async fn text_on_record(rules: &JobRules, id: &str) -> Option<String> {
+    let job = on_record(rules, JobId(id.trim().parse().ok()?)).await.ok().flatten()?;
     Some(job.to_string())
 }
 
 /// Shared by all APIs. Without the source of the script, since its versions are stored anyway.
-async fn on_record(state: &ServerState, job: JobId) -> Result<Option<serde_json::Value>, StoreError> {
-    let Some(row) = state.database.job_rows(&[job]).await?.pop() else { return Ok(None) };
-    let children = state.database.job_names(&row.job.spec.children).await?;
-    let apps = state.directory.names();
+async fn on_record(rules: &JobRules, job: JobId) -> Result<Option<serde_json::Value>, StoreError> {
+    let Some(row) = rules.database.job_rows(&[job]).await?.pop() else { return Ok(None) };
+    let children = rules.database.job_names(&row.job.spec.children).await?;
+    let apps = rules.directory.names();
     let app = apps.into_iter().find(|(id, _)| *id == row.job.spec.app).map(|(_, name)| name);
-    let (zone, app, rights) = (&state.zone, app.unwrap_or_default(), Vec::new());
+    let (zone, app, rights) = (&rules.zone, app.unwrap_or_default(), Vec::new());
     let showing = Showing { zone, app, rights, children: &children, all_children: true, with_source: false };
     let body = showing.body(&row);
     Ok(Some(serde_json::to_value(body).expect("API types have text keys")))

@@ -26,6 +26,7 @@ mod routes;
 mod runs;
 mod schedules;
 mod session;
+mod state;
 mod statistics;
 mod timeline;
 mod traces;
@@ -52,29 +53,29 @@ use call::{Call, Query};
 use caller::Caller;
 use reply::Reply;
 use route::{Plane, Route, Served};
+use state::V1State;
 
-pub use events::Streams;
 pub use jobs::text_on_record;
 pub use openapi::description as openapi;
 pub use routes::{Described, described};
 
 /// Routes of this API.
-pub fn router() -> Router<Arc<ServerState>> {
-    let mut methods: BTreeMap<&str, MethodRouter<Arc<ServerState>>> = BTreeMap::new();
+pub fn router(node: &ServerState) -> Router {
+    let mut methods: BTreeMap<&str, MethodRouter<Arc<V1State>>> = BTreeMap::new();
     for route in routes::table() {
         let (path, filter) = (route.path, route.method.filter());
         let route = Arc::new(route);
-        let serve =
-            move |State(state): State<Arc<ServerState>>, path: RawPathParams, request: Request<Body>| {
-                let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-                serve(state, route.clone(), path, request)
-            };
+        let serve = move |State(state): State<Arc<V1State>>, path: RawPathParams, request: Request<Body>| {
+            let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            serve(state, route.clone(), path, request)
+        };
         let before = methods.remove(path).unwrap_or_else(|| MethodRouter::new().fallback(wrong_method));
         methods.insert(path, before.merge(on(filter, serve)));
     }
     let router =
         methods.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
-    router.route("/v1", any(no_such_path)).route("/v1/{*rest}", any(no_such_path)).merge(openapi::pages())
+    let router = router.route("/v1", any(no_such_path)).route("/v1/{*rest}", any(no_such_path));
+    router.merge(openapi::pages()).with_state(Arc::new(V1State::of(node)))
 }
 
 async fn wrong_method() -> Response {
@@ -89,7 +90,7 @@ async fn no_such_path() -> Response {
 
 /// Serves one request: authenticate, authorise, handle, audit.
 async fn serve(
-    state: Arc<ServerState>,
+    state: Arc<V1State>,
     route: Arc<Route>,
     path: Vec<(String, String)>,
     request: Request<Body>,
@@ -139,7 +140,7 @@ async fn serve(
 
 /// Checks rate limit, origin and credentials. Rights on the object are checked later.
 async fn admit(
-    state: &ServerState,
+    state: &V1State,
     route: &Route,
     who: &Caller,
     head: &Parts,
@@ -177,7 +178,7 @@ async fn admit(
 }
 
 async fn read(
-    state: &Arc<ServerState>,
+    state: &Arc<V1State>,
     route: &Route,
     who: Caller,
     head: Parts,

@@ -17,11 +17,11 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::route::{Content, Parameter, Plane, Route, Shape, Values};
 use super::routes;
+use super::state::V1State;
 use crate::api::{browser, console};
-use crate::centre::ServerState;
 
 /// Routes of the document, the page that shows it, and the error pages.
-pub fn pages() -> Router<Arc<ServerState>> {
+pub fn pages() -> Router<Arc<V1State>> {
     Router::new()
         .route("/v1/openapi.json", get(async || shown("application/json", description())))
         .route("/v1/docs", get(async |headers: HeaderMap| console::reference(&headers)))

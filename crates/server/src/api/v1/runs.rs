@@ -12,11 +12,11 @@ use timer::Timestamp;
 use super::authorise::{AppInBody, Authorised, Seen, find_job};
 use super::call::{Call, instant};
 use super::reply::Reply;
+use super::state::V1State;
 use super::traces::{self, Trace};
 use super::{events, jobs, problem, timeline};
-use crate::centre::ServerState;
 use crate::request_error::RequestError;
-use crate::runs::{log, not_ended};
+use crate::runs::not_ended;
 
 // ── Read ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -172,8 +172,8 @@ fn from_line(call: &Call) -> Result<u32, RequestError> {
 }
 
 /// Lines of a run's log. A log that cannot be read is a page with a problem, not an error.
-async fn lines(state: &ServerState, run: &RunRow, from: u32) -> LogPage {
-    match log::run_log(state, run, from).await {
+async fn lines(state: &V1State, run: &RunRow, from: u32) -> LogPage {
+    match state.logs.page(run, from).await {
         Ok(page) => LogPage {
             from: page.from.into(),
             next: u64::from(page.to).saturating_add(1).max(page.from.into()),

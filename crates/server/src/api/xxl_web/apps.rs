@@ -99,7 +99,7 @@ impl Visit<'_> {
     /// Parses manually entered addresses and checks that each may be called.
     async fn addresses(&self, list: &str) -> Result<Vec<String>, RequestError> {
         let addresses: Vec<String> = list.split(',').map(|address| address.trim().to_owned()).collect();
-        apps::check_addresses(self.state, &addresses).await?;
+        apps::check_addresses(&self.state.outbound, &addresses).await?;
         Ok(addresses)
     }
 

@@ -12,7 +12,7 @@ use crate::request_error::RequestError;
 
 impl Visit<'_> {
     fn jobs(&self) -> Jobs<'_> {
-        Jobs { state: self.state, who: &self.who }
+        self.state.jobs.by(&self.who)
     }
 
     fn job(&self) -> Result<JobId, RequestError> {

@@ -26,34 +26,70 @@ use axum::extract::State;
 use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, post};
-use engine::StoreError;
+use cron::Zone;
+use engine::{Engine, StoreError};
 use protocol::v1::ProblemCode;
 use protocol::xxl::{self, Fields};
 use serde_json::Value;
+use store::Database;
 
 use super::browser;
+use crate::audit::Audit;
 use crate::centre::ServerState;
-use crate::http::{self, BodyLimit, Holder, SLOT_WAIT};
+use crate::executors::{Directory, Registrar};
+use crate::http::{self, BodyLimit, BodySlots, Holder, SLOT_WAIT};
+use crate::jobs::JobRules;
+use crate::outbound::Outbound;
 use crate::request_error::RequestError;
-use crate::users::{Principal, SignedIn};
+use crate::runs::log::LogReader;
+use crate::users::{Principal, SignedIn, Users};
 use dialect::Dialect;
 use record::entry;
 use request::Cookie;
 use routes::{Call, Needs, ROUTES, Route};
 pub use routes::{Described, described};
 
-/// Routes of this API.
-pub fn router() -> Router<Arc<ServerState>> {
-    ROUTES.iter().fold(Router::new(), |router, route| {
-        let serve = move |State(state): State<Arc<ServerState>>, request: Request<Body>| {
-            serve(state, *route, request)
-        };
-        let method = if route.call.posts() { post(serve) } else { any(serve) };
-        router.route(route.path, method)
-    })
+/// Parts of a node that this API uses.
+struct WebState {
+    database: Arc<Database>,
+    engine: Engine,
+    directory: Arc<Directory>,
+    registrar: Arc<Registrar>,
+    outbound: Outbound,
+    users: Arc<Users>,
+    audit: Arc<Audit>,
+    body_slots: Arc<BodySlots>,
+    jobs: JobRules,
+    logs: LogReader,
+    /// Time zone of times in requests and responses.
+    zone: Zone,
 }
 
-async fn serve(state: Arc<ServerState>, route: Route, request: Request<Body>) -> Response {
+/// Routes of this API.
+pub fn router(node: &ServerState) -> Router {
+    let state = WebState {
+        database: node.database.clone(),
+        engine: node.engine.clone(),
+        directory: node.directory.clone(),
+        registrar: node.registrar.clone(),
+        outbound: node.outbound.clone(),
+        users: node.users.clone(),
+        audit: node.audit.clone(),
+        body_slots: node.body_slots.clone(),
+        jobs: JobRules::of(node),
+        logs: LogReader::of(node),
+        zone: node.zone.clone(),
+    };
+    let router = ROUTES.iter().fold(Router::new(), |router, route| {
+        let serve =
+            move |State(state): State<Arc<WebState>>, request: Request<Body>| serve(state, *route, request);
+        let method = if route.call.posts() { post(serve) } else { any(serve) };
+        router.route(route.path, method)
+    });
+    router.with_state(Arc::new(state))
+}
+
+async fn serve(state: Arc<WebState>, route: Route, request: Request<Body>) -> Response {
     let (head, body) = request.into_parts();
     let caller = http::caller(&head);
     if browser::is_cross_site(&head) {
@@ -114,7 +150,7 @@ async fn serve(state: Arc<ServerState>, route: Route, request: Request<Body>) ->
 }
 
 /// Session of the first valid cookie. There may be others of the same name, set by a Java admin.
-async fn who(state: &ServerState, cookies: &[Cookie]) -> Result<Option<SignedIn>, StoreError> {
+async fn who(state: &WebState, cookies: &[Cookie]) -> Result<Option<SignedIn>, StoreError> {
     for cookie in cookies {
         if let Some(signed_in) = state.users.session(&cookie.value).await? {
             return Ok(Some(signed_in));
@@ -139,7 +175,7 @@ enum Reply {
 
 /// A request of a signed-in user.
 struct Visit<'a> {
-    state: &'a ServerState,
+    state: &'a WebState,
     route: Route,
     signed_in: SignedIn,
     who: Principal,

@@ -135,6 +135,6 @@ impl Visit<'_> {
 
     /// Definition of a job as stored in the audit log.
     async fn job_on_record(&self, id: Option<String>) -> Option<String> {
-        crate::api::v1::text_on_record(self.state, &id?).await
+        crate::api::v1::text_on_record(&self.state.jobs, &id?).await
     }
 }

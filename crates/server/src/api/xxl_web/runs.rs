@@ -10,7 +10,6 @@ use timer::Timestamp;
 use super::time;
 use super::{Reply, Visit, rows, value};
 use crate::request_error::RequestError;
-use crate::runs::log::run_log;
 use crate::runs::not_ended;
 
 impl Visit<'_> {
@@ -72,7 +71,7 @@ impl Visit<'_> {
             .ok_or_else(|| RequestError::invalid("logId: enter the id of a run"))?;
         let run = self.find_run(id, Rights::VIEW).await?;
         let from = self.fields.number("fromLineNum")?.unwrap_or(1).clamp(1, i64::from(i32::MAX));
-        let page = run_log(self.state, &run, u32::try_from(from).unwrap_or(1)).await?;
+        let page = self.state.logs.page(&run, u32::try_from(from).unwrap_or(1)).await?;
         let number = |line: u32| i32::try_from(line).unwrap_or(i32::MAX);
         Ok(Reply::Done(value(LogView {
             from_line_num: number(page.from),

@@ -12,10 +12,9 @@ use serde_json::Value;
 use super::dialect::Dialect;
 use super::record::entry;
 use super::routes::Route;
-use super::{Reply, Visit};
+use super::{Reply, Visit, WebState};
 use crate::api::browser::agent;
 use crate::api::xxl_error;
-use crate::centre::ServerState;
 use crate::http;
 use crate::request_error::RequestError;
 use crate::users::{Opened, SESSION_MAX, Visitor};
@@ -30,7 +29,7 @@ pub fn page() -> Response {
 
 /// Opens a new session. An existing session of the caller is never reused.
 pub async fn sign_in(
-    state: &ServerState,
+    state: &WebState,
     route: Route,
     dialect: Dialect,
     head: &Parts,
