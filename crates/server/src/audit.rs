@@ -11,6 +11,8 @@ use std::time::Duration;
 use store::{AuditEntry, Database};
 use timer::Clock;
 
+use crate::rate::Bucket;
+
 /// The audit log.
 pub struct Audit {
     clock: Arc<dyn Clock>,
@@ -21,10 +23,8 @@ pub struct Audit {
 }
 
 /// Limits the number of entries of one kind.
-#[derive(Default)]
 struct Budget {
-    /// Time of the next entry, if they came at one per [`EVERY`].
-    next: Duration,
+    entries: Bucket,
     /// Entries omitted since the last recorded one.
     left_out: u64,
 }
@@ -32,7 +32,7 @@ struct Budget {
 impl Audit {
     /// Audit log in a database.
     pub fn new(clock: Arc<dyn Clock>, database: Arc<Database>) -> Audit {
-        Audit { clock, database, strangers: Mutex::default(), foreign_results: Mutex::default() }
+        Audit { clock, database, strangers: Budget::new(), foreign_results: Budget::new() }
     }
 
     /// Records an action of an authenticated caller, successful or rejected.
@@ -70,16 +70,17 @@ impl Audit {
 }
 
 impl Budget {
+    fn new() -> Mutex<Budget> {
+        let entries = Bucket::new(EVERY, EVERY * BURST, Duration::ZERO);
+        Mutex::new(Budget { entries, left_out: 0 })
+    }
+
     /// Whether one more entry fits; if so, returns the number omitted since the last one.
     fn admit(&mut self, now: Duration) -> Option<u64> {
-        // Starts with a full budget, as if there had been a quiet time before.
-        let now = now + EVERY * BURST;
-        let next = self.next.max(now.saturating_sub(EVERY * BURST));
-        if next > now {
+        if self.entries.take(now).is_none() {
             self.left_out += 1;
             return None;
         }
-        self.next = next + EVERY;
         Some(std::mem::take(&mut self.left_out))
     }
 }
@@ -114,7 +115,8 @@ mod tests {
 
     #[test]
     fn a_flood_is_counted_and_not_kept() {
-        let mut budget = Budget::default();
+        let budget = Budget::new();
+        let mut budget = budget.lock().unwrap();
         let now = Duration::ZERO;
         let kept = (0..1_000).filter(|_| budget.admit(now).is_some()).count();
         assert_eq!(kept, BURST as usize + 1);

@@ -18,6 +18,7 @@ mod jobs;
 mod lateness;
 mod metrics;
 pub mod outbound;
+mod rate;
 mod request_error;
 mod runs;
 mod settings;

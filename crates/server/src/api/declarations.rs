@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use engine::{AppId, Declaration, Declared, JobSpec};
 use protocol::declare::{self, DeclaredJob, JOBS_MAX, Outcome, Settled};
 use protocol::v1::ProblemCode;
-use protocol::xxl::{Answer, texts};
+use protocol::xxl::Answer;
 use serde_json::{Value, json};
 use store::Registration;
 
@@ -16,7 +16,6 @@ use super::v1::job_body::{Reading, schedule_words};
 use super::xxl_executors::{ExecutorState, unreadable_body};
 use crate::audit;
 use crate::executors::Scope;
-use crate::http::Holder;
 use crate::request_error::RequestError;
 use crate::settings::DeclaredJobs;
 
@@ -37,13 +36,7 @@ impl ExecutorState {
         who: Declarer<'_>,
         body: &[u8],
     ) -> Result<Answer, RequestError> {
-        let holder = Holder::executor(who.scope, who.ip);
-        match self.job_calls.turn(holder, self.clock.monotonic()) {
-            Some(wait) => self.clock.sleep(wait).await,
-            None => {
-                return Err(RequestError::new(ProblemCode::TooManyRequests, texts::TOO_MANY_REQUESTS));
-            }
-        }
+        self.wait_for_turn(who.scope, who.ip).await?;
         let said: declare::Declaration = serde_json::from_slice(body).map_err(unreadable_body)?;
         if said.jobs.len() > JOBS_MAX {
             return Err(RequestError::invalid(format!(

@@ -5,8 +5,7 @@
 use std::net::IpAddr;
 
 use engine::JobId;
-use protocol::v1::ProblemCode;
-use protocol::xxl::{Answer, Fields, JobForm, texts};
+use protocol::xxl::{Answer, Fields, JobForm};
 use serde_json::Value;
 use store::AuditEntry;
 
@@ -14,7 +13,6 @@ use super::xxl_executors::{ExecutorState, unreadable_body};
 use super::{v1, xxl_error};
 use crate::audit;
 use crate::executors::Scope;
-use crate::http::Holder;
 use crate::jobs::Jobs;
 use crate::request_error::RequestError;
 
@@ -38,12 +36,7 @@ impl ExecutorState {
         body: &[u8],
     ) -> Result<Answer, RequestError> {
         let who = self.principal(scope);
-        match self.job_calls.turn(Holder::executor(scope, from), self.clock.monotonic()) {
-            Some(wait) => self.clock.sleep(wait).await,
-            None => {
-                return Err(RequestError::new(ProblemCode::TooManyRequests, texts::TOO_MANY_REQUESTS));
-            }
-        }
+        self.wait_for_turn(scope, from).await?;
         let fields = Fields::from_json(body).map_err(unreadable_body)?;
         let jobs = self.jobs.by(&who);
         let on_record = async |id: &str| match DEFINING.contains(&name) {

@@ -5,6 +5,7 @@
 //! of the known body formats. Every rejection is an HTTP 200 with a code and a text, because clients expect that.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::{Body, HttpBody};
@@ -30,9 +31,10 @@ use crate::audit::{self, Audit};
 use crate::centre::ServerState;
 use crate::executors::{Directory, Registrar, Scope, Tokens, fingerprint};
 use crate::http::{self, BodyLimit, BodySlots, Holder, SLOT_WAIT};
-use crate::jobs::{JobRules, Rates};
+use crate::jobs::JobRules;
 use crate::metrics::Metrics;
 use crate::outbound::{Address, Outbound, TriggerPath};
+use crate::rate::Rates;
 use crate::request_error::RequestError;
 use crate::runs::TraceRecorder;
 use crate::settings::DeclaredJobs;
@@ -162,6 +164,17 @@ impl ExecutorState {
             }
         }
         Ok(Answer::ok())
+    }
+
+    /// Waits until the rate limit of calls that manage jobs allows one more.
+    pub(super) async fn wait_for_turn(&self, scope: Scope, from: IpAddr) -> Result<(), RequestError> {
+        match self.job_calls.turn(Holder::executor(scope, from), self.clock.monotonic()) {
+            Some(wait) => {
+                self.clock.sleep(wait).await;
+                Ok(())
+            }
+            None => Err(RequestError::new(ProblemCode::TooManyRequests, texts::TOO_MANY_REQUESTS)),
+        }
     }
 
     /// Answer to a call that failed, which is logged here. Rejected credentials are audited.

@@ -8,7 +8,6 @@ mod children;
 mod declared;
 mod form;
 mod interval;
-mod rate;
 mod xxl;
 
 use std::sync::Arc;
@@ -27,7 +26,6 @@ use crate::hints::Hints;
 use crate::request_error::RequestError;
 use crate::users::Principal;
 pub use form::{misfire_word, preview, source};
-pub use rate::Rates;
 
 /// Parts of a node that the job rules use.
 #[derive(Clone)]
