@@ -1,7 +1,7 @@
 //! Browser security: origin checks for requests, protective headers for responses.
 
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::Response;
 
 use crate::http;
@@ -40,6 +40,16 @@ pub fn is_browser(head: &Parts) -> bool {
 /// `User-Agent` of the client.
 pub fn agent(head: &Parts) -> &str {
     head.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default()
+}
+
+/// Cookies of a request: name and value. There may be several of the same name, set for different paths. `separators`
+/// are the characters between them.
+pub fn cookies<'a>(
+    headers: &'a HeaderMap,
+    separators: &'static [char],
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(move |line| line.split(separators)).filter_map(|pair| pair.trim().split_once('='))
 }
 
 /// Adds headers that allow only our own scripts, forbid framing and send no referrer.

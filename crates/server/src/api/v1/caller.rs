@@ -132,8 +132,8 @@ fn bearer(head: &Parts) -> Result<Option<&str>, RequestError> {
 
 /// Values of the cookies with these names. There may be an old cookie of the same name for another path.
 pub fn cookies<'a>(head: &'a Parts, names: &[&'static str]) -> impl Iterator<Item = &'a str> {
-    let lines = head.headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    // Only the separator of browsers: any other could be part of a value that another site of the domain has set.
+    let pairs = browser::cookies(&head.headers, &[';']);
     pairs.filter(|(name, _)| names.contains(name)).map(|(_, value)| value).take(COOKIES_MAX)
 }
 

@@ -4,6 +4,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use protocol::xxl::Fields;
 
+use crate::api::browser;
+
 /// Fields of the query, then of a form or multipart body. Bodies of other types are ignored.
 pub fn fields(head: &Parts, body: &[u8]) -> Fields {
     let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -80,9 +82,7 @@ pub struct Cookie {
 /// Finds our cookies among others, or among the attributes of a `Set-Cookie` header that a client sent back
 /// unchanged.
 pub fn cookies(headers: &HeaderMap) -> Vec<Cookie> {
-    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let pairs = lines.flat_map(|line| line.split([';', ','])).filter_map(|pair| pair.trim().split_once('='));
-    let own = pairs.filter_map(|(name, value)| {
+    let own = browser::cookies(headers, &[';', ',']).filter_map(|(name, value)| {
         let login = [Login::Two, Login::Three].into_iter().find(|login| login.cookie() == name)?;
         Some(Cookie { login, value: value.trim_matches('"').to_owned() })
     });
