@@ -1,7 +1,6 @@
 //! Client of the scheduling centre's API `/v1`: one call at a time, each with a timeout.
 
 use std::env;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -9,13 +8,13 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Http;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use protocol::v1::{Page, Problem, ProblemCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use server::client_tls::{self, Connector, NoAuthorities};
 
 use crate::session::{Credential, Sessions};
 use crate::trouble::Trouble;
@@ -72,7 +71,7 @@ pub const LOCAL: &str = "http://127.0.0.1:8080";
 
 /// Client of one scheduling centre.
 pub struct Client {
-    http: Http<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    http: Http<Connector, Full<Bytes>>,
     /// Address, without a trailing slash.
     base: String,
     credential: Option<Credential>,
@@ -93,7 +92,8 @@ impl Client {
         if !base.starts_with("http://") && !base.starts_with("https://") {
             anyhow::bail!("`{base}` is not the URL of a scheduling centre; use for example {LOCAL}");
         }
-        Ok(Client { http: Http::builder(TokioExecutor::new()).build(connector(&base)), base, credential })
+        let http = Http::builder(TokioExecutor::new()).build(connector(&base)?);
+        Ok(Client { http, base, credential })
     }
 
     /// Address of the scheduling centre.
@@ -215,24 +215,11 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-fn connector(base: &str) -> HttpsConnector<HttpConnector> {
-    let mut roots = rustls::RootCertStore::empty();
-    // Loading them takes longer than most calls.
-    if base.starts_with("https://") {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    }
-    let config =
-        rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("the provider supports all versions")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+fn connector(base: &str) -> Result<Connector, NoAuthorities> {
     let mut http = HttpConnector::new();
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT));
-    // Otherwise it would reject `https` before TLS is layered on top.
-    http.enforce_http(false);
-    HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1().wrap_connector(http)
+    client_tls::connector(base.starts_with("https://"), http)
 }
 
 /// Connection timeout; a live scheduling centre accepts connections immediately.

@@ -9,6 +9,7 @@ mod api;
 mod apps;
 mod audit;
 mod centre;
+pub mod client_tls;
 mod dispatch;
 pub mod doctor;
 pub mod executors;

@@ -8,19 +8,19 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Request, Uri};
-use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 
 use super::{Channel, Notice, Undelivered};
+use crate::client_tls::{self, Connector};
 
 /// A URL that receives notifications.
 pub struct Webhook {
     kind: Kind,
     url: Uri,
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: Client<Connector, Full<Bytes>>,
 }
 
 /// Receiving service.
@@ -60,12 +60,9 @@ impl FromStr for Webhook {
         if !matches!(url.scheme_str(), Some("http" | "https")) || url.host().is_none() {
             return Err(WebhookError("the URL of a webhook must begin with http:// or https://"));
         }
-        let connector = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_native_roots()
-            .map_err(|_| WebhookError("this machine has no trusted certificate authorities"))?
-            .https_or_http()
-            .enable_http1()
-            .build();
+        let is_https = url.scheme_str() == Some("https");
+        let connector = client_tls::connector(is_https, HttpConnector::new())
+            .map_err(|_| WebhookError("this machine has no trusted certificate authorities"))?;
         Ok(Webhook { kind, url, client: Client::builder(TokioExecutor::new()).build(connector) })
     }
 }

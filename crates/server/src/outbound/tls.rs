@@ -5,10 +5,12 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+use crate::client_tls;
 
 /// Trusted certificates. By default those that the operating system trusts.
 #[derive(Clone, Debug, Default)]
@@ -73,19 +75,12 @@ impl Tls {
 }
 
 fn configure(authorities: Vec<CertificateDer<'static>>, accept_invalid: bool) -> Result<ClientConfig, Error> {
-    let provider = Arc::new(ring::default_provider());
-    let builder =
-        ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+    let builder = client_tls::builder();
     if accept_invalid {
-        let anybody = Arc::new(Anybody(provider));
+        let anybody = Arc::new(Anybody(builder.crypto_provider().clone()));
         return Ok(builder.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth());
     }
-    let mut roots = RootCertStore::empty();
-    let native = rustls_native_certs::load_native_certs();
-    for error in &native.errors {
-        tracing::warn!(%error, "ignoring an invalid certificate authority of the system; executors with its certificates are not trusted");
-    }
-    roots.add_parsable_certificates(native.certs);
+    let mut roots = client_tls::system_authorities();
     for authority in authorities {
         roots.add(authority)?;
     }
