@@ -1,4 +1,5 @@
-//! Builds the web console, if npm is installed, and generates a list of its files to embed in the server.
+//! Builds the web console, if npm is installed, and generates lists of its files, to embed in the server, and of its
+//! pages.
 //!
 //! `TICKWRIGHT_SKIP_CONSOLE=1` skips it. Without the console, or without npm, the server shows a page with build
 //! instructions, so that Node.js is not needed to work on other parts.
@@ -50,8 +51,33 @@ fn main() -> Result<(), Box<dyn Error>> {
     } else {
         "&[]".into()
     };
-    fs::write(Path::new(&env::var("OUT_DIR")?).join("console_files.rs"), list)?;
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    fs::write(out.join("console_files.rs"), list)?;
+    let pages =
+        if console.is_dir() { pages(&fs::read_to_string(console.join(ROUTER))?)? } else { vec!["/".into()] };
+    fs::write(out.join("console_pages.rs"), format!("&{pages:?}"))?;
     Ok(())
+}
+
+/// File with the console's table of pages, in `console/`.
+const ROUTER: &str = "src/App.svelte";
+
+/// Returns the URLs of the console's pages, with parameters in braces. Each is a line such as
+/// `['/jobs/:id', () => import('./routes/Job.svelte')],`.
+fn pages(router: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    let is_page = |line: &&str| line.contains("=> import('./routes/");
+    let paths =
+        router.lines().filter(is_page).filter_map(|line| line.trim().strip_prefix("['")?.split('\'').next());
+    let part = |part: &str| part.strip_prefix(':').map_or(part.to_owned(), |name| format!("{{{name}}}"));
+    let pages: Vec<String> =
+        paths.map(|path| path.split('/').map(part).collect::<Vec<_>>().join("/")).collect();
+    if pages.is_empty() {
+        return Err(format!(
+            "console/{ROUTER} has no table of pages; build.rs reads the console's URLs from it"
+        )
+        .into());
+    }
+    Ok(pages)
 }
 
 /// Builds the bundle if it is missing or older than its sources. An error is only a warning: the server works

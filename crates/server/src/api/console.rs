@@ -23,27 +23,17 @@ struct File {
 /// All files; empty if the console was not built.
 const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/console_files.rs"));
 
-/// URLs of the console. They do not collide with those of XXL-JOB (`/login`, `/jobinfo/…`, `/user/…`).
-const PAGES: [&str; 13] = [
-    "/",
-    "/sign-in",
-    "/jobs",
-    "/jobs/{*rest}",
-    "/runs",
-    "/runs/{*rest}",
-    "/alerts",
-    "/executors",
-    "/people",
-    "/keys",
-    "/audit",
-    "/settings",
-    "/about",
-];
+/// URLs of the console's pages, from its own table. They do not collide with those of XXL-JOB (`/login`, `/jobinfo/…`,
+/// `/user/…`).
+const PAGES: &[&str] = include!(concat!(env!("OUT_DIR"), "/console_pages.rs"));
+
+/// Page for people who are not signed in. The console shows it in place of any other, so its table lacks it.
+const SIGN_IN: &str = "/sign-in";
 
 /// Routes of the console.
 pub fn router() -> Router {
     let page = page();
-    let router = PAGES.iter().fold(Router::new(), |router, path| {
+    let router = PAGES.iter().chain([&SIGN_IN]).fold(Router::new(), |router, path| {
         router.route(path, get(move |headers: HeaderMap| async move { answer(page, &headers) }))
     });
     let router = router.fallback(async |method: Method, headers: HeaderMap| lost(&method, &headers));
@@ -191,6 +181,13 @@ mod tests {
     #[test]
     fn the_console_has_a_page_for_each_of_its_addresses_even_if_it_was_not_built() {
         assert!(page().plain.starts_with(b"<!doctype html>"));
+    }
+
+    #[test]
+    fn the_console_s_own_table_names_its_pages() {
+        for page in ["/", "/jobs", "/jobs/new", "/jobs/{id}", "/jobs/{id}/edit", "/runs/{id}", "/about"] {
+            assert!(PAGES.contains(&page), "{page} is not in {PAGES:?}");
+        }
     }
 
     #[test]
