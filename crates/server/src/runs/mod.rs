@@ -1,5 +1,6 @@
 //! Data about runs beyond their rows: logs, read from executors and stored, traces, and counts per day.
 
+mod clear;
 mod follow;
 mod keep;
 mod kill;
@@ -9,6 +10,7 @@ mod tail;
 mod trace_recorder;
 mod trace_writer;
 
+pub use clear::{Cleared, clear};
 pub use follow::{Following, LogFollower};
 pub use keep::{Ended, LogKeeper, ended};
 pub use kill::not_ended;

@@ -16,7 +16,7 @@ use super::state::V1State;
 use super::traces::{self, Trace};
 use super::{events, jobs, problem, timeline};
 use crate::request_error::RequestError;
-use crate::runs::not_ended;
+use crate::runs::{self, not_ended};
 
 // ── Read ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -305,29 +305,16 @@ pub async fn clear(call: Call, app: Authorised<AppInBody>) -> Result<Reply, Requ
     };
     let keep = Keep::Since(Timestamp::from_millis(body.before.millis()));
     let clearing = Clearing { apps: Some(vec![app]), job, keep };
-    let mut cleared = Cleared { deleted: 0, more: true };
-    for _ in 0..CLEAR_ROUNDS {
-        let deleted = match call.state.database.clear_runs(&clearing, CLEAR_AT_ONCE).await {
-            // Runs of earlier rounds are already deleted; the response and the audit record must include them.
-            Err(error) if cleared.deleted > 0 => {
-                tracing::warn!(%error, deleted = cleared.deleted, "failed to delete all runs; the caller may repeat the request");
-                break;
-            }
-            deleted => deleted?,
-        };
-        cleared.deleted += deleted as u64;
-        if deleted < CLEAR_AT_ONCE {
-            cleared.more = false;
-            break;
-        }
+    let runs::Cleared { deleted, more, failed } =
+        runs::clear(&call.state.database, &clearing, CLEAR_ROUNDS).await?;
+    if let Some(error) = failed {
+        tracing::warn!(%error, deleted, "failed to delete all runs; the caller may repeat the request");
     }
+    let cleared = Cleared { deleted: deleted as u64, more };
     call.state.hints.runs();
     let after = serde_json::json!({ "before": body.before, "job": body.job, "deleted": cleared.deleted });
     Ok(Reply::json(&cleared).changed(None, Some(after)))
 }
 
-/// Runs deleted per transaction.
-const CLEAR_AT_ONCE: usize = 1_000;
-
-/// Transactions per request, because the client waits.
+/// Transactions per request: fewer than in the compat API, because clients of this one repeat the request.
 const CLEAR_ROUNDS: usize = 200;

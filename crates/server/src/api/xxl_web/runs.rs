@@ -10,7 +10,7 @@ use timer::Timestamp;
 use super::time;
 use super::{Reply, Visit, rows, value};
 use crate::request_error::RequestError;
-use crate::runs::not_ended;
+use crate::runs::{self, not_ended};
 
 impl Visit<'_> {
     pub(super) async fn run_page(&self) -> Result<Reply, RequestError> {
@@ -95,40 +95,20 @@ impl Visit<'_> {
         }
     }
 
-    /// Deletes finished runs, [`CLEAR_AT_ONCE`] in each transaction.
+    /// Deletes finished runs.
     pub(super) async fn clear_runs(&self) -> Result<Reply, RequestError> {
         let clearing =
             Clearing { apps: self.cleared_apps().await?, job: self.named_job()?, keep: self.kept()? };
-        let (mut deleted, mut more) = (0, true);
-        for _ in 0..CLEAR_ROUNDS {
-            let cleared = self.state.database.clear_runs(&clearing, CLEAR_AT_ONCE).await;
-            deleted += match cleared {
-                Err(error) if deleted == 0 => return Err(error.into()),
-                // Runs of earlier rounds are already deleted; the audit record must include them.
-                Err(error) => {
-                    let why =
-                        RequestError::from(error).context(format!("deleted {deleted} runs, then failed"));
-                    return Ok(Reply::Cleared {
-                        record: cleared_record(&clearing, deleted),
-                        more: Some(why),
-                    });
-                }
-                Ok(cleared) => {
-                    more = cleared == CLEAR_AT_ONCE;
-                    cleared
-                }
-            };
-            if !more {
-                break;
-            }
-        }
+        let runs::Cleared { deleted, more, failed } =
+            runs::clear(&self.state.database, &clearing, CLEAR_ROUNDS).await?;
         let again = || {
-            RequestError::new(
-                ProblemCode::Conflict,
-                format!("deleted {deleted} runs; there are more, repeat the request"),
-            )
+            let why = format!("deleted {deleted} runs; there are more, repeat the request");
+            RequestError::new(ProblemCode::Conflict, why)
         };
-        Ok(Reply::Cleared { record: cleared_record(&clearing, deleted), more: more.then(again) })
+        let failed = failed
+            .map(|error| RequestError::from(error).context(format!("deleted {deleted} runs, then failed")));
+        let more = failed.or_else(|| more.then(again));
+        Ok(Reply::Cleared { record: cleared_record(&clearing, deleted), more })
     }
 
     /// Apps to delete runs of: the named group, or all apps if an administrator names none.
@@ -230,9 +210,6 @@ fn escaped(text: &str) -> String {
         .into_iter()
         .fold(safe, |safe, (escaped, tag)| safe.replace(escaped, tag))
 }
-
-/// Runs deleted per transaction.
-const CLEAR_AT_ONCE: usize = 1_000;
 
 /// Transactions per request, because the client waits.
 const CLEAR_ROUNDS: usize = 1_000;
