@@ -72,11 +72,12 @@ const PROTECTION: [(HeaderName, &str); 4] = [
 ];
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use axum::http::Request;
 
-    fn head(uri: &str, headers: &[(&str, &str)]) -> Parts {
+    /// Head of a request.
+    pub fn head(uri: &str, headers: &[(&str, &str)]) -> Parts {
         let request = Request::builder().uri(uri);
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         request.body(()).unwrap().into_parts().0

@@ -7,6 +7,7 @@ use engine::{JobId, RunState, Store as _};
 use executor::{Context, Job};
 use serde_json::Value;
 
+use crate::attacks::evidence::Trap;
 use crate::kit::{Bench, echo, until};
 use crate::script::{NEW, OLD, Script, job_form};
 
@@ -185,8 +186,8 @@ async fn a_run_goes_only_to_executors_that_are_registered() {
     let script = bench.admin_script(NEW).await;
     let id = add(&script, &[]).await;
     let job = JobId(id.parse().unwrap());
-    let trap = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let foreign = format!("http://{}/", trap.local_addr().unwrap());
+    let trap = Trap::set().await;
+    let foreign = trap.url();
     let mixed = format!("{},{foreign}", executor.address());
     for addresses in [foreign.as_str(), &mixed, "http://169.254.169.254/", "x"] {
         let form = [("id", id.as_str()), ("executorParam", "p"), ("addressList", addresses)];
@@ -207,11 +208,7 @@ async fn a_run_goes_only_to_executors_that_are_registered() {
         runs.iter().any(|run| run.message.as_deref() == Some(" 0/1")).then_some(())
     })
     .await;
-    tokio::select! {
-        biased;
-        _ = trap.accept() => panic!("an address from a request was called"),
-        () = std::future::ready(()) => {}
-    }
+    trap.caught_nobody().await;
     bench.stop().await;
 }
 
@@ -220,8 +217,8 @@ async fn logs_come_from_the_run_s_own_executor() {
     let bench = Bench::start().await;
     let shout = Job::new("shout", |ctx: Context| async move { ctx.log("<script>alert('x')</script>") });
     let _executor = bench.executor(vec![shout]).await;
-    let trap = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let foreign = format!("http://{}/", trap.local_addr().unwrap());
+    let trap = Trap::set().await;
+    let foreign = trap.url();
     for login in [OLD, NEW] {
         let script = bench.admin_script(login).await;
         let id = add(&script, &[("executorHandler", "shout")]).await;
@@ -255,11 +252,7 @@ async fn logs_come_from_the_run_s_own_executor() {
             script.refused("/joblog/logDetailCat", &[strange]).await;
         }
     }
-    tokio::select! {
-        biased;
-        _ = trap.accept() => panic!("an address from a request was called"),
-        () = std::future::ready(()) => {}
-    }
+    trap.caught_nobody().await;
     bench.stop().await;
 }
 

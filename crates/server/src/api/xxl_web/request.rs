@@ -98,13 +98,7 @@ const COOKIES_MAX: usize = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::Request;
-
-    fn head(uri: &str, headers: &[(&str, &str)]) -> Parts {
-        let request = Request::builder().uri(uri);
-        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        request.body(()).unwrap().into_parts().0
-    }
+    use crate::api::browser::tests::head;
 
     #[test]
     fn parameters_come_from_anywhere() {

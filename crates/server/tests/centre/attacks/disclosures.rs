@@ -11,13 +11,7 @@ use crate::v1::client::body;
 /// A second app that only administrators can see.
 async fn secret_app(bench: &Bench) -> String {
     let admin = bench.admin().await;
-    admin
-        .done(
-            "PUT",
-            "/v1/apps/secret-app",
-            &json!({ "title": "Secret", "addressing": { "kind": "registered" } }),
-        )
-        .await;
+    admin.add_app("secret-app", "Secret").await;
     "secret-app".into()
 }
 

@@ -67,13 +67,7 @@ async fn no_user_and_no_app_keeps_others_from_sending_large_bodies() {
     }
     berta.done("PUT", "/v1/jobs/large", &large(&bench.app)).await;
     admin.done("PUT", "/v1/jobs/large", &large(&bench.app)).await;
-    admin
-        .done(
-            "PUT",
-            "/v1/apps/other-app",
-            &json!({ "title": "Other", "addressing": { "kind": "registered" } }),
-        )
-        .await;
+    admin.add_app("other-app", "Other").await;
     let token =
         admin.post("/v1/apps/other-app/tokens", &Value::Null).await["token"].as_str().unwrap().to_owned();
     let callback = json!([{ "logId": 1, "handleCode": 200, "handleMsg": "x".repeat(100_000) }]);

@@ -6,7 +6,7 @@ mod addresses;
 mod browsers;
 mod deserialisers;
 mod disclosures;
-mod evidence;
+pub mod evidence;
 mod foreign_apps;
 mod hosts;
 mod large_bodies;

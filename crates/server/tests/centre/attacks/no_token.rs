@@ -19,9 +19,7 @@ async fn open_centre() -> Bench {
 }
 
 async fn app(bench: &Bench, name: &str) -> AppId {
-    let admin = bench.admin().await;
-    let body = json!({ "title": name, "addressing": { "kind": "registered" } });
-    admin.done("PUT", &format!("/v1/apps/{name}"), &body).await;
+    bench.admin().await.add_app(name, name).await;
     bench.database.app_by_name(name).await.unwrap().unwrap().id
 }
 

@@ -18,13 +18,7 @@ fn job(app: &str, name: &str, enabled: bool) -> Value {
 async fn every_way_to_start_or_stop_a_job_needs_the_right() {
     let bench = Bench::start().await;
     let admin = bench.admin().await;
-    admin
-        .done(
-            "PUT",
-            "/v1/apps/other-app",
-            &json!({ "title": "Other", "addressing": { "kind": "registered" } }),
-        )
-        .await;
+    admin.add_app("other-app", "Other").await;
     let other = bench.database.app_by_name("other-app").await.unwrap().unwrap().id;
     // May edit both apps, and operate only one of them.
     let grants = [(engine::AppId(1), Rights::VIEW.with(Rights::EDIT)), (other, Rights::MEMBER)].into();

@@ -84,6 +84,12 @@ impl Client<'_> {
         if reply.body.is_empty() { Value::Null } else { reply.json() }
     }
 
+    /// Adds an app whose executors register.
+    pub async fn add_app(&self, name: &str, title: &str) {
+        let body = json!({ "title": title, "addressing": { "kind": "registered" } });
+        self.done("PUT", &format!("/v1/apps/{name}"), &body).await;
+    }
+
     pub async fn get(&self, path: &str) -> Value {
         self.done("GET", path, &Value::Null).await
     }
