@@ -225,7 +225,7 @@ async fn add(call: &Call, body: &JobBody, spec: JobSpec) -> Result<Reply, Reques
     let id = added.map_err(|error| match error.code {
         // Another request has just created a job with the same key.
         ProblemCode::Conflict if is_named && wants_new(call) => outdated(THERE_ALREADY),
-        _ => error.into(),
+        _ => error,
     })?;
     let after = written(call, id).await?;
     let view = view(call, id).await?;
@@ -243,7 +243,7 @@ async fn edit(call: &Call, body: &JobBody, job: Job) -> Result<Reply, RequestErr
     if let Err(error) = jobs.put(&job, spec, belongings(body)).await {
         let now = call.state.database.job(job.id).await?;
         let was_faster = now.is_none_or(|now| now.revision != job.revision);
-        return Err(if was_faster { outdated(OVERTAKEN) } else { error.into() });
+        return Err(if was_faster { outdated(OVERTAKEN) } else { error });
     }
     let after = written(call, job.id).await?;
     let view = view(call, job.id).await?;
