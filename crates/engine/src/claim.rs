@@ -12,6 +12,7 @@ use crate::plan::Tick;
 use crate::ports::{Claim, StoreError};
 use crate::run::Node;
 use crate::sabotage::Sabotage;
+use crate::telemetry::StepEvent;
 
 impl Engine {
     pub(crate) async fn claim_loop(&self) {
@@ -80,7 +81,7 @@ impl Engine {
                 if !claim.orders.is_empty() {
                     let took = self.inner.clock.monotonic() - asked;
                     self.inner.paces.claims.took(claim.orders.len(), took);
-                    self.inner.observer.claimed(&claim.orders, took);
+                    self.emit(StepEvent::Claimed { orders: &claim.orders, took });
                     self.inner.quota.took(&claim.orders);
                 }
                 more |= claim.more;

@@ -13,12 +13,14 @@ use crate::plan;
 use crate::ports::{Ender, Ending, FollowUps, StoreError, Verdict};
 use crate::run::{Outcome, Run, RunId};
 use crate::sabotage::{Bugs, Sabotage};
+use crate::telemetry::StepEvent;
 use crate::trouble::{Trouble, TroubleKind};
 
 impl Engine {
     /// Processes an executor's report of a run's result. When this returns, the report is durable and may be
     /// acknowledged; on an error it must not be, and the executor will report again. Idempotent.
     pub async fn report(&self, run: RunId, outcome: Outcome) -> Result<Verdict, StoreError> {
+        self.emit(StepEvent::Reported { run, outcome: &outcome });
         self.end(Ending { run, outcome, version: None, address: None }).await
     }
 
@@ -58,7 +60,7 @@ impl Engine {
                     _ => false,
                 };
                 if is_over {
-                    self.inner.observer.over(report.ending.run, outcome);
+                    self.emit(StepEvent::Completed { run: report.ending.run, outcome });
                 }
                 if let Some(reply) = report.reply {
                     // The executor may have closed the connection; it will report again.
@@ -88,7 +90,7 @@ impl Engine {
                 Ok(verdicts) => {
                     let took = self.inner.clock.monotonic() - asked;
                     self.inner.paces.endings.took(endings.len(), took);
-                    self.inner.observer.completed(endings.len(), took);
+                    self.emit(StepEvent::Stored { took });
                     return verdicts.into_iter().map(Ok).collect();
                 }
                 Err(error) => error,

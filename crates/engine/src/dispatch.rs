@@ -18,8 +18,9 @@ use crate::lifeline::LIFELINE_LOOK;
 use crate::plan::{self, TOO_LATE};
 use crate::policy::Delivery;
 use crate::ports::{Ending, Moved, Receipt, To};
-use crate::run::{Order, Outcome, Run, RunId};
+use crate::run::{Order, Outcome, RunId};
 use crate::sabotage::Sabotage;
+use crate::telemetry::StepEvent;
 use crate::watch;
 
 impl Engine {
@@ -106,7 +107,9 @@ impl Engine {
             return turn;
         }
         let left = self.lease_left();
-        match self.while_held(&order.run, self.inner.dispatch.send(&order, left)).await {
+        let receipt = self.while_held(&order, self.inner.dispatch.send(&order, left)).await;
+        self.emit(StepEvent::Answered { order: &order, receipt: &receipt });
+        match receipt {
             Receipt::Accepted { .. } if self.inner.dispatch.marks_first() => {
                 self.outbox().forget(order.run.id, order.run.version)
             }
@@ -145,7 +148,7 @@ impl Engine {
     }
 
     /// Polls the request only while the lifeline holds: a request that is not polled is not sent.
-    async fn while_held<T>(&self, run: &Run, request: impl Future<Output = T>) -> T {
+    async fn while_held<T>(&self, order: &Order, request: impl Future<Output = T>) -> T {
         let mut request = std::pin::pin!(request);
         let mut has_left = false;
         loop {
@@ -155,8 +158,9 @@ impl Engine {
                 }
                 if !std::mem::replace(&mut has_left, true) {
                     let now = self.now();
-                    self.outbox().left(run, now);
-                    self.inner.observer.leaves(now.duration_since(run.due_at));
+                    self.outbox().left(&order.run, now);
+                    let late = now.duration_since(order.run.due_at);
+                    self.emit(StepEvent::Dispatched { order, late });
                 }
                 request.as_mut().poll(context).map(Some)
             });

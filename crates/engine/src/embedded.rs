@@ -26,6 +26,7 @@ use crate::job::Job;
 use crate::policy::{Router, Target};
 use crate::ports::{Alarms, Alert, Dispatch, KillAnswer, Probe, Receipt, Store};
 use crate::run::{Order, Outcome, Run, RunId, Shard};
+use crate::telemetry::Telemetry;
 
 /// Argument of a handler.
 #[derive(Clone, Debug)]
@@ -60,12 +61,14 @@ pub struct Handlers {
     by_name: BTreeMap<String, Handler>,
     at_once: usize,
     options: Options,
+    telemetry: Arc<dyn Telemetry>,
 }
 
 impl Handlers {
     /// Creates an empty set of handlers.
     pub fn new() -> Self {
-        Handlers { by_name: BTreeMap::new(), at_once: AT_ONCE, options: Options::default() }
+        let telemetry = Arc::new(());
+        Handlers { by_name: BTreeMap::new(), at_once: AT_ONCE, options: Options::default(), telemetry }
     }
 
     /// Adds a handler. Its return value is the result and message of the run; a panic is a failure.
@@ -88,6 +91,12 @@ impl Handlers {
     /// Sets the options of the engine.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Sets the subscriber of the engine's step events, for example to count runs.
+    pub fn telemetry(mut self, telemetry: Arc<dyn Telemetry>) -> Self {
+        self.telemetry = telemetry;
         self
     }
 
@@ -121,7 +130,7 @@ impl Handlers {
             router: local.clone(),
             dispatch: local.clone(),
             alarms: local.clone(),
-            observer: Arc::new(()),
+            telemetry: self.telemetry,
             options: self.options,
         });
         Embedded { engine, outcomes, running: local.running.clone() }

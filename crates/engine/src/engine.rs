@@ -22,10 +22,11 @@ use crate::note::Notes;
 use crate::outbox::Outbox;
 use crate::pace::{Pace, STEP_MAX};
 use crate::policy::Router;
-use crate::ports::{Alarms, Dispatch, Move, Observer, Peer, Store, StoreError, To};
+use crate::ports::{Alarms, Dispatch, Move, Peer, Store, StoreError, To};
 use crate::quota::Quota;
 use crate::run::Node;
 use crate::sabotage::{Bugs, Sabotage};
+use crate::telemetry::Telemetry;
 
 /// One node of the scheduling centre. Clones are handles to the same node.
 #[derive(Clone)]
@@ -47,8 +48,8 @@ pub struct Parts {
     pub dispatch: Arc<dyn Dispatch>,
     /// Sends notifications.
     pub alarms: Arc<dyn Alarms>,
-    /// Receives measurements; `Arc::new(())` to ignore them.
-    pub observer: Arc<dyn Observer>,
+    /// Receives step events; `Arc::new(())` to ignore them.
+    pub telemetry: Arc<dyn Telemetry>,
     /// Options of the engine.
     pub options: Options,
 }
@@ -97,7 +98,7 @@ pub(crate) struct Inner {
     pub(crate) router: Arc<dyn Router>,
     pub(crate) dispatch: Arc<dyn Dispatch>,
     pub(crate) alarms: Arc<dyn Alarms>,
-    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) telemetry: Arc<dyn Telemetry>,
     pub(crate) options: Options,
     /// Current incarnation; none before the first join.
     life: Mutex<Option<Membership>>,
@@ -148,7 +149,7 @@ impl Engine {
                 router: parts.router,
                 dispatch: parts.dispatch,
                 alarms: parts.alarms,
-                observer: parts.observer,
+                telemetry: parts.telemetry,
                 options: parts.options,
                 life: Mutex::new(None),
                 outbox: Mutex::new(Outbox::new(now)),

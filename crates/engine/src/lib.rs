@@ -32,6 +32,7 @@ mod quota;
 mod rescue;
 mod run;
 mod sabotage;
+mod telemetry;
 #[cfg(test)]
 mod testing;
 mod trouble;
@@ -46,5 +47,6 @@ pub use membership::Skew;
 pub use ports::*;
 pub use run::*;
 pub use sabotage::{Bugs, Sabotage};
+pub use telemetry::{StepEvent, Telemetry};
 pub use trouble::{Trouble, TroubleKind};
 pub use words::{AlertState, RunStatus};

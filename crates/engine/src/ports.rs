@@ -829,24 +829,6 @@ pub trait Alarms: Send + Sync {
     async fn raise(&self, alert: &Alert) -> Result<(), String>;
 }
 
-/// Receives measurements of the engine, for metrics. It is called for every run, so it must not block.
-pub trait Observer: Send + Sync {
-    /// A run is sent, this long after it was due.
-    fn leaves(&self, _late: Duration) {}
-
-    /// A claim returned these runs and took this long, including its commit.
-    fn claimed(&self, _orders: &[Order], _took: Duration) {}
-
-    /// Writing the ends of this many runs took this long, including the commit.
-    fn completed(&self, _runs: usize, _took: Duration) {}
-
-    /// The end of a run is written.
-    fn over(&self, _run: RunId, _outcome: &Outcome) {}
-}
-
-/// Ignores all measurements.
-impl Observer for () {}
-
 /// Error of the store, by possible reaction of the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {

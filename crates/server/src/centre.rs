@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cron::{Schedule, Timestamp, Zone};
 use engine::policy::Repeats;
-use engine::{AppId, Engine, JobSpec, Observer, Order, Outcome, Parts, RunId, StoreError};
+use engine::{AppId, Engine, JobSpec, Parts, RunId, StoreError};
 use futures_util::FutureExt;
 use protocol::v1::SettingView;
 use store::{Addresses, AppSpec, Database, NewToken, Registry as _};
@@ -28,6 +28,7 @@ use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
 use crate::runs::{self, Ended, Following, LogFollower, LogKeeper, TraceRecorder, TraceWriter};
 use crate::settings::{DeclaredJobs, Settings};
+use crate::telemetry::Telemetry;
 use crate::users::{FirstAdmin, Users};
 use crate::{api, http};
 
@@ -343,9 +344,6 @@ impl ServerState {
             directory: directory.clone(),
             registrar: registrar.clone(),
             calls: Arc::new(outbound.clone()),
-            metrics: metrics.clone(),
-            traces: traces.clone(),
-            following: log_reading.clone(),
             scripts: settings.scripts,
         };
         let engine = Engine::new(Parts {
@@ -360,7 +358,7 @@ impl ServerState {
                 settings.channels.clone(),
                 hints.clone(),
             )),
-            observer: Arc::new(Watching {
+            telemetry: Arc::new(Telemetry {
                 clock: clock.clone(),
                 metrics: metrics.clone(),
                 hints: hints.clone(),
@@ -446,45 +444,6 @@ fn kind_of(database: &str) -> protocol::v1::Database {
         Some("mysql" | "mariadb") => protocol::v1::Database::Mysql,
         Some("postgres" | "postgresql") => protocol::v1::Database::Postgres,
         _ => protocol::v1::Database::Sqlite,
-    }
-}
-
-/// Observes the engine: counts metrics, notifies subscribers, and passes finished runs on to have their logs stored.
-struct Watching {
-    clock: Arc<dyn Clock>,
-    metrics: Arc<Metrics>,
-    hints: Arc<Hints>,
-    lateness: Arc<Lateness>,
-    traces: Arc<TraceRecorder>,
-    following: Arc<Following>,
-    ended: Ended,
-}
-
-impl Observer for Watching {
-    fn leaves(&self, late: Duration) {
-        self.metrics.leaves(late);
-        self.lateness.note(self.clock.now(), late);
-    }
-
-    fn claimed(&self, orders: &[Order], took: Duration) {
-        self.traces.claimed(orders, self.clock.now());
-        self.metrics.claimed(orders, took);
-        self.hints.runs();
-    }
-
-    fn completed(&self, runs: usize, took: Duration) {
-        self.metrics.completed(runs, took);
-        self.hints.runs();
-    }
-
-    fn over(&self, run: RunId, outcome: &Outcome) {
-        let is_good = matches!(outcome, Outcome::Succeeded(_) | Outcome::Cancelled(_));
-        self.metrics.over(run, outcome);
-        self.traces.recorded_end(run, is_good, self.clock.now());
-        self.following.over(run);
-        if !self.ended.tell(run, outcome) {
-            self.metrics.log_kept("too_many", 1);
-        }
     }
 }
 

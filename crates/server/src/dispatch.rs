@@ -14,9 +14,7 @@ use protocol::xxl::{GlueType, TriggerRequest, texts};
 use timer::Clock;
 
 use crate::executors::{Candidates, Destination, Directory, Registrar};
-use crate::metrics::Metrics;
 use crate::outbound::{CallError, Calls, Sent};
-use crate::runs::{Following, TraceRecorder};
 
 /// The engine's access to executors.
 pub struct HttpDispatch {
@@ -28,85 +26,14 @@ pub struct HttpDispatch {
     pub registrar: Arc<Registrar>,
     /// Client for executors.
     pub calls: Arc<dyn Calls>,
-    /// Counters of dispatches.
-    pub(crate) metrics: Arc<Metrics>,
-    /// Recorder of run traces.
-    pub(crate) traces: Arc<TraceRecorder>,
-    /// Followed runs, for reading their logs.
-    pub(crate) following: Arc<Following>,
     /// Whether scripts are sent.
     pub scripts: bool,
 }
 
 #[async_trait]
 impl Dispatch for HttpDispatch {
-    async fn send(&self, order: &Order, within: Duration) -> Receipt {
-        self.traces.leaves(order, self.clock.now());
-        let receipt = self.send_somewhere(order, within).await;
-        if let Receipt::Accepted { address } = &receipt {
-            self.following.begin(order, address, self.clock.monotonic());
-        }
-        self.traces.answered(order.run.id, &receipt, self.clock.now());
-        self.metrics.sent(&receipt);
-        receipt
-    }
-
-    async fn probe(&self, run: &Run, job: Option<&Job>) -> Probe {
-        let Some(to) = job.and_then(|job| self.directory.destination(job.spec.app)) else {
-            return Probe::Silent;
-        };
-        match &run.address {
-            Some(address) => self.ask(run, &to, address).await,
-            // The executor was chosen at dispatch and not recorded: all executors that it can have been are probed.
-            None => {
-                let addresses = job.map(|job| self.directory.addresses_since(job.spec.app, run.scheduled_at));
-                let addresses = addresses.unwrap_or_default();
-                self.ask_each(run, &to, &addresses).await
-            }
-        }
-    }
-
-    async fn kill(&self, run: &Run, job: Option<&Job>) -> KillAnswer {
-        let unheard = |why: &str| KillAnswer::Unheard(why.into());
-        let Some(to) = job.and_then(|job| self.directory.destination(job.spec.app)) else {
-            return unheard("its job or app was deleted");
-        };
-        let Some(address) = run.address.as_deref() else {
-            return unheard("its executor is unknown");
-        };
-        let Some(callee) = to.callee(address) else {
-            return KillAnswer::Unheard(format!("`{address}` is not the address of an executor"));
-        };
-        match self.calls.kill(&callee, run.job.0).await {
-            Ok(text) if text.trim() == texts::NOTHING_TO_KILL => KillAnswer::NotThere,
-            Ok(_) => KillAnswer::Ended,
-            Err(error) => {
-                tracing::warn!(run = %run.id, address = %callee.address, %error, "an executor did not cancel a run");
-                match error {
-                    CallError::Refused { reason, .. } => KillAnswer::Refused(reason),
-                    error => KillAnswer::Unheard(error.to_string()),
-                }
-            }
-        }
-    }
-}
-
-impl HttpDispatch {
-    /// Creates a dispatch with metrics and traces of its own, shared with nothing else.
-    pub fn alone(
-        node: &str,
-        clock: Arc<dyn Clock>,
-        directory: Arc<Directory>,
-        registrar: Arc<Registrar>,
-        calls: Arc<dyn Calls>,
-    ) -> HttpDispatch {
-        let (metrics, traces) = (Arc::new(Metrics::new()), Arc::new(TraceRecorder::new(node)));
-        let following = Arc::new(Following::default());
-        HttpDispatch { clock, directory, registrar, calls, metrics, traces, following, scripts: false }
-    }
-
     /// Sends a run to the chosen executor, or to another one while it certainly has not arrived anywhere.
-    async fn send_somewhere(&self, order: &Order, within: Duration) -> Receipt {
+    async fn send(&self, order: &Order, within: Duration) -> Receipt {
         if order.job.spec.script.is_some() && !self.scripts {
             return refused(SCRIPTS_OFF.into());
         }
@@ -163,6 +90,47 @@ impl HttpDispatch {
         if is_deferred { Receipt::Deferred { reason } } else { refused(reason) }
     }
 
+    async fn probe(&self, run: &Run, job: Option<&Job>) -> Probe {
+        let Some(to) = job.and_then(|job| self.directory.destination(job.spec.app)) else {
+            return Probe::Silent;
+        };
+        match &run.address {
+            Some(address) => self.ask(run, &to, address).await,
+            // The executor was chosen at dispatch and not recorded: all executors that it can have been are probed.
+            None => {
+                let addresses = job.map(|job| self.directory.addresses_since(job.spec.app, run.scheduled_at));
+                let addresses = addresses.unwrap_or_default();
+                self.ask_each(run, &to, &addresses).await
+            }
+        }
+    }
+
+    async fn kill(&self, run: &Run, job: Option<&Job>) -> KillAnswer {
+        let unheard = |why: &str| KillAnswer::Unheard(why.into());
+        let Some(to) = job.and_then(|job| self.directory.destination(job.spec.app)) else {
+            return unheard("its job or app was deleted");
+        };
+        let Some(address) = run.address.as_deref() else {
+            return unheard("its executor is unknown");
+        };
+        let Some(callee) = to.callee(address) else {
+            return KillAnswer::Unheard(format!("`{address}` is not the address of an executor"));
+        };
+        match self.calls.kill(&callee, run.job.0).await {
+            Ok(text) if text.trim() == texts::NOTHING_TO_KILL => KillAnswer::NotThere,
+            Ok(_) => KillAnswer::Ended,
+            Err(error) => {
+                tracing::warn!(run = %run.id, address = %callee.address, %error, "an executor did not cancel a run");
+                match error {
+                    CallError::Refused { reason, .. } => KillAnswer::Refused(reason),
+                    error => KillAnswer::Unheard(error.to_string()),
+                }
+            }
+        }
+    }
+}
+
+impl HttpDispatch {
     /// Chooses the executor for routes that choose at dispatch, and for runs claimed without an executor.
     async fn choose(&self, route: Route, order: &Order, to: &Destination) -> Option<String> {
         match route {

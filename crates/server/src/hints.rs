@@ -23,28 +23,11 @@ impl Hints {
         Hints { kinds: [kind(Event::Runs), kind(Event::Jobs), kind(Event::Executors), kind(Event::Alerts)] }
     }
 
-    /// Notifies that runs have started or finished.
-    pub fn runs(&self) {
-        self.raise(0);
-    }
-
-    /// Notifies that jobs were changed.
-    pub fn jobs(&self) {
-        self.raise(1);
-    }
-
-    /// Notifies that executors were registered or removed, or apps were changed.
-    pub fn executors(&self) {
-        self.raise(2);
-    }
-
-    /// Notifies that an alert was raised, or a notification of one was sent.
-    pub fn alerts(&self) {
-        self.raise(3);
-    }
-
-    fn raise(&self, kind: usize) {
-        self.kinds[kind].1.send_modify(|count| *count = count.wrapping_add(1));
+    /// Notifies subscribers that something of this kind has changed.
+    pub fn announce(&self, event: Event) {
+        if let Some((_, count)) = self.kinds.iter().find(|(kind, _)| *kind == event) {
+            count.send_modify(|count| *count = count.wrapping_add(1));
+        }
     }
 
     /// Subscribes to changes from now on.

@@ -23,6 +23,7 @@ mod rate;
 mod request_error;
 mod runs;
 mod settings;
+mod telemetry;
 mod users;
 
 pub use api::{RouteLine, WebRouteLine, openapi, routes, web_routes};

@@ -1,9 +1,8 @@
 //! Metrics of a node, for Prometheus.
 
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
-use engine::{Disposition, Observer, Order, Outcome, Receipt, RunId, Status};
+use engine::{Disposition, Outcome, Receipt, Status, StepEvent};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -125,25 +124,19 @@ impl Metrics {
         self
     }
 
-    /// Counts an executor's answer to a dispatch, or a missing one.
-    pub fn sent(&self, receipt: &Receipt) {
-        let outcome = match receipt {
-            Receipt::Accepted { .. } => "accepted",
-            Receipt::Refused { .. } => "refused",
-            Receipt::Deferred { .. } => "deferred",
-            Receipt::Unknown { .. } => "unknown",
-        };
-        self.sent.get_or_create(&As { outcome }).inc();
-    }
-
-    /// Counts an executor's report.
-    pub fn reported(&self, outcome: &Outcome) {
-        let outcome = match outcome {
-            Outcome::Succeeded(_) => "succeeded",
-            Outcome::TimedOut(_) => "timed_out",
-            _ => "failed",
-        };
-        self.reported.get_or_create(&As { outcome }).inc();
+    /// Counts a step of the engine.
+    pub fn on(&self, event: &StepEvent<'_>) {
+        match event {
+            StepEvent::Claimed { orders, took } => {
+                self.claims.observe(took.as_secs_f64());
+                self.claimed.inc_by(orders.len() as u64);
+            }
+            StepEvent::Dispatched { late, .. } => self.lateness.observe(late.as_secs_f64()),
+            StepEvent::Answered { receipt, .. } => count(&self.sent, answer(receipt)),
+            StepEvent::Reported { outcome, .. } => count(&self.reported, report(outcome)),
+            StepEvent::Stored { took } => self.completions.observe(took.as_secs_f64()),
+            StepEvent::Completed { outcome, .. } => count(&self.over, end(outcome)),
+        }
     }
 
     /// Counts logs of finished runs by whether they were stored.
@@ -168,36 +161,44 @@ impl Metrics {
     }
 }
 
-impl Observer for Metrics {
-    fn leaves(&self, late: Duration) {
-        self.lateness.observe(late.as_secs_f64());
-    }
-
-    fn claimed(&self, orders: &[Order], took: Duration) {
-        self.claims.observe(took.as_secs_f64());
-        self.claimed.inc_by(orders.len() as u64);
-    }
-
-    fn completed(&self, _runs: usize, took: Duration) {
-        self.completions.observe(took.as_secs_f64());
-    }
-
-    fn over(&self, _run: RunId, outcome: &Outcome) {
-        let outcome = match outcome {
-            Outcome::Succeeded(_) => "succeeded",
-            Outcome::Failed(_) | Outcome::FailedWith(..) => "failed",
-            Outcome::TimedOut(_) => "timed_out",
-            Outcome::Lost(_) | Outcome::Ambiguous(_) => "lost",
-            Outcome::Cancelled(_) | Outcome::Dropped(Disposition::Cancelled, _) => "cancelled",
-            Outcome::Refused(_) | Outcome::Dropped(..) => "not_run",
-        };
-        self.over.get_or_create(&As { outcome }).inc();
-    }
-}
-
 impl Default for Metrics {
     fn default() -> Self {
         Metrics::new()
+    }
+}
+
+fn count(family: &Family<As, Counter>, outcome: &'static str) {
+    family.get_or_create(&As { outcome }).inc();
+}
+
+/// Label of an executor's answer to a dispatch, or of a missing one.
+fn answer(receipt: &Receipt) -> &'static str {
+    match receipt {
+        Receipt::Accepted { .. } => "accepted",
+        Receipt::Refused { .. } => "refused",
+        Receipt::Deferred { .. } => "deferred",
+        Receipt::Unknown { .. } => "unknown",
+    }
+}
+
+/// Label of an executor's report.
+fn report(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Succeeded(_) => "succeeded",
+        Outcome::TimedOut(_) => "timed_out",
+        _ => "failed",
+    }
+}
+
+/// Label of the result of a run.
+fn end(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Succeeded(_) => "succeeded",
+        Outcome::Failed(_) | Outcome::FailedWith(..) => "failed",
+        Outcome::TimedOut(_) => "timed_out",
+        Outcome::Lost(_) | Outcome::Ambiguous(_) => "lost",
+        Outcome::Cancelled(_) | Outcome::Dropped(Disposition::Cancelled, _) => "cancelled",
+        Outcome::Refused(_) | Outcome::Dropped(..) => "not_run",
     }
 }
 

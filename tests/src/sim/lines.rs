@@ -123,7 +123,7 @@ pub struct Lines {
 
 impl Lines {
     /// For one incarnation of a node.
-    pub fn new(name: &str, wire: Arc<Wire>, clock: &SimClock, registry: Arc<dyn Registry>) -> Lines {
+    pub fn new(wire: Arc<Wire>, clock: &SimClock, registry: Arc<dyn Registry>) -> Lines {
         let clock = Arc::new(clock.clone());
         let tokens = Arc::new(Tokens::new(None, true));
         let directory = Arc::new(Directory::new(tokens.clone()));
@@ -138,7 +138,13 @@ impl Lines {
             calls.clone(),
             Arc::new(Hints::new()),
         ));
-        let inner = HttpDispatch::alone(name, clock, directory.clone(), registrar.clone(), calls.clone());
+        let inner = HttpDispatch {
+            clock,
+            directory: directory.clone(),
+            registrar: registrar.clone(),
+            calls: calls.clone(),
+            scripts: false,
+        };
         let observed = ObservedDispatch { inner, wire, calls, directory: directory.clone() };
         Lines { directory, registrar, dispatch: Arc::new(observed) }
     }

@@ -110,7 +110,7 @@ impl Host {
         });
         let lines = self.world.plan.registering.as_ref().map(|_| {
             let registry = FaultyRegistry { connection: store.clone(), registry: self.registry.clone() };
-            Lines::new(&name, wire.clone(), &self.clock, Arc::new(registry))
+            Lines::new(wire.clone(), &self.clock, Arc::new(registry))
         });
         let (router, dispatch): (Arc<dyn Router>, Arc<dyn Dispatch>) = match &lines {
             Some(lines) => (lines.directory.clone(), lines.dispatch.clone()),
@@ -123,7 +123,7 @@ impl Host {
             router,
             dispatch,
             alarms: Arc::new(Alarms { world: self.world.clone(), dice: dice("alarms") }),
-            observer: Arc::new(()),
+            telemetry: Arc::new(()),
             // So few rows per step that stopping most jobs takes several steps.
             options: Options { bugs: self.bugs, step_max: 2, ..Options::default() },
         });

@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use engine::policy::Word;
 use engine::{Alarms, Alert, Store as _};
 use futures_util::future::join_all;
+use protocol::v1::Event;
 use store::{Database, Delivery};
 use timer::{Clock, Timestamp};
 use tokio::runtime::Handle;
@@ -106,7 +107,7 @@ impl Alarms for Alerts {
         }
         let (shared, alert) = (Arc::clone(&self.shared), alert.clone());
         let told = self.runtime.spawn(async move {
-            shared.hints.alerts();
+            shared.hints.announce(Event::Alerts);
             let told = shared.tell(&alert).await;
             if told.is_ok() {
                 tokio::spawn(async move { shared.hint_when_settled(alert.id).await });
@@ -138,7 +139,7 @@ impl Shared {
         };
         let deliveries: Vec<Delivery> = told.into_iter().map(delivery).collect();
         let noted = self.database.note_told(alert.id, alert.tries, &deliveries).await;
-        self.hints.alerts();
+        self.hints.announce(Event::Alerts);
         // Notified recipients stay in memory until the database has stored them.
         noted.map_err(|error| format!("failed to store the notifications: {error}"))?;
         if !failures.is_empty() {
@@ -153,7 +154,7 @@ impl Shared {
         for _ in 0..LOOKS {
             self.clock.sleep(LOOK).await;
             if let Ok(None) = self.database.alert_to_tell(alert).await {
-                return self.hints.alerts();
+                return self.hints.announce(Event::Alerts);
             }
         }
     }

@@ -32,11 +32,9 @@ use crate::centre::ServerState;
 use crate::executors::{Directory, Registrar, Scope, Tokens, fingerprint};
 use crate::http::{self, BodyLimit, BodySlots, Holder, SLOT_WAIT};
 use crate::jobs::JobRules;
-use crate::metrics::Metrics;
 use crate::outbound::{Address, Outbound, TriggerPath};
 use crate::rate::Rates;
 use crate::request_error::RequestError;
-use crate::runs::TraceRecorder;
 use crate::settings::DeclaredJobs;
 use crate::users::Principal;
 
@@ -48,8 +46,6 @@ pub(super) struct ExecutorState {
     pub(super) registrar: Arc<Registrar>,
     pub(super) tokens: Arc<Tokens>,
     pub(super) outbound: Outbound,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) traces: Arc<TraceRecorder>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) audit: Arc<Audit>,
     pub(super) body_slots: Arc<BodySlots>,
@@ -72,8 +68,6 @@ pub fn router(node: &ServerState) -> Router {
         registrar: node.registrar.clone(),
         tokens: node.tokens.clone(),
         outbound: node.outbound.clone(),
-        metrics: node.metrics.clone(),
-        traces: node.traces.clone(),
         clock: node.clock.clone(),
         audit: node.audit.clone(),
         body_slots: node.body_slots.clone(),
@@ -359,8 +353,6 @@ impl ExecutorState {
         }
         let written = join_all(reports.into_iter().map(|item| {
             let (run, outcome) = outcome_of(item);
-            self.metrics.reported(&outcome);
-            self.traces.reported(run, self.clock.now());
             self.engine.report(run, outcome)
         }));
         match written.await.into_iter().find_map(|result| result.err().filter(StoreError::is_transient)) {

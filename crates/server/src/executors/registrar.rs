@@ -10,7 +10,7 @@ use std::time::Duration;
 use engine::{AppId, StoreError};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use protocol::v1::{ExecutorTrouble, ProblemCode};
+use protocol::v1::{Event, ExecutorTrouble, ProblemCode};
 use store::{ADDRESSES_MAX, Beat, NewToken, Noted, Registration, Registry};
 use timer::{Clock, Timestamp};
 use tokio::sync::Notify;
@@ -101,7 +101,7 @@ impl Registrar {
         if arrival == Arrival::New {
             tracing::info!(app, address, "executor registered");
         }
-        self.hints.executors();
+        self.hints.announce(Event::Executors);
         Ok(())
     }
 
@@ -114,7 +114,7 @@ impl Registrar {
         if self.registry.unregister(app, address).await? {
             tracing::info!(app, address, "executor unregistered");
         }
-        self.hints.executors();
+        self.hints.announce(Event::Executors);
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl Registrar {
         handlers.truncate(HANDLERS_MAX);
         if self.registry.note_handlers(&executor, &handlers).await? {
             self.directory.learn_handlers(self.registry.handlers().await?);
-            self.hints.executors();
+            self.hints.announce(Event::Executors);
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ impl Registrar {
                 "executor unreachable; sending no runs to it, checking it every {ASK_EVERY:?}"
             );
             self.ask_now.notify_one();
-            self.hints.executors();
+            self.hints.announce(Event::Executors);
         }
     }
 
@@ -188,7 +188,7 @@ impl Registrar {
                 }
                 self.directory.expire(self.now(), self.silent_before());
                 if is_news {
-                    self.hints.executors();
+                    self.hints.announce(Event::Executors);
                 }
                 Ok::<_, StoreError>(())
             };
@@ -302,7 +302,7 @@ impl Registrar {
                 if let Some(address) = answer {
                     tracing::info!(address, "executor reachable again");
                     self.directory.trust(&address);
-                    self.hints.executors();
+                    self.hints.announce(Event::Executors);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Jobs declared by programs.
 
 use engine::{Declaration, Declared};
-use protocol::v1::ProblemCode;
+use protocol::v1::{Event, ProblemCode};
 use store::Rights;
 
 use super::{Jobs, check_param};
@@ -21,7 +21,7 @@ impl Jobs<'_> {
         let key = format!("{app}/{}", declaration.handler);
         let declared = self.rules.engine.declare(declaration, &key).await?;
         if declared.is_change() {
-            self.rules.hints.jobs();
+            self.rules.hints.announce(Event::Jobs);
         }
         Ok(declared)
     }

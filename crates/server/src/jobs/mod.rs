@@ -16,7 +16,7 @@ use std::time::Duration;
 use cron::{Schedule, Timestamp, Zone};
 use engine::policy::Route;
 use engine::{AppId, Engine, Job, JobId, JobSpec, NewJob, RunId, Script, Store as _, StoreError, Trigger};
-use protocol::v1::ProblemCode;
+use protocol::v1::{Event, ProblemCode};
 use store::{Database, Rights};
 
 use crate::centre::ServerState;
@@ -80,7 +80,7 @@ impl Jobs<'_> {
         let enabled = enabled == Some(true);
         let script = spec.script.clone();
         let job = self.rules.engine.add(&NewJob { spec, enabled, tags }).await?;
-        self.rules.hints.jobs();
+        self.rules.hints.announce(Event::Jobs);
         self.remark(job, script, remark).await;
         Ok(job)
     }
@@ -103,7 +103,7 @@ impl Jobs<'_> {
     pub async fn edit(&self, job: &Job, spec: JobSpec) -> Result<(), RequestError> {
         self.check_edit(job, &spec, None).await?;
         self.rules.engine.edit(job.id, spec, Some(job.revision)).await?;
-        self.rules.hints.jobs();
+        self.rules.hints.announce(Event::Jobs);
         Ok(())
     }
 
@@ -118,7 +118,7 @@ impl Jobs<'_> {
         let Belongings { enabled, tags, remark } = belongings;
         let script = spec.script.clone().filter(|script| is_new_script(job, script));
         self.rules.engine.put(job.id, spec, Some(job.revision), enabled, tags).await?;
-        self.rules.hints.jobs();
+        self.rules.hints.announce(Event::Jobs);
         self.remark(job.id, script, remark).await;
         Ok(())
     }
@@ -184,7 +184,7 @@ impl Jobs<'_> {
         }
         match self.rules.engine.delete(job.id).await {
             Ok(_) | Err(StoreError::NoSuchJob(_)) => {
-                self.rules.hints.jobs();
+                self.rules.hints.announce(Event::Jobs);
                 Ok(())
             }
             Err(error) => Err(error.into()),
@@ -195,7 +195,7 @@ impl Jobs<'_> {
     pub async fn start(&self, job: &Job) -> Result<(), RequestError> {
         self.check_may_start(&job.spec.schedule, job.spec.app, self.rules.engine.now())?;
         self.rules.engine.start(job.id).await?;
-        self.rules.hints.jobs();
+        self.rules.hints.announce(Event::Jobs);
         Ok(())
     }
 
@@ -205,7 +205,7 @@ impl Jobs<'_> {
             return Err(may_not_operate());
         }
         self.rules.engine.stop(job.id).await?;
-        self.rules.hints.jobs();
+        self.rules.hints.announce(Event::Jobs);
         Ok(())
     }
 
@@ -252,7 +252,7 @@ impl Jobs<'_> {
         }
         let source = form::source(language, source);
         self.rules.database.save_script(job.id, language, &source, remark).await?;
-        self.rules.hints.jobs();
+        self.rules.hints.announce(Event::Jobs);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::http::StatusCode;
 use engine::AppId;
 use protocol::v1::{
-    Addressing, AppBody, AppView, ExecutorCheck, ExecutorState, ExecutorView, GoneExecutor, NewToken,
+    Addressing, AppBody, AppView, Event, ExecutorCheck, ExecutorState, ExecutorView, GoneExecutor, NewToken,
     ProblemCode, TokenView,
 };
 use serde_json::json;
@@ -59,7 +59,7 @@ pub async fn put(call: Call, target: Authorised<PutTarget<App>>) -> Result<Reply
         }
     }
     call.state.registrar.load().await?;
-    call.state.hints.executors();
+    call.state.hints.announce(Event::Executors);
     let gone = || RequestError::new(ProblemCode::NotFound, "the app was deleted in the meantime");
     let app = database.app_by_name(&spec.name).await?.ok_or_else(gone)?;
     let status = if before.is_some() { StatusCode::OK } else { StatusCode::CREATED };
@@ -71,7 +71,7 @@ pub async fn put(call: Call, target: Authorised<PutTarget<App>>) -> Result<Reply
 pub async fn delete(call: Call, app: Authorised<App>) -> Result<Reply, RequestError> {
     call.state.database.delete_app(app.id).await?;
     call.state.registrar.load().await?;
-    call.state.hints.executors();
+    call.state.hints.announce(Event::Executors);
     Ok(Reply::done().changed(Some(written(&app)), None))
 }
 
@@ -162,7 +162,7 @@ pub async fn check(call: Call, app: Authorised<App>) -> Result<Reply, RequestErr
         Ok(()) => call.state.directory.trust(written),
         Err(error) => call.state.registrar.suspect(written, error.trouble()),
     }
-    call.state.hints.executors();
+    call.state.hints.announce(Event::Executors);
     let seen = call.state.directory.sightings(app.id).into_iter().find(|seen| seen.address == written);
     let gone = || RequestError::new(ProblemCode::NotFound, "the executor is no longer registered");
     Ok(Reply::json(&executor(&call, seen.ok_or_else(gone)?)))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use engine::{AppId, JobId, Killed, RunId};
-use protocol::v1::{Clear, Cleared, Kill, LogPage, Origin, Page, ProblemCode, RunState, RunView};
+use protocol::v1::{Clear, Cleared, Event, Kill, LogPage, Origin, Page, ProblemCode, RunState, RunView};
 use store::{Clearing, JobName, Keep, OpenRun, Rights, RunFilter, RunRow, Sending};
 use timer::Timestamp;
 
@@ -311,7 +311,7 @@ pub async fn clear(call: Call, app: Authorised<AppInBody>) -> Result<Reply, Requ
         tracing::warn!(%error, deleted, "failed to delete all runs; the caller may repeat the request");
     }
     let cleared = Cleared { deleted: deleted as u64, more };
-    call.state.hints.runs();
+    call.state.hints.announce(Event::Runs);
     let after = serde_json::json!({ "before": body.before, "job": body.job, "deleted": cleared.deleted });
     Ok(Reply::json(&cleared).changed(None, Some(after)))
 }
