@@ -26,6 +26,7 @@ mod network;
 mod node;
 mod overload;
 mod plan;
+mod steps;
 mod world;
 
 use std::future::Future;

@@ -27,6 +27,7 @@ use super::executor::Executors;
 use super::faulty::Faulty;
 use super::lines::{FaultyRegistry, Lines, registration};
 use super::network::Wire;
+use super::steps::Steps;
 use super::world::World;
 
 /// The machine of a node: restarts the node after a crash.
@@ -123,7 +124,7 @@ impl Host {
             router,
             dispatch,
             alarms: Arc::new(Alarms { world: self.world.clone(), dice: dice("alarms") }),
-            telemetry: Arc::new(()),
+            telemetry: Arc::new(Steps::new(self.index, self.world.clone())),
             // So few rows per step that stopping most jobs takes several steps.
             options: Options { bugs: self.bugs, step_max: 2, ..Options::default() },
         });
