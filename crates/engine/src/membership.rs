@@ -133,12 +133,12 @@ impl Membership {
 
     /// Jobs that this node claims: its share of the slots, and jobs of other slots that are overdue.
     pub(crate) fn slots(&self, now: Timestamp) -> Slots {
-        let alive: Vec<&Node> =
-            self.peers.iter().filter(|peer| peer.lease_until >= now).map(|peer| &peer.node).collect();
+        let alive = self.peers.iter().filter(|peer| peer.lease_until >= now);
+        let alive: Vec<(u64, &Node)> = alive.map(|peer| (hash(&peer.node.name), &peer.node)).collect();
         let mut mask = 0;
-        for slot in 0..64u64 {
-            let owner = alive.iter().max_by_key(|node| weight(&node.name, slot));
-            if owner.is_none_or(|owner| **owner == self.node) {
+        for slot in 0..64u8 {
+            let owner = alive.iter().max_by_key(|(name, _)| weight(*name, slot));
+            if owner.is_none_or(|(_, owner)| **owner == self.node) {
                 mask |= 1 << slot;
             }
         }
@@ -146,15 +146,20 @@ impl Membership {
     }
 }
 
-/// Rendezvous hashing (FNV-1a): each slot belongs to the node with the highest weight, so a node that joins or
-/// leaves moves only its own share.
-fn weight(name: &str, slot: u64) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    for byte in name.bytes().chain(slot.to_le_bytes()) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    }
+/// Rendezvous hashing: each slot belongs to the node with the highest weight, so a node that joins or leaves moves
+/// only its own share. The weight is the FNV-1a hash of the node's name and of the slot as eight bytes, little-endian.
+/// Seven of these are zero, so they only multiply.
+fn weight(name: u64, slot: u8) -> u64 {
+    let hash = (name ^ u64::from(slot)).wrapping_mul(FNV_PRIME.wrapping_pow(8));
     hash ^ (hash >> 31)
 }
+
+/// FNV-1a.
+fn hash(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME))
+}
+
+const FNV_PRIME: u64 = 0x100_0000_01b3;
 
 /// Lower bound of the database's current time.
 ///
@@ -255,6 +260,20 @@ mod tests {
         assert!(holds(&life, 401) && life.is_told(Some(second)));
         life.depends_only_on(None);
         assert!(holds(&life, 9_999) && life.is_told(None));
+    }
+
+    /// Nodes of different versions must agree about the owner of each slot.
+    #[test]
+    fn the_weight_of_a_slot_is_the_hash_of_all_its_bytes() {
+        for name in ["", "a", "node-1", "centre.example.org:8080"] {
+            for slot in 0..64u8 {
+                let bytes: Vec<u8> = name.bytes().chain(u64::from(slot).to_le_bytes()).collect();
+                let all = bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+                    (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+                });
+                assert_eq!(weight(hash(name), slot), all ^ (all >> 31), "{name} {slot}");
+            }
+        }
     }
 
     #[test]
