@@ -1,5 +1,6 @@
 //! The statements of a [`Session`](crate::session::Session), on a SQLite connection in this thread.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
@@ -96,8 +97,11 @@ impl Sqlite {
         let mut found = statement.query(params_from_iter(params)).map_err(trouble)?;
         let mut rows = Vec::new();
         while let Some(row) = found.next().map_err(trouble)? {
-            let values = (0..width).map(|column| row.get_ref(column).map(value_of));
-            rows.push(Row(values.collect::<Result<_, _>>().map_err(trouble)?));
+            let mut values = Vec::with_capacity(width);
+            for column in 0..width {
+                values.push(value_of(row.get_ref(column).map_err(trouble)?));
+            }
+            rows.push(Row(values));
         }
         Ok(rows)
     }
@@ -131,8 +135,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// More than there are different statements.
 const STATEMENTS: usize = 256;
 
-fn with_lists(sql: &str) -> String {
-    sql.replace("IN ?", "IN rarray(?)")
+fn with_lists(sql: &str) -> Cow<'_, str> {
+    if sql.contains("IN ?") { sql.replace("IN ?", "IN rarray(?)").into() } else { sql.into() }
 }
 
 fn value_of(value: ValueRef<'_>) -> Value {
