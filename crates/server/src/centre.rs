@@ -21,14 +21,11 @@ use crate::alerts::Alerts;
 use crate::audit::Audit;
 use crate::dispatch::HttpDispatch;
 use crate::executors::{self, Directory, Registrar, Tokens};
-use crate::hints::Hints;
 use crate::http::{BodySlots, Front, Hosts, IdentityError, Proxies, Tls};
-use crate::lateness::Lateness;
-use crate::metrics::Metrics;
 use crate::outbound::{self, Guard, Outbound, Secret};
 use crate::runs::{self, Ended, Following, LogFollower, LogKeeper, TraceRecorder, TraceWriter};
 use crate::settings::{DeclaredJobs, Settings};
-use crate::telemetry::Telemetry;
+use crate::telemetry::{Hints, Lateness, Metrics, Telemetry};
 use crate::users::{FirstAdmin, Users};
 use crate::{api, http};
 

@@ -20,7 +20,7 @@ use store::{Database, Delivery};
 use timer::{Clock, Timestamp};
 use tokio::runtime::Handle;
 
-use crate::hints::Hints;
+use crate::telemetry::Hints;
 
 pub use mail::{Mail, MailError};
 pub use notice::Notice;

@@ -19,7 +19,7 @@ use engine::{Engine, Status};
 use crate::centre::ServerState;
 use crate::executors::Directory;
 use crate::http;
-use crate::metrics::Metrics;
+use crate::telemetry::Metrics;
 use crate::users::Users;
 
 /// Parts of a node that this API uses.

@@ -18,9 +18,9 @@ use tokio::sync::Notify;
 use super::directory::{Arrival, Directory};
 use super::silence::{SILENT_MAX, Silence};
 use super::tokens::{Key, Tokens, fingerprint};
-use crate::hints::Hints;
 use crate::outbound::{Address, Calls};
 use crate::request_error::RequestError;
+use crate::telemetry::Hints;
 
 /// Stores registrations, and reads those of other nodes.
 pub struct Registrar {

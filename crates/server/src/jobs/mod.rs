@@ -22,8 +22,8 @@ use store::{Database, Rights};
 use crate::centre::ServerState;
 use crate::dispatch::SCRIPTS_OFF;
 use crate::executors::{Candidates, Directory};
-use crate::hints::Hints;
 use crate::request_error::RequestError;
+use crate::telemetry::Hints;
 use crate::users::Principal;
 pub use form::{misfire_word, preview, source};
 

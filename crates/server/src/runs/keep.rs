@@ -18,9 +18,9 @@ use super::follow::{Following, store_part};
 use super::log::{LogLocation, Source, location_of};
 use super::tail::{Reached, Tail};
 use crate::executors::Directory;
-use crate::metrics::Metrics;
 use crate::outbound::Outbound;
 use crate::request_error::RequestError;
+use crate::telemetry::Metrics;
 
 /// Sender of finished runs to the [`LogKeeper`].
 #[derive(Clone)]

@@ -13,14 +13,13 @@ use super::events::Streams;
 use crate::audit::Audit;
 use crate::centre::{Origin, ServerState};
 use crate::executors::{Directory, Registrar};
-use crate::hints::Hints;
 use crate::http::BodySlots;
 use crate::jobs::JobRules;
-use crate::lateness::Lateness;
 use crate::outbound::Outbound;
 use crate::rate::Rates;
 use crate::runs::TraceRecorder;
 use crate::runs::log::LogReader;
+use crate::telemetry::{Hints, Lateness};
 use crate::users::Users;
 
 /// Parts of a node that this API uses.

@@ -4,16 +4,21 @@
 //! A new metric is a field and an arm in [`Metrics`]; a change that is no step of a run, for example an edited job,
 //! is announced with [`Hints::announce`].
 
+mod hints;
+mod lateness;
+mod metrics;
+
 use std::sync::Arc;
 
 use engine::{Outcome, Receipt, StepEvent};
 use protocol::v1::Event;
 use timer::Clock;
 
-use crate::hints::Hints;
-use crate::lateness::Lateness;
-use crate::metrics::Metrics;
 use crate::runs::{Ended, Following, TraceRecorder};
+
+pub use hints::Hints;
+pub use lateness::Lateness;
+pub use metrics::Metrics;
 
 /// Subscriber of the engine's step events. It only changes memory, so it never waits.
 pub struct Telemetry {
