@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use engine::policy::{Repeats, Word};
-use engine::{Alert, JobId, RunId, Trouble, TroubleKind};
+use engine::{Alert, AppId, JobId, RunId, Trouble, TroubleKind};
 use timer::Timestamp;
 
 use crate::database::Tables;
 use crate::runs;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::table::table;
 
 /// A job, the affected run if there is one, and the incident.
 pub type About = (JobId, Option<RunId>, Trouble);
@@ -72,23 +73,38 @@ async fn lately(
     now: Timestamp,
     jobs: Value,
 ) -> Result<Lately, SessionError> {
-    let sql = "SELECT job_id, kind, id, last_ms, count, step, joins_until_ms FROM tw_alert \
-               WHERE job_id IN ? AND joins_until_ms > ? ORDER BY job_id, joins_until_ms, id";
+    let sql = format!(
+        "SELECT {} FROM tw_alert WHERE job_id IN ? AND joins_until_ms > ? ORDER BY job_id, joins_until_ms, id",
+        RecentRow::LIST
+    );
     let (mut rows, mut latest) = Lately::default();
-    for row in s.query(sql, &[jobs, (now - window).into()], Lock::Wait).await? {
-        let mut row = row.read();
-        latest.insert((JobId(row.int()?), kind_of(&row.text()?).stored()), rows.len());
+    for row in s.query(&sql, &[jobs, (now - window).into()], Lock::Wait).await? {
+        let row = RecentRow::read(&mut row.read())?;
+        latest.insert((row.job_id, kind_of(&row.kind).stored()), rows.len());
         rows.push(Remembered {
-            id: row.int()?,
-            last: row.instant()?,
-            count: row.int()?,
+            id: row.id,
+            last: row.last_ms,
+            count: row.count,
             earlier: 0,
-            step: u32::try_from(row.int()?).unwrap_or(0),
-            joins_until: row.instant()?,
+            step: row.step,
+            joins_until: row.joins_until_ms,
             has_grown: false,
         });
     }
     Ok((rows, latest))
+}
+
+table! {
+    /// The columns of `tw_alert` that decide whether a repeat is added.
+    struct RecentRow in "tw_alert" {
+        id: i64,
+        job_id: JobId,
+        kind: String,
+        last_ms: Timestamp,
+        count: i64,
+        step: u32,
+        joins_until_ms: Timestamp,
+    }
 }
 
 impl Remembered {
@@ -137,63 +153,75 @@ async fn write(
     let mut apps = BTreeMap::new();
     for row in s.query("SELECT id, job_group FROM xxl_job_info WHERE id IN ?", &[jobs], Lock::None).await? {
         let mut row = row.read();
-        apps.insert(row.int()?, row.int()?);
+        apps.insert(row.int()?, AppId(row.int()?));
     }
-    let (mut told, mut kept) = (Vec::new(), Vec::new());
-    for ((job, run, trouble), row) in fresh {
-        let (kind, message) = (trouble.kind.stored(), runs::message_text(&trouble.message));
-        let run = run.map(|run| run.0);
-        let number: Value = run.unwrap_or(NO_RUN).into();
-        told.push(vec![
-            kind.into(),
-            job.0.into(),
-            number,
-            message.clone().into(),
-            now.into(),
-            0.into(),
-            0.into(),
-        ]);
-        // A deleted job has no app any more; only users with access to all apps see its alert.
-        let app = apps.get(&job.0).copied().unwrap_or(0);
-        kept.push(vec![
-            kind.into(),
-            app.into(),
-            job.0.into(),
-            run.into(),
-            message.into(),
-            now.into(),
-            row.last.into(),
-            row.count.into(),
-            row.earlier.into(),
-            i64::from(row.step).into(),
-            row.joins_until.into(),
-            DELIVERED.into(),
-            0.into(),
-        ]);
+    let fresh: Vec<(About, Remembered)> = fresh.collect();
+    let new: Vec<NewAlert<'_>> = fresh
+        .iter()
+        .map(|((job, run, trouble), row)| NewAlert {
+            outbox: 0,
+            // A deleted job has no app any more; only users with access to all apps see its alert.
+            app: apps.get(&job.0).copied().unwrap_or(AppId(0)),
+            job: *job,
+            run: *run,
+            trouble,
+            now,
+            row,
+        })
+        .collect();
+    let (into, row) = OutboxRow::INSERT;
+    let numbers = s.insert_numbered(into, new.iter().map(|alert| row(*alert)).collect()).await?;
+    let (into, row) = AlertColumns::INSERT;
+    let rows = new.into_iter().zip(numbers).map(|(alert, outbox)| row(NewAlert { outbox, ..alert }));
+    s.insert(into, rows.collect()).await
+}
+
+/// An alert to write.
+#[derive(Clone, Copy)]
+struct NewAlert<'a> {
+    outbox: i64,
+    app: AppId,
+    job: JobId,
+    run: Option<RunId>,
+    trouble: &'a Trouble,
+    now: Timestamp,
+    row: &'a Remembered,
+}
+
+table! {
+    /// Row of `tw_outbox`.
+    struct OutboxRow in "tw_outbox" of alert: NewAlert<'_> {
+        kind: String = alert.trouble.kind.stored(),
+        job_id: JobId = alert.job,
+        run_id: RunId = alert.run.unwrap_or(NO_RUN),
+        message: String = runs::message_text(&alert.trouble.message),
+        tries: u32 = 0,
     }
-    let columns = ["kind", "job_id", "run_id", "message", "due_ms", "leased_until_ms", "tries"];
-    let into = Columns { table: "tw_outbox", keys: &[], columns: &columns };
-    let numbers = s.insert_numbered(into, told).await?;
-    for (row, number) in kept.iter_mut().zip(numbers) {
-        row.push(number.into());
+    not inserted { id: i64 }
+    not read { due_ms = alert.now, leased_until_ms = Timestamp::from_millis(0) }
+}
+
+table! {
+    /// Row of `tw_alert`.
+    struct AlertColumns in "tw_alert" of alert: NewAlert<'_> {
+        kind: String = alert.trouble.kind.stored(),
+        app_id: AppId = alert.app,
+        job_id: JobId = alert.job,
+        run_id: Option<RunId> = alert.run,
+        message: String = runs::message_text(&alert.trouble.message),
+        at_ms: Timestamp = alert.now,
+        last_ms: Timestamp = alert.row.last,
+        count: u64 = alert.row.count,
+        earlier: u64 = alert.row.earlier,
+        outcome: i64 = DELIVERED,
+        tries: u32 = 0,
     }
-    let columns = [
-        "kind",
-        "app_id",
-        "job_id",
-        "run_id",
-        "message",
-        "at_ms",
-        "last_ms",
-        "count",
-        "earlier",
-        "step",
-        "joins_until_ms",
-        "outcome",
-        "tries",
-        "outbox_id",
-    ];
-    s.insert(Columns { table: "tw_alert", keys: &[], columns: &columns }, kept).await
+    not inserted { id: i64 }
+    not read {
+        step = i64::from(alert.row.step),
+        joins_until_ms = alert.row.joins_until,
+        outbox_id = alert.outbox,
+    }
 }
 
 /// Outcome of an alert that is not in `tw_outbox` any more: every recipient was notified, as far as recorded.
@@ -206,7 +234,7 @@ pub const GIVEN_UP: i64 = 2;
 pub const NOBODY: i64 = 3;
 
 /// Run id of an alert without a run.
-const NO_RUN: i64 = 0;
+const NO_RUN: RunId = RunId(0);
 
 pub async fn take_alerts(
     s: &mut dyn Session,
@@ -214,18 +242,17 @@ pub async fn take_alerts(
     lease: Duration,
     max: usize,
 ) -> Result<Vec<Alert>, SessionError> {
-    let sql = "SELECT id, kind, job_id, run_id, message, tries FROM tw_outbox \
-               WHERE due_ms <= ? AND leased_until_ms <= ? ORDER BY id LIMIT ?";
+    let sql = format!(
+        "SELECT {} FROM tw_outbox WHERE due_ms <= ? AND leased_until_ms <= ? ORDER BY id LIMIT ?",
+        OutboxRow::LIST
+    );
     let max = i64::try_from(max).unwrap_or(i64::MAX);
-    let rows = s.query(sql, &[now.into(), now.into(), max.into()], Lock::Skip).await?;
+    let rows = s.query(&sql, &[now.into(), now.into(), max.into()], Lock::Skip).await?;
     let read = |row: Row| -> Result<Alert, SessionError> {
-        let mut row = row.read();
-        let (id, kind) = (row.int()?, kind_of(&row.text()?));
-        let (job, run) = (JobId(row.int()?), row.int()?);
-        let run = (run != NO_RUN).then_some(RunId(run));
-        let trouble = Trouble { kind, message: row.text()? };
-        let tries = u32::try_from(row.int()? + 1).unwrap_or(u32::MAX);
-        Ok(Alert { id, job, run, trouble, tries })
+        let row = OutboxRow::read(&mut row.read())?;
+        let trouble = Trouble { kind: kind_of(&row.kind), message: row.message };
+        let run = (row.run_id != NO_RUN).then_some(row.run_id);
+        Ok(Alert { id: row.id, job: row.job_id, run, trouble, tries: row.tries.saturating_add(1) })
     };
     let alerts = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     if !alerts.is_empty() {

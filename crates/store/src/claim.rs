@@ -16,7 +16,7 @@ use timer::Timestamp;
 
 use crate::alerts::{self, About};
 use crate::database::Tables;
-use crate::jobs::{self, STOPPED, Stored};
+use crate::jobs::{self, NO_TIME, STOPPED, Stored};
 use crate::runs::{self, CANCELLING, Closing, Entry, IS_SCHEDULED, Opening, WAITING};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::{adopt, foreign, nodes};
@@ -161,10 +161,10 @@ async fn advance(s: &mut dyn Session, due: &[Stored], plans: &[Plan]) -> Result<
     let (mut moved, mut stopped) = (Vec::with_capacity(due.len()), Vec::new());
     for (stored, plan) in due.iter().zip(plans) {
         let id = Value::Int(stored.job.id.0);
-        let old: Value = stored.job.next_fire_at.map_or(0.into(), Value::from);
+        let old: Value = stored.job.next_fire_at.map_or(NO_TIME.into(), Value::from);
         let (next, claim) = jobs::next_columns(plan.next);
         shadows.push(vec![id.clone(), next.into(), claim.into()]);
-        let row = vec![id, old.clone(), stored.status.into(), old, next.map_or(0.into(), Value::from)];
+        let row = vec![id, old.clone(), stored.status.into(), old, next.map_or(NO_TIME.into(), Value::from)];
         match plan.next {
             NextFire::Never => stopped.push(row),
             NextFire::At { .. } | NextFire::AfterRun => moved.push(row),

@@ -14,6 +14,7 @@ use crate::database::Tables;
 use crate::jobs::{self, STOPPED, Stored};
 use crate::records::{apps, job_tags, scripts};
 use crate::runs::{self, CANCELLING, CLAIMED, Entry, IS_SCHEDULED, Opening, RUNNING, UNKNOWN, WAITING};
+use crate::schema::check_text;
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::withdraw::{self, Scope};
 use crate::{alerts, declare, moves};
@@ -64,7 +65,8 @@ pub async fn add_started_jobs(
     jobs::insert_own(s, tables, &jobs.iter().map(|job| (job, Some(next))).collect::<Vec<_>>()).await?;
     let set =
         Columns { table: "xxl_job_info", keys: &["id"], columns: &["trigger_status", "trigger_next_time"] };
-    s.update(set, ids.iter().map(|id| vec![id.0.into(), 1.into(), next.into()]).collect()).await?;
+    s.update(set, ids.iter().map(|id| vec![id.0.into(), jobs::STARTED.into(), next.into()]).collect())
+        .await?;
     Ok(ids)
 }
 
@@ -619,7 +621,7 @@ pub async fn trigger(
 ) -> Result<RunId, SessionError> {
     for (column, text) in [("executor_param", &trigger.param), ("executor_address", &trigger.address)] {
         let text = text.as_deref().unwrap_or_default();
-        jobs::check_text(text)?;
+        check_text(text)?;
         tables.schema.check_fits("xxl_job_log", column, text)?;
     }
     let sql = "SELECT run_id FROM tw_trigger WHERE job_id = ? AND trigger_key = ?";

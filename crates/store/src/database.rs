@@ -19,8 +19,8 @@ use crate::schema::Schema;
 use crate::session::{Backend, Session, SessionError};
 use crate::wall::Wall;
 use crate::{
-    JavaAdmins, Options, adopt, alerts, claim, complete, control, declare, foreign, moves, nodes, prune,
-    read, withdraw,
+    JavaAdmins, Options, adopt, alerts, claim, complete, control, declare, foreign, jobs, moves, nodes,
+    prune, read, withdraw,
 };
 
 /// A database with all data of the scheduling centre: the engine's [`Store`], and the methods in `records`.
@@ -39,6 +39,8 @@ pub struct Tables {
     pub zone: Zone,
     /// Whether Java admins may use the same tables.
     pub beside_java: bool,
+    /// The query for jobs, before its conditions.
+    pub select_jobs: String,
     /// How repeated incidents are grouped into one alert.
     pub repeats: Option<Repeats>,
 }
@@ -82,7 +84,8 @@ impl Database {
             JavaAdmins::None => false,
         };
         let (wall, zone, repeats) = (Wall::new(&options.zone), options.zone.clone(), options.repeats);
-        let tables = Tables { schema, wall, zone, beside_java, repeats };
+        let select_jobs = jobs::select_from(&schema);
+        let tables = Tables { schema, wall, zone, beside_java, select_jobs, repeats };
         Database {
             backend: Box::new(backend),
             tables,

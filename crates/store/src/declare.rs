@@ -7,8 +7,9 @@ use engine::{AppId, Declaration, Declared, JobId, JobSpec, Planner, StoreError};
 
 use crate::control;
 use crate::database::Tables;
-use crate::jobs::{self, check_text};
-use crate::session::{Columns, Lock, Session, SessionError, Value};
+use crate::jobs::{self, ScheduleWords};
+use crate::session::{Lock, Row, Session, SessionError, Value};
+use crate::table::table;
 
 pub async fn declare(
     s: &mut dyn Session,
@@ -25,18 +26,9 @@ pub async fn declare(
 }
 
 fn check(tables: &Tables, declaration: &Declaration) -> Result<(), StoreError> {
-    let texts = [
-        ("handler", Some(declaration.handler.as_str())),
-        ("name", declaration.name.as_deref()),
-        ("param", declaration.param.as_deref()),
-        ("route", declaration.route.as_ref().map(Named::stored)),
-    ];
-    for (column, text) in texts {
-        let text = text.unwrap_or_default();
-        check_text(text)?;
-        tables.schema.check_fits("tw_declaration", column, text)?;
-    }
-    Ok(())
+    let (into, row) = DeclarationRow::INSERT;
+    let words = &jobs::schedule_words(&declaration.schedule, tables)?;
+    tables.schema.check_row(into, &row(Declares { job: JobId(0), declaration, words }))
 }
 
 // ── Finding ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -96,7 +88,7 @@ async fn create(
     let spec = JobSpec { key: Some(key.to_owned()), ..declaration.spec() };
     let job = control::create_job(s, tables, &spec).await.map_err(overtaken)?;
     // If another process was faster, this insert or the key collides, and the retry finds its job.
-    insert(s, job, words(tables, declaration)?).await?;
+    insert(s, tables, job, declaration).await?;
     let at = s.now().await?;
     control::start(s, tables, jobs::new(job, spec.clone()), at, planner).await?;
     Ok(Declared { job, before: None, after: spec, overridden: Vec::new(), cancelling: 0 })
@@ -131,8 +123,7 @@ async fn change(
         .into());
     }
     // Only now, with the job's row locked: until then another process may have declared it differently.
-    let rows = select(s, &[id.0]).await?.remove(&id.0);
-    let before = rows.clone().map(|row| read(tables, row)).transpose()?;
+    let before = declarations_of(s, tables, &[id.0]).await?.remove(&id.0);
     let merged = declaration.merged(before.as_ref(), &job.spec);
     let cancelling = match merged == job.spec {
         true => 0,
@@ -141,15 +132,15 @@ async fn change(
             control::edit(s, tables, job.clone(), at, &merged, None, planner).await?
         }
     };
-    let words = words(tables, declaration)?;
-    match rows {
-        None => insert(s, id, words).await?,
-        Some(known) if known != words => {
-            let mut row = vec![id.0.into()];
-            row.extend(words);
-            s.update(Columns { table: TABLE, keys: &["job_id"], columns: &COLUMNS }, vec![row]).await?;
+    match before {
+        None => insert(s, tables, id, declaration).await?,
+        Some(known) => {
+            let (set, _) = DeclarationRow::EDIT;
+            let (known, declared) = (edit(tables, id, &known)?, edit(tables, id, declaration)?);
+            if known != declared {
+                s.update(set, vec![declared]).await?;
+            }
         }
-        Some(_) => {}
     }
     let after = engine::Job { spec: merged, ..job.clone() };
     let overridden = declaration.overridden(&after);
@@ -158,71 +149,68 @@ async fn change(
 
 // ── Rows ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-const TABLE: &str = "tw_declaration";
-
-/// Columns of a declaration, in the order of [`words`].
-const COLUMNS: [&str; 11] = [
-    "app_id",
-    "handler",
-    "name",
-    "param",
-    "timeout_ms",
-    "retries",
-    "route",
-    "schedule_kind",
-    "schedule_text",
-    "zone",
-    "dst_rule",
-];
-
-fn words(tables: &Tables, declaration: &Declaration) -> Result<Vec<Value>, StoreError> {
-    let Declaration { app, handler, schedule, name, param, timeout, retries, route } = declaration;
-    let timeout = timeout.map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX));
-    let mut words: Vec<Value> = vec![
-        app.0.into(),
-        handler.as_str().into(),
-        name.as_deref().into(),
-        param.as_deref().into(),
-        timeout.into(),
-        retries.map(i64::from).into(),
-        route.as_ref().map(Named::stored).into(),
-    ];
-    words.extend(jobs::schedule_words(schedule, tables)?);
-    Ok(words)
+/// A declaration to write.
+#[derive(Clone, Copy)]
+struct Declares<'a> {
+    job: JobId,
+    declaration: &'a Declaration,
+    words: &'a ScheduleWords,
 }
 
-fn read(tables: &Tables, words: Vec<Value>) -> Result<Declaration, SessionError> {
-    let mut row = crate::session::Row(words).read();
-    Ok(Declaration {
-        app: AppId(row.int()?),
-        handler: row.text()?,
-        name: row.maybe_text()?,
-        param: row.maybe_text()?,
-        timeout: row.maybe_int()?.map(jobs::millis),
-        retries: row.maybe_int()?.map(|retries| u32::try_from(retries).unwrap_or(0)),
-        route: row.maybe_text()?.as_deref().map(Named::from_stored),
-        schedule: jobs::schedule_of_words(&mut row, tables)?,
-    })
-}
-
-async fn insert(s: &mut dyn Session, job: JobId, words: Vec<Value>) -> Result<(), SessionError> {
-    let columns = [&["job_id"], &COLUMNS[..]].concat();
-    let mut row = vec![job.0.into()];
-    row.extend(words);
-    s.insert(Columns { table: TABLE, keys: &[], columns: &columns }, vec![row]).await
-}
-
-async fn select(s: &mut dyn Session, jobs: &[i64]) -> Result<BTreeMap<i64, Vec<Value>>, SessionError> {
-    if jobs.is_empty() {
-        return Ok(BTreeMap::new());
+table! {
+    /// Row of `tw_declaration`.
+    struct DeclarationRow in "tw_declaration" of row: Declares<'_> {
+        job_id: JobId = row.job,
     }
-    let sql = format!("SELECT job_id, {} FROM {TABLE} WHERE job_id IN ?", COLUMNS.join(", "));
-    let mut found = BTreeMap::new();
-    for mut row in s.query(&sql, &[Value::Ids(jobs.to_vec())], Lock::None).await? {
-        let words = row.0.split_off(1);
-        found.insert(row.read().int()?, words);
+    edited by job_id {
+        app_id: AppId = row.declaration.app,
+        handler: String = row.declaration.handler.as_str(),
+        name: Option<String> = row.declaration.name.as_deref(),
+        param: Option<String> = row.declaration.param.as_deref(),
+        timeout_ms: Option<i64> = row.declaration.timeout.map(jobs::whole_millis),
+        retries: Option<u32> = row.declaration.retries.map(i64::from),
+        route: Option<String> = row.declaration.route.as_ref().map(Named::stored),
+        schedule_kind: Option<String> = row.words.kind.as_deref(),
+        schedule_text: Option<String> = row.words.text.as_deref(),
+        zone: Option<String> = row.words.zone.as_deref(),
+        dst_rule: Option<String> = row.words.dst_rule.as_deref(),
     }
-    Ok(found)
+}
+
+fn read(tables: &Tables, row: DeclarationRow) -> Declaration {
+    let words = ScheduleWords {
+        kind: row.schedule_kind,
+        text: row.schedule_text,
+        zone: row.zone,
+        dst_rule: row.dst_rule,
+    };
+    Declaration {
+        app: row.app_id,
+        handler: row.handler,
+        name: row.name,
+        param: row.param,
+        timeout: row.timeout_ms.map(jobs::millis),
+        retries: row.retries,
+        route: row.route.as_deref().map(Named::from_stored),
+        schedule: jobs::schedule_of_words(words, tables),
+    }
+}
+
+fn edit(tables: &Tables, job: JobId, declaration: &Declaration) -> Result<Vec<Value>, StoreError> {
+    let words = &jobs::schedule_words(&declaration.schedule, tables)?;
+    let (_, row) = DeclarationRow::EDIT;
+    Ok(row(Declares { job, declaration, words }))
+}
+
+async fn insert(
+    s: &mut dyn Session,
+    tables: &Tables,
+    job: JobId,
+    declaration: &Declaration,
+) -> Result<(), SessionError> {
+    let words = &jobs::schedule_words(&declaration.schedule, tables)?;
+    let (into, row) = DeclarationRow::INSERT;
+    s.insert(into, vec![row(Declares { job, declaration, words })]).await
 }
 
 /// Declarations of these jobs; jobs without one are omitted.
@@ -231,11 +219,19 @@ pub async fn declarations_of(
     tables: &Tables,
     jobs: &[i64],
 ) -> Result<BTreeMap<i64, Declaration>, SessionError> {
-    let rows = select(s, jobs).await?;
-    rows.into_iter().map(|(job, words)| Ok((job, read(tables, words)?))).collect()
+    if jobs.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let sql = format!("SELECT {} FROM tw_declaration WHERE job_id IN ?", DeclarationRow::LIST);
+    let rows = s.query(&sql, &[Value::Ids(jobs.to_vec())], Lock::None).await?;
+    let read = |row: Row| -> Result<(i64, Declaration), SessionError> {
+        let row = DeclarationRow::read(&mut row.read())?;
+        Ok((row.job_id.0, read(tables, row)))
+    };
+    rows.into_iter().map(read).collect()
 }
 
 /// Deletes the declaration of a deleted job.
 pub async fn forget(s: &mut dyn Session, job: JobId) -> Result<(), SessionError> {
-    s.delete(TABLE, "job_id", &[job.0]).await.map(drop)
+    s.delete("tw_declaration", "job_id", &[job.0]).await.map(drop)
 }

@@ -14,10 +14,13 @@ use crate::session::{Lock, Row, Session, SessionError, Value};
 
 /// Results of open runs that are in the log already, earliest run first, at most `max`.
 pub async fn results(s: &mut dyn Session, max: usize) -> Result<Vec<(RunId, Outcome)>, SessionError> {
-    let sql = "SELECT l.id, l.handle_code, l.handle_msg FROM tw_fire f JOIN xxl_job_log l ON l.id = f.log_id \
-               WHERE l.handle_code <> 0 ORDER BY l.id LIMIT ?";
+    let sql = format!(
+        "SELECT l.id, l.handle_code, l.handle_msg FROM tw_fire f JOIN xxl_job_log l ON l.id = f.log_id \
+         WHERE l.handle_code <> {} ORDER BY l.id LIMIT ?",
+        codes::NONE
+    );
     let max = i64::try_from(max).unwrap_or(i64::MAX);
-    s.query(sql, &[max.into()], Lock::None)
+    s.query(&sql, &[max.into()], Lock::None)
         .await?
         .into_iter()
         .filter_map(|row| read(row).transpose())
@@ -44,10 +47,15 @@ pub async fn results_of(
 }
 
 /// Condition on `tw_fire` for runs without a result in the log.
-pub fn without_result(tables: &Tables) -> &'static str {
+pub fn without_result(tables: &Tables) -> String {
     match tables.beside_java {
-        true => " AND NOT EXISTS (SELECT 1 FROM xxl_job_log l WHERE l.id = log_id AND l.handle_code <> 0)",
-        false => "",
+        true => {
+            let none = codes::NONE;
+            format!(
+                " AND NOT EXISTS (SELECT 1 FROM xxl_job_log l WHERE l.id = log_id AND l.handle_code <> {none})"
+            )
+        }
+        false => String::new(),
     }
 }
 

@@ -17,7 +17,9 @@ use timer::Timestamp;
 use crate::database::Tables;
 use crate::foreign;
 use crate::runs::{IS_SCHEDULED, WAITING};
-use crate::session::{Columns, Lock, Reader, Row, Session, SessionError, Value};
+use crate::schema::{Schema, check_text};
+use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::table::table;
 
 /// A stored job.
 pub struct Stored {
@@ -75,24 +77,20 @@ pub async fn select(
     tail: &str,
     params: &[Value],
 ) -> Result<Vec<Stored>, SessionError> {
-    let description = tables.schema.description_column();
-    let when = match tables.schema.has_schedule_type() {
-        true => "j.schedule_type, j.schedule_conf, j.misfire_strategy",
-        false => "'CRON', j.job_cron, 'DO_NOTHING'",
-    };
-    let sql = format!(
-        "SELECT j.id, j.job_group, j.{description}, {when}, j.executor_route_strategy, j.executor_handler, \
-         j.executor_param, j.executor_block_strategy, j.executor_timeout, j.executor_fail_retry_count, \
-         j.child_jobid, j.alarm_email, j.author, j.glue_type, \
-         CASE WHEN j.glue_type = 'BEAN' THEN NULL ELSE j.glue_source END, j.glue_updatetime, j.trigger_status, j.trigger_next_time, t.job_id, t.job_key, t.next_ms, t.zone, t.dst_rule, \
-         t.anchor_ms, t.schedule_kind, t.schedule_text, t.valid_from_ms, t.valid_until_ms, t.jitter_ms, \
-         t.timeout_ms, t.misfire, t.overlap, t.retry, t.delivery, t.children_mode, t.alert, t.revision \
-         FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id {tail}"
-    );
-    let rows = s.query(&sql, params, Lock::None).await?;
+    let rows = s.query(&format!("{} {tail}", tables.select_jobs), params, Lock::None).await?;
     let mut found = rows.into_iter().map(|row| stored(tables, row)).collect::<Result<Vec<_>, _>>()?;
     find_places(s, tables, &mut found).await?;
     Ok(found)
+}
+
+/// The query for jobs, before its conditions. The script of a job that does not run it is not read.
+pub fn select_from(schema: &Schema) -> String {
+    format!(
+        "SELECT {}, {}, CASE WHEN j.glue_type = '{HANDLER}' THEN NULL ELSE j.glue_source END \
+         FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id",
+        schema.list("xxl_job_info", "j", InfoRow::NAMES),
+        OwnRow::list_of("t")
+    )
 }
 
 /// Adds the current run and the number of waiting runs to exclusive jobs.
@@ -126,76 +124,162 @@ async fn find_places(s: &mut dyn Session, tables: &Tables, found: &mut [Stored])
 
 fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
     let mut row = row.read();
-    let id = JobId(row.int()?);
-    let app = AppId(row.int()?);
-    let name = row.text()?;
-    let (xxl_type, xxl_conf, xxl_misfire) = (row.text()?, row.text()?, row.text()?);
-    let route = Named::from_stored(&row.text()?);
-    let handler = row.text()?;
-    let param = row.text()?;
-    let block = Named::from_stored(&row.text()?);
-    let timeout_seconds = row.int()?;
-    let retries = row.int()?;
-    let children = children_of(&row.text()?, id);
-    let alert_to = row.text()?;
-    let author = row.text()?;
-    let (glue_type, glue_source) = (row.text()?, row.text()?);
-    let edited_at = row.maybe_text()?.and_then(|text| tables.wall.instant(&text)).unwrap_or_default();
-    let status = row.int()?;
-    let enabled = status != STOPPED;
-    let next = row.int()?;
-    let next_fire_at = (enabled && next > 0).then(|| Timestamp::from_millis(next));
+    let (info, own) = (InfoRow::read(&mut row)?, OwnRow::read_joined(&mut row)?);
+    let source = row.text()?;
+    let shadow = own.as_ref().map(|own| own.next_ms);
+    let own = own.unwrap_or_default();
 
-    let has_own_row = row.maybe_int()?.is_some();
-    let key = row.maybe_text()?;
-    let shadow = row.maybe_instant()?;
-    let written = Written { xxl_type, xxl_conf, next, own: Own::read(&mut row)? };
+    let enabled = info.trigger_status != STOPPED;
+    let next = info.trigger_next_time;
+    let next_fire_at = (enabled && next > NO_TIME).then(|| Timestamp::from_millis(next));
+    let written = Written {
+        xxl_type: info.schedule_type.unwrap_or_else(|| CRON.to_owned()),
+        xxl_conf: info.schedule_conf,
+        next,
+        anchor: own.anchor_ms,
+        words: ScheduleWords {
+            kind: own.schedule_kind,
+            text: own.schedule_text,
+            zone: own.zone,
+            dst_rule: own.dst_rule,
+        },
+    };
     let (schedule, problem) = match written.schedule(tables) {
         Ok(schedule) => (schedule, None),
         Err(problem) => (Schedule::Never, Some(problem)),
     };
-    let script = ScriptLanguage::from_stored(&glue_type);
+    let edited_at = info.glue_updatetime.and_then(|text| tables.wall.instant(&text)).unwrap_or_default();
     // A job of any other type has a handler.
-    let script = script.map(|language| Script { language, source: glue_source, edited_at });
-    let valid_from = row.maybe_instant()?;
-    let valid_until = row.maybe_instant()?;
-    let jitter = millis(row.maybe_int()?.unwrap_or(0));
-    let timeout = timeout_of(timeout_seconds, row.maybe_int()?);
-    let misfire = misfire_of(&xxl_misfire, row.maybe_text()?.as_deref());
-    let overlap = value_of(row.maybe_text()?.as_deref(), Overlap::Allow);
-    let backoff = row.maybe_text()?.as_deref().and_then(backoff_of).unwrap_or(Retry::NONE.backoff);
-    let delivery = value_of(row.maybe_text()?.as_deref(), Delivery::Probe);
-    let children_mode = value_of(row.maybe_text()?.as_deref(), ChildrenMode::Each);
-    let alert = row.maybe_int()?.map_or(!alert_to.trim().is_empty(), |alert| alert != 0);
-    let revision = row.maybe_int()?.unwrap_or(0);
+    let script = ScriptLanguage::from_stored(&info.glue_type);
+    let backoff = own.retry.as_deref().and_then(backoff_of).unwrap_or(Retry::NONE.backoff);
 
     let spec = JobSpec {
-        key,
-        app,
-        name,
+        key: own.job_key,
+        app: info.job_group,
+        name: info.job_desc,
         schedule,
-        valid_from,
-        valid_until,
-        jitter,
-        misfire,
-        overlap,
-        retry: Retry { count: u32::try_from(retries).unwrap_or(0), backoff },
-        delivery,
-        timeout,
-        handler,
-        script,
-        param,
-        route,
-        block,
-        children,
-        children_mode,
-        alert,
-        alert_to,
-        author,
+        valid_from: own.valid_from_ms,
+        valid_until: own.valid_until_ms,
+        jitter: millis(own.jitter_ms),
+        misfire: misfire_of(&info.misfire_strategy, own.misfire.as_deref()),
+        overlap: value_of(own.overlap.as_deref(), Overlap::Allow),
+        retry: Retry { count: u32::try_from(info.executor_fail_retry_count).unwrap_or(0), backoff },
+        delivery: value_of(own.delivery.as_deref(), Delivery::Probe),
+        timeout: timeout_of(info.executor_timeout, own.timeout_ms),
+        handler: info.executor_handler,
+        script: script.map(|language| Script { language, source, edited_at }),
+        param: info.executor_param,
+        route: Named::from_stored(&info.executor_route_strategy),
+        block: Named::from_stored(&info.executor_block_strategy),
+        children: children_of(&info.child_jobid, info.id),
+        children_mode: value_of(own.children_mode.as_deref(), ChildrenMode::Each),
+        alert: own.alert.unwrap_or_else(|| !info.alarm_email.trim().is_empty()),
+        alert_to: info.alarm_email,
+        author: info.author,
     };
-    let job = Job { id, spec, enabled, next_fire_at, revision, running: None, waiting: 0, problem };
-    Ok(Stored { job, shadow: has_own_row.then_some(shadow), holder_fire: None, status })
+    let job = Job {
+        id: info.id,
+        spec,
+        enabled,
+        next_fire_at,
+        revision: own.revision,
+        running: None,
+        waiting: 0,
+        problem,
+    };
+    Ok(Stored { job, shadow, holder_fire: None, status: info.trigger_status })
 }
+
+// ── Columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// A job to write into XXL-JOB's row.
+#[derive(Clone, Copy)]
+struct Info<'a> {
+    id: JobId,
+    spec: &'a JobSpec,
+    wording: &'a Wording,
+    now: &'a Value,
+}
+
+table! {
+    /// Row of `xxl_job_info`.
+    struct InfoRow in "xxl_job_info" of job: Info<'_> {
+        glue_type: String = job.spec.script.as_ref().map_or(HANDLER, |script| script.language.stored()),
+        glue_updatetime: Option<String> = job.now.clone(),
+        trigger_status: i64 = STOPPED,
+        trigger_next_time: i64 = NO_TIME,
+    }
+    edited by id with update_time {
+        job_group: AppId = job.spec.app,
+        job_desc: String = job.spec.name.as_str(),
+        schedule_type: Option<String> = job.wording.xxl_type,
+        schedule_conf: String = job.wording.xxl_conf.as_str(),
+        misfire_strategy: String = misfire_words(job.spec.misfire).0,
+        executor_route_strategy: String = job.spec.route.stored(),
+        executor_handler: String = job.spec.handler.as_str(),
+        executor_param: String = job.spec.param.as_str(),
+        executor_block_strategy: String = job.spec.block.stored(),
+        executor_timeout: i64 = job.spec.timeout.map_or(0, whole_seconds).min(i32::MAX.into()),
+        executor_fail_retry_count: i64 = i64::from(job.spec.retry.count.min(i32::MAX.unsigned_abs())),
+        child_jobid: String = children_text(&job.spec.children),
+        alarm_email: String = job.spec.alert_to.as_str(),
+        author: String = job.spec.author.as_str(),
+    }
+    not inserted { id: JobId = job.id }
+    not read {
+        glue_source = job.spec.script.as_ref().map_or("", |script| script.source.as_str()),
+        glue_remark = "",
+        add_time = job.now.clone(),
+        update_time = job.now.clone(),
+        trigger_last_time = NO_TIME,
+    }
+}
+
+/// A job to write into our row.
+#[derive(Clone, Copy)]
+struct Own<'a> {
+    job: &'a Job,
+    wording: &'a Wording,
+    claim_at: Option<Timestamp>,
+}
+
+table! {
+    /// Row of `tw_job`.
+    #[derive(Default)]
+    struct OwnRow in "tw_job" of own: Own<'_> {
+        revision: i64 = own.job.revision,
+        next_ms: Option<Timestamp> = own.job.next_fire_at,
+    }
+    edited by job_id with revision, problem {
+        job_key: Option<String> = own.job.spec.key.as_deref(),
+        zone: Option<String> = own.wording.zone.as_deref(),
+        dst_rule: Option<String> = own.wording.dst_rule.as_deref(),
+        anchor_ms: Option<Timestamp> = own.wording.anchor,
+        schedule_kind: Option<String> = own.wording.kind,
+        schedule_text: Option<String> = own.wording.text.as_deref(),
+        valid_from_ms: Option<Timestamp> = own.job.spec.valid_from,
+        valid_until_ms: Option<Timestamp> = own.job.spec.valid_until,
+        jitter_ms: i64 = whole_millis(own.job.spec.jitter),
+        timeout_ms: Option<i64> = own.job.spec.timeout.map(whole_millis),
+        misfire: Option<String> = misfire_words(own.job.spec.misfire).1,
+        overlap: Option<String> = own.job.spec.overlap.stored(),
+        retry: Option<String> = backoff_words(own.job.spec.retry.backoff),
+        delivery: Option<String> = own.job.spec.delivery.stored(),
+        children_mode: Option<String> = own.job.spec.children_mode.stored(),
+        alert: Option<bool> = own.job.spec.alert,
+    }
+    not read {
+        job_id = own.job.id,
+        claim_ms = own.claim_at,
+        problem = own.job.problem.as_deref(),
+    }
+}
+
+/// `glue_type` of a job with a handler.
+pub const HANDLER: &str = "BEAN";
+
+/// Value of XXL-JOB's columns for a time that does not exist.
+pub const NO_TIME: i64 = 0;
 
 // ── Schedules ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -204,28 +288,17 @@ struct Written {
     xxl_type: String,
     xxl_conf: String,
     next: i64,
-    own: Own,
-}
-
-/// Our columns of a schedule.
-struct Own {
-    zone: Option<String>,
-    dst_rule: Option<String>,
     anchor: Option<Timestamp>,
-    kind: Option<String>,
-    text: Option<String>,
+    words: ScheduleWords,
 }
 
-impl Own {
-    fn read(row: &mut Reader) -> Result<Own, SessionError> {
-        Ok(Own {
-            zone: row.maybe_text()?,
-            dst_rule: row.maybe_text()?,
-            anchor: row.maybe_instant()?,
-            kind: row.maybe_text()?,
-            text: row.maybe_text()?,
-        })
-    }
+/// Our own columns of a schedule, without the anchor of a fixed rate.
+#[derive(Default)]
+pub struct ScheduleWords {
+    pub kind: Option<String>,
+    pub text: Option<String>,
+    pub zone: Option<String>,
+    pub dst_rule: Option<String>,
 }
 
 impl Written {
@@ -233,28 +306,28 @@ impl Written {
     /// edit by a Java admin takes effect.
     fn schedule(&self, tables: &Tables) -> Result<Schedule, String> {
         match self.xxl_type.as_str() {
-            "CRON" if !self.xxl_conf.is_empty() => {
+            CRON if !self.xxl_conf.is_empty() => {
                 let (cron, _) = Cron::parse_lenient(&self.xxl_conf).map_err(|error| error.to_string())?;
                 self.cron(tables, cron)
             }
-            "FIX_RATE" => {
+            FIX_RATE => {
                 let seconds = self.xxl_conf.trim().parse().map_err(|_| {
                     format!("`{}` is not a number of seconds for a fixed rate", self.xxl_conf)
                 })?;
-                let anchor = self.own.anchor.unwrap_or(Timestamp::from_millis(self.next));
+                let anchor = self.anchor.unwrap_or(Timestamp::from_millis(self.next));
                 Schedule::fixed_rate(anchor, Duration::from_secs(seconds)).map_err(|error| error.to_string())
             }
             // In a database without schedule types, an empty expression means no schedule.
-            "NONE" | "CRON" => self.own_schedule(tables),
+            NONE | CRON => self.own_schedule(tables),
             other => Err(format!("unknown kind of schedule `{other}`")),
         }
     }
 
     fn own_schedule(&self, tables: &Tables) -> Result<Schedule, String> {
-        let text = self.own.text.as_deref().unwrap_or_default();
+        let text = self.words.text.as_deref().unwrap_or_default();
         let number =
             || text.parse().map_err(|_| format!("`{text}` is not a number of milliseconds in a schedule"));
-        let read = match self.own.kind.as_deref() {
+        let read = match self.words.kind.as_deref() {
             None => return Ok(Schedule::Never),
             Some("quartz") => {
                 return self.cron(tables, Cron::parse(text).map_err(|error| error.to_string())?);
@@ -263,7 +336,7 @@ impl Written {
                 let cron = Cron::parse_in(Dialect::Unix, text).map_err(|error| error.to_string())?;
                 return self.cron(tables, cron);
             }
-            Some("rate") => Schedule::fixed_rate(self.own.anchor.unwrap_or_default(), millis(number()?)),
+            Some("rate") => Schedule::fixed_rate(self.anchor.unwrap_or_default(), millis(number()?)),
             Some("delay") => Schedule::fixed_delay(millis(number()?)),
             Some("once") => Ok(Schedule::once(Timestamp::from_millis(number()?))),
             Some(other) => return Err(format!("unknown kind of schedule `{other}`")),
@@ -272,11 +345,11 @@ impl Written {
     }
 
     fn cron(&self, tables: &Tables, cron: Cron) -> Result<Schedule, String> {
-        let zone = match self.own.zone.as_deref() {
+        let zone = match self.words.zone.as_deref() {
             Some(name) => Zone::parse(name).map_err(|error| error.to_string())?,
             None => tables.zone.clone(),
         };
-        let dst = match self.own.dst_rule.as_deref() {
+        let dst = match self.words.dst_rule.as_deref() {
             Some(word) => word.parse().map_err(|error: cron::Error| error.to_string())?,
             None => DstRule::QUARTZ,
         };
@@ -284,10 +357,14 @@ impl Written {
     }
 }
 
+/// Values of `schedule_type`. Before XXL-JOB 2.3 there was no such column, and only cron.
+pub const CRON: &str = "CRON";
+const FIX_RATE: &str = "FIX_RATE";
+/// There is no schedule in XXL-JOB's columns.
+const NONE: &str = "NONE";
+
 /// Column values of a schedule.
-#[derive(Default)]
 struct Wording {
-    /// Empty if there is no schedule in XXL-JOB's columns.
     xxl_type: &'static str,
     xxl_conf: String,
     zone: Option<String>,
@@ -298,15 +375,24 @@ struct Wording {
 }
 
 impl Wording {
+    const NONE: Wording = Wording {
+        xxl_type: NONE,
+        xxl_conf: String::new(),
+        zone: None,
+        dst_rule: None,
+        anchor: None,
+        kind: None,
+        text: None,
+    };
+
     fn of(schedule: &Schedule, tables: &Tables) -> Result<Wording, StoreError> {
-        let none = Wording::default();
-        let own = |kind, text| Wording { kind: Some(kind), text: Some(text), ..Wording::default() };
+        let own = |kind, text| Wording { kind: Some(kind), text: Some(text), ..Wording::NONE };
         Ok(match schedule {
             Schedule::Cron { cron, zone, dst } => {
                 let text = cron.to_string();
                 let wording = match cron.dialect() {
                     Dialect::Quartz if text.len() <= CONF_MAX => {
-                        Wording { xxl_type: "CRON", xxl_conf: text, ..none }
+                        Wording { xxl_type: CRON, xxl_conf: text, ..Wording::NONE }
                     }
                     Dialect::Quartz => own("quartz", text),
                     Dialect::Unix => own("unix", text),
@@ -318,10 +404,10 @@ impl Wording {
                 if period.subsec_millis() == 0 && tables.schema.has_schedule_type() =>
             {
                 Wording {
-                    xxl_type: "FIX_RATE",
+                    xxl_type: FIX_RATE,
                     xxl_conf: period.as_secs().to_string(),
                     anchor: Some(*anchor),
-                    ..none
+                    ..Wording::NONE
                 }
             }
             Schedule::FixedRate { anchor, period } => {
@@ -329,29 +415,27 @@ impl Wording {
             }
             Schedule::FixedDelay { delay } => own("delay", delay.as_millis().to_string()),
             Schedule::Once { at } => own("once", at.as_millis().to_string()),
-            Schedule::Never => none,
+            Schedule::Never => Wording::NONE,
         })
     }
 }
 
-/// A schedule in our own columns alone: kind, text, zone and daylight saving rule. The anchor of a fixed rate is not
-/// included.
-pub fn schedule_words(schedule: &Schedule, tables: &Tables) -> Result<[Value; 4], StoreError> {
+/// A schedule in our own columns alone. The anchor of a fixed rate is not included.
+pub fn schedule_words(schedule: &Schedule, tables: &Tables) -> Result<ScheduleWords, StoreError> {
     let Wording { kind, text, zone, dst_rule, .. } = Wording::of(schedule, tables)?;
     let (kind, text) = match schedule {
         Schedule::Cron { cron, .. } if kind.is_none() => (Some("quartz"), Some(cron.to_string())),
         Schedule::FixedRate { period, .. } => (Some("rate"), Some(period.as_millis().to_string())),
         _ => (kind, text),
     };
-    Ok([kind.into(), text.into(), zone.into(), dst_rule.into()])
+    Ok(ScheduleWords { kind: kind.map(str::to_owned), text, zone, dst_rule })
 }
 
-/// Reads the columns that [`schedule_words`] wrote. A schedule that cannot be parsed any more is `Never`.
-pub fn schedule_of_words(row: &mut Reader, tables: &Tables) -> Result<Schedule, SessionError> {
-    let (kind, text) = (row.maybe_text()?, row.maybe_text()?);
-    let own = Own { zone: row.maybe_text()?, dst_rule: row.maybe_text()?, anchor: None, kind, text };
-    let written = Written { xxl_type: "NONE".into(), xxl_conf: String::new(), next: 0, own };
-    Ok(written.schedule(tables).unwrap_or(Schedule::Never))
+/// The schedule that [`schedule_words`] wrote. A schedule that cannot be parsed any more is `Never`.
+pub fn schedule_of_words(words: ScheduleWords, tables: &Tables) -> Schedule {
+    let written =
+        Written { xxl_type: NONE.to_owned(), xxl_conf: String::new(), next: NO_TIME, anchor: None, words };
+    written.schedule(tables).unwrap_or(Schedule::Never)
 }
 
 /// The width of `schedule_conf`, and of `job_cron` before it.
@@ -428,6 +512,10 @@ fn timeout_of(seconds: i64, own_millis: Option<i64>) -> Option<Duration> {
     }
 }
 
+pub fn whole_millis(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
+}
+
 /// Rounded up, so that a timeout is never shorter than specified.
 fn whole_seconds(length: Duration) -> i64 {
     i64::try_from(length.as_millis().div_ceil(1_000)).unwrap_or(i64::MAX)
@@ -479,8 +567,11 @@ pub async fn set_next(s: &mut dyn Session, id: JobId, next: NextFire) -> Result<
     let sql = "UPDATE xxl_job_info SET trigger_status = CASE WHEN EXISTS (SELECT 1 FROM tw_job t \
                WHERE t.job_id = xxl_job_info.id AND t.schedule_kind IS NOT NULL) THEN ? ELSE ? END, \
                trigger_next_time = ? WHERE id = ?";
-    s.execute(sql, &[status_here.into(), status.into(), fire_at.map_or(0.into(), Value::from), id.0.into()])
-        .await?;
+    s.execute(
+        sql,
+        &[status_here.into(), status.into(), fire_at.map_or(NO_TIME.into(), Value::from), id.0.into()],
+    )
+    .await?;
     let sql = "UPDATE tw_job SET next_ms = ?, claim_ms = ? WHERE job_id = ?";
     s.execute(sql, &[fire_at.into(), claim_at.into(), id.0.into()]).await?;
     Ok(())
@@ -490,7 +581,7 @@ pub async fn set_next(s: &mut dyn Session, id: JobId, next: NextFire) -> Result<
 /// for that.
 pub async fn rearm(s: &mut dyn Session, job: JobId, next: NextFire) -> Result<(), SessionError> {
     let sql = format!(
-        "SELECT id FROM xxl_job_info WHERE id = ? AND trigger_status <> {STOPPED} AND trigger_next_time = 0"
+        "SELECT id FROM xxl_job_info WHERE id = ? AND trigger_status <> {STOPPED} AND trigger_next_time = {NO_TIME}"
     );
     match s.query(&sql, &[job.0.into()], Lock::Wait).await?.is_empty() {
         true => Ok(()),
@@ -534,37 +625,18 @@ pub fn next_columns(next: NextFire) -> (Option<Timestamp>, Option<Timestamp>) {
 
 /// Rejects a definition that the columns cannot hold, before anything is written.
 pub fn check(tables: &Tables, spec: &JobSpec) -> Result<(), StoreError> {
-    let texts = [
-        ("xxl_job_info", tables.schema.description_column(), spec.name.as_str()),
-        ("xxl_job_info", "executor_handler", &spec.handler),
-        ("xxl_job_info", "executor_param", &spec.param),
-        ("xxl_job_info", "executor_route_strategy", spec.route.stored()),
-        ("xxl_job_info", "executor_block_strategy", spec.block.stored()),
-        ("xxl_job_info", "child_jobid", &children_text(&spec.children)),
-        ("xxl_job_info", "alarm_email", &spec.alert_to),
-        ("xxl_job_info", "author", &spec.author),
-        ("tw_job", "job_key", spec.key.as_deref().unwrap_or_default()),
-    ];
-    for (table, column, text) in texts {
-        check_text(text)?;
-        tables.schema.check_fits(table, column, text)?;
-    }
-    check_source(tables, spec.script.as_ref().map_or("", |script| &script.source))?;
-    Wording::of(&spec.schedule, tables).map(|_| ())
+    let wording = &Wording::of(&spec.schedule, tables)?;
+    let job = &new(JobId(0), spec.clone());
+    let (into, row) = InfoRow::INSERT;
+    tables.schema.check_row(into, &row(Info { id: job.id, spec, wording, now: &Value::Null }))?;
+    let (into, row) = OwnRow::INSERT;
+    tables.schema.check_row(into, &row(Own { job, wording, claim_at: None }))
 }
 
 /// Rejects a script that its column cannot hold.
 pub fn check_source(tables: &Tables, source: &str) -> Result<(), StoreError> {
     check_text(source)?;
     tables.schema.check_fits("xxl_job_info", "glue_source", source)
-}
-
-/// Rejects U+0000 on all databases, because PostgreSQL cannot store it.
-pub fn check_text(text: &str) -> Result<(), StoreError> {
-    match text.contains('\0') {
-        true => Err(StoreError::Invalid("a text with the character U+0000 cannot be stored".into())),
-        false => Ok(()),
-    }
 }
 
 /// Adds XXL-JOB's rows for new jobs, stopped. [`insert_own`] adds ours.
@@ -574,30 +646,15 @@ pub async fn insert(
     specs: &[&JobSpec],
     now: Timestamp,
 ) -> Result<Vec<JobId>, SessionError> {
-    let fixed: [(&'static str, Value); 7] = [
-        ("add_time", tables.wall.time(now)),
-        ("update_time", tables.wall.time(now)),
-        ("glue_remark", "".into()),
-        ("glue_updatetime", tables.wall.time(now)),
-        ("trigger_status", 0.into()),
-        ("trigger_last_time", 0.into()),
-        ("trigger_next_time", 0.into()),
-    ];
-    let mut columns = spec_columns(tables);
-    columns.extend(["glue_type", "glue_source"]);
-    columns.extend(fixed.iter().map(|(column, _)| *column));
+    let now = &tables.wall.time(now);
+    let (into, row) = InfoRow::INSERT;
     let row = |spec: &&JobSpec| {
-        let mut row = spec_values(tables, spec)?;
-        row.extend(match &spec.script {
-            Some(script) => [script.language.stored().into(), script.source.as_str().into()],
-            None => ["BEAN".into(), "".into()],
-        });
-        row.extend(fixed.iter().map(|(_, value)| value.clone()));
-        Ok(row)
+        let wording = &Wording::of(&spec.schedule, tables)?;
+        Ok(row(Info { id: JobId(0), spec, wording, now }))
     };
     let rows = specs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
-    let ids =
-        s.insert_numbered(Columns { table: "xxl_job_info", keys: &[], columns: &columns }, rows).await?;
+    let (columns, rows) = tables.schema.existing(into, rows);
+    let ids = s.insert_numbered(Columns { columns: &columns, ..into }, rows).await?;
     Ok(ids.into_iter().map(JobId).collect())
 }
 
@@ -609,58 +666,12 @@ pub async fn update(
     spec: &JobSpec,
     now: Timestamp,
 ) -> Result<(), SessionError> {
-    let mut columns = spec_columns(tables);
-    let mut row = vec![id.0.into()];
-    row.extend(spec_values(tables, spec)?);
-    columns.push("update_time");
-    row.push(tables.wall.time(now));
-    s.update(Columns { table: "xxl_job_info", keys: &["id"], columns: &columns }, vec![row]).await?;
+    let wording = &Wording::of(&spec.schedule, tables)?;
+    let (set, row) = InfoRow::EDIT;
+    let row = row(Info { id, spec, wording, now: &tables.wall.time(now) });
+    let (columns, rows) = tables.schema.existing(set, vec![row]);
+    s.update(Columns { columns: &columns, ..set }, rows).await?;
     Ok(())
-}
-
-/// The columns of `xxl_job_info` that hold a definition, in the order of [`spec_values`].
-fn spec_columns(tables: &Tables) -> Vec<&'static str> {
-    let mut columns = vec![
-        "job_group",
-        tables.schema.description_column(),
-        "executor_route_strategy",
-        "executor_handler",
-        "executor_param",
-        "executor_block_strategy",
-        "executor_timeout",
-        "executor_fail_retry_count",
-        "child_jobid",
-        "alarm_email",
-        "author",
-    ];
-    match tables.schema.has_schedule_type() {
-        true => columns.extend(["schedule_conf", "schedule_type", "misfire_strategy"]),
-        false => columns.push("job_cron"),
-    }
-    columns
-}
-
-fn spec_values(tables: &Tables, spec: &JobSpec) -> Result<Vec<Value>, StoreError> {
-    let wording = Wording::of(&spec.schedule, tables)?;
-    let mut values: Vec<Value> = vec![
-        spec.app.0.into(),
-        spec.name.as_str().into(),
-        spec.route.stored().into(),
-        spec.handler.as_str().into(),
-        spec.param.as_str().into(),
-        spec.block.stored().into(),
-        spec.timeout.map_or(0, whole_seconds).min(i64::from(i32::MAX)).into(),
-        i64::from(spec.retry.count.min(i32::MAX.unsigned_abs())).into(),
-        children_text(&spec.children).into(),
-        spec.alert_to.as_str().into(),
-        spec.author.as_str().into(),
-        wording.xxl_conf.into(),
-    ];
-    if tables.schema.has_schedule_type() {
-        let xxl_type = if wording.xxl_type.is_empty() { "NONE" } else { wording.xxl_type };
-        values.extend([xxl_type.into(), misfire_words(spec.misfire).0.into()]);
-    }
-    Ok(values)
 }
 
 fn children_text(children: &[JobId]) -> String {
@@ -673,67 +684,18 @@ pub async fn insert_own(
     tables: &Tables,
     jobs: &[(&Job, Option<Timestamp>)],
 ) -> Result<(), SessionError> {
+    let (into, row) = OwnRow::INSERT;
     let row = |(job, claim_at): &(&Job, Option<Timestamp>)| {
-        let mut row = vec![job.id.0.into(), job.next_fire_at.into(), (*claim_at).into(), 0.into()];
-        row.extend(own_values(tables, job)?);
-        Ok(row)
+        let wording = &Wording::of(&job.spec.schedule, tables)?;
+        Ok(row(Own { job, wording, claim_at: *claim_at }))
     };
-    let rows = jobs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
-    let columns = [&["job_id", "next_ms", "claim_ms", "revision"], OWN_COLUMNS].concat();
-    s.insert(Columns { table: "tw_job", keys: &[], columns: &columns }, rows).await
+    s.insert(into, jobs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?).await
 }
 
 /// Writes a new definition into our row.
 pub async fn update_own(s: &mut dyn Session, tables: &Tables, job: &Job) -> Result<(), SessionError> {
-    let mut row = vec![job.id.0.into(), job.revision.into()];
-    row.extend(own_values(tables, job)?);
-    let columns = [&["revision"], OWN_COLUMNS].concat();
-    s.update(Columns { table: "tw_job", keys: &["job_id"], columns: &columns }, vec![row]).await?;
+    let wording = &Wording::of(&job.spec.schedule, tables)?;
+    let (set, row) = OwnRow::EDIT;
+    s.update(set, vec![row(Own { job, wording, claim_at: None })]).await?;
     Ok(())
-}
-
-/// The columns of `tw_job` that hold a definition, in the order of [`own_values`].
-const OWN_COLUMNS: &[&str] = &[
-    "job_key",
-    "zone",
-    "dst_rule",
-    "anchor_ms",
-    "schedule_kind",
-    "schedule_text",
-    "valid_from_ms",
-    "valid_until_ms",
-    "jitter_ms",
-    "timeout_ms",
-    "misfire",
-    "overlap",
-    "retry",
-    "delivery",
-    "children_mode",
-    "alert",
-    "problem",
-];
-
-fn own_values(tables: &Tables, job: &Job) -> Result<Vec<Value>, StoreError> {
-    let spec = &job.spec;
-    let wording = Wording::of(&spec.schedule, tables)?;
-    let whole_millis = |length: Duration| i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
-    Ok(vec![
-        spec.key.as_deref().into(),
-        wording.zone.into(),
-        wording.dst_rule.into(),
-        wording.anchor.into(),
-        wording.kind.into(),
-        wording.text.into(),
-        spec.valid_from.into(),
-        spec.valid_until.into(),
-        whole_millis(spec.jitter).into(),
-        spec.timeout.map(whole_millis).into(),
-        misfire_words(spec.misfire).1.into(),
-        spec.overlap.stored().into(),
-        backoff_words(spec.retry.backoff).into(),
-        spec.delivery.stored().into(),
-        spec.children_mode.stored().into(),
-        i64::from(spec.alert).into(),
-        job.problem.as_deref().into(),
-    ])
 }

@@ -38,6 +38,7 @@ mod schema;
 mod server;
 mod session;
 mod sqlite;
+mod table;
 mod wall;
 mod withdraw;
 

@@ -8,7 +8,8 @@ use timer::Timestamp;
 use crate::database::Tables;
 use crate::jobs;
 use crate::runs::{self, CANCELLING, CLAIMED, Closing};
-use crate::session::{Columns, Lock, Session, SessionError, Value};
+use crate::session::{Lock, Row, Session, SessionError, Value};
+use crate::table::table;
 
 pub async fn join(
     s: &mut dyn Session,
@@ -30,20 +31,45 @@ pub async fn join(
     // Rows of incarnations that left are deleted, but those all started earlier.
     let epoch = earlier.map_or(now.as_millis(), |epoch| now.as_millis().max(epoch + 1));
     s.execute("UPDATE tw_node SET fenced = 1 WHERE name = ?", &[name.into()]).await?;
-    let columns =
-        ["name", "epoch", "lease_until_ms", "fenced", "lifeline", "depends", "joined_ms", "version_text"];
-    let row = vec![
-        name.into(),
-        epoch.into(),
-        (now + lease).into(),
-        Value::Int(0),
-        lifeline.map(|lifeline| lifeline.0).into(),
-        Value::Int(0),
-        now.into(),
-        env!("CARGO_PKG_VERSION").into(),
-    ];
-    s.insert(Columns { table: "tw_node", keys: &[], columns: &columns }, vec![row]).await?;
-    Ok(Joined { node: Node { name: name.to_owned(), epoch }, now })
+    let node = Node { name: name.to_owned(), epoch };
+    let (into, row) = NodeRow::INSERT;
+    s.insert(into, vec![row(NewNode { node: &node, now, lease, lifeline })]).await?;
+    Ok(Joined { node, now })
+}
+
+/// An incarnation to write.
+#[derive(Clone, Copy)]
+struct NewNode<'a> {
+    node: &'a Node,
+    now: Timestamp,
+    lease: Duration,
+    lifeline: Option<LifelineId>,
+}
+
+table! {
+    /// Row of `tw_node`.
+    struct NodeRow in "tw_node" of new: NewNode<'_> {
+        name: String = new.node.name.as_str(),
+        epoch: i64 = new.node.epoch,
+        lease_until_ms: Timestamp = new.now + new.lease,
+    }
+    not read {
+        fenced = false,
+        lifeline = new.lifeline.map(|lifeline| lifeline.0),
+        depends = false,
+        joined_ms = new.now,
+        version_text = env!("CARGO_PKG_VERSION"),
+    }
+}
+
+/// The incarnations that match `tail`, with their leases.
+pub async fn select(s: &mut dyn Session, tail: &str, params: &[Value]) -> Result<Vec<Peer>, SessionError> {
+    let rows = s.query(&format!("SELECT {} FROM tw_node {tail}", NodeRow::LIST), params, Lock::None).await?;
+    let peer = |row: Row| -> Result<Peer, SessionError> {
+        let row = NodeRow::read(&mut row.read())?;
+        Ok(Peer { node: Node { name: row.name, epoch: row.epoch }, lease_until: row.lease_until_ms })
+    };
+    rows.into_iter().map(peer).collect()
 }
 
 /// Lifelines of earlier incarnations of this name that have an unexpired lease.
@@ -83,14 +109,8 @@ pub async fn heartbeat(
     if extended == 0 {
         return Err(StoreError::Fenced(node.clone()).into());
     }
-    let sql = "SELECT name, epoch, lease_until_ms FROM tw_node WHERE fenced = 0 ORDER BY name, epoch";
-    let rows = s.query(sql, &[], Lock::None).await?;
-    let peer = |row: crate::session::Row| -> Result<Peer, SessionError> {
-        let mut row = row.read();
-        let node = Node { name: row.text()?, epoch: row.int()? };
-        Ok(Peer { node, lease_until: row.instant()? })
-    };
-    Ok((Heartbeat { now, nodes: rows.into_iter().map(peer).collect::<Result<_, _>>()? }, known))
+    let nodes = select(s, "WHERE fenced = 0 ORDER BY name, epoch", &[]).await?;
+    Ok((Heartbeat { now, nodes }, known))
 }
 
 pub async fn fence(s: &mut dyn Session, node: &Node) -> Result<bool, SessionError> {
@@ -132,13 +152,8 @@ pub async fn fence_broken(s: &mut dyn Session, broken: &[LifelineId]) -> Result<
                lease_until_ms = CASE WHEN lease_until_ms > ? THEN ? ELSE lease_until_ms END \
                WHERE fenced = 0 AND depends = 1 AND lifeline IN ?";
     s.execute(sql, &[now.into(), now.into(), ids(broken)]).await?;
-    let sql = "SELECT name, epoch FROM tw_node WHERE fenced = 1 AND depends = 1 AND lifeline IN ?";
-    let rows = s.query(sql, &[ids(broken)], Lock::None).await?;
-    let node = |row: crate::session::Row| {
-        let mut row = row.read();
-        Ok(Node { name: row.text()?, epoch: row.int()? })
-    };
-    rows.into_iter().map(node).collect()
+    let fenced = select(s, "WHERE fenced = 1 AND depends = 1 AND lifeline IN ?", &[ids(broken)]).await?;
+    Ok(fenced.into_iter().map(|peer| peer.node).collect())
 }
 
 pub async fn leave(s: &mut dyn Session, tables: &Tables, node: &Node) -> Result<(), SessionError> {

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::{
-    Abandoned, AppId, Disposition, HistoryEntry, Job, JobId, Node, Order, Run, RunId, RunRecord, RunState,
-    StoreError, Unsent, Watched,
+    Abandoned, AppId, HistoryEntry, Job, JobId, Node, Order, Run, RunId, RunRecord, RunState, Watched,
 };
 use timer::Timestamp;
 
 use crate::database::Tables;
-use crate::runs::{CANCELLING, CLAIMED, RUNNING, UNKNOWN, codes};
+use crate::runs::{CANCELLING, CLAIMED, LogRow, OpenRow, RUNNING, UNKNOWN, codes};
+use crate::schema::check_text;
 use crate::session::{Lock, Row, Session, SessionError, Value};
-use crate::{foreign, jobs, runs};
+use crate::{foreign, jobs, nodes, runs};
 
 // ── Open runs ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -98,12 +98,8 @@ pub async fn abandoned(
 }
 
 async fn leases(s: &mut dyn Session) -> Result<BTreeMap<Node, Timestamp>, SessionError> {
-    let rows = s.query("SELECT name, epoch, lease_until_ms FROM tw_node", &[], Lock::None).await?;
-    let lease = |row: Row| -> Result<(Node, Timestamp), SessionError> {
-        let mut row = row.read();
-        Ok((Node { name: row.text()?, epoch: row.int()? }, row.instant()?))
-    };
-    rows.into_iter().map(lease).collect()
+    let peers = nodes::select(s, "", &[]).await?;
+    Ok(peers.into_iter().map(|peer| (peer.node, peer.lease_until)).collect())
 }
 
 pub async fn overdue(
@@ -150,7 +146,7 @@ pub async fn job_by_key(
     tables: &Tables,
     key: &str,
 ) -> Result<Option<Job>, SessionError> {
-    if jobs::check_text(key).is_err() {
+    if check_text(key).is_err() {
         return Ok(None);
     }
     let found = jobs::select(s, tables, "WHERE t.job_key = ?", &[key.into()]).await?;
@@ -178,35 +174,29 @@ pub async fn runs(
     after: Option<RunId>,
     max: usize,
 ) -> Result<Vec<RunRecord>, SessionError> {
-    let sql = "SELECT l.id, l.job_id, l.trigger_time, l.trigger_code, l.handle_code, l.executor_address, \
-               l.trigger_msg, l.handle_msg, l.handle_time, f.state, f.scheduled_ms, f.address \
-               FROM xxl_job_log l LEFT JOIN tw_fire f ON f.log_id = l.id \
-               WHERE l.job_id = ? AND l.id > ? ORDER BY l.id LIMIT ?";
-    let params = [job.0.into(), after.map_or(0, |run| run.0).into(), limit(max)];
-    let rows = s.query(sql, &params, Lock::None).await?;
+    let sql = format!(
+        "SELECT {}, {} FROM xxl_job_log l LEFT JOIN tw_fire f ON f.log_id = l.id \
+         WHERE l.job_id = ? AND l.id > ? ORDER BY l.id LIMIT ?",
+        LogRow::list_of("l"),
+        OpenRow::list_of("f")
+    );
+    let params = [job.into(), after.map_or(0, |run| run.0).into(), limit(max)];
+    let rows = s.query(&sql, &params, Lock::None).await?;
     rows.into_iter().map(|row| run_record(tables, row)).collect()
 }
 
 fn run_record(tables: &Tables, row: Row) -> Result<RunRecord, SessionError> {
     let mut row = row.read();
-    let (id, job) = (RunId(row.int()?), JobId(row.int()?));
-    let logged_at = row.maybe_text()?.and_then(|text| tables.wall.instant(&text)).unwrap_or_default();
-    let codes = (row.int()?, row.int()?);
-    let logged_address = row.maybe_text()?;
-    let (trigger_msg, handle_msg) = (row.maybe_text()?, row.maybe_text()?);
-    let has_ended = row.maybe_text()?.is_some();
-    let open = row.maybe_int()?.and_then(RunState::from_number);
-    let scheduled_at = row.maybe_instant()?.unwrap_or(logged_at);
-    let address = row.maybe_text()?.or(logged_address).filter(|address| !address.is_empty());
-    let message = handle_msg.or(trigger_msg).filter(|message| !message.is_empty());
-    Ok(RunRecord {
-        id,
-        job,
-        scheduled_at,
-        state: open.unwrap_or(state_of(codes, has_ended)),
-        address,
-        message,
-    })
+    let (log, open) = (LogRow::read(&mut row)?, OpenRow::read_joined(&mut row)?);
+    let logged_at = log.trigger_time.and_then(|text| tables.wall.instant(&text)).unwrap_or_default();
+    let ended_as = state_of((log.trigger_code, log.handle_code), log.handle_time.is_some());
+    let (state, scheduled_at, address) = match open {
+        Some(open) => (open.state, open.scheduled_ms, open.address),
+        None => (ended_as, logged_at, None),
+    };
+    let address = address.or(log.executor_address).filter(|address| !address.is_empty());
+    let message = log.handle_msg.or(log.trigger_msg).filter(|message| !message.is_empty());
+    Ok(RunRecord { id: log.id, job: log.job_id, scheduled_at, state, address, message })
 }
 
 /// State of a run that is not open in `tw_fire`, from XXL-JOB's dispatch and result codes, and whether the log has a
@@ -230,22 +220,8 @@ pub async fn history(
     after: Option<i64>,
     max: usize,
 ) -> Result<Vec<HistoryEntry>, SessionError> {
-    let sql = "SELECT id, job_id, disposition, first_ms, last_ms, count, reason, run_id, at_ms \
-               FROM tw_history WHERE job_id = ? AND id > ? ORDER BY id LIMIT ?";
-    let rows = s.query(sql, &[job.0.into(), after.unwrap_or(0).into(), limit(max)], Lock::None).await?;
-    rows.into_iter().map(history_entry).collect()
-}
-
-pub fn history_entry(row: Row) -> Result<HistoryEntry, SessionError> {
-    let mut row = row.read();
-    let (id, job) = (row.int()?, JobId(row.int()?));
-    let number = row.int()?;
-    let disposition = Disposition::from_number(number).ok_or_else(|| {
-        StoreError::Schema(format!("entry {id} of the history has an unknown disposition {number}"))
-    })?;
-    let (first, last) = (row.instant()?, row.instant()?);
-    let (count, reason) = (row.int()?.unsigned_abs(), row.text()?);
-    let run = row.maybe_int()?.map(RunId);
-    let unsent = Unsent { disposition, first, last, count, reason };
-    Ok(HistoryEntry { id, job, unsent, run, at: row.instant()? })
+    let tail = "WHERE job_id = ? AND id > ? ORDER BY id LIMIT ?";
+    let params = [job.into(), after.unwrap_or(0).into(), limit(max)];
+    let found = runs::select_history(s, tail, &params, Lock::None).await?;
+    Ok(found.into_iter().map(HistoryEntry::from).collect())
 }

@@ -5,15 +5,17 @@
 //! mails about them.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Formatter};
 
 use engine::{
-    Disposition, Job, JobId, Node, Origin, Outcome, Run, RunId, RunState, Shard, StoreError, Unsent,
-    disposition_of,
+    AppId, Disposition, HistoryEntry, Job, JobId, Node, Origin, Outcome, Run, RunId, RunState, Shard,
+    StoreError, Unsent, disposition_of,
 };
 use timer::Timestamp;
 
 use crate::database::Tables;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::table::table;
 
 // ── Numbers in rows ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -25,7 +27,36 @@ pub const UNKNOWN: i64 = RunState::Unknown.to_number();
 pub const RUNNING: i64 = RunState::Running.to_number();
 
 /// Condition on `tw_fire` for runs of a schedule, as [`Origin::is_scheduled`] defines them.
-pub const IS_SCHEDULED: &str = "kind IN (1, 2)";
+pub const IS_SCHEDULED: Condition = Condition(|sql| {
+    let [scheduled, misfired] = [Origin::Schedule, Origin::Misfire].map(|origin| origin.to_numbers().0);
+    write!(sql, "kind IN ({scheduled}, {misfired})")
+});
+
+/// Condition on `xxl_job_log l` for runs without a result, by XXL-JOB's rule. Runs that were cancelled before their
+/// dispatch match too.
+pub const HAS_NO_RESULT: Condition = Condition(|sql| {
+    let (none, ok) = (codes::NONE, codes::OK);
+    write!(sql, "(l.handle_code = {none} AND l.trigger_code IN ({none}, {ok}))")
+});
+
+/// Condition on `xxl_job_log l` for cancelled runs, as [`result_row`] writes them: neither failed nor running.
+pub const IS_CANCELLED: Condition = Condition(|sql| {
+    let (none, cancelled) = (codes::NONE, codes::CANCELLED);
+    write!(
+        sql,
+        "(l.handle_code = {cancelled} OR \
+         l.handle_code = {none} AND l.trigger_code = {none} AND l.handle_time IS NOT NULL)"
+    )
+});
+
+/// A condition for SQL statements, written with the names of its numbers.
+pub struct Condition(fn(&mut Formatter<'_>) -> fmt::Result);
+
+impl fmt::Display for Condition {
+    fn fmt(&self, sql: &mut Formatter<'_>) -> fmt::Result {
+        (self.0)(sql)
+    }
+}
 
 /// XXL-JOB's codes in `handle_code`, and in `trigger_code` for the dispatch.
 pub mod codes {
@@ -40,15 +71,44 @@ pub mod codes {
     pub const CANCELLED: i64 = -499;
 }
 
+/// `alarm_status` of a run that a Java admin has just started.
+pub const ALARM_PENDING: i64 = 0;
+
 /// `alarm_status` of our log rows: no alarm needed.
-const NO_ALARM: i64 = 1;
+pub const NO_ALARM: i64 = 1;
 
 // ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// The columns of `tw_fire` in the order of [`read`].
-const COLUMNS: &str = "log_id, fire_id, job_id, scheduled_ms, kind, cause, shard, shards, attempt, retry_of, depth, \
-                       state, version, node, epoch, due_ms, check_ms, doubt_ms, recalled, address, \
-                       param";
+table! {
+    /// Row of `tw_fire`: an open run.
+    struct OpenRow in "tw_fire" of run: &Run {
+        log_id: RunId = run.id,
+        fire_id: RunId = run.fire,
+        job_id: JobId = run.job,
+        scheduled_ms: Timestamp = run.scheduled_at,
+        kind: i64 = run.origin.to_numbers().0,
+        cause: i64 = run.origin.to_numbers().1,
+        shard: u32 = i64::from(run.shard.index),
+        shards: u32 = i64::from(run.shard.total),
+        attempt: u32 = i64::from(run.attempt),
+        retry_of: Option<RunId> = run.retry_of,
+        depth: u32 = i64::from(run.depth),
+        state: RunState = run.state,
+        version: i64 = run.version,
+        node: Option<String> = run.node.as_ref().map(|node| node.name.as_str()),
+        epoch: Option<i64> = run.node.as_ref().map(|node| node.epoch),
+        due_ms: Timestamp = run.due_at,
+        check_ms: Timestamp = run.check_at,
+        doubt_ms: Option<Timestamp> = run.doubt_since,
+        recalled: i64 = recall(run),
+        address: Option<String> = run.address.as_deref(),
+        param: Option<String> = run.param.as_deref(),
+    }
+    update CHANGE by log_id {
+        shard, shards, state, version, node, epoch, due_ms, check_ms, doubt_ms, recalled, address,
+    }
+    update SENT by log_id { state, version, check_ms, doubt_ms, address }
+}
 
 /// Reads the open runs that match `tail`.
 pub async fn select(
@@ -57,8 +117,8 @@ pub async fn select(
     params: &[Value],
     lock: Lock,
 ) -> Result<Vec<Run>, SessionError> {
-    let rows = s.query(&format!("SELECT {COLUMNS} FROM tw_fire {tail}"), params, lock).await?;
-    rows.into_iter().map(read).collect()
+    let rows = s.query(&format!("SELECT {} FROM tw_fire {tail}", OpenRow::LIST), params, lock).await?;
+    rows.into_iter().map(|row| OpenRow::read(&mut row.read())?.run()).collect()
 }
 
 /// Reads open runs by their ids, and locks them in that order.
@@ -71,49 +131,46 @@ pub async fn lock(s: &mut dyn Session, ids: &[i64]) -> Result<BTreeMap<i64, Run>
     Ok(runs.into_iter().map(|run| (run.id.0, run)).collect())
 }
 
-fn read(row: Row) -> Result<Run, SessionError> {
-    let mut row = row.read();
-    let (id, fire, job) = (RunId(row.int()?), RunId(row.int()?), JobId(row.int()?));
-    let scheduled_at = row.instant()?;
-    let (kind, cause) = (row.int()?, row.int()?);
-    let origin = Origin::from_numbers(kind, cause).ok_or_else(|| odd(id, "kind", kind))?;
-    let shard = Shard { index: small(id, row.int()?)?, total: small(id, row.int()?)? };
-    let attempt = small(id, row.int()?)?;
-    let retry_of = row.maybe_int()?.map(RunId);
-    let depth = small(id, row.int()?)?;
-    let state = row.int()?;
-    let state = RunState::from_number(state).ok_or_else(|| odd(id, "state", state))?;
-    let version = row.int()?;
-    let node = match (row.maybe_text()?, row.maybe_int()?) {
-        (Some(name), Some(epoch)) => Some(Node { name, epoch }),
-        _ => None,
-    };
-    let (due_at, check_at, doubt_since) = (row.instant()?, row.instant()?, row.maybe_instant()?);
-    let recall = row.int()?;
-    Ok(Run {
-        id,
-        fire,
-        job,
-        scheduled_at,
-        origin,
-        shard,
-        attempt,
-        retry_of,
-        depth,
-        state,
-        version,
-        node,
-        due_at,
-        check_at,
-        doubt_since,
-        recalled: recall != 0,
-        cancel: recall == CANCEL,
-        address: row.maybe_text()?,
-        param: row.maybe_text()?,
-    })
+impl OpenRow {
+    fn run(self) -> Result<Run, SessionError> {
+        Ok(Run {
+            origin: origin_of(self.log_id, self.kind, self.cause)?,
+            node: node_of(self.node, self.epoch),
+            id: self.log_id,
+            fire: self.fire_id,
+            job: self.job_id,
+            scheduled_at: self.scheduled_ms,
+            shard: Shard { index: self.shard, total: self.shards },
+            attempt: self.attempt,
+            retry_of: self.retry_of,
+            depth: self.depth,
+            state: self.state,
+            version: self.version,
+            due_at: self.due_ms,
+            check_at: self.check_ms,
+            doubt_since: self.doubt_ms,
+            recalled: self.recalled != NOT_RECALLED,
+            cancel: self.recalled == CANCEL,
+            address: self.address,
+            param: self.param,
+        })
+    }
 }
 
-/// The values of `recalled`: the run was withdrawn by a change of its job, or a user requested to cancel it.
+/// The node that has a run.
+pub fn node_of(name: Option<String>, epoch: Option<i64>) -> Option<Node> {
+    Some(Node { name: name?, epoch: epoch? })
+}
+
+fn origin_of(run: RunId, kind: i64, cause: i64) -> Result<Origin, SessionError> {
+    let unknown = || {
+        StoreError::Schema(format!("run {run} has an unknown kind {kind}; it was written by another version"))
+    };
+    Ok(Origin::from_numbers(kind, cause).ok_or_else(unknown)?)
+}
+
+/// The values of `recalled`: not, withdrawn by a change of its job, or a user requested to cancel it.
+pub const NOT_RECALLED: i64 = 0;
 const RECALLED: i64 = 1;
 pub const CANCEL: i64 = 2;
 
@@ -121,17 +178,8 @@ fn recall(run: &Run) -> i64 {
     match () {
         () if run.cancel => CANCEL,
         () if run.recalled => RECALLED,
-        () => 0,
+        () => NOT_RECALLED,
     }
-}
-
-fn small(run: RunId, number: i64) -> Result<u32, SessionError> {
-    u32::try_from(number).map_err(|_| odd(run, "number", number))
-}
-
-fn odd(run: RunId, what: &str, number: i64) -> SessionError {
-    StoreError::Schema(format!("run {run} has an unknown {what} {number}; it was written by another version"))
-        .into()
 }
 
 // ── Opening ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -179,8 +227,8 @@ pub async fn open(
     if openings.is_empty() {
         return Ok(Vec::new());
     }
-    let into = Columns { table: "xxl_job_log", keys: &[], columns: &LOG_COLUMNS };
-    let logs = openings.iter().map(|opening| log_row(tables, opening)).collect();
+    let (into, row) = LogRow::INSERT;
+    let logs = openings.iter().map(|Opening { run, job }| row(NewLog { tables, run, job })).collect();
     let ids = s.insert_numbered(into, logs).await?;
 
     let mut runs: Vec<Run> = Vec::with_capacity(openings.len());
@@ -199,8 +247,8 @@ pub async fn open(
         }
         runs.push(run);
     }
-    let into = Columns { table: "tw_fire", keys: &[], columns: &FIRE_COLUMNS };
-    s.insert(into, runs.iter().map(fire_row).collect()).await?;
+    let (into, row) = OpenRow::INSERT;
+    s.insert(into, runs.iter().map(row).collect()).await?;
     open_broadcasts(s, &broadcasts).await?;
     Ok(runs)
 }
@@ -210,97 +258,52 @@ pub async fn open_broadcasts(s: &mut dyn Session, fires: &[(RunId, u32)]) -> Res
     if fires.is_empty() {
         return Ok(());
     }
-    let into = Columns { table: "tw_broadcast", keys: &[], columns: &["fire_id", "open", "failed"] };
-    let rows = fires.iter().map(|(fire, total)| vec![fire.0.into(), i64::from(*total).into(), 0.into()]);
-    s.insert(into, rows.collect()).await
+    let (into, row) = BroadcastRow::INSERT;
+    let counts = fires.iter().map(|(fire, total)| (fire.0, Count { open: (*total).into(), failed: 0 }));
+    s.insert(into, counts.map(|(fire, count)| row((fire, &count))).collect()).await
 }
 
-const LOG_COLUMNS: [&str; 11] = [
-    "job_group",
-    "job_id",
-    "executor_address",
-    "executor_handler",
-    "executor_param",
-    "executor_sharding_param",
-    "executor_fail_retry_count",
-    "trigger_time",
-    "trigger_code",
-    "handle_code",
-    "alarm_status",
-];
+/// A log row to add.
+#[derive(Clone, Copy)]
+struct NewLog<'a> {
+    tables: &'a Tables,
+    run: &'a Run,
+    job: &'a Job,
+}
 
-fn log_row(tables: &Tables, opening: &Opening<'_>) -> Vec<Value> {
-    let Opening { run, job } = opening;
-    let retries_left = job.spec.retry.count.saturating_sub(run.attempt - 1);
-    vec![
-        job.spec.app.0.into(),
-        job.id.0.into(),
-        run.address.as_deref().into(),
-        job.spec.handler.as_str().into(),
-        run.param.as_ref().unwrap_or(&job.spec.param).as_str().into(),
-        sharding(run.shard),
-        i64::from(retries_left.min(i32::MAX.unsigned_abs())).into(),
-        tables.wall.time(run.scheduled_at),
-        codes::NONE.into(),
-        codes::NONE.into(),
-        NO_ALARM.into(),
-    ]
+table! {
+    /// Row of `xxl_job_log`: a run.
+    struct LogRow in "xxl_job_log" of log: NewLog<'_> {
+        job_group: AppId = log.job.spec.app,
+        job_id: JobId = log.job.id,
+        executor_address: Option<String> = log.run.address.as_deref(),
+        executor_handler: String = log.job.spec.handler.as_str(),
+        executor_param: Option<String> = log.run.param.as_ref().unwrap_or(&log.job.spec.param).as_str(),
+        executor_sharding_param: Option<String> = sharding(log.run.shard),
+        executor_fail_retry_count: i64 = log.retries_left(),
+        trigger_time: Option<String> = log.tables.wall.time(log.run.scheduled_at),
+        trigger_code: i64 = codes::NONE,
+        handle_code: i64 = codes::NONE,
+        alarm_status: i64 = NO_ALARM,
+    }
+    not inserted {
+        id: RunId,
+        trigger_msg: Option<String>,
+        handle_time: Option<String>,
+        handle_msg: Option<String>,
+    }
+}
+
+impl NewLog<'_> {
+    fn retries_left(&self) -> i64 {
+        let left = self.job.spec.retry.count.saturating_sub(self.run.attempt - 1);
+        left.min(i32::MAX.unsigned_abs()).into()
+    }
 }
 
 /// `i/n`, for a fire with several shards.
 pub fn sharding(shard: Shard) -> Value {
     if shard.total > 1 { format!("{}/{}", shard.index, shard.total).into() } else { Value::Null }
-}
-
-const FIRE_COLUMNS: [&str; 21] = [
-    "log_id",
-    "fire_id",
-    "job_id",
-    "scheduled_ms",
-    "kind",
-    "cause",
-    "shard",
-    "shards",
-    "attempt",
-    "retry_of",
-    "depth",
-    "state",
-    "version",
-    "node",
-    "epoch",
-    "due_ms",
-    "check_ms",
-    "doubt_ms",
-    "recalled",
-    "address",
-    "param",
-];
-
-fn fire_row(run: &Run) -> Vec<Value> {
-    let (kind, cause) = run.origin.to_numbers();
-    vec![
-        run.id.0.into(),
-        run.fire.0.into(),
-        run.job.0.into(),
-        run.scheduled_at.into(),
-        kind.into(),
-        cause.into(),
-        i64::from(run.shard.index).into(),
-        i64::from(run.shard.total).into(),
-        i64::from(run.attempt).into(),
-        run.retry_of.map(|run| run.0).into(),
-        i64::from(run.depth).into(),
-        run.state.to_number().into(),
-        run.version.into(),
-        run.node.as_ref().map(|node| node.name.as_str()).into(),
-        run.node.as_ref().map(|node| node.epoch).into(),
-        run.due_at.into(),
-        run.check_at.into(),
-        run.doubt_since.into(),
-        recall(run).into(),
-        run.address.as_deref().into(),
-        run.param.as_deref().into(),
-    ]
 }
 
 // ── Changing ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -310,27 +313,7 @@ pub async fn save(s: &mut dyn Session, runs: &[Run]) -> Result<(), SessionError>
     if runs.is_empty() {
         return Ok(());
     }
-    let columns = [
-        "shard", "shards", "state", "version", "node", "epoch", "due_ms", "check_ms", "doubt_ms", "recalled",
-        "address",
-    ];
-    let row = |run: &Run| -> Vec<Value> {
-        vec![
-            run.id.0.into(),
-            i64::from(run.shard.index).into(),
-            i64::from(run.shard.total).into(),
-            run.state.to_number().into(),
-            run.version.into(),
-            run.node.as_ref().map(|node| node.name.as_str()).into(),
-            run.node.as_ref().map(|node| node.epoch).into(),
-            run.due_at.into(),
-            run.check_at.into(),
-            run.doubt_since.into(),
-            recall(run).into(),
-            run.address.as_deref().into(),
-        ]
-    };
-    let set = Columns { table: "tw_fire", keys: &["log_id"], columns: &columns };
+    let (set, row) = OpenRow::CHANGE;
     s.update(set, runs.iter().map(row).collect()).await?;
     Ok(())
 }
@@ -340,18 +323,7 @@ pub async fn save_sent(s: &mut dyn Session, runs: &[Run]) -> Result<(), SessionE
     if runs.is_empty() {
         return Ok(());
     }
-    let row = |run: &Run| -> Vec<Value> {
-        vec![
-            run.id.0.into(),
-            run.state.to_number().into(),
-            run.version.into(),
-            run.check_at.into(),
-            run.doubt_since.into(),
-            run.address.as_deref().into(),
-        ]
-    };
-    let columns = ["state", "version", "check_ms", "doubt_ms", "address"];
-    let set = Columns { table: "tw_fire", keys: &["log_id"], columns: &columns };
+    let (set, row) = OpenRow::SENT;
     s.update(set, runs.iter().map(row).collect()).await?;
     Ok(())
 }
@@ -459,7 +431,7 @@ pub async fn close(
     let (stored, stays): (Vec<&Closing>, Vec<&Closing>) = stays.into_iter().partition(|c| c.stored);
     let logs: Vec<_> = stays.iter().map(|c| result_row(tables, now, &c.run, &c.outcome)).collect();
     if !logs.is_empty() {
-        write_results(s, logs).await?;
+        s.update(RESULT, logs).await?;
     }
     write_sent(s, &stored).await?;
     forget(s, &gone.iter().map(|closing| closing.run.id.0).collect::<Vec<_>>()).await?;
@@ -515,38 +487,44 @@ pub async fn forget(s: &mut dyn Session, ids: &[i64]) -> Result<(), SessionError
 /// Stores the data of lost runs that a late result needs and no other row has.
 async fn remember_lost(s: &mut dyn Session, closings: &[Closing]) -> Result<(), SessionError> {
     let is_lost = |closing: &&Closing| disposition_of(&closing.outcome) == Some(Disposition::Lost);
-    let lost = closings.iter().filter(is_lost);
-    let row = |closing: &Closing| -> Vec<Value> {
-        let (kind, cause) = closing.run.origin.to_numbers();
-        vec![closing.run.id.0.into(), kind.into(), cause.into(), i64::from(closing.run.depth).into()]
-    };
-    let rows: Vec<Vec<Value>> = lost.map(row).collect();
-    if rows.is_empty() {
+    let lost: Vec<&Closing> = closings.iter().filter(is_lost).collect();
+    if lost.is_empty() {
         return Ok(());
     }
-    let columns = ["run_id", "kind", "cause", "depth"];
-    s.insert(Columns { table: "tw_lost", keys: &[], columns: &columns }, rows).await
+    let (into, row) = LostRow::INSERT;
+    s.insert(into, lost.into_iter().map(|closing| row(&closing.run)).collect()).await
+}
+
+table! {
+    /// Row of `tw_lost`: the data of a lost run that a late result needs.
+    struct LostRow in "tw_lost" of run: &Run {
+        kind: i64 = run.origin.to_numbers().0,
+        cause: i64 = run.origin.to_numbers().1,
+        depth: u32 = i64::from(run.depth),
+    }
+    not read { run_id = run.id }
 }
 
 /// Origin of a lost run, and its depth in a chain of children. `None` if a node of an older version gave it up.
 pub async fn take_lost(s: &mut dyn Session, run: RunId) -> Result<Option<(Origin, u32)>, SessionError> {
-    let sql = "SELECT kind, cause, depth FROM tw_lost WHERE run_id = ?";
-    let Some(row) = s.query(sql, &[run.0.into()], Lock::None).await?.into_iter().next() else {
+    let sql = format!("SELECT {} FROM tw_lost WHERE run_id = ?", LostRow::LIST);
+    let Some(row) = s.query(&sql, &[run.into()], Lock::None).await?.into_iter().next() else {
         return Ok(None);
     };
     s.delete("tw_lost", "run_id", &[run.0]).await?;
-    let mut row = row.read();
-    let (kind, cause) = (row.int()?, row.int()?);
-    let origin = Origin::from_numbers(kind, cause).ok_or_else(|| odd(run, "kind", kind))?;
-    Ok(Some((origin, small(run, row.int()?)?)))
+    let lost = LostRow::read(&mut row.read())?;
+    Ok(Some((origin_of(run, lost.kind, lost.cause)?, lost.depth)))
 }
 
-/// Condition for log rows of cancelled runs, as [`result_row`] writes them: neither failed nor running.
-pub const IS_CANCELLED: &str = "(l.handle_code = -499 OR \
-    l.handle_code = 0 AND l.trigger_code = 0 AND l.handle_time IS NOT NULL)";
+/// Writes the results of [`result_row`] into log rows that have none yet.
+const RESULT: Columns<'static> = Columns {
+    table: "xxl_job_log",
+    keys: &["id", "handle_code"],
+    columns: &["executor_address", "trigger_code", "trigger_msg", "handle_time", "handle_code", "handle_msg"],
+};
 
-/// A row for [`write_results`]: XXL-JOB's codes for an outcome.
-pub fn result_row(tables: &Tables, now: Timestamp, run: &Run, outcome: &Outcome) -> Vec<Value> {
+/// A row for [`RESULT`]: XXL-JOB's codes for an outcome.
+fn result_row(tables: &Tables, now: Timestamp, run: &Run, outcome: &Outcome) -> Vec<Value> {
     let message = Value::Text(message_text(outcome.message()));
     let sent = !matches!(run.state, RunState::Waiting | RunState::Claimed | RunState::Cancelling);
     let [trigger_code, trigger_msg, handle_time, handle_code, handle_msg] = match outcome {
@@ -586,13 +564,6 @@ pub fn handle_code(outcome: &Outcome) -> i64 {
         | Outcome::Dropped(..) => codes::FAILED,
         Outcome::Cancelled(_) => codes::CANCELLED,
     }
-}
-
-/// Writes results into log rows that have none yet.
-pub async fn write_results(s: &mut dyn Session, rows: Vec<Vec<Value>>) -> Result<u64, SessionError> {
-    let columns =
-        ["executor_address", "trigger_code", "trigger_msg", "handle_time", "handle_code", "handle_msg"];
-    s.update(Columns { table: "xxl_job_log", keys: &["id", "handle_code"], columns: &columns }, rows).await
 }
 
 /// Truncates a message to the log's limit, and replaces NUL characters.
@@ -641,34 +612,49 @@ pub async fn record(s: &mut dyn Session, entries: Vec<Entry>) -> Result<(), Sess
     if entries.is_empty() {
         return Ok(());
     }
-    let columns = [
-        "job_id",
-        "disposition",
-        "first_ms",
-        "last_ms",
-        "count",
-        "reason",
-        "run_id",
-        "fire_id",
-        "at_ms",
-        "superseded",
-    ];
-    let row = |entry: Entry| -> Vec<Value> {
-        vec![
-            entry.job.0.into(),
-            entry.unsent.disposition.to_number().into(),
-            entry.unsent.first.into(),
-            entry.unsent.last.into(),
-            i64::try_from(entry.unsent.count).unwrap_or(i64::MAX).into(),
-            entry.unsent.reason.into(),
-            entry.run.map(|run| run.0).into(),
-            entry.fire.map(|run| run.0).into(),
-            entry.at.into(),
-            entry.superseded.into(),
-        ]
-    };
-    let into = Columns { table: "tw_history", keys: &[], columns: &columns };
-    s.insert(into, entries.into_iter().map(row).collect()).await
+    let (into, row) = HistoryRow::INSERT;
+    s.insert(into, entries.iter().map(row).collect()).await
+}
+
+table! {
+    /// Row of `tw_history`: fires that were not dispatched, or a lost run.
+    struct HistoryRow in "tw_history" of entry: &Entry {
+        job_id: JobId = entry.job,
+        disposition: Disposition = entry.unsent.disposition,
+        first_ms: Timestamp = entry.unsent.first,
+        last_ms: Timestamp = entry.unsent.last,
+        count: u64 = i64::try_from(entry.unsent.count).unwrap_or(i64::MAX),
+        reason: String = entry.unsent.reason.as_str(),
+        run_id: Option<RunId> = entry.run,
+        fire_id: Option<RunId> = entry.fire,
+        at_ms: Timestamp = entry.at,
+        superseded: i64 = entry.superseded,
+    }
+    not inserted { id: i64 }
+}
+
+/// Reads the entries of the history that match `tail`.
+pub async fn select_history(
+    s: &mut dyn Session,
+    tail: &str,
+    params: &[Value],
+    lock: Lock,
+) -> Result<Vec<HistoryRow>, SessionError> {
+    let rows = s.query(&format!("SELECT {} FROM tw_history {tail}", HistoryRow::LIST), params, lock).await?;
+    rows.into_iter().map(|row| HistoryRow::read(&mut row.read())).collect()
+}
+
+impl From<HistoryRow> for HistoryEntry {
+    fn from(row: HistoryRow) -> HistoryEntry {
+        let unsent = Unsent {
+            disposition: row.disposition,
+            first: row.first_ms,
+            last: row.last_ms,
+            count: row.count,
+            reason: row.reason,
+        };
+        HistoryEntry { id: row.id, job: row.job_id, unsent, run: row.run_id, at: row.at_ms }
+    }
 }
 
 /// Subtracts ended shards from the counts of their fires. A fire with one shard has no count.
@@ -700,6 +686,16 @@ pub struct Count {
     pub failed: i64,
 }
 
+table! {
+    /// Row of `tw_broadcast`: the counts of a fire with several shards.
+    struct BroadcastRow in "tw_broadcast" of fire: (i64, &Count) {
+        fire_id: i64 = fire.0,
+        open: i64 = fire.1.open,
+        failed: i64 = fire.1.failed,
+    }
+    update COUNTED by fire_id { open, failed }
+}
+
 pub async fn lock_broadcasts(
     s: &mut dyn Session,
     mut fires: Vec<i64>,
@@ -709,11 +705,11 @@ pub async fn lock_broadcasts(
     if fires.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let sql = "SELECT fire_id, open, failed FROM tw_broadcast WHERE fire_id IN ? ORDER BY fire_id";
-    let rows = s.query(sql, &[Value::Ids(fires)], Lock::Wait).await?;
+    let sql = format!("SELECT {} FROM tw_broadcast WHERE fire_id IN ? ORDER BY fire_id", BroadcastRow::LIST);
+    let rows = s.query(&sql, &[Value::Ids(fires)], Lock::Wait).await?;
     let count = |row: Row| -> Result<(i64, Count), SessionError> {
-        let mut row = row.read();
-        Ok((row.int()?, Count { open: row.int()?, failed: row.int()? }))
+        let BroadcastRow { fire_id, open, failed } = BroadcastRow::read(&mut row.read())?;
+        Ok((fire_id, Count { open, failed }))
     };
     rows.into_iter().map(count).collect()
 }
@@ -722,10 +718,8 @@ pub async fn save_broadcasts(s: &mut dyn Session, counts: BTreeMap<i64, Count>) 
     if counts.is_empty() {
         return Ok(());
     }
-    let set = Columns { table: "tw_broadcast", keys: &["fire_id"], columns: &["open", "failed"] };
-    let rows =
-        counts.into_iter().map(|(fire, count)| vec![fire.into(), count.open.into(), count.failed.into()]);
-    s.update(set, rows.collect()).await?;
+    let (set, row) = BroadcastRow::COUNTED;
+    s.update(set, counts.iter().map(|(fire, count)| row((*fire, count))).collect()).await?;
     Ok(())
 }
 
@@ -739,7 +733,7 @@ mod tests {
             [Origin::Schedule, Origin::Misfire, Origin::Manual { key: 1 }, Origin::Child { of: RunId(1) }];
         let scheduled = origins.into_iter().filter(|origin| origin.is_scheduled());
         let kinds: Vec<String> = scheduled.map(|origin| origin.to_numbers().0.to_string()).collect();
-        assert_eq!(IS_SCHEDULED, format!("kind IN ({})", kinds.join(", ")));
-        assert!(IS_CANCELLED.contains(&format!("l.handle_code = {} ", codes::CANCELLED)));
+        assert_eq!(IS_SCHEDULED.to_string(), format!("kind IN ({})", kinds.join(", ")));
+        assert!(IS_CANCELLED.to_string().contains(&format!("l.handle_code = {} ", codes::CANCELLED)));
     }
 }

@@ -8,6 +8,7 @@ use engine::{LifelineId, Lifelines, StoreError};
 use timer::Timestamp;
 
 use crate::schema::Schema;
+use crate::table::Cell;
 
 /// A prepared database: its tables exist and were inspected.
 #[async_trait]
@@ -139,60 +140,57 @@ pub struct Reader(std::vec::IntoIter<Value>);
 impl Reader {
     /// A number.
     pub fn int(&mut self) -> Result<i64, SessionError> {
-        self.maybe_int()?.ok_or_else(|| unexpected("a number", &Value::Null))
+        self.column("a column")
     }
 
     /// A number, or `None` if null.
     pub fn maybe_int(&mut self) -> Result<Option<i64>, SessionError> {
-        match self.next() {
-            Value::Int(number) => Ok(Some(number)),
-            Value::Null => Ok(None),
-            other => Err(unexpected("a number", &other)),
-        }
+        self.column("a column")
     }
 
     /// A time in milliseconds.
     pub fn instant(&mut self) -> Result<Timestamp, SessionError> {
-        self.int().map(Timestamp::from_millis)
+        self.column("a column")
     }
 
     /// A time in milliseconds, or `None` if null.
     pub fn maybe_instant(&mut self) -> Result<Option<Timestamp>, SessionError> {
-        Ok(self.maybe_int()?.map(Timestamp::from_millis))
+        self.column("a column")
     }
 
     /// A text; empty if null.
     pub fn text(&mut self) -> Result<String, SessionError> {
-        Ok(self.maybe_text()?.unwrap_or_default())
+        self.column("a column")
     }
 
     /// A text, or `None` if null.
     pub fn maybe_text(&mut self) -> Result<Option<String>, SessionError> {
-        match self.next() {
-            Value::Text(text) | Value::Time(text) => Ok(Some(text)),
-            Value::Null => Ok(None),
-            other => Err(unexpected("a text", &other)),
-        }
+        self.column("a column")
     }
 
-    fn next(&mut self) -> Value {
-        self.0.next().unwrap_or(Value::Null)
+    /// A column of any type; `name` is for error messages.
+    pub fn column<T: Cell>(&mut self, name: &str) -> Result<T, SessionError> {
+        T::of(self.0.next().unwrap_or(Value::Null)).map_err(|found| unexpected(name, T::WANTED, &found))
+    }
+
+    /// Whether the next column is null.
+    pub fn next_is_null(&self) -> bool {
+        matches!(self.0.as_slice().first(), None | Some(Value::Null))
+    }
+
+    /// Skips some columns.
+    pub fn skip(&mut self, columns: usize) {
+        self.0.by_ref().take(columns).for_each(drop);
     }
 }
 
-fn unexpected(wanted: &str, found: &Value) -> SessionError {
-    StoreError::Schema(format!("a column should contain {wanted}, but contains {found:?}")).into()
+fn unexpected(column: &str, wanted: &str, found: &Value) -> SessionError {
+    StoreError::Schema(format!("{column} should contain {wanted}, but contains {found:?}")).into()
 }
 
 impl From<i64> for Value {
     fn from(number: i64) -> Self {
         Value::Int(number)
-    }
-}
-
-impl From<Timestamp> for Value {
-    fn from(at: Timestamp) -> Self {
-        Value::Int(at.as_millis())
     }
 }
 

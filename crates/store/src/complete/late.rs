@@ -8,7 +8,7 @@ use timer::Timestamp;
 
 use super::{Opened, child_of, parent_for_children, retry_of};
 use crate::database::Tables;
-use crate::runs::{self, Closing, FireEnd};
+use crate::runs::{self, ALARM_PENDING, Closing, FireEnd, HistoryRow, LogRow, NO_ALARM, codes};
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::{alerts, jobs};
 
@@ -64,17 +64,16 @@ struct Lost {
 
 /// Locked, so that only the first late result counts.
 async fn lost_runs(s: &mut dyn Session, ids: &[i64]) -> Result<BTreeMap<i64, Lost>, SessionError> {
-    let sql = "SELECT id, run_id, first_ms, fire_id, superseded FROM tw_history \
-               WHERE run_id IN ? AND disposition = ? AND superseded <> ? ORDER BY id";
-    let lost = Disposition::Lost.to_number().into();
-    let rows = s.query(sql, &[Value::Ids(ids.to_vec()), lost, runs::SUPERSEDED.into()], Lock::Wait).await?;
-    let read = |row: Row| -> Result<(i64, Lost), SessionError> {
-        let mut row = row.read();
-        let (entry, run) = (row.int()?, row.int()?);
-        let (scheduled_at, fire) = (row.instant()?, RunId(row.maybe_int()?.unwrap_or(run)));
-        Ok((run, Lost { entry, scheduled_at, fire, was_retried: row.int()? == runs::RETRIED }))
+    let tail = "WHERE run_id IN ? AND disposition = ? AND superseded <> ? ORDER BY id";
+    let params = [Value::Ids(ids.to_vec()), Disposition::Lost.into(), runs::SUPERSEDED.into()];
+    let rows = runs::select_history(s, tail, &params, Lock::Wait).await?;
+    let lost = |row: HistoryRow| {
+        let run = row.run_id?;
+        let was_retried = row.superseded == runs::RETRIED;
+        let fire = row.fire_id.unwrap_or(run);
+        Some((run.0, Lost { entry: row.id, scheduled_at: row.first_ms, fire, was_retried }))
     };
-    rows.into_iter().map(read).collect()
+    Ok(rows.into_iter().filter_map(lost).collect())
 }
 
 /// Data of a finished run in its log row.
@@ -92,17 +91,19 @@ async fn log_rows(
     tables: &Tables,
     ids: &[i64],
 ) -> Result<BTreeMap<i64, Logged>, SessionError> {
-    let sql = "SELECT id, job_id, executor_address, executor_param, executor_sharding_param, \
-               executor_fail_retry_count, trigger_time FROM xxl_job_log WHERE id IN ?";
-    let rows = s.query(sql, &[Value::Ids(ids.to_vec())], Lock::None).await?;
+    let sql = format!("SELECT {} FROM xxl_job_log WHERE id IN ?", LogRow::LIST);
+    let rows = s.query(&sql, &[Value::Ids(ids.to_vec())], Lock::None).await?;
     let read = |row: Row| -> Result<(i64, Logged), SessionError> {
-        let mut row = row.read();
-        let id = row.int()?;
-        let (job, address, param) = (JobId(row.int()?), row.maybe_text()?, row.maybe_text()?);
-        let shard = shard_of(&row.text()?);
-        let retries_left = row.int()?;
-        let started_at = row.maybe_text()?.and_then(|text| tables.wall.instant(&text)).unwrap_or_default();
-        Ok((id, Logged { job, address, param, shard, retries_left, started_at }))
+        let log = LogRow::read(&mut row.read())?;
+        let logged = Logged {
+            job: log.job_id,
+            address: log.executor_address,
+            param: log.executor_param,
+            shard: shard_of(log.executor_sharding_param.as_deref().unwrap_or_default()),
+            retries_left: log.executor_fail_retry_count,
+            started_at: log.trigger_time.and_then(|text| tables.wall.instant(&text)).unwrap_or_default(),
+        };
+        Ok((log.id.0, logged))
     };
     rows.into_iter().map(read).collect()
 }
@@ -110,9 +111,13 @@ async fn log_rows(
 /// Runs that a Java admin started and that have no result yet. Locked, so that only the first result counts. A run of
 /// ours without an open row never has such a log row: ours have another `alarm_status` from the start.
 async fn open_java_runs(s: &mut dyn Session, ids: &[i64]) -> Result<BTreeSet<i64>, SessionError> {
-    let sql = "SELECT id FROM xxl_job_log WHERE id IN ? AND handle_code = 0 AND handle_time IS NULL \
-               AND (trigger_code = 200 OR alarm_status = 0) ORDER BY id";
-    let rows = s.query(sql, &[Value::Ids(ids.to_vec())], Lock::Wait).await?;
+    let sql = format!(
+        "SELECT id FROM xxl_job_log WHERE id IN ? AND handle_code = {} AND handle_time IS NULL \
+         AND (trigger_code = {} OR alarm_status = {ALARM_PENDING}) ORDER BY id",
+        codes::NONE,
+        codes::OK
+    );
+    let rows = s.query(&sql, &[Value::Ids(ids.to_vec())], Lock::Wait).await?;
     rows.into_iter().map(|row| row.read().int()).collect()
 }
 
@@ -184,8 +189,8 @@ async fn end_java_run(
     if tables.beside_java && failed {
         follow.retry_at = None;
     } else if follow.retry_at.is_some() {
-        let sql = "UPDATE xxl_job_log SET alarm_status = 1 WHERE id = ?";
-        s.execute(sql, &[ending.run.0.into()]).await?;
+        let sql = "UPDATE xxl_job_log SET alarm_status = ? WHERE id = ?";
+        s.execute(sql, &[NO_ALARM.into(), ending.run.into()]).await?;
     }
     let retries = follow.retry_at.map(|due_at| retry_of(&run, due_at));
     let children = follow.children.iter().map(|child| child_of(*child, run.id, &run, now));
@@ -206,7 +211,7 @@ async fn write_result(
     let row = vec![ending.run.0.into(), tables.wall.time(now), code.into(), message.into()];
     let columns = ["handle_time", "handle_code", "handle_msg"];
     s.update(Columns { table: "xxl_job_log", keys: &["id"], columns: &columns }, vec![row]).await?;
-    if code == runs::codes::OK {
+    if code == codes::OK {
         s.delete("tw_failed", "id", &[ending.run.0]).await?;
     }
     Ok(())

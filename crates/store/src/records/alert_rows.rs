@@ -8,10 +8,11 @@ use engine::{AppId, JobId, RunId, StoreError, TroubleKind};
 use timer::Timestamp;
 
 use super::page::{Conditions, Page, Paged};
-use crate::alerts::{DELIVERED, GIVEN_UP, NOBODY, kind_of};
+use crate::alerts::{AlertColumns, DELIVERED, GIVEN_UP, NOBODY, kind_of};
 use crate::database::{Database, transaction};
 use crate::runs;
-use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::session::{Lock, Row, Session, SessionError, Value};
+use crate::table::table;
 
 impl Database {
     /// Returns a page of alerts, the newest first.
@@ -144,8 +145,8 @@ pub async fn alert_count(s: &mut dyn Session, filter: &AlertFilter) -> Result<Al
 
 fn select(conditions: &str) -> String {
     format!(
-        "SELECT a.id, a.kind, a.app_id, a.job_id, a.run_id, a.message, a.at_ms, a.last_ms, a.count, a.earlier, \
-         a.tries, a.outcome, CASE WHEN {WAITING} THEN 1 ELSE 0 END FROM tw_alert a {conditions}"
+        "SELECT {}, CASE WHEN {WAITING} THEN 1 ELSE 0 END FROM tw_alert a {conditions}",
+        AlertColumns::list_of("a")
     )
 }
 
@@ -194,22 +195,23 @@ fn outcome(state: AlertState) -> i64 {
 
 fn read(row: Row) -> Result<AlertRow, SessionError> {
     let mut row = row.read();
+    let (alert, is_waiting) = (AlertColumns::read(&mut row)?, row.int()? != 0);
     Ok(AlertRow {
-        id: row.int()?,
-        kind: kind_of(&row.text()?),
-        app: AppId(row.int()?),
-        job: JobId(row.int()?),
-        run: row.maybe_int()?.map(RunId),
-        message: row.text()?,
-        at: row.instant()?,
-        last_at: row.instant()?,
-        count: row.int()?.unsigned_abs(),
-        earlier: row.int()?.unsigned_abs(),
-        tries: u32::try_from(row.int()?).unwrap_or(u32::MAX),
-        state: match (row.int()?, row.int()?) {
-            (_, 1) => AlertState::Waiting,
-            (GIVEN_UP, _) => AlertState::GivenUp,
-            (NOBODY, _) => AlertState::Nobody,
+        id: alert.id,
+        kind: kind_of(&alert.kind),
+        app: alert.app_id,
+        job: alert.job_id,
+        run: alert.run_id,
+        message: alert.message,
+        at: alert.at_ms,
+        last_at: alert.last_ms,
+        count: alert.count,
+        earlier: alert.earlier,
+        tries: alert.tries,
+        state: match alert.outcome {
+            _ if is_waiting => AlertState::Waiting,
+            GIVEN_UP => AlertState::GivenUp,
+            NOBODY => AlertState::Nobody,
             _ => AlertState::Delivered,
         },
         deliveries: Vec::new(),
@@ -222,16 +224,16 @@ async fn with_deliveries(s: &mut dyn Session, rows: Vec<Row>) -> Result<Vec<Aler
         return Ok(alerts);
     }
     let ids = Value::Ids(alerts.iter().map(|alert| alert.id).collect());
-    let sql = "SELECT alert_id, channel, told, at_ms, trouble FROM tw_delivery WHERE alert_id IN ? \
-               ORDER BY alert_id, part";
+    let sql =
+        format!("SELECT {} FROM tw_delivery WHERE alert_id IN ? ORDER BY alert_id, part", DeliveryRow::LIST);
     let mut deliveries: BTreeMap<i64, Vec<Delivery>> = BTreeMap::new();
-    for row in s.query(sql, &[ids], Lock::None).await? {
-        let mut row = row.read();
-        deliveries.entry(row.int()?).or_default().push(Delivery {
-            channel: row.text()?,
-            to: row.text()?,
-            at: row.instant()?,
-            trouble: row.maybe_text()?,
+    for row in s.query(&sql, &[ids], Lock::None).await? {
+        let row = DeliveryRow::read(&mut row.read())?;
+        deliveries.entry(row.alert_id).or_default().push(Delivery {
+            channel: row.channel,
+            to: row.told,
+            at: row.at_ms,
+            trouble: row.trouble,
         });
     }
     for alert in &mut alerts {
@@ -261,18 +263,28 @@ pub async fn note_told(
     let sql = "UPDATE tw_alert SET outcome = ?, tries = ? WHERE id = ?";
     s.execute(sql, &[outcome(state).into(), i64::from(tries).into(), id.into()]).await?;
     s.delete("tw_delivery", "alert_id", &[id]).await?;
-    let row = |(part, delivery): (i64, &Delivery)| -> Vec<Value> {
-        let trouble = delivery.trouble.as_deref().map(runs::message_text);
-        let to: String = delivery.to.chars().filter(|letter| *letter != '\0').take(TO_MAX).collect();
-        let channel = delivery.channel.as_str();
-        vec![id.into(), part.into(), channel.into(), to.into(), delivery.at.into(), trouble.into()]
-    };
-    let rows: Vec<_> = (0..).zip(deliveries).map(row).collect();
+    let (into, row) = DeliveryRow::INSERT;
+    let rows: Vec<_> = (0..).zip(deliveries).map(|(part, delivery)| row((id, part, delivery))).collect();
     if rows.is_empty() {
         return Ok(());
     }
-    let columns = ["alert_id", "part", "channel", "told", "at_ms", "trouble"];
-    s.insert(Columns { table: "tw_delivery", keys: &[], columns: &columns }, rows).await
+    s.insert(into, rows).await
+}
+
+table! {
+    /// Row of `tw_delivery`: the alert, the number of the delivery, and the delivery.
+    struct DeliveryRow in "tw_delivery" of new: (i64, i64, &Delivery) {
+        alert_id: i64 = new.0,
+        channel: String = new.2.channel.as_str(),
+        told: String = recipient(&new.2.to),
+        at_ms: Timestamp = new.2.at,
+        trouble: Option<String> = new.2.trouble.as_deref().map(runs::message_text),
+    }
+    not read { part = new.1 }
+}
+
+fn recipient(to: &str) -> String {
+    to.chars().filter(|letter| *letter != '\0').take(TO_MAX).collect()
 }
 
 /// Maximum characters of a recipient: the width of the column.

@@ -7,8 +7,8 @@ use super::rights::Rights;
 use super::sessions::TOUCH_EVERY;
 use super::users::{self, User, UserId};
 use crate::database::{Database, Tables, transaction};
-use crate::jobs::check_text;
-use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::session::{Lock, Session, SessionError, Value};
+use crate::table::table;
 
 impl Database {
     /// Adds an API key; returns its id.
@@ -78,25 +78,28 @@ impl ApiKey {
 }
 
 pub async fn add_api_key(s: &mut dyn Session, tables: &Tables, key: &NewApiKey) -> Result<i64, SessionError> {
-    let apps = key.apps.as_ref().map(|apps| {
-        let numbers: Vec<String> = apps.iter().map(|app| app.0.to_string()).collect();
-        numbers.join(",")
-    });
-    for (column, text) in [("name", &key.name), ("digest", &key.digest)] {
-        check_text(text)?;
-        tables.schema.check_fits("tw_api_key", column, text)?;
+    let (into, row) = KeyRow::INSERT;
+    let row = row((key, s.now().await?));
+    tables.schema.check_row(into, &row)?;
+    Ok(s.insert_numbered(into, vec![row]).await?[0])
+}
+
+table! {
+    /// Row of `tw_api_key`.
+    struct KeyRow in "tw_api_key" of new: (&NewApiKey, Timestamp) {
+        user_id: i64 = new.0.user.0,
+        name: String = new.0.name.as_str(),
+        digest: String = new.0.digest.as_str(),
+        apps: Option<String> = new.0.apps.as_deref().map(list_of),
+        rights: i64 = new.0.rights.to_number(),
+        expires_ms: Option<Timestamp> = new.0.expires_at,
+        created_ms: Timestamp = new.1,
     }
-    let columns = ["user_id", "name", "digest", "apps", "rights", "created_ms", "expires_ms"];
-    let row = vec![
-        key.user.0.into(),
-        key.name.as_str().into(),
-        key.digest.as_str().into(),
-        apps.into(),
-        key.rights.to_number().into(),
-        s.now().await?.into(),
-        key.expires_at.into(),
-    ];
-    Ok(s.insert_numbered(Columns { table: "tw_api_key", keys: &[], columns: &columns }, vec![row]).await?[0])
+    not inserted { id: i64, used_ms: Option<Timestamp> }
+}
+
+fn list_of(apps: &[AppId]) -> String {
+    apps.iter().map(|app| app.0.to_string()).collect::<Vec<_>>().join(",")
 }
 
 pub async fn api_keys(s: &mut dyn Session, user: Option<UserId>) -> Result<Vec<ApiKey>, SessionError> {
@@ -117,21 +120,25 @@ pub async fn api_key(s: &mut dyn Session, digest: &str) -> Result<Option<(ApiKey
 }
 
 async fn select(s: &mut dyn Session, tail: &str, params: &[Value]) -> Result<Vec<ApiKey>, SessionError> {
-    let sql = format!(
-        "SELECT id, user_id, name, digest, apps, rights, expires_ms, created_ms, used_ms FROM tw_api_key {tail}"
-    );
-    s.query(&sql, params, Lock::None).await?.into_iter().map(read).collect()
+    let rows =
+        s.query(&format!("SELECT {} FROM tw_api_key {tail}", KeyRow::LIST), params, Lock::None).await?;
+    rows.into_iter().map(|row| KeyRow::read(&mut row.read()).map(ApiKey::from)).collect()
 }
 
-fn read(row: Row) -> Result<ApiKey, SessionError> {
-    let mut row = row.read();
-    let id = row.int()?;
-    let (user, name, digest) = (UserId(row.int()?), row.text()?, row.text()?);
-    let apps = row.maybe_text()?;
-    let apps = apps.map(|apps| apps.split(',').filter_map(|app| app.parse().ok()).map(AppId).collect());
-    let rights = Rights::from_number(row.int()?);
-    let spec = NewApiKey { user, name, digest, apps, rights, expires_at: row.maybe_instant()? };
-    Ok(ApiKey { id, spec, created_at: row.instant()?, used_at: row.maybe_instant()? })
+impl From<KeyRow> for ApiKey {
+    fn from(row: KeyRow) -> ApiKey {
+        let apps =
+            row.apps.map(|apps| apps.split(',').filter_map(|app| app.parse().ok()).map(AppId).collect());
+        let spec = NewApiKey {
+            user: UserId(row.user_id),
+            name: row.name,
+            digest: row.digest,
+            apps,
+            rights: Rights::from_number(row.rights),
+            expires_at: row.expires_ms,
+        };
+        ApiKey { id: row.id, spec, created_at: row.created_ms, used_at: row.used_ms }
+    }
 }
 
 pub async fn touch_api_key(s: &mut dyn Session, id: i64) -> Result<(), SessionError> {

@@ -6,8 +6,9 @@ use timer::Timestamp;
 use super::counters::{self, REGISTRY};
 use super::registry;
 use crate::database::{Database, Tables, transaction};
-use crate::jobs::check_text;
+use crate::schema::check_text;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::table::table;
 
 impl Database {
     /// Returns one app.
@@ -81,12 +82,12 @@ pub struct App {
 // ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn apps(s: &mut dyn Session, tables: &Tables) -> Result<Vec<App>, SessionError> {
-    let tail = format!("ORDER BY app_name, {}, id", tables.schema.title_column());
+    let tail = format!("ORDER BY g.app_name, {}, g.id", tables.schema.list("xxl_job_group", "g", &["title"]));
     select(s, tables, &tail, &[]).await
 }
 
 pub async fn app(s: &mut dyn Session, tables: &Tables, id: AppId) -> Result<Option<App>, SessionError> {
-    Ok(select(s, tables, "WHERE id = ?", &[id.0.into()]).await?.pop())
+    Ok(select(s, tables, "WHERE g.id = ?", &[id.into()]).await?.pop())
 }
 
 pub async fn app_by_name(
@@ -98,7 +99,7 @@ pub async fn app_by_name(
         return Ok(None);
     }
     // Old tables allow several apps with one name; XXL-JOB then picks any.
-    Ok(select(s, tables, "WHERE app_name = ? ORDER BY id LIMIT 1", &[name.into()]).await?.pop())
+    Ok(select(s, tables, "WHERE g.app_name = ? ORDER BY g.id LIMIT 1", &[name.into()]).await?.pop())
 }
 
 pub async fn apps_of_runs(s: &mut dyn Session, runs: &[RunId]) -> Result<Vec<(RunId, AppId)>, SessionError> {
@@ -120,30 +121,47 @@ async fn select(
     tail: &str,
     params: &[Value],
 ) -> Result<Vec<App>, SessionError> {
-    let title = tables.schema.title_column();
-    let token = if tables.schema.has_access_token() { "access_token" } else { "NULL" };
-    let updated = if tables.schema.group_has_update_time() { "update_time" } else { "NULL" };
-    let sql = format!(
-        "SELECT id, app_name, {title}, address_type, address_list, {token}, {updated} FROM xxl_job_group {tail}"
-    );
-    let rows = s.query(&sql, params, Lock::None).await?;
-    rows.into_iter().map(|row| read(tables, row)).collect()
+    let list = tables.schema.list("xxl_job_group", "g", GroupRow::NAMES);
+    let rows = s.query(&format!("SELECT {list} FROM xxl_job_group g {tail}"), params, Lock::None).await?;
+    rows.into_iter().map(|row| Ok(app_of(tables, GroupRow::read(&mut row.read())?))).collect()
 }
 
-fn read(tables: &Tables, row: Row) -> Result<App, SessionError> {
-    let mut row = row.read();
-    let id = AppId(row.int()?);
-    let (name, title) = (row.text()?, row.text()?);
-    let manual = row.int()? == BY_HAND;
-    let listed = split(&row.text()?);
-    let addresses = if manual { Addresses::Manual(listed.clone()) } else { Addresses::Registered };
-    Ok(App {
-        id,
-        spec: AppSpec { name, title, addresses },
+fn app_of(tables: &Tables, row: GroupRow) -> App {
+    let listed = split(&row.address_list);
+    let addresses = match row.address_type {
+        BY_HAND => Addresses::Manual(listed.clone()),
+        _ => Addresses::Registered,
+    };
+    App {
+        id: row.id,
+        spec: AppSpec { name: row.app_name, title: row.title, addresses },
         listed,
-        access_token: row.maybe_text()?.filter(|token| !token.is_empty()),
-        updated_at: row.maybe_text()?.and_then(|text| tables.wall.instant(&text)),
-    })
+        access_token: row.access_token.filter(|token| !token.is_empty()),
+        updated_at: row.update_time.and_then(|text| tables.wall.instant(&text)),
+    }
+}
+
+/// An app to write.
+#[derive(Clone, Copy)]
+struct Group<'a> {
+    id: AppId,
+    spec: &'a AppSpec,
+    now: &'a Value,
+}
+
+table! {
+    /// Row of `xxl_job_group`.
+    struct GroupRow in "xxl_job_group" of app: Group<'_> {
+        address_list: String = address_list(&app.spec.addresses),
+        update_time: Option<String> = app.now.clone(),
+    }
+    edited by id with update_time {
+        app_name: String = app.spec.name.as_str(),
+        title: String = app.spec.title.as_str(),
+        address_type: i64 = address_type(&app.spec.addresses),
+    }
+    not inserted { id: AppId = app.id, access_token: Option<String> }
+    update ADDRESSES by id { address_list }
 }
 
 /// Values of `address_type`.
@@ -160,12 +178,10 @@ pub async fn create_app(s: &mut dyn Session, tables: &Tables, spec: &AppSpec) ->
     check(tables, spec)?;
     counters::raise(s, REGISTRY).await?;
     check_name(s, tables, &spec.name, None).await?;
-    let (mut columns, mut row) = columns(tables, spec);
-    columns.push("address_list");
-    row.push(address_list(&spec.addresses).into());
-    stamp(s, tables, &mut columns, &mut row).await?;
-    let into = Columns { table: "xxl_job_group", keys: &[], columns: &columns };
-    Ok(AppId(s.insert_numbered(into, vec![row]).await?[0]))
+    let now = &tables.wall.time(s.now().await?);
+    let (into, row) = GroupRow::INSERT;
+    let (columns, rows) = tables.schema.existing(into, vec![row(Group { id: AppId(0), spec, now })]);
+    Ok(AppId(s.insert_numbered(Columns { columns: &columns, ..into }, rows).await?[0]))
 }
 
 /// Returns the app with this name; creates it if there is none.
@@ -174,7 +190,7 @@ pub async fn ensure_app(s: &mut dyn Session, tables: &Tables, name: &str) -> Res
         return Ok(app.id);
     }
     // The title column of old tables is limited to twelve characters.
-    let title = match tables.schema.check_fits("xxl_job_group", tables.schema.title_column(), name) {
+    let title = match tables.schema.check_fits("xxl_job_group", "title", name) {
         Ok(()) => name.to_owned(),
         Err(_) => name.chars().take(12).collect(),
     };
@@ -201,17 +217,16 @@ pub async fn update_app(
     check(tables, spec)?;
     counters::raise(s, REGISTRY).await?;
     check_name(s, tables, &spec.name, Some(id)).await?;
-    let (mut columns, values) = columns(tables, spec);
-    let mut row: Vec<Value> = vec![id.0.into()];
-    row.extend(values);
+    let group = Group { id, spec, now: &tables.wall.time(s.now().await?) };
+    let (set, row) = GroupRow::EDIT;
+    let (columns, rows) = tables.schema.existing(set, vec![row(group)]);
+    let found = s.update(Columns { columns: &columns, ..set }, rows).await? > 0;
     // Registered addresses stay listed until the next list is published.
     if let Addresses::Manual(_) = &spec.addresses {
-        columns.push("address_list");
-        row.push(address_list(&spec.addresses).into());
+        let (set, row) = GroupRow::ADDRESSES;
+        s.update(set, vec![row(group)]).await?;
     }
-    stamp(s, tables, &mut columns, &mut row).await?;
-    let set = Columns { table: "xxl_job_group", keys: &["id"], columns: &columns };
-    Ok(s.update(set, vec![row]).await? > 0)
+    Ok(found)
 }
 
 pub async fn delete_app(s: &mut dyn Session, tables: &Tables, id: AppId) -> Result<bool, SessionError> {
@@ -243,23 +258,14 @@ fn check(tables: &Tables, spec: &AppSpec) -> Result<(), SessionError> {
     if spec.name.trim().is_empty() {
         return Err(StoreError::Invalid("an app needs a name".into()).into());
     }
-    let list = address_list(&spec.addresses).unwrap_or_default();
     if let Addresses::Manual(addresses) = &spec.addresses
         && let Some(bad) = addresses.iter().find(|address| address.trim().is_empty() || address.contains(','))
     {
         let reason = format!("`{bad}` is not one address; use one entry per address, without commas");
         return Err(StoreError::Invalid(reason).into());
     }
-    let texts = [
-        ("app_name", spec.name.as_str()),
-        (tables.schema.title_column(), &spec.title),
-        ("address_list", &list),
-    ];
-    for (column, text) in texts {
-        check_text(text)?;
-        tables.schema.check_fits("xxl_job_group", column, text)?;
-    }
-    Ok(())
+    let (into, row) = GroupRow::INSERT;
+    Ok(tables.schema.check_row(into, &row(Group { id: AppId(0), spec, now: &Value::Null }))?)
 }
 
 /// Rejects a name that another app has. The caller has raised the counter, so no other transaction can take the name
@@ -280,10 +286,11 @@ async fn check_name(
     }
 }
 
-fn columns(tables: &Tables, spec: &AppSpec) -> (Vec<&'static str>, Vec<Value>) {
-    let kind = if spec.addresses == Addresses::Registered { REGISTERED } else { BY_HAND };
-    let columns = vec!["app_name", tables.schema.title_column(), "address_type"];
-    (columns, vec![spec.name.as_str().into(), spec.title.as_str().into(), kind.into()])
+fn address_type(addresses: &Addresses) -> i64 {
+    match addresses {
+        Addresses::Registered => REGISTERED,
+        Addresses::Manual(_) => BY_HAND,
+    }
 }
 
 fn address_list(addresses: &Addresses) -> Option<String> {
@@ -291,19 +298,6 @@ fn address_list(addresses: &Addresses) -> Option<String> {
         Addresses::Registered => None,
         Addresses::Manual(addresses) => Some(addresses.join(",")),
     }
-}
-
-async fn stamp(
-    s: &mut dyn Session,
-    tables: &Tables,
-    columns: &mut Vec<&'static str>,
-    row: &mut Vec<Value>,
-) -> Result<(), SessionError> {
-    if tables.schema.group_has_update_time() {
-        columns.push("update_time");
-        row.push(tables.wall.time(s.now().await?));
-    }
-    Ok(())
 }
 
 // ── For Java admins ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -317,12 +311,10 @@ pub async fn publish_addresses(
         return Ok(0);
     }
     let ids = Value::Ids(lists.iter().map(|(app, _)| app.0).collect());
-    let sql = "SELECT id, address_list FROM xxl_job_group WHERE id IN ? AND address_type = 0 ORDER BY id";
-    let mut columns = vec!["address_list"];
-    let mut stamps = Vec::new();
-    stamp(s, tables, &mut columns, &mut stamps).await?;
+    let sql = "SELECT id, address_list FROM xxl_job_group WHERE id IN ? AND address_type = ? ORDER BY id";
+    let now = tables.wall.time(s.now().await?);
     let mut rows = Vec::new();
-    for row in s.query(sql, &[ids], Lock::None).await? {
+    for row in s.query(sql, &[ids, REGISTERED.into()], Lock::None).await? {
         let mut row = row.read();
         let (id, stored) = (row.int()?, row.maybe_text()?);
         let list = lists.iter().find(|(app, _)| app.0 == id).and_then(|(_, addresses)| published(addresses));
@@ -335,16 +327,20 @@ pub async fn publish_addresses(
             tracing::warn!(app = id, %error, "failed to notify Java admins of a change; they use their last list of executors");
             continue;
         }
-        let mut row: Vec<Value> = vec![id.into(), REGISTERED.into(), list.into()];
-        row.extend(stamps.clone());
-        rows.push(row);
+        rows.push(vec![id.into(), REGISTERED.into(), list.into(), now.clone()]);
     }
     if rows.is_empty() {
         return Ok(0);
     }
     // Only these columns, and only while the app is of that kind: a Java admin or a user may be editing the rest.
-    let set = Columns { table: "xxl_job_group", keys: &["id", "address_type"], columns: &columns };
-    Ok(usize::try_from(s.update(set, rows).await?).unwrap_or(usize::MAX))
+    let set = Columns {
+        table: "xxl_job_group",
+        keys: &["id", "address_type"],
+        columns: &["address_list", "update_time"],
+    };
+    let (columns, rows) = tables.schema.existing(set, rows);
+    let changed = s.update(Columns { columns: &columns, ..set }, rows).await?;
+    Ok(usize::try_from(changed).unwrap_or(usize::MAX))
 }
 
 /// The list exactly as a Java admin would write it, so that the two do not overwrite each other in turn.

@@ -10,7 +10,8 @@ use super::counters;
 use super::page::{Conditions, Page, Paged, Total, limit_of};
 use super::sessions::cut;
 use crate::database::{Database, transaction};
-use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::session::{Lock, Session, SessionError, Value};
+use crate::table::table;
 
 impl Database {
     /// Appends entries to the chain, in their order; returns its new end.
@@ -120,6 +121,7 @@ pub async fn append_audit(s: &mut dyn Session, entries: &[AuditEntry]) -> Result
     counters::raise(s, AUDIT).await?;
     head = audit_head(s).await?;
     let at = s.now().await?;
+    let (into, row) = AuditRow::INSERT;
     let mut rows = Vec::with_capacity(entries.len());
     for entry in entries {
         let mut record = AuditRecord {
@@ -131,36 +133,46 @@ pub async fn append_audit(s: &mut dyn Session, entries: &[AuditEntry]) -> Result
         };
         record.hash = record.computed_hash();
         head = AuditHead { id: record.id, hash: record.hash.clone() };
-        rows.push(values(record));
+        rows.push(row(&record));
     }
-    s.insert(Columns { table: "tw_audit", keys: &[], columns: &COLUMNS }, rows).await?;
+    s.insert(into, rows).await?;
     Ok(head)
 }
 
 const AUDIT: &str = "audit";
 
-const COLUMNS: [&str; 12] = [
-    "id",
-    "at_ms",
-    "principal",
-    "plane",
-    "ip",
-    "action",
-    "object",
-    "before_text",
-    "after_text",
-    "result",
-    "prev_hash",
-    "hash",
-];
+table! {
+    /// Row of `tw_audit`.
+    struct AuditRow in "tw_audit" of record: &AuditRecord {
+        id: i64 = record.id,
+        at_ms: Timestamp = record.at,
+        principal: String = record.entry.principal.as_str(),
+        plane: String = record.entry.plane.as_str(),
+        ip: String = record.entry.ip.as_str(),
+        action: String = record.entry.action.as_str(),
+        object: String = record.entry.object.as_str(),
+        before_text: Option<String> = record.entry.before.as_deref(),
+        after_text: Option<String> = record.entry.after.as_deref(),
+        result: String = record.entry.result.as_str(),
+        prev_hash: String = record.previous_hash.as_str(),
+        hash: String = record.hash.as_str(),
+    }
+}
 
-fn values(record: AuditRecord) -> Vec<Value> {
-    let AuditEntry { principal, plane, ip, action, object, before, after, result } = record.entry;
-    let mut values: Vec<Value> = vec![record.id.into(), record.at.into()];
-    values.extend([principal, plane, ip, action, object].map(Value::from));
-    values.extend([before, after].map(Value::from));
-    values.extend([result, record.previous_hash, record.hash].map(Value::from));
-    values
+impl From<AuditRow> for AuditRecord {
+    fn from(row: AuditRow) -> AuditRecord {
+        let entry = AuditEntry {
+            principal: row.principal,
+            plane: row.plane,
+            ip: row.ip,
+            action: row.action,
+            object: row.object,
+            before: row.before_text,
+            after: row.after_text,
+            result: row.result,
+        };
+        AuditRecord { id: row.id, at: row.at_ms, entry, previous_hash: row.prev_hash, hash: row.hash }
+    }
 }
 
 /// Truncates texts to their columns, so that an action is recorded even if a client sent too much.
@@ -280,24 +292,9 @@ async fn count(s: &mut dyn Session, conditions: &Conditions) -> Result<Total, Se
 const COUNT_MAX: i64 = 10_000;
 
 async fn select(s: &mut dyn Session, tail: &str, params: &[Value]) -> Result<Vec<AuditRecord>, SessionError> {
-    let sql = format!("SELECT {} FROM tw_audit {tail}", COLUMNS.join(", "));
-    s.query(&sql, params, Lock::None).await?.into_iter().map(read).collect()
-}
-
-fn read(row: Row) -> Result<AuditRecord, SessionError> {
-    let mut row = row.read();
-    let (id, at) = (row.int()?, row.instant()?);
-    let entry = AuditEntry {
-        principal: row.text()?,
-        plane: row.text()?,
-        ip: row.text()?,
-        action: row.text()?,
-        object: row.text()?,
-        before: row.maybe_text()?,
-        after: row.maybe_text()?,
-        result: row.text()?,
-    };
-    Ok(AuditRecord { id, at, entry, previous_hash: row.text()?, hash: row.text()? })
+    let rows =
+        s.query(&format!("SELECT {} FROM tw_audit {tail}", AuditRow::LIST), params, Lock::None).await?;
+    rows.into_iter().map(|row| AuditRow::read(&mut row.read()).map(AuditRecord::from)).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::counters::{self, REGISTRY};
 use super::registry::{self, Registration};
-use crate::jobs::check_text;
+use crate::schema::check_text;
 use crate::session::{Columns, Lock, Session, SessionError};
 
 pub async fn note_handlers(

@@ -8,6 +8,7 @@ use engine::{AppId, JobId, StoreError};
 use super::job_rows::{JobFilter, JobRow, conditions, rows_of, source};
 use super::page::{Page, limit_of};
 use crate::database::{Database, Tables, transaction};
+use crate::jobs::{NO_TIME, STOPPED};
 use crate::session::{Lock, Reader, Session, SessionError, Value};
 
 impl Database {
@@ -138,11 +139,12 @@ pub async fn job_list(
 fn column(tables: &Tables, order: JobOrder) -> String {
     match order.by {
         JobKey::Number => "j.id".into(),
-        JobKey::Name => format!("j.{}", tables.schema.description_column()),
+        JobKey::Name => tables.schema.list("xxl_job_info", "j", &["job_desc"]),
         JobKey::NextFire => {
             let last = if order.down { -1 } else { i64::MAX };
             format!(
-                "CASE WHEN j.trigger_status <> 0 AND j.trigger_next_time > 0 THEN j.trigger_next_time ELSE {last} END"
+                "CASE WHEN j.trigger_status <> {STOPPED} AND j.trigger_next_time > {NO_TIME} \
+                 THEN j.trigger_next_time ELSE {last} END"
             )
         }
     }
@@ -173,8 +175,8 @@ pub async fn job_names(
         return Ok(Vec::new());
     }
     let sql = format!(
-        "SELECT j.id, j.job_group, t.job_key, j.{}, t.zone FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE j.id IN ?",
-        tables.schema.description_column()
+        "SELECT j.id, j.job_group, t.job_key, {}, t.zone FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE j.id IN ?",
+        tables.schema.list("xxl_job_info", "j", &["job_desc"])
     );
     let ids = Value::Ids(jobs.iter().map(|job| job.0).collect());
     let mut names = Vec::new();
@@ -198,7 +200,7 @@ pub async fn job_count(
     }
     let conditions = conditions(tables, filter)?;
     let sql = format!(
-        "SELECT COUNT(*), SUM(CASE WHEN j.trigger_status <> 0 THEN 1 ELSE 0 END) \
+        "SELECT COUNT(*), SUM(CASE WHEN j.trigger_status <> {STOPPED} THEN 1 ELSE 0 END) \
          FROM {} {}",
         source(filter),
         conditions.sql()

@@ -9,8 +9,9 @@ use super::job_tags::tags_of;
 use super::page::{Conditions, Page, Paged, Total, check_search};
 use crate::database::{Database, Tables, transaction};
 use crate::declare::declarations_of;
-use crate::jobs;
-use crate::session::{Lock, Reader, Session, SessionError, Value};
+use crate::jobs::{self, CRON, NO_TIME, STOPPED};
+use crate::session::{Lock, Session, SessionError, Value};
+use crate::table::table;
 
 impl Database {
     /// Returns a page of jobs, the newest first.
@@ -106,7 +107,7 @@ pub async fn rows_of(s: &mut dyn Session, tables: &Tables, ids: &[i64]) -> Resul
     let mut rows = Vec::with_capacity(ids.len());
     for id in ids {
         if let (Some(stored), Some(rest)) = (found.remove(id), rest.remove(id)) {
-            let row = job_row(tables, stored.job, rest)?;
+            let row = job_row(tables, stored.job, rest);
             let tags = tags.remove(id).unwrap_or_default();
             rows.push(JobRow { tags, declaration: declarations.remove(id), ..row });
         }
@@ -121,9 +122,10 @@ pub fn conditions(tables: &Tables, filter: &JobFilter) -> Result<Conditions, Sto
     }
     if let Some(enabled) = filter.enabled {
         // There are two values for started, see `jobs`.
-        conditions.and(if enabled { "j.trigger_status <> 0" } else { "j.trigger_status = 0" }, []);
+        let is = if enabled { "<>" } else { "=" };
+        conditions.and(format!("j.trigger_status {is} {STOPPED}"), []);
     }
-    let description = format!("j.{}", tables.schema.description_column());
+    let description = tables.schema.list("xxl_job_info", "j", &["job_desc"]);
     let (handler, author) = ("j.executor_handler", "j.author");
     conditions.and_contains(&[&description], &filter.description)?;
     conditions.and_contains(&[handler], &filter.handler)?;
@@ -157,50 +159,52 @@ async fn count(
     Ok(Total { count: count.unsigned_abs(), exact: true })
 }
 
-/// Columns that are not in a [`Job`], in the order of [`job_row`].
+table! {
+    /// Columns of `xxl_job_info` that are not in a [`Job`].
+    struct RestRow in "xxl_job_info" {
+        id: i64,
+        schedule_type: Option<String>,
+        schedule_conf: String,
+        glue_type: String,
+        glue_remark: String,
+        glue_updatetime: Option<String>,
+        add_time: Option<String>,
+        update_time: Option<String>,
+        trigger_last_time: i64,
+    }
+}
+
 async fn rest(
     s: &mut dyn Session,
     tables: &Tables,
     ids: &[i64],
-) -> Result<BTreeMap<i64, Reader>, SessionError> {
+) -> Result<BTreeMap<i64, RestRow>, SessionError> {
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let schedule = match tables.schema.has_schedule_type() {
-        true => "schedule_type, schedule_conf",
-        false => "'CRON', job_cron",
-    };
-    let sql = format!(
-        "SELECT id, {schedule}, glue_type, glue_remark, glue_updatetime, add_time, update_time, trigger_last_time \
-         FROM xxl_job_info WHERE id IN ?"
-    );
+    let list = tables.schema.list("xxl_job_info", "j", RestRow::NAMES);
+    let sql = format!("SELECT {list} FROM xxl_job_info j WHERE j.id IN ?");
     let mut found = BTreeMap::new();
     for row in s.query(&sql, &[Value::Ids(ids.to_vec())], Lock::None).await? {
-        let mut row = row.read();
-        found.insert(row.int()?, row);
+        let row = RestRow::read(&mut row.read())?;
+        found.insert(row.id, row);
     }
     Ok(found)
 }
 
-fn job_row(tables: &Tables, job: Job, mut row: Reader) -> Result<JobRow, SessionError> {
-    let written_schedule = (row.text()?, row.text()?);
-    let (kind, script_remark) = (row.text()?, row.text()?);
-    let mut time = || -> Result<Option<Timestamp>, SessionError> {
-        Ok(row.maybe_text()?.and_then(|text| tables.wall.instant(&text)))
-    };
-    let (script_edited_at, created_at, updated_at) = (time()?, time()?, time()?);
-    let last = row.int()?;
-    let last_fire_at = (last > 0).then(|| Timestamp::from_millis(last));
-    Ok(JobRow {
+fn job_row(tables: &Tables, job: Job, row: RestRow) -> JobRow {
+    let time = |text: Option<String>| text.and_then(|text| tables.wall.instant(&text));
+    let last = row.trigger_last_time;
+    JobRow {
         job,
-        written_schedule,
-        kind,
-        script_remark,
-        script_edited_at,
-        created_at,
-        updated_at,
-        last_fire_at,
+        written_schedule: (row.schedule_type.unwrap_or_else(|| CRON.to_owned()), row.schedule_conf),
+        kind: row.glue_type,
+        script_remark: row.glue_remark,
+        script_edited_at: time(row.glue_updatetime),
+        created_at: time(row.add_time),
+        updated_at: time(row.update_time),
+        last_fire_at: (last > NO_TIME).then(|| Timestamp::from_millis(last)),
         tags: Vec::new(),
         declaration: None,
-    })
+    }
 }

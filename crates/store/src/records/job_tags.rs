@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use engine::JobId;
 
 use crate::database::Tables;
-use crate::jobs::{self, check_text};
+use crate::jobs;
+use crate::schema::check_text;
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 
 /// Replaces the tags of a job.

@@ -4,8 +4,8 @@ use engine::{Disposition, HistoryEntry, JobId, StoreError};
 
 use super::page::{Page, Paged};
 use crate::database::{Database, transaction};
-use crate::read::history_entry;
-use crate::session::{Lock, Session, SessionError, Value};
+use crate::runs;
+use crate::session::{Lock, Session, SessionError};
 
 impl Database {
     /// Returns fires of a job that were not dispatched, the newest first.
@@ -22,10 +22,9 @@ pub async fn misses(
     let below = page.after().unwrap_or(i64::MAX);
     let [limit, _] = page.bounds();
     // A lost run was dispatched, so it is listed with the runs.
-    let sql = "SELECT id, job_id, disposition, first_ms, last_ms, count, reason, run_id, at_ms FROM tw_history \
-               WHERE job_id = ? AND id < ? AND disposition <> ? ORDER BY id DESC LIMIT ?";
-    let params: [Value; 4] = [job.0.into(), below.into(), Disposition::Lost.to_number().into(), limit];
-    let rows = s.query(sql, &params, Lock::None).await?;
-    let rows = rows.into_iter().map(history_entry).collect::<Result<Vec<_>, _>>()?;
+    let tail = "WHERE job_id = ? AND id < ? AND disposition <> ? ORDER BY id DESC LIMIT ?";
+    let params = [job.into(), below.into(), Disposition::Lost.into(), limit];
+    let rows = runs::select_history(s, tail, &params, Lock::None).await?;
+    let rows = rows.into_iter().map(HistoryEntry::from).collect();
     Ok(Paged::new(rows, page, None, |entry| entry.id))
 }

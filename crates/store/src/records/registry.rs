@@ -13,9 +13,10 @@ use timer::Timestamp;
 use super::counters::{self, REGISTRY};
 use super::page::limit_of;
 use crate::database::Tables;
-use crate::jobs::check_text;
 use crate::schema::Dialect;
+use crate::schema::check_text;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::table::table;
 
 /// Identifies an executor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,9 +113,10 @@ async fn add(
     noted: &mut [Noted],
 ) -> Result<(), SessionError> {
     let mut room: BTreeMap<&str, usize> = BTreeMap::new();
+    let (into, row) = RegistryRow::INSERT;
     let mut added = Vec::new();
     for index in unknown {
-        let Registration { app, address } = &executors[index];
+        let app = &executors[index].app;
         if !room.contains_key(app.as_str()) {
             room.insert(app, ADDRESSES_MAX.saturating_sub(count_of(s, app).await?));
         }
@@ -122,12 +124,11 @@ async fn add(
         noted[index] = if *room > 0 { Noted::New } else { Noted::TooMany };
         if *room > 0 {
             *room -= 1;
-            added.push(vec![EXECUTOR.into(), app.as_str().into(), address.as_str().into(), time.clone()]);
+            added.push(row((&executors[index], &time)));
         }
     }
-    let columns = ["registry_group", "registry_key", "registry_value", "update_time"];
     if !added.is_empty() {
-        s.insert(Columns { table: "xxl_job_registry", keys: &[], columns: &columns }, added).await?;
+        s.insert(into, added).await?;
     }
     Ok(())
 }
@@ -174,6 +175,19 @@ fn check(tables: &Tables, beat: &Registration) -> Result<(), SessionError> {
     Ok(())
 }
 
+table! {
+    /// Row of `xxl_job_registry`: an executor, and the time of its heartbeat.
+    struct RegistryRow in "xxl_job_registry" of beat: (&Registration, &Value) {
+        update_time: Option<String> = beat.1.clone(),
+    }
+    not inserted { id: i64 }
+    not read {
+        registry_group = EXECUTOR,
+        registry_key = beat.0.app.as_str(),
+        registry_value = beat.0.address.as_str(),
+    }
+}
+
 /// A row of an executor.
 struct Found {
     id: i64,
@@ -194,6 +208,7 @@ impl Found {
 
 /// Finds the rows of each executor. The database compares, because some compare case-insensitively.
 async fn find(s: &mut dyn Session, executors: &[Registration]) -> Result<Vec<Vec<Found>>, SessionError> {
+    let list = RegistryRow::list_of("r");
     let mut found: Vec<Vec<Found>> = executors.iter().map(|_| Vec::new()).collect();
     for (chunk, from) in executors.chunks(FIND_MAX).zip((0..).step_by(FIND_MAX)) {
         // Only a few lengths, so that the statement is prepared once per length.
@@ -204,7 +219,7 @@ async fn find(s: &mut dyn Session, executors: &[Registration]) -> Result<Vec<Vec
             let executor = &chunk[index.min(chunk.len() - 1)];
             let union = if index == 0 { "" } else { " UNION ALL " };
             sql.push_str(&format!(
-                "{union}SELECT {index}, r.id, r.update_time, t.digest FROM xxl_job_registry r \
+                "{union}SELECT {index}, {list}, t.digest FROM xxl_job_registry r \
                  LEFT JOIN tw_executor_token t ON t.registry_id = r.id \
                  WHERE r.registry_group = 'EXECUTOR' AND r.registry_key = ? AND r.registry_value = ?"
             ));
@@ -212,11 +227,10 @@ async fn find(s: &mut dyn Session, executors: &[Registration]) -> Result<Vec<Vec
         }
         for row in s.query(&sql, &params, Lock::None).await? {
             let mut row = row.read();
-            let (index, id) = (row.int()?, row.int()?);
-            let (seen, token) = (row.maybe_text()?, row.maybe_text()?);
-            let index = usize::try_from(index).unwrap_or(usize::MAX);
+            let index = usize::try_from(row.int()?).unwrap_or(usize::MAX);
+            let (executor, token) = (RegistryRow::read(&mut row)?, row.maybe_text()?);
             if index < chunk.len() {
-                found[from + index].push(Found { id, seen, token });
+                found[from + index].push(Found { id: executor.id, seen: executor.update_time, token });
             }
         }
     }

@@ -5,8 +5,9 @@ use engine::{AppId, StoreError};
 use timer::Timestamp;
 
 use crate::database::{Database, Tables, transaction};
-use crate::runs::IS_CANCELLED;
+use crate::runs::{HAS_NO_RESULT, IS_CANCELLED, codes};
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::table::table;
 
 impl Database {
     /// Counts the runs of the day that contains this time, unless the day is over and all its runs were finished
@@ -55,29 +56,23 @@ pub async fn refresh_report(
     let counts = apps.iter().fold([0; 3], |sum: [i64; 3], (_, counts)| {
         std::array::from_fn(|column| sum[column] + counts[column])
     });
-    let now = tables.wall.time(s.now().await?);
-    let mut columns = vec!["running_count", "suc_count", "fail_count"];
-    let mut values: Vec<Value> = counts.map(Value::from).into();
-    if tables.schema.report_has_update_time() {
-        columns.push("update_time");
-        values.push(now);
-    }
+    let now = &tables.wall.time(s.now().await?);
+    let counted = Counted { id: stored.as_ref().map_or(0, |stored| stored.id), start: &start, counts, now };
     match &stored {
-        Some(stored) => {
-            values.insert(0, stored.id.into());
-            let set = Columns { table: "xxl_job_log_report", keys: &["id"], columns: &columns };
-            s.update(set, vec![values]).await?;
+        Some(_) => {
+            let (set, row) = DayRow::EDIT;
+            let (columns, rows) = tables.schema.existing(set, vec![row(counted)]);
+            s.update(Columns { columns: &columns, ..set }, rows).await?;
         }
         None => {
-            columns.push("trigger_day");
-            values.push(start);
-            let into = Columns { table: "xxl_job_log_report", keys: &[], columns: &columns };
-            s.insert(into, vec![values]).await?;
+            let (into, row) = DayRow::INSERT;
+            let (columns, rows) = tables.schema.existing(into, vec![row(counted)]);
+            s.insert(Columns { columns: &columns, ..into }, rows).await?;
         }
     }
     // The lock on the day's row above makes this transaction the only writer.
     write_apps(s, &day, apps).await?;
-    Ok(stored.is_none_or(|stored| stored.counts != counts))
+    Ok(stored.is_none_or(|stored| stored.counts() != counts))
 }
 
 async fn write_apps(s: &mut dyn Session, day: &str, apps: Vec<(i64, [i64; 3])>) -> Result<(), SessionError> {
@@ -93,36 +88,48 @@ async fn write_apps(s: &mut dyn Session, day: &str, apps: Vec<(i64, [i64; 3])>) 
     Ok(())
 }
 
-/// A day's row.
-struct Stored {
+/// Counts of a day to write: running, succeeded, failed.
+#[derive(Clone, Copy)]
+struct Counted<'a> {
     id: i64,
-    /// Running, succeeded, failed.
+    start: &'a Value,
     counts: [i64; 3],
-    written_at: Option<String>,
+    now: &'a Value,
 }
 
-impl Stored {
+table! {
+    /// Row of `xxl_job_log_report`.
+    struct DayRow in "xxl_job_log_report" of day: Counted<'_> {
+        trigger_day: String = day.start.clone(),
+    }
+    edited by id {
+        running_count: i64 = day.counts[0],
+        suc_count: i64 = day.counts[1],
+        fail_count: i64 = day.counts[2],
+        update_time: Option<String> = day.now.clone(),
+    }
+    not inserted { id: i64 = day.id }
+}
+
+impl DayRow {
+    fn counts(&self) -> [i64; 3] {
+        [self.running_count, self.suc_count, self.fail_count]
+    }
+
     /// Whether it was written after the day was over and nothing was running, so the counts are final.
     fn is_final(&self, end: &Value) -> bool {
-        match (end, &self.written_at) {
-            (Value::Time(end), Some(written)) => self.counts[0] == 0 && written > end,
+        match (end, &self.update_time) {
+            (Value::Time(end), Some(written)) => self.running_count == 0 && written > end,
             _ => false,
         }
     }
 }
 
-async fn stored(s: &mut dyn Session, tables: &Tables, day: &Value) -> Result<Option<Stored>, SessionError> {
-    let written = if tables.schema.report_has_update_time() { "update_time" } else { "NULL" };
-    let sql = format!(
-        "SELECT id, running_count, suc_count, fail_count, {written} FROM xxl_job_log_report WHERE trigger_day = ?"
-    );
+async fn stored(s: &mut dyn Session, tables: &Tables, day: &Value) -> Result<Option<DayRow>, SessionError> {
+    let list = tables.schema.list("xxl_job_log_report", "d", DayRow::NAMES);
+    let sql = format!("SELECT {list} FROM xxl_job_log_report d WHERE d.trigger_day = ?");
     let rows = s.query(&sql, std::slice::from_ref(day), Lock::None).await?;
-    let read = |row: Row| -> Result<Stored, SessionError> {
-        let mut row = row.read();
-        let (id, counts) = (row.int()?, [row.int()?, row.int()?, row.int()?]);
-        Ok(Stored { id, counts, written_at: row.maybe_text()? })
-    };
-    rows.into_iter().next().map(read).transpose()
+    rows.into_iter().next().map(|row| DayRow::read(&mut row.read())).transpose()
 }
 
 /// Running, succeeded and failed runs per app. Uses the index on `trigger_time`.
@@ -133,10 +140,11 @@ async fn count(
 ) -> Result<Vec<(i64, [i64; 3])>, SessionError> {
     let sql = format!(
         "SELECT l.job_group, \
-         SUM(CASE WHEN l.handle_code = 0 AND l.trigger_code IN (0, 200) AND NOT {IS_CANCELLED} THEN 1 ELSE 0 END), \
-         SUM(CASE WHEN l.handle_code = 200 THEN 1 ELSE 0 END), SUM(CASE WHEN {IS_CANCELLED} THEN 0 ELSE 1 END) \
+         SUM(CASE WHEN {HAS_NO_RESULT} AND NOT {IS_CANCELLED} THEN 1 ELSE 0 END), \
+         SUM(CASE WHEN l.handle_code = {ok} THEN 1 ELSE 0 END), SUM(CASE WHEN {IS_CANCELLED} THEN 0 ELSE 1 END) \
          FROM xxl_job_log l WHERE l.trigger_time >= ? AND l.trigger_time < ? \
-         GROUP BY l.job_group ORDER BY l.job_group"
+         GROUP BY l.job_group ORDER BY l.job_group",
+        ok = codes::OK,
     );
     let read = |row: Row| -> Result<(i64, [i64; 3]), SessionError> {
         let mut row = row.read();
@@ -156,26 +164,38 @@ pub async fn report(
     apps: Option<&[AppId]>,
 ) -> Result<Vec<DayReport>, SessionError> {
     let ((first_day, first, _), (last_day, last, _)) = (tables.wall.day(from), tables.wall.day(to));
-    let rows = match apps {
+    match apps {
         None => {
-            let sql = "SELECT trigger_day, running_count, suc_count, fail_count FROM xxl_job_log_report \
-                       WHERE trigger_day >= ? AND trigger_day <= ? ORDER BY trigger_day";
-            s.query(sql, &[first, last], Lock::None).await?
+            let list = tables.schema.list("xxl_job_log_report", "d", DayRow::NAMES);
+            let sql = format!(
+                "SELECT {list} FROM xxl_job_log_report d \
+                 WHERE d.trigger_day >= ? AND d.trigger_day <= ? ORDER BY d.trigger_day"
+            );
+            let rows = s.query(&sql, &[first, last], Lock::None).await?;
+            let read = |row: Row| -> Result<DayReport, SessionError> {
+                let row = DayRow::read(&mut row.read())?;
+                let counts = row.counts();
+                Ok(day_report(row.trigger_day, counts))
+            };
+            rows.into_iter().map(read).collect()
         }
-        Some([]) => Vec::new(),
+        Some([]) => Ok(Vec::new()),
         Some(apps) => {
             let sql = "SELECT day, SUM(running), SUM(succeeded), SUM(failed) \
                        FROM tw_report WHERE day >= ? AND day <= ? AND app_id IN ? GROUP BY day ORDER BY day";
             let apps = Value::Ids(apps.iter().map(|app| app.0).collect());
-            s.query(sql, &[first_day.into(), last_day.into(), apps], Lock::None).await?
+            let rows = s.query(sql, &[first_day.into(), last_day.into(), apps], Lock::None).await?;
+            let read = |row: Row| -> Result<DayReport, SessionError> {
+                let mut row = row.read();
+                Ok(day_report(row.text()?, [row.int()?, row.int()?, row.int()?]))
+            };
+            rows.into_iter().map(read).collect()
         }
-    };
-    let read = |row: Row| -> Result<DayReport, SessionError> {
-        let mut row = row.read();
-        let mut day = row.text()?;
-        day.truncate("2026-06-21".len());
-        let mut count = || row.int().map(|count| count.max(0).unsigned_abs());
-        Ok(DayReport { day, running: count()?, succeeded: count()?, failed: count()? })
-    };
-    rows.into_iter().map(read).collect()
+    }
+}
+
+fn day_report(mut day: String, counts: [i64; 3]) -> DayReport {
+    day.truncate("2026-06-21".len());
+    let [running, succeeded, failed] = counts.map(|count| count.max(0).unsigned_abs());
+    DayReport { day, running, succeeded, failed }
 }

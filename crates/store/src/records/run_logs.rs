@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{RunId, StoreError};
+use timer::Timestamp;
 
 use crate::database::{Database, transaction};
-use crate::session::{Columns, Lock, Session, SessionError, Value};
+use crate::session::{Lock, Session, SessionError, Value};
+use crate::table::table;
 
 impl Database {
     /// Stores the logs of runs, replacing stored ones; returns how many of the runs exist.
@@ -50,17 +52,35 @@ pub async fn keep_run_logs(s: &mut dyn Session, logs: &[(RunId, RunLog)]) -> Res
     }
     let now = s.now().await?;
     s.delete("tw_run_log", "log_id", &logs.keys().copied().collect::<Vec<_>>()).await?;
+    let (into, row) = PartRow::INSERT;
     let mut rows: Vec<Vec<Value>> = Vec::new();
     for (run, log) in &logs {
         let text = log.text.replace('\0', "\u{fffd}");
         for (content, part) in parts(&text).into_iter().zip(0_i64..) {
-            let complete = i64::from(log.complete);
-            rows.push(vec![(*run).into(), part.into(), complete.into(), now.into(), content.into()]);
+            rows.push(row(Part { run: *run, part, complete: log.complete, now, content }));
         }
     }
-    let columns = ["log_id", "part", "complete", "kept_ms", "content"];
-    s.insert(Columns { table: "tw_run_log", keys: &[], columns: &columns }, rows).await?;
+    s.insert(into, rows).await?;
     Ok(logs.len())
+}
+
+/// A part of a log to write.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    run: i64,
+    part: i64,
+    complete: bool,
+    now: Timestamp,
+    content: &'a str,
+}
+
+table! {
+    /// Row of `tw_run_log`.
+    struct PartRow in "tw_run_log" of part: Part<'_> {
+        complete: bool = part.complete,
+        content: String = part.content,
+    }
+    not read { log_id = part.run, part = part.part, kept_ms = part.now }
 }
 
 /// The ids of those runs that exist.
@@ -74,13 +94,12 @@ async fn known(s: &mut dyn Session, logs: &[(RunId, RunLog)]) -> Result<BTreeSet
 }
 
 pub async fn kept_run_log(s: &mut dyn Session, run: RunId) -> Result<Option<RunLog>, SessionError> {
-    let sql = "SELECT complete, content FROM tw_run_log WHERE log_id = ? ORDER BY part";
+    let sql = format!("SELECT {} FROM tw_run_log WHERE log_id = ? ORDER BY part", PartRow::LIST);
     let mut log: Option<RunLog> = None;
-    for row in s.query(sql, &[run.0.into()], Lock::None).await? {
-        let mut row = row.read();
-        let complete = row.int()? != 0;
-        let log = log.get_or_insert(RunLog { text: String::new(), complete });
-        log.text.push_str(&row.text()?);
+    for row in s.query(&sql, &[run.into()], Lock::None).await? {
+        let row = PartRow::read(&mut row.read())?;
+        let log = log.get_or_insert(RunLog { text: String::new(), complete: row.complete });
+        log.text.push_str(&row.content);
     }
     Ok(log)
 }

@@ -13,7 +13,7 @@ use timer::Timestamp;
 use super::page::{Conditions, Page, Paged, Total, limit_of};
 use crate::database::{Database, Tables, transaction};
 use crate::read::state_of;
-use crate::runs::{self, IS_CANCELLED, codes};
+use crate::runs::{self, HAS_NO_RESULT, IS_CANCELLED, LogRow, OpenRow, codes};
 use crate::schema::Dialect;
 use crate::session::{Lock, Row, Session, SessionError, Value};
 
@@ -187,12 +187,12 @@ impl Search {
             Some(RunStatus::Failed) if table == FAILED => {}
             Some(RunStatus::Failed) => {
                 let good = format!("{}, {}", codes::OK, codes::CANCELLED);
-                wanted.and(format!("NOT {RUNNING} AND l.handle_code NOT IN ({good})"), []);
+                wanted.and(format!("NOT {HAS_NO_RESULT} AND l.handle_code NOT IN ({good})"), []);
             }
             // Java admins exist only with MySQL, and we have no rows of their open runs; MySQL also has an index for
             // this.
             Some(RunStatus::Running) if tables.schema.dialect() == Dialect::MySql => {
-                wanted.and(format!("{RUNNING} AND NOT {IS_CANCELLED}"), []);
+                wanted.and(format!("{HAS_NO_RESULT} AND NOT {IS_CANCELLED}"), []);
             }
             Some(RunStatus::Running) => wanted.and("l.id IN (SELECT log_id FROM tw_fire)", []),
             None => {}
@@ -367,9 +367,6 @@ fn ids(rows: Vec<Row>) -> Result<Vec<i64>, SessionError> {
     rows.into_iter().map(|row| row.read().int()).collect()
 }
 
-/// XXL-JOB's rule for unfinished runs. Withdrawn runs match it too, so they do not count as failed.
-const RUNNING: &str = "(l.handle_code = 0 AND l.trigger_code IN (0, 200))";
-
 /// Counting stops here, because users do not page further.
 const COUNT_MAX: i64 = 10_000;
 
@@ -419,8 +416,8 @@ pub async fn run_tally(
         conditions.and("l.trigger_time < ?", [tables.wall.first_from(until)]);
     }
     let sql = format!(
-        "SELECT c.came_to, COUNT(*) FROM (SELECT CASE WHEN l.handle_code = {ok} THEN 1 WHEN {IS_CANCELLED} THEN 3 \
-         WHEN {RUNNING} THEN 0 ELSE 2 END \
+        "SELECT c.came_to, COUNT(*) FROM (SELECT CASE WHEN l.handle_code = {ok} THEN {SUCCEEDED} \
+         WHEN {IS_CANCELLED} THEN {CANCELLED} WHEN {HAS_NO_RESULT} THEN {RUNNING} ELSE {UNSUCCESSFUL} END \
          AS came_to FROM xxl_job_log l {} LIMIT ?) c GROUP BY c.came_to",
         conditions.sql(),
         ok = codes::OK,
@@ -429,9 +426,9 @@ pub async fn run_tally(
         let mut row = row.read();
         let (came_to, count) = (row.int()?, row.int()?.unsigned_abs());
         match came_to {
-            0 => tally.running = count,
-            1 => tally.succeeded = count,
-            2 => tally.failed = count,
+            RUNNING => tally.running = count,
+            SUCCEEDED => tally.succeeded = count,
+            UNSUCCESSFUL => tally.failed = count,
             _ => {}
         }
         tally.read = tally.read.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
@@ -439,6 +436,12 @@ pub async fn run_tally(
     tally.is_all = tally.read <= max;
     Ok(tally)
 }
+
+/// Groups of runs that are counted.
+const RUNNING: i64 = 0;
+const SUCCEEDED: i64 = 1;
+const UNSUCCESSFUL: i64 = 2;
+const CANCELLED: i64 = 3;
 
 // ── Rows ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -454,67 +457,59 @@ async fn load(
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let sql = "SELECT l.id, l.job_group, l.job_id, l.executor_address, l.executor_handler, l.executor_param, \
-               l.executor_sharding_param, l.executor_fail_retry_count, l.trigger_time, l.trigger_code, l.trigger_msg, \
-               l.handle_time, l.handle_code, l.handle_msg, l.alarm_status, \
-               f.state, f.scheduled_ms, f.due_ms, f.node, f.epoch, f.attempt, f.address, f.kind, f.cause, f.retry_of, f.recalled \
-               FROM xxl_job_log l LEFT JOIN tw_fire f ON f.log_id = l.id WHERE l.id IN ?";
-    let rows = s.query(sql, &[Value::Ids(ids.to_vec())], Lock::None).await?;
+    let sql = format!(
+        "SELECT {}, {} FROM xxl_job_log l LEFT JOIN tw_fire f ON f.log_id = l.id WHERE l.id IN ?",
+        LogRow::list_of("l"),
+        OpenRow::list_of("f")
+    );
+    let rows = s.query(&sql, &[Value::Ids(ids.to_vec())], Lock::None).await?;
     rows.into_iter().map(|row| read(tables, row)).map(|row| row.map(|row| (row.id.0, row))).collect()
 }
 
 fn read(tables: &Tables, row: Row) -> Result<RunRow, SessionError> {
     let mut row = row.read();
-    let (id, app, job) = (RunId(row.int()?), AppId(row.int()?), JobId(row.int()?));
-    let logged_address = row.maybe_text()?;
-    let (handler, param) = (row.text()?, row.text()?);
-    let shard = row.maybe_text()?.filter(|shard| !shard.is_empty());
-    let retries_left = row.int()?;
+    let (log, open) = (LogRow::read(&mut row)?, OpenRow::read_joined(&mut row)?);
     let time = |text: Option<String>| text.and_then(|text| tables.wall.instant(&text));
-    let triggered_at = time(row.maybe_text()?);
-    let (trigger_code, trigger_message) = (row.int()?, row.maybe_text()?);
-    let ended_at = time(row.maybe_text()?);
-    let (result_code, result_message) = (row.int()?, row.maybe_text()?);
-    let alarm_status = row.int()?;
-    let state = row.maybe_int()?.and_then(RunState::from_number);
-    let times = (row.maybe_instant()?, row.maybe_instant()?);
-    let node = match (row.maybe_text()?, row.maybe_int()?) {
-        (Some(name), Some(epoch)) => Some(Node { name, epoch }),
-        _ => None,
+    let ended_at = time(log.handle_time);
+    let ended_as = state_of((log.trigger_code, log.handle_code), ended_at.is_some());
+    let (state, address) = match &open {
+        Some(open) => (open.state, open.address.clone()),
+        None => (ended_as, None),
     };
-    let attempt = row.maybe_int()?.unwrap_or(1);
-    let address = row.maybe_text()?.or(logged_address).filter(|address| !address.is_empty());
-    let (kind, cause) = (row.maybe_int()?, row.maybe_int()?);
-    let origin = kind.zip(cause).and_then(|(kind, cause)| Origin::from_numbers(kind, cause));
-    let retry_of = row.maybe_int()?.map(RunId);
-    let cancel = row.maybe_int()? == Some(runs::CANCEL);
-    let open = match times {
-        (Some(scheduled_at), Some(due_at)) => {
-            Some(OpenRun { scheduled_at, due_at, node, attempt, origin, retry_of, cancel })
-        }
-        _ => None,
-    };
-    let ended_as = state_of((trigger_code, result_code), ended_at.is_some());
     Ok(RunRow {
-        id,
-        app,
-        job,
-        address,
-        handler,
-        param,
-        shard,
-        retries_left,
-        triggered_at,
-        trigger_code,
-        trigger_message,
+        id: log.id,
+        app: log.job_group,
+        job: log.job_id,
+        address: address.or(log.executor_address).filter(|address| !address.is_empty()),
+        handler: log.executor_handler,
+        param: log.executor_param.unwrap_or_default(),
+        shard: log.executor_sharding_param.filter(|shard| !shard.is_empty()),
+        retries_left: log.executor_fail_retry_count,
+        triggered_at: time(log.trigger_time),
+        trigger_code: log.trigger_code,
+        trigger_message: log.trigger_msg,
         ended_at,
         // The state tells that it was cancelled; XXL-JOB's tools know only this code for it.
-        result_code: if result_code == codes::CANCELLED { codes::FAILED } else { result_code },
-        result_message,
-        alarm_status,
-        state: state.unwrap_or(ended_as),
-        open,
+        result_code: if log.handle_code == codes::CANCELLED { codes::FAILED } else { log.handle_code },
+        result_message: log.handle_msg,
+        alarm_status: log.alarm_status,
+        state,
+        open: open.map(OpenRun::from),
     })
+}
+
+impl From<OpenRow> for OpenRun {
+    fn from(row: OpenRow) -> OpenRun {
+        OpenRun {
+            scheduled_at: row.scheduled_ms,
+            due_at: row.due_ms,
+            node: runs::node_of(row.node, row.epoch),
+            attempt: row.attempt.into(),
+            origin: Origin::from_numbers(row.kind, row.cause),
+            retry_of: row.retry_of,
+            cancel: row.recalled == runs::CANCEL,
+        }
+    }
 }
 
 // ── Clearing ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,8 +7,10 @@ use engine::{JobId, ScriptLanguage, StoreError};
 use timer::Timestamp;
 
 use crate::database::{Database, Tables, transaction};
-use crate::jobs::{self, check_text};
+use crate::jobs;
+use crate::schema::check_text;
 use crate::session::{Columns, Lock, Row, Session, SessionError};
+use crate::table::table;
 
 impl Database {
     /// Returns the current and earlier scripts of a job, the newest first.
@@ -56,19 +58,29 @@ pub async fn script_versions(
     tables: &Tables,
     job: JobId,
 ) -> Result<Vec<ScriptVersion>, SessionError> {
-    let sql = "SELECT id, glue_type, glue_source, glue_remark, update_time FROM xxl_job_logglue \
-               WHERE job_id = ? ORDER BY id DESC";
-    let read = |row: Row| -> Result<ScriptVersion, SessionError> {
-        let mut row = row.read();
+    let sql = format!("SELECT {} FROM xxl_job_logglue WHERE job_id = ? ORDER BY id DESC", VersionRow::LIST);
+    let version = |row: Row| -> Result<ScriptVersion, SessionError> {
+        let row = VersionRow::read(&mut row.read())?;
         Ok(ScriptVersion {
-            id: row.int()?,
-            language: ScriptLanguage::from_stored(&row.text()?),
-            source: row.text()?,
-            remark: row.text()?,
-            saved_at: row.maybe_text()?.and_then(|text| tables.wall.instant(&text)),
+            id: row.id,
+            language: ScriptLanguage::from_stored(&row.glue_type),
+            source: row.glue_source,
+            remark: row.glue_remark,
+            saved_at: row.update_time.and_then(|text| tables.wall.instant(&text)),
         })
     };
-    s.query(sql, &[job.0.into()], Lock::None).await?.into_iter().map(read).collect()
+    s.query(&sql, &[job.into()], Lock::None).await?.into_iter().map(version).collect()
+}
+
+table! {
+    /// Row of `xxl_job_logglue`, a copy of columns of the job that [`keep_version`] makes.
+    struct VersionRow in "xxl_job_logglue" {
+        id: i64,
+        glue_type: String,
+        glue_source: String,
+        glue_remark: String,
+        update_time: Option<String>,
+    }
 }
 
 pub async fn save_script(

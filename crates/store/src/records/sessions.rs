@@ -8,7 +8,8 @@ use timer::Timestamp;
 use super::page::limit_of;
 use super::users::{self, User, UserId};
 use crate::database::{Database, Tables, transaction};
-use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::session::{Lock, Session, SessionError, Value};
+use crate::table::table;
 
 impl Database {
     /// Opens a session.
@@ -90,28 +91,29 @@ pub struct UserSession {
     pub agent: String,
 }
 
-const COLUMNS: [&str; 8] =
-    ["digest", "user_id", "csrf", "created_ms", "seen_ms", "expires_ms", "address", "agent"];
+table! {
+    /// Row of `tw_session`.
+    struct SessionRow in "tw_session" of new: (&NewSession, Timestamp) {
+        digest: String = new.0.digest.as_str(),
+        user_id: i64 = new.0.user.0,
+        csrf: String = new.0.csrf.as_str(),
+        created_ms: Timestamp = new.1,
+        seen_ms: Timestamp = new.1,
+        expires_ms: Timestamp = new.0.expires_at,
+        address: String = cut(&new.0.address, 190),
+        agent: String = cut(&new.0.agent, 255),
+    }
+}
 
 pub async fn open_session(
     s: &mut dyn Session,
     tables: &Tables,
     session: &NewSession,
 ) -> Result<(), SessionError> {
-    tables.schema.check_fits("tw_session", "digest", &session.digest)?;
-    tables.schema.check_fits("tw_session", "csrf", &session.csrf)?;
-    let now = s.now().await?;
-    let row = vec![
-        session.digest.as_str().into(),
-        session.user.0.into(),
-        session.csrf.as_str().into(),
-        now.into(),
-        now.into(),
-        session.expires_at.into(),
-        cut(&session.address, 190).into(),
-        cut(&session.agent, 255).into(),
-    ];
-    s.insert(Columns { table: "tw_session", keys: &[], columns: &COLUMNS }, vec![row]).await
+    let (into, row) = SessionRow::INSERT;
+    let row = row((session, s.now().await?));
+    tables.schema.check_row(into, &row)?;
+    s.insert(into, vec![row]).await
 }
 
 /// Truncates client input to the width of a column, and replaces NUL characters.
@@ -141,21 +143,24 @@ pub async fn sessions_of(s: &mut dyn Session, user: UserId) -> Result<Vec<UserSe
 }
 
 async fn select(s: &mut dyn Session, tail: &str, params: &[Value]) -> Result<Vec<UserSession>, SessionError> {
-    let sql = format!("SELECT {} FROM tw_session {tail}", COLUMNS.join(", "));
-    let read = |row: Row| -> Result<UserSession, SessionError> {
-        let mut row = row.read();
-        Ok(UserSession {
-            digest: row.text()?,
-            user: UserId(row.int()?),
-            csrf: row.text()?,
-            created_at: row.instant()?,
-            seen_at: row.instant()?,
-            expires_at: row.instant()?,
-            address: row.text()?,
-            agent: row.text()?,
-        })
-    };
-    s.query(&sql, params, Lock::None).await?.into_iter().map(read).collect()
+    let sql = format!("SELECT {} FROM tw_session {tail}", SessionRow::LIST);
+    let rows = s.query(&sql, params, Lock::None).await?;
+    rows.into_iter().map(|row| SessionRow::read(&mut row.read()).map(UserSession::from)).collect()
+}
+
+impl From<SessionRow> for UserSession {
+    fn from(row: SessionRow) -> UserSession {
+        UserSession {
+            digest: row.digest,
+            user: UserId(row.user_id),
+            csrf: row.csrf,
+            created_at: row.created_ms,
+            seen_at: row.seen_ms,
+            expires_at: row.expires_ms,
+            address: row.address,
+            agent: row.agent,
+        }
+    }
 }
 
 pub async fn touch_session(s: &mut dyn Session, digest: &str) -> Result<(), SessionError> {

@@ -1,7 +1,7 @@
 //! Settings shared by all nodes of a database.
 
 use crate::database::{Database, Tables, transaction};
-use crate::jobs::check_text;
+use crate::schema::check_text;
 use crate::session::{Columns, Lock, Session, SessionError};
 use engine::StoreError;
 

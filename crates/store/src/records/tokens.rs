@@ -6,7 +6,8 @@ use timer::Timestamp;
 
 use super::counters::{self, REGISTRY};
 use crate::database::{Database, Tables, transaction};
-use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::session::{Lock, Session, SessionError};
+use crate::table::table;
 
 impl Database {
     /// Sets when a token expires; returns false if there is none with this id.
@@ -46,37 +47,41 @@ pub struct Token {
 }
 
 pub async fn tokens(s: &mut dyn Session) -> Result<Vec<Token>, SessionError> {
-    let sql = "SELECT id, app_id, digest, sealed, created_ms, expires_ms FROM tw_token ORDER BY id";
-    let read = |row: Row| -> Result<Token, SessionError> {
-        let mut row = row.read();
-        Ok(Token {
-            id: row.int()?,
-            app: row.maybe_int()?.map(AppId),
-            digest: row.text()?,
-            sealed: row.text()?,
-            created_at: row.instant()?,
-            expires_at: row.maybe_instant()?,
-        })
-    };
-    s.query(sql, &[], Lock::None).await?.into_iter().map(read).collect()
+    let sql = format!("SELECT {} FROM tw_token ORDER BY id", TokenRow::LIST);
+    let rows = s.query(&sql, &[], Lock::None).await?;
+    rows.into_iter().map(|row| TokenRow::read(&mut row.read()).map(Token::from)).collect()
+}
+
+table! {
+    /// Row of `tw_token`.
+    struct TokenRow in "tw_token" of new: (&NewToken, Timestamp) {
+        app_id: Option<AppId> = new.0.app,
+        digest: String = new.0.digest.as_str(),
+        sealed: String = new.0.sealed.as_str(),
+        created_ms: Timestamp = new.1,
+        expires_ms: Option<Timestamp> = new.0.expires_at,
+    }
+    not inserted { id: i64 }
+}
+
+impl From<TokenRow> for Token {
+    fn from(row: TokenRow) -> Token {
+        Token {
+            id: row.id,
+            app: row.app_id,
+            digest: row.digest,
+            sealed: row.sealed,
+            created_at: row.created_ms,
+            expires_at: row.expires_ms,
+        }
+    }
 }
 
 pub async fn add_token(s: &mut dyn Session, tables: &Tables, token: &NewToken) -> Result<i64, SessionError> {
-    for (column, text) in [("digest", &token.digest), ("sealed", &token.sealed)] {
-        crate::jobs::check_text(text)?;
-        tables.schema.check_fits("tw_token", column, text)?;
-    }
+    let (into, row) = TokenRow::INSERT;
+    let row = row((token, s.now().await?));
+    tables.schema.check_row(into, &row)?;
     counters::raise(s, REGISTRY).await?;
-    let now = s.now().await?;
-    let columns = ["app_id", "digest", "sealed", "created_ms", "expires_ms"];
-    let row: Vec<Value> = vec![
-        token.app.map(|app| app.0).into(),
-        token.digest.as_str().into(),
-        token.sealed.as_str().into(),
-        now.into(),
-        token.expires_at.into(),
-    ];
-    let into = Columns { table: "tw_token", keys: &[], columns: &columns };
     Ok(s.insert_numbered(into, vec![row]).await?[0])
 }
 

@@ -8,7 +8,8 @@ use timer::Timestamp;
 
 use crate::database::{Database, transaction};
 use crate::runs;
-use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::session::{Lock, Session, SessionError, Value};
+use crate::table::table;
 
 impl Database {
     /// Stores a node's traces of runs; fields that the node no longer has keep their stored values.
@@ -73,12 +74,11 @@ pub async fn keep_traces(s: &mut dyn Session, node: &str, traces: &[NodeTrace]) 
     let known = known.into_iter().map(|row| row.read().int()).collect::<Result<BTreeSet<_>, _>>()?;
     let is_known = |trace: &&NodeTrace| known.contains(&trace.run.0);
     let ends = traces.iter().filter(is_known).filter(|trace| trace.sending.is_none());
-    let ends: Vec<Vec<Value>> = ends
-        .map(|end| vec![end.run.0.into(), node.into(), end.reported_at.into(), end.recorded_at.into()])
-        .collect();
+    let (set, row) = TraceRow::END;
+    let now = s.now().await?;
+    let ends: Vec<Vec<Value>> = ends.map(|trace| row(Kept { trace, node, now })).collect();
     if !ends.is_empty() {
-        let columns = ["reported_ms", "recorded_ms"];
-        s.update(Columns { table: "tw_flight", keys: &["log_id", "node"], columns: &columns }, ends).await?;
+        s.update(set, ends).await?;
     }
     let again = traces.iter().filter(is_known).filter(|trace| trace.sending.is_some());
     let again: Vec<i64> = again.map(|trace| trace.run.0).collect();
@@ -86,13 +86,13 @@ pub async fn keep_traces(s: &mut dyn Session, node: &str, traces: &[NodeTrace]) 
         let sql = "DELETE FROM tw_flight WHERE node = ? AND log_id IN ?";
         s.execute(sql, &[node.into(), Value::Ids(again)]).await?;
     }
-    let now = s.now().await?;
     let new = traces.iter().filter(|trace| trace.sending.is_some() || !is_known(trace));
-    let rows: Vec<Vec<Value>> = new.map(|trace| row(trace, node, now)).collect();
+    let (into, row) = TraceRow::INSERT;
+    let rows: Vec<Vec<Value>> = new.map(|trace| row(Kept { trace, node, now })).collect();
     if rows.is_empty() {
         return Ok(());
     }
-    s.insert(Columns { table: "tw_flight", keys: &[], columns: &COLUMNS }, rows).await
+    s.insert(into, rows).await
 }
 
 fn once_each(traces: &[NodeTrace]) -> Vec<NodeTrace> {
@@ -119,61 +119,72 @@ impl NodeTrace {
     }
 }
 
-const COLUMNS: [&str; 17] = [
-    "log_id",
-    "node",
-    "reported_ms",
-    "recorded_ms",
-    "scheduled_ms",
-    "kind",
-    "cause",
-    "attempt",
-    "retry_of",
-    "route",
-    "claimed_ms",
-    "left_ms",
-    "answered_ms",
-    "answer",
-    "address",
-    "reason",
-    "saved_ms",
-];
-
-fn row(trace: &NodeTrace, node: &str, now: Timestamp) -> Vec<Value> {
-    let mut row: Vec<Value> =
-        vec![trace.run.0.into(), node.into(), trace.reported_at.into(), trace.recorded_at.into()];
-    match &trace.sending {
-        Some(sending) => row.extend(sent(sending)),
-        None => row.extend(std::iter::repeat_n(Value::Null, COLUMNS.len() - row.len() - 1)),
-    }
-    row.push(now.into());
-    row
+/// A trace to store.
+#[derive(Clone, Copy)]
+struct Kept<'a> {
+    trace: &'a NodeTrace,
+    node: &'a str,
+    now: Timestamp,
 }
 
-fn sent(sending: &Sending) -> [Value; 12] {
-    let (kind, cause) = sending.origin.to_numbers();
-    let (answer, address, reason) = match sending.answer.as_ref().map(|(_, receipt)| receipt) {
-        None => (None, None, None),
-        Some(Receipt::Accepted { address }) => (Some(ACCEPTED), Some(address.as_str()), None),
-        Some(Receipt::Refused { reason } | Receipt::Deferred { reason }) => {
-            (Some(REFUSED), None, Some(reason))
+table! {
+    /// Row of `tw_flight`.
+    struct TraceRow in "tw_flight" of kept: Kept<'_> {
+        log_id: RunId = kept.trace.run,
+        node: String = kept.node,
+        reported_ms: Option<Timestamp> = kept.trace.reported_at,
+        recorded_ms: Option<Timestamp> = kept.trace.recorded_at,
+        scheduled_ms: Option<Timestamp> = kept.sent(|sending| sending.scheduled_at),
+        kind: Option<i64> = kept.sent(|sending| sending.origin.to_numbers().0),
+        cause: Option<i64> = kept.sent(|sending| sending.origin.to_numbers().1),
+        attempt: Option<u32> = kept.sent(|sending| i64::from(sending.attempt)),
+        retry_of: Option<RunId> = kept.sent(|sending| sending.retry_of).flatten(),
+        route: Option<String> = kept.sent(|sending| short(sending.route.stored(), ROUTE_MAX)),
+        claimed_ms: Option<Timestamp> = kept.sent(|sending| sending.claimed_at).flatten(),
+        left_ms: Option<Timestamp> = kept.sent(|sending| sending.left_at),
+        answered_ms: Option<Timestamp> = kept.answer().map(|(at, _)| *at),
+        answer: Option<i64> = kept.answer().map(|(_, receipt)| number_of(receipt)),
+        address: Option<String> = kept.answer().and_then(|(_, receipt)| address_of(receipt)),
+        reason: Option<String> = kept.answer().and_then(|(_, receipt)| reason_of(receipt)),
+    }
+    not read { saved_ms = kept.now }
+    update END by log_id, node { reported_ms, recorded_ms }
+}
+
+impl<'a> Kept<'a> {
+    fn sent<T>(self, field: impl Fn(&'a Sending) -> T) -> Option<T> {
+        self.trace.sending.as_ref().map(field)
+    }
+
+    fn answer(self) -> Option<&'a (Timestamp, Receipt)> {
+        self.trace.sending.as_ref()?.answer.as_ref()
+    }
+}
+
+fn number_of(receipt: &Receipt) -> i64 {
+    match receipt {
+        Receipt::Accepted { .. } => ACCEPTED,
+        Receipt::Refused { .. } | Receipt::Deferred { .. } => REFUSED,
+        Receipt::Unknown { .. } => UNKNOWN,
+    }
+}
+
+fn address_of(receipt: &Receipt) -> Option<String> {
+    match receipt {
+        Receipt::Accepted { address } | Receipt::Unknown { address: Some(address), .. } => {
+            Some(short(address, ADDRESS_MAX))
         }
-        Some(Receipt::Unknown { address, reason }) => (Some(UNKNOWN), address.as_deref(), Some(reason)),
-    };
-    [
-        sending.scheduled_at.into(),
-        kind.into(),
-        cause.into(),
-        i64::from(sending.attempt).into(),
-        sending.retry_of.map(|run| run.0).into(),
-        short(sending.route.stored(), ROUTE_MAX).into(),
-        sending.claimed_at.into(),
-        sending.left_at.into(),
-        sending.answer.as_ref().map(|(at, _)| *at).into(),
-        answer.into(),
-        address.map(|address| short(address, ADDRESS_MAX)).into(),
-        reason.map(|reason| runs::message_text(reason)).into(),
-    ]
+        _ => None,
+    }
+}
+
+fn reason_of(receipt: &Receipt) -> Option<String> {
+    match receipt {
+        Receipt::Accepted { .. } => None,
+        Receipt::Refused { reason } | Receipt::Deferred { reason } | Receipt::Unknown { reason, .. } => {
+            Some(runs::message_text(reason))
+        }
+    }
 }
 
 const ACCEPTED: i64 = 1;
@@ -195,39 +206,45 @@ pub async fn traces_of(s: &mut dyn Session, runs: &[RunId]) -> Result<Vec<NodeTr
     if runs.is_empty() {
         return Ok(Vec::new());
     }
-    let sql = format!("SELECT {} FROM tw_flight WHERE log_id IN ?", COLUMNS.join(", "));
+    let sql = format!("SELECT {} FROM tw_flight WHERE log_id IN ?", TraceRow::LIST);
     let ids = Value::Ids(runs.iter().map(|run| run.0).collect());
     let rows = s.query(&sql, &[ids], Lock::None).await?;
-    let mut traces = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let traces = rows.into_iter().map(|row| TraceRow::read(&mut row.read()).map(NodeTrace::from));
+    let mut traces = traces.collect::<Result<Vec<_>, _>>()?;
     let left_at = |trace: &NodeTrace| trace.sending.as_ref().map(|sending| sending.left_at);
     traces.sort_by_key(|trace| (trace.run, left_at(trace).is_none(), left_at(trace)));
     Ok(traces)
 }
 
-fn read(row: Row) -> Result<NodeTrace, SessionError> {
-    let mut row = row.read();
-    let (run, node) = (RunId(row.int()?), row.text()?);
-    let (reported_at, recorded_at) = (row.maybe_instant()?, row.maybe_instant()?);
-    let scheduled_at = row.maybe_instant()?;
-    let origin = row.maybe_int()?.zip(row.maybe_int()?);
-    let origin = origin.and_then(|(kind, cause)| Origin::from_numbers(kind, cause));
-    let attempt = row.maybe_int()?.and_then(|attempt| u32::try_from(attempt).ok()).unwrap_or(1);
-    let (retry_of, route) = (row.maybe_int()?.map(RunId), Named::from_stored(&row.text()?));
-    let (claimed_at, left_at) = (row.maybe_instant()?, row.maybe_instant()?);
-    let (answered_at, answer) = (row.maybe_instant()?, row.maybe_int()?);
-    let (address, reason) = (row.maybe_text()?, row.text()?);
-    let receipt = match answer {
-        Some(ACCEPTED) => Some(Receipt::Accepted { address: address.unwrap_or_default() }),
-        Some(REFUSED) => Some(Receipt::Refused { reason }),
-        Some(UNKNOWN) => Some(Receipt::Unknown { address, reason }),
-        _ => None,
-    };
-    let answer = answered_at.zip(receipt);
-    let sending = match (scheduled_at, origin, left_at) {
-        (Some(scheduled_at), Some(origin), Some(left_at)) => {
-            Some(Sending { scheduled_at, origin, attempt, retry_of, route, claimed_at, left_at, answer })
+impl From<TraceRow> for NodeTrace {
+    fn from(row: TraceRow) -> NodeTrace {
+        let origin = row.kind.zip(row.cause).and_then(|(kind, cause)| Origin::from_numbers(kind, cause));
+        let reason = row.reason.unwrap_or_default();
+        let receipt = match row.answer {
+            Some(ACCEPTED) => Some(Receipt::Accepted { address: row.address.unwrap_or_default() }),
+            Some(REFUSED) => Some(Receipt::Refused { reason }),
+            Some(UNKNOWN) => Some(Receipt::Unknown { address: row.address, reason }),
+            _ => None,
+        };
+        let sending = match (row.scheduled_ms, origin, row.left_ms) {
+            (Some(scheduled_at), Some(origin), Some(left_at)) => Some(Sending {
+                scheduled_at,
+                origin,
+                attempt: row.attempt.unwrap_or(1),
+                retry_of: row.retry_of,
+                route: Named::from_stored(&row.route.unwrap_or_default()),
+                claimed_at: row.claimed_ms,
+                left_at,
+                answer: row.answered_ms.zip(receipt),
+            }),
+            _ => None,
+        };
+        NodeTrace {
+            run: row.log_id,
+            node: row.node,
+            sending,
+            reported_at: row.reported_ms,
+            recorded_at: row.recorded_ms,
         }
-        _ => None,
-    };
-    Ok(NodeTrace { run, node, sending, reported_at, recorded_at })
+    }
 }

@@ -16,8 +16,9 @@ use super::page::{Conditions, Page, Paged, Total};
 use super::rights::Rights;
 use super::sessions;
 use crate::database::{Database, Tables, transaction};
-use crate::jobs::check_text;
+use crate::schema::check_text;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
+use crate::table::table;
 
 impl Database {
     /// Returns users: by name for a [`Page::Offset`], by id for a [`Page::After`].
@@ -141,6 +142,9 @@ pub struct UserFilter {
 /// Value of XXL-JOB's password column for users created here.
 const UNUSABLE: &str = "!";
 
+/// Condition for users that can sign in; its parameter is [`UNUSABLE`].
+const HAS_PASSWORD: &str = "(u.password <> ? OR t.password_hash IS NOT NULL)";
+
 /// Counter that is locked by transactions that check all users before changing one.
 const USERS: &str = "users";
 
@@ -154,7 +158,7 @@ pub async fn user_page(
     let mut conditions = Conditions::default();
     conditions.and_contains(&["u.username"], &filter.name)?;
     if let Some(admin) = filter.admin {
-        conditions.and(if admin { "u.role = 1" } else { "u.role <> 1" }, []);
+        conditions.and(format!("u.role {} {ADMIN}", if admin { "=" } else { "<>" }), []);
     }
     let (total, order) = match page {
         Page::Offset { .. } => {
@@ -186,8 +190,9 @@ pub async fn user_by_name(s: &mut dyn Session, name: &str) -> Result<Option<User
 
 async fn select(s: &mut dyn Session, tail: &str, params: &[Value]) -> Result<Vec<User>, SessionError> {
     let sql = format!(
-        "SELECT u.id, u.username, u.password, u.role, u.permission, t.password_hash, t.legacy_of, t.disabled, t.changed_ms \
-         FROM xxl_job_user u LEFT JOIN tw_user t ON t.user_id = u.id {tail}"
+        "SELECT {}, {} FROM xxl_job_user u LEFT JOIN tw_user t ON t.user_id = u.id {tail}",
+        UserRow::list_of("u"),
+        OwnRow::list_of("t")
     );
     let rows = s.query(&sql, params, Lock::None).await?;
     let mut users = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
@@ -197,22 +202,56 @@ async fn select(s: &mut dyn Session, tail: &str, params: &[Value]) -> Result<Vec
 
 fn read(row: Row) -> Result<User, SessionError> {
     let mut row = row.read();
-    let (id, name) = (UserId(row.int()?), row.text()?);
-    let legacy = row.text()?;
-    let admin = row.int()? == 1;
-    let apps = row.text()?;
-    let grants = apps.split(',').filter_map(|app| app.trim().parse().ok());
+    let (user, own) = (UserRow::read(&mut row)?, OwnRow::read_joined(&mut row)?);
+    let grants = user.permission.split(',').filter_map(|app| app.trim().parse().ok());
     let grants = grants.map(|app| (AppId(app), Rights::MEMBER)).collect();
-    let (hash, made_of) = (row.maybe_text()?, row.maybe_text()?);
-    let password = match hash {
-        Some(hash) if made_of.as_deref() == Some(&legacy) => Password::Hashed(hash),
-        _ if legacy == UNUSABLE || legacy.is_empty() => Password::Unusable,
-        _ => Password::Legacy(legacy),
+    let disabled = own.as_ref().is_some_and(|own| own.disabled);
+    let changed_at = own.as_ref().map(|own| own.changed_ms);
+    let hash = own.filter(|own| own.legacy_of.as_ref() == Some(&user.password));
+    let password = match hash.and_then(|own| own.password_hash) {
+        Some(hash) => Password::Hashed(hash),
+        None if user.password == UNUSABLE || user.password.is_empty() => Password::Unusable,
+        None => Password::Legacy(user.password),
     };
-    let disabled = row.maybe_int()?.is_some_and(|disabled| disabled != 0);
-    let changed_at = row.maybe_instant()?;
-    Ok(User { id, name, access: Access { admin, disabled, grants }, password, changed_at })
+    let access = Access { admin: user.role == ADMIN, disabled, grants };
+    Ok(User { id: UserId(user.id), name: user.username, access, password, changed_at })
 }
+
+/// A user to write into XXL-JOB's row.
+#[derive(Clone, Copy)]
+struct Written<'a> {
+    id: UserId,
+    name: &'a str,
+    access: &'a Access,
+    permission: &'a str,
+}
+
+table! {
+    /// Row of `xxl_job_user`.
+    struct UserRow in "xxl_job_user" of user: Written<'_> {
+        username: String = user.name,
+        password: String = UNUSABLE,
+    }
+    edited by id {
+        role: i64 = if user.access.admin { ADMIN } else { MEMBER },
+        permission: String = user.permission,
+    }
+    not inserted { id: i64 = user.id.0 }
+}
+
+table! {
+    /// Row of `tw_user`. [`save_own`] writes it in parts.
+    struct OwnRow in "tw_user" {
+        changed_ms: Timestamp,
+        password_hash: Option<String>,
+        legacy_of: Option<String>,
+        disabled: bool,
+    }
+}
+
+/// Values of `role`.
+const MEMBER: i64 = 0;
+const ADMIN: i64 = 1;
 
 async fn add_grants(s: &mut dyn Session, users: &mut [User]) -> Result<(), SessionError> {
     if users.is_empty() {
@@ -254,9 +293,8 @@ pub async fn create_user(
         return Err(StoreError::Conflict(reason).into());
     }
     let (permission, _) = stored_grants(tables, access)?;
-    let columns = ["username", "password", "role", "permission"];
-    let row = vec![name.into(), UNUSABLE.into(), i64::from(access.admin).into(), permission.into()];
-    let into = Columns { table: "xxl_job_user", keys: &[], columns: &columns };
+    let (into, row) = UserRow::INSERT;
+    let row = row(Written { id: UserId(0), name, access, permission: &permission });
     let id = UserId(s.insert_numbered(into, vec![row]).await?[0]);
     save_password(s, tables, id, hash, UNUSABLE).await?;
     save_access(s, tables, id, access).await?;
@@ -270,8 +308,8 @@ pub async fn create_first_admin(
     hash: &str,
 ) -> Result<bool, SessionError> {
     counters::raise(s, USERS).await?;
-    let tail = "WHERE u.password <> '!' OR t.password_hash IS NOT NULL ORDER BY u.id LIMIT 1";
-    if !select(s, tail, &[]).await?.is_empty() {
+    let tail = format!("WHERE {HAS_PASSWORD} ORDER BY u.id LIMIT 1");
+    if !select(s, &tail, &[UNUSABLE.into()]).await?.is_empty() {
         return Ok(false);
     }
     let access = Access { admin: true, ..Access::default() };
@@ -327,9 +365,11 @@ async fn check_not_last(s: &mut dyn Session, user: &User) -> Result<(), SessionE
     if !user.access.admin || user.access.disabled {
         return Ok(());
     }
-    let tail = "WHERE u.role = 1 AND u.id <> ? AND (t.disabled IS NULL OR t.disabled = 0) \
-                AND (u.password <> '!' OR t.password_hash IS NOT NULL) ORDER BY u.id LIMIT 1";
-    if select(s, tail, &[user.id.0.into()]).await?.is_empty() {
+    let tail = format!(
+        "WHERE u.role = {ADMIN} AND u.id <> ? AND (t.disabled IS NULL OR t.disabled = 0) \
+         AND {HAS_PASSWORD} ORDER BY u.id LIMIT 1"
+    );
+    if select(s, &tail, &[user.id.0.into(), UNUSABLE.into()]).await?.is_empty() {
         let reason = format!("`{}` is the last administrator; add another administrator first", user.name);
         return Err(StoreError::Conflict(reason).into());
     }
@@ -390,8 +430,8 @@ async fn save_access(
     access: &Access,
 ) -> Result<(), SessionError> {
     let (permission, added) = stored_grants(tables, access)?;
-    let sql = "UPDATE xxl_job_user SET role = ?, permission = ? WHERE id = ?";
-    s.execute(sql, &[i64::from(access.admin).into(), permission.into(), id.0.into()]).await?;
+    let (set, row) = UserRow::EDIT;
+    s.update(set, vec![row(Written { id, name: "", access, permission: &permission })]).await?;
     save_own(s, id, &[("disabled", i64::from(access.disabled).into())]).await?;
     s.delete("tw_grant", "user_id", &[id.0]).await?;
     let rows =

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use engine::StoreError;
 
-use crate::session::{Lock, Row, Session, SessionError, Value};
+use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 
 /// SQL dialect of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,29 +112,35 @@ impl Schema {
         self.has("xxl_job_info", "schedule_type")
     }
 
-    /// The column of `xxl_job_info` with the job's description.
-    pub fn description_column(&self) -> &'static str {
-        if self.has("xxl_job_info", "name") { "name" } else { "job_desc" }
+    /// The name in this database of a column of XXL-JOB, which the caller names as in 3.4. `None` if there is none.
+    pub fn column(&self, table: &str, column: &'static str) -> Option<&'static str> {
+        let renamed = RENAMED.iter().find(|(of, names)| *of == table && names.contains(&column));
+        let names = renamed.map_or(std::slice::from_ref(&column), |(_, names)| &names[..]);
+        names.iter().copied().find(|name| self.has(table, name))
     }
 
-    /// The column of `xxl_job_group` with the group's title.
-    pub fn title_column(&self) -> &'static str {
-        if self.has("xxl_job_group", "name") { "name" } else { "title" }
+    /// The list for a `SELECT` of columns of XXL-JOB, for the table or its alias. Columns that this database does not
+    /// have are `NULL`.
+    pub fn list(&self, table: &str, alias: &str, columns: &[&'static str]) -> String {
+        let term = |column: &&'static str| match self.column(table, column) {
+            Some(column) => format!("{alias}.{column}"),
+            None => "NULL".to_owned(),
+        };
+        columns.iter().map(term).collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether an app has its own access token.
-    pub fn has_access_token(&self) -> bool {
-        self.has("xxl_job_group", "access_token")
-    }
-
-    /// Whether an app has the time of its last change.
-    pub fn group_has_update_time(&self) -> bool {
-        self.has("xxl_job_group", "update_time")
-    }
-
-    /// Whether a day's report has the time of its last change.
-    pub fn report_has_update_time(&self) -> bool {
-        self.has("xxl_job_log_report", "update_time")
+    /// The columns to write, and their values in the rows, without those that this database does not have.
+    pub fn existing(
+        &self,
+        write: Columns<'static>,
+        mut rows: Vec<Vec<Value>>,
+    ) -> (Vec<&'static str>, Vec<Vec<Value>>) {
+        let names: Vec<_> = write.columns.iter().map(|column| self.column(write.table, column)).collect();
+        for row in &mut rows {
+            let mut is_there = write.keys.iter().map(|_| true).chain(names.iter().map(Option::is_some));
+            row.retain(|_| is_there.next().unwrap_or(true));
+        }
+        (names.into_iter().flatten().collect(), rows)
     }
 
     /// Whether a user has a login token (and then a password column wide enough for SHA-256).
@@ -143,7 +149,8 @@ impl Schema {
     }
 
     /// Rejects a text that the column cannot hold, because the database might truncate it silently.
-    pub fn check_fits(&self, table: &str, column: &str, text: &str) -> Result<(), StoreError> {
+    pub fn check_fits(&self, table: &str, column: &'static str, text: &str) -> Result<(), StoreError> {
+        let Some(column) = self.column(table, column) else { return Ok(()) };
         let width = self.found.columns.get(table).and_then(|columns| columns.get(column)).copied().flatten();
         let (length, most, unit) = match width {
             Some(Width::Chars(most)) => (text.chars().count(), most, "characters"),
@@ -157,7 +164,33 @@ impl Schema {
             "the text has {length} {unit}; the column {table}.{column} of this database holds at most {most}"
         )))
     }
+
+    /// Rejects a row with a text that its column, or any database, cannot hold.
+    pub fn check_row(&self, write: Columns<'static>, row: &[Value]) -> Result<(), StoreError> {
+        for (column, value) in write.keys.iter().chain(write.columns).zip(row) {
+            if let Value::Text(text) = value {
+                check_text(text)?;
+                self.check_fits(write.table, column, text)?;
+            }
+        }
+        Ok(())
+    }
 }
+
+/// Rejects U+0000 on all databases, because PostgreSQL cannot store it.
+pub fn check_text(text: &str) -> Result<(), StoreError> {
+    match text.contains('\0') {
+        true => Err(StoreError::Invalid("a text with the character U+0000 cannot be stored".into())),
+        false => Ok(()),
+    }
+}
+
+/// Columns of XXL-JOB that have different names in different releases.
+const RENAMED: [(&str, [&str; 2]); 3] = [
+    ("xxl_job_info", ["name", "job_desc"]),
+    ("xxl_job_info", ["schedule_conf", "job_cron"]),
+    ("xxl_job_group", ["name", "title"]),
+];
 
 /// The columns of XXL-JOB's tables that every generation has, and that we read or write.
 const NEEDED: &[(&str, &str)] = &[
