@@ -14,7 +14,7 @@ use cron::Timestamp;
 use crate::declare::Declaration;
 use crate::job::{AppId, Job, JobId, JobSpec};
 use crate::policy::Target;
-use crate::run::{Disposition, Node, Order, Origin, Outcome, Run, RunId, RunState, Unsent};
+use crate::run::{Disposition, LOOK_AHEAD, Node, Order, Origin, Outcome, Run, RunId, RunState, Unsent};
 use crate::trouble::Trouble;
 
 /// Database of the scheduling centre.
@@ -73,7 +73,7 @@ pub trait Store: Send + Sync {
         planner: &dyn Planner,
     ) -> Result<Claim, StoreError>;
 
-    /// Claims waiting runs that are due within the look-ahead of `now`, as `planner` decides for each. Earliest
+    /// Claims waiting runs that are due within [`Planner::look_ahead`] of `now`, as `planner` decides for each. Earliest
     /// first, at most `max`.
     async fn claim_waiting(
         &self,
@@ -338,7 +338,21 @@ pub trait Planner: Send + Sync {
 
     /// Time when the fire at `fire_at` of the job is to be claimed.
     fn claim_at(&self, job: &Job, fire_at: Timestamp) -> Timestamp;
+
+    /// Time before its due time at which a waiting run is claimed.
+    fn look_ahead(&self) -> Duration {
+        LOOK_AHEAD
+    }
+
+    /// Time to check a waiting run again that could not be sent at `now`, because another run of its job was claimed
+    /// or is being cancelled.
+    fn look_again_at(&self, now: Timestamp) -> Timestamp {
+        now + LOOK_AGAIN
+    }
 }
+
+/// Delay before a waiting run is checked again if its job was occupied. The end of the other run wakes it earlier.
+const LOOK_AGAIN: Duration = Duration::from_millis(2_500);
 
 /// Maximum number of fires in one plan of the default [`Planner::settle`].
 const SETTLED_AT_ONCE: usize = 1000;
@@ -385,6 +399,17 @@ pub enum NextFire {
     AfterRun,
     /// Never again: the job is stopped.
     Never,
+}
+
+impl NextFire {
+    /// The fire at this time, or never, if no [`Planner`] is there to decide. It is claimed no later than any job
+    /// is; a claim that finds nothing due does no harm.
+    pub fn at_or_never(fire_at: Option<Timestamp>) -> NextFire {
+        match fire_at {
+            Some(fire_at) => NextFire::At { fire_at, claim_at: fire_at - LOOK_AHEAD },
+            None => NextFire::Never,
+        }
+    }
 }
 
 /// Decision about a waiting run.

@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::policy::Target;
 use engine::{
-    Assignment, Claim, Disposition, Fire, Job, JobId, LOOK_AHEAD, NextFire, Node, Order, Outcome, Plan,
-    Planner, Run, RunEvent, RunId, RunState, Shard, Slots, StoreError, Trouble, Unsent,
+    Assignment, Claim, Disposition, Fire, Job, JobId, NextFire, Node, Order, Outcome, Plan, Planner, Run,
+    RunEvent, RunId, RunState, Shard, Slots, StoreError, Trouble, Unsent,
 };
 use timer::Timestamp;
 
@@ -375,7 +376,8 @@ pub async fn claim_waiting(
     planner: &dyn Planner,
 ) -> Result<Claim, SessionError> {
     nodes::check_alive(s, node, now).await?;
-    let (waiting, more) = take_waiting(s, tables, now, slots, max).await?;
+    let ahead = planner.look_ahead();
+    let (waiting, more) = take_waiting(s, tables, now, ahead, slots, max).await?;
     let mut ids: Vec<i64> = waiting.iter().map(|run| run.job.0).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -398,7 +400,7 @@ pub async fn claim_waiting(
         let targets = match planner.assign(&seen, &run) {
             Assignment::Send(targets) if place_is_free || !exclusive => targets,
             Assignment::Send(_) => {
-                taken.saved.push(left(run, now + LOOK_AGAIN));
+                taken.saved.push(left(run, planner.look_again_at(now)));
                 continue;
             }
             Assignment::Leave(at) => {
@@ -427,7 +429,7 @@ pub async fn claim_waiting(
             Assignment::Replace(targets) if place_is_free => targets,
             // Another run of the job was claimed just now.
             Assignment::Replace(_) if taken.has_sent(run.job) => {
-                taken.saved.push(left(run, now + LOOK_AGAIN));
+                taken.saved.push(left(run, planner.look_again_at(now)));
                 continue;
             }
             Assignment::Replace(targets) => match end_holder(s, tables, now, &stored.job).await? {
@@ -437,7 +439,7 @@ pub async fn claim_waiting(
                     targets
                 }
                 Ended::Asked => {
-                    taken.saved.push(left(run, now + LOOK_AGAIN));
+                    taken.saved.push(left(run, planner.look_again_at(now)));
                     continue;
                 }
             },
@@ -451,27 +453,25 @@ pub async fn claim_waiting(
     }
     claim.orders = taken.write(s, tables, now, &found).await?;
     if !claim.more {
-        claim.next_at = next_waiting(s, now).await?;
+        claim.next_at = next_waiting(s, now + ahead).await?.map(|due| due - ahead);
     }
     Ok(claim)
 }
-
-/// Delay before a run is checked again if its job was occupied while it was assigned.
-const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(2_500);
 
 async fn take_waiting(
     s: &mut dyn Session,
     tables: &Tables,
     now: Timestamp,
+    ahead: Duration,
     slots: Slots,
     max: usize,
 ) -> Result<(Vec<Run>, bool), SessionError> {
     // `check_ms` of a waiting run is its due time, so one index serves both.
-    let (filter, others) = slot_filter(slots, "check_ms", slots.others_before + LOOK_AHEAD);
+    let (filter, others) = slot_filter(slots, "check_ms", slots.others_before + ahead);
     let open = foreign::without_result(tables);
     let tail =
         format!("WHERE state = {WAITING} AND check_ms <= ?{filter}{open} ORDER BY check_ms, log_id LIMIT ?");
-    let mut params = vec![(now + LOOK_AHEAD).into()];
+    let mut params = vec![(now + ahead).into()];
     params.extend(others);
     params.push(limit(max, 1));
     let mut runs = runs::select(s, &tail, &params, Lock::Skip).await?;
@@ -592,9 +592,8 @@ impl Taken {
     }
 }
 
-async fn next_waiting(s: &mut dyn Session, now: Timestamp) -> Result<Option<Timestamp>, SessionError> {
+async fn next_waiting(s: &mut dyn Session, after: Timestamp) -> Result<Option<Timestamp>, SessionError> {
     let sql = format!("SELECT MIN(check_ms) FROM tw_fire WHERE state = {WAITING} AND check_ms > ?");
-    let rows = s.query(&sql, &[(now + LOOK_AHEAD).into()], Lock::None).await?;
-    let due = rows.into_iter().next().map(|row| row.read().maybe_instant()).transpose()?.flatten();
-    Ok(due.map(|due| due - LOOK_AHEAD))
+    let rows = s.query(&sql, &[after.into()], Lock::None).await?;
+    Ok(rows.into_iter().next().map(|row| row.read().maybe_instant()).transpose()?.flatten())
 }

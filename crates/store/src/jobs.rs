@@ -9,8 +9,7 @@ use std::time::Duration;
 use cron::{Cron, Dialect, DstRule, Schedule, Zone};
 use engine::policy::{Backoff, Delivery, Misfire, Named, Overlap, Retry, Word};
 use engine::{
-    AppId, ChildrenMode, Job, JobId, JobSpec, LOOK_AHEAD, NextFire, Run, RunId, Script, ScriptLanguage,
-    StoreError,
+    AppId, ChildrenMode, Job, JobId, JobSpec, NextFire, Run, RunId, Script, ScriptLanguage, StoreError,
 };
 use timer::Timestamp;
 
@@ -602,9 +601,7 @@ pub async fn rearm_after(
         if let Schedule::FixedDelay { .. } = job.spec.schedule
             && !has_scheduled_run(s, job.id).await?
         {
-            // No later than any planner would claim it; an early claim does no harm.
-            let at = |fire_at| NextFire::At { fire_at, claim_at: fire_at - LOOK_AHEAD };
-            rearm(s, job.id, job.spec.next_after_end(now).map_or(NextFire::Never, at)).await?;
+            rearm(s, job.id, NextFire::at_or_never(job.spec.next_after_end(now))).await?;
         }
     }
     Ok(())

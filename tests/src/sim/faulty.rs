@@ -292,6 +292,14 @@ impl Planner for WatchedPlanner<'_> {
     fn claim_at(&self, job: &Job, fire_at: Timestamp) -> Timestamp {
         self.inner.claim_at(job, fire_at)
     }
+
+    fn look_ahead(&self) -> Duration {
+        self.inner.look_ahead()
+    }
+
+    fn look_again_at(&self, now: Timestamp) -> Timestamp {
+        self.inner.look_again_at(now)
+    }
 }
 
 /// The same for follow-ups of a finished run.

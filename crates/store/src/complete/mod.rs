@@ -5,8 +5,8 @@ mod late;
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
-    ChildrenMode, Ender, Ending, FollowUps, Job, JobId, LOOK_AHEAD, NextFire, Origin, Outcome, Run, RunId,
-    RunState, Verdict,
+    ChildrenMode, Ender, Ending, FollowUps, Job, JobId, NextFire, Origin, Outcome, Run, RunId, RunState,
+    Verdict,
 };
 use timer::Timestamp;
 
@@ -155,21 +155,13 @@ async fn follow(
         }
         if run.state == RunState::Cancelling {
             // It was dispatched after all, so its scheduled time must not fire again under the new schedule.
-            control::move_past(s, tables, &stored.job, run, next_after(&stored.job, run.scheduled_at))
-                .await?;
+            let next = NextFire::at_or_never(stored.job.spec.next_after(run.scheduled_at));
+            control::move_past(s, tables, &stored.job, run, next).await?;
         }
     }
     next.write(s, tables, jobs).await?;
     alerts::raise(s, tables, now, raised).await?;
     wake_next(s, now, jobs, &closings).await
-}
-
-/// The job's next scheduled fire. The claim time is no later than that of any planner; an early claim does no harm.
-fn next_after(job: &Job, after: Timestamp) -> NextFire {
-    match job.spec.next_after(after) {
-        Some(fire_at) => NextFire::At { fire_at, claim_at: fire_at - LOOK_AHEAD },
-        None => NextFire::Never,
-    }
 }
 
 /// Another attempt of the same fire and shard.
