@@ -1,4 +1,4 @@
-//! Alerts: rows of `tw_outbox` until they are delivered, and of `tw_alert` until they are old.
+//! Alerts: rows of `tw_pending_alert` until they are delivered, and of `tw_alert` until they are old.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -159,7 +159,7 @@ async fn write(
     let new: Vec<NewAlert<'_>> = fresh
         .iter()
         .map(|((job, run, trouble), row)| NewAlert {
-            outbox: 0,
+            pending: 0,
             // A deleted job has no app any more; only users with access to all apps see its alert.
             app: apps.get(&job.0).copied().unwrap_or(AppId(0)),
             job: *job,
@@ -169,17 +169,17 @@ async fn write(
             row,
         })
         .collect();
-    let (into, row) = OutboxRow::INSERT;
+    let (into, row) = PendingRow::INSERT;
     let numbers = s.insert_numbered(into, new.iter().map(|alert| row(*alert)).collect()).await?;
     let (into, row) = AlertColumns::INSERT;
-    let rows = new.into_iter().zip(numbers).map(|(alert, outbox)| row(NewAlert { outbox, ..alert }));
+    let rows = new.into_iter().zip(numbers).map(|(alert, pending)| row(NewAlert { pending, ..alert }));
     s.insert(into, rows.collect()).await
 }
 
 /// An alert to write.
 #[derive(Clone, Copy)]
 struct NewAlert<'a> {
-    outbox: i64,
+    pending: i64,
     app: AppId,
     job: JobId,
     run: Option<RunId>,
@@ -189,8 +189,8 @@ struct NewAlert<'a> {
 }
 
 table! {
-    /// Row of `tw_outbox`.
-    struct OutboxRow in "tw_outbox" of alert: NewAlert<'_> {
+    /// Row of `tw_pending_alert`.
+    struct PendingRow in "tw_pending_alert" of alert: NewAlert<'_> {
         kind: String = alert.trouble.kind.stored(),
         job_id: JobId = alert.job,
         run_id: RunId = alert.run.unwrap_or(NO_RUN),
@@ -220,11 +220,11 @@ table! {
     not read {
         step = i64::from(alert.row.step),
         joins_until_ms = alert.row.joins_until,
-        outbox_id = alert.outbox,
+        pending_id = alert.pending,
     }
 }
 
-/// Outcome of an alert that is not in `tw_outbox` any more: every recipient was notified, as far as recorded.
+/// Outcome of an alert that is not in `tw_pending_alert` any more: every recipient was notified, as far as recorded.
 pub const DELIVERED: i64 = 1;
 
 /// Outcome: at least one recipient was not notified, and there are no more retries.
@@ -243,13 +243,13 @@ pub async fn take_alerts(
     max: usize,
 ) -> Result<Vec<Alert>, SessionError> {
     let sql = format!(
-        "SELECT {} FROM tw_outbox WHERE due_ms <= ? AND leased_until_ms <= ? ORDER BY id LIMIT ?",
-        OutboxRow::LIST
+        "SELECT {} FROM tw_pending_alert WHERE due_ms <= ? AND leased_until_ms <= ? ORDER BY id LIMIT ?",
+        PendingRow::LIST
     );
     let max = i64::try_from(max).unwrap_or(i64::MAX);
     let rows = s.query(&sql, &[now.into(), now.into(), max.into()], Lock::Skip).await?;
     let read = |row: Row| -> Result<Alert, SessionError> {
-        let row = OutboxRow::read(&mut row.read())?;
+        let row = PendingRow::read(&mut row.read())?;
         let trouble = Trouble { kind: kind_of(&row.kind), message: row.message };
         let run = (row.run_id != NO_RUN).then_some(row.run_id);
         Ok(Alert { id: row.id, job: row.job_id, run, trouble, tries: row.tries.saturating_add(1) })
@@ -257,7 +257,7 @@ pub async fn take_alerts(
     let alerts = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     if !alerts.is_empty() {
         let ids = Value::Ids(alerts.iter().map(|alert| alert.id).collect());
-        let sql = "UPDATE tw_outbox SET leased_until_ms = ?, tries = tries + 1 WHERE id IN ?";
+        let sql = "UPDATE tw_pending_alert SET leased_until_ms = ?, tries = tries + 1 WHERE id IN ?";
         s.execute(sql, &[(now + lease).into(), ids]).await?;
     }
     Ok(alerts)
@@ -265,15 +265,16 @@ pub async fn take_alerts(
 
 pub async fn forget_alerts(s: &mut dyn Session, ids: &[i64]) -> Result<(), SessionError> {
     if !ids.is_empty() {
-        let sql = "UPDATE tw_alert SET outbox_id = NULL WHERE outbox_id IN ?";
+        let sql = "UPDATE tw_alert SET pending_id = NULL WHERE pending_id IN ?";
         s.execute(sql, &[Value::Ids(ids.to_vec())]).await?;
-        s.delete("tw_outbox", "id", ids).await?;
+        s.delete("tw_pending_alert", "id", ids).await?;
     }
     Ok(())
 }
 
 pub async fn delay_alert(s: &mut dyn Session, id: i64, until: Timestamp) -> Result<(), SessionError> {
-    s.execute("UPDATE tw_outbox SET leased_until_ms = ? WHERE id = ?", &[until.into(), id.into()]).await?;
+    s.execute("UPDATE tw_pending_alert SET leased_until_ms = ? WHERE id = ?", &[until.into(), id.into()])
+        .await?;
     Ok(())
 }
 

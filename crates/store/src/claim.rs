@@ -95,7 +95,7 @@ async fn take_due(
     let (filter, others) = slot_filter(slots, "claim_ms", slots.others_before);
     let sql = format!(
         "SELECT job_id FROM tw_job WHERE claim_ms <= ?{filter} \
-         AND job_id NOT IN (SELECT job_id FROM tw_fire WHERE state = {CANCELLING}) ORDER BY claim_ms, job_id LIMIT ?"
+         AND job_id NOT IN (SELECT job_id FROM tw_run WHERE state = {CANCELLING}) ORDER BY claim_ms, job_id LIMIT ?"
     );
     let mut params = vec![now.into()];
     params.extend(others);
@@ -210,7 +210,7 @@ async fn open_fires(s: &mut dyn Session, due: &[Stored]) -> Result<BTreeSet<(i64
     let ids = due.iter().map(|stored| stored.job.id.0).collect();
     let earliest = due.iter().filter_map(|stored| stored.job.next_fire_at).min();
     let sql = format!(
-        "SELECT job_id, scheduled_ms, kind FROM tw_fire WHERE job_id IN ? AND scheduled_ms >= ? AND {IS_SCHEDULED}"
+        "SELECT job_id, scheduled_ms, kind FROM tw_run WHERE job_id IN ? AND scheduled_ms >= ? AND {IS_SCHEDULED}"
     );
     let rows = s.query(&sql, &[Value::Ids(ids), earliest.unwrap_or_default().into()], Lock::None).await?;
     let key = |row: crate::session::Row| {
@@ -329,7 +329,7 @@ async fn end_holder(
     job: &Job,
 ) -> Result<Ended, SessionError> {
     let mut open =
-        runs::select(s, "WHERE job_id = ? ORDER BY log_id", &[job.id.0.into()], Lock::Wait).await?;
+        runs::select(s, "WHERE job_id = ? ORDER BY run_id", &[job.id.0.into()], Lock::Wait).await?;
     let stored = open.iter().map(|run| run.id.0).collect();
     let stored = foreign::results_of(s, tables, stored, Lock::Wait).await?;
     open.retain(|run| !stored.contains_key(&run.id));
@@ -470,7 +470,7 @@ async fn take_waiting(
     let (filter, others) = slot_filter(slots, "check_ms", slots.others_before + ahead);
     let open = foreign::without_result(tables);
     let tail =
-        format!("WHERE state = {WAITING} AND check_ms <= ?{filter}{open} ORDER BY check_ms, log_id LIMIT ?");
+        format!("WHERE state = {WAITING} AND check_ms <= ?{filter}{open} ORDER BY check_ms, run_id LIMIT ?");
     let mut params = vec![(now + ahead).into()];
     params.extend(others);
     params.push(limit(max, 1));
@@ -593,7 +593,7 @@ impl Taken {
 }
 
 async fn next_waiting(s: &mut dyn Session, after: Timestamp) -> Result<Option<Timestamp>, SessionError> {
-    let sql = format!("SELECT MIN(check_ms) FROM tw_fire WHERE state = {WAITING} AND check_ms > ?");
+    let sql = format!("SELECT MIN(check_ms) FROM tw_run WHERE state = {WAITING} AND check_ms > ?");
     let rows = s.query(&sql, &[after.into()], Lock::None).await?;
     Ok(rows.into_iter().next().map(|row| row.read().maybe_instant()).transpose()?.flatten())
 }

@@ -354,7 +354,7 @@ async fn open_between(
     until: Timestamp,
 ) -> Result<BTreeSet<Timestamp>, SessionError> {
     let sql = format!(
-        "SELECT scheduled_ms FROM tw_fire WHERE job_id = ? AND {IS_SCHEDULED} AND scheduled_ms > ? AND scheduled_ms <= ?"
+        "SELECT scheduled_ms FROM tw_run WHERE job_id = ? AND {IS_SCHEDULED} AND scheduled_ms > ? AND scheduled_ms <= ?"
     );
     let rows = s.query(&sql, &[job.0.into(), after.into(), until.into()], Lock::None).await?;
     rows.into_iter().map(|row| row.read().instant()).collect()
@@ -441,7 +441,7 @@ async fn cancel_after(
 ) -> Result<u64, SessionError> {
     let tail = format!(
         "WHERE job_id = ? AND scheduled_ms > ? AND {IS_SCHEDULED} AND attempt = 1 \
-         AND state IN ({WAITING}, {CLAIMED}) ORDER BY log_id"
+         AND state IN ({WAITING}, {CLAIMED}) ORDER BY run_id"
     );
     let open = runs::select(s, &tail, &[job.0.into(), at.into()], Lock::Wait).await?;
     let (waiting, claimed): (Vec<Run>, Vec<Run>) =
@@ -455,17 +455,17 @@ async fn cancel_after(
 /// Marks one run that an executor has, or may have, as to be cancelled. Its version stays, so that the node that
 /// watches it can continue.
 pub async fn request_cancel(s: &mut dyn Session, run: RunId) -> Result<bool, SessionError> {
-    let tail = format!("WHERE log_id = ? AND state IN ({UNKNOWN}, {RUNNING})");
+    let tail = format!("WHERE run_id = ? AND state IN ({UNKNOWN}, {RUNNING})");
     if runs::select(s, &tail, &[run.0.into()], Lock::Wait).await?.is_empty() {
         return Ok(false);
     }
-    let sql = "UPDATE tw_fire SET recalled = ? WHERE log_id = ?";
+    let sql = "UPDATE tw_run SET recalled = ? WHERE run_id = ?";
     s.execute(sql, &[runs::CANCEL.into(), run.0.into()]).await?;
     Ok(true)
 }
 
 pub async fn cancelling(s: &mut dyn Session, job: JobId) -> Result<u64, SessionError> {
-    let sql = format!("SELECT COUNT(*) FROM tw_fire WHERE job_id = ? AND state = {CANCELLING}");
+    let sql = format!("SELECT COUNT(*) FROM tw_run WHERE job_id = ? AND state = {CANCELLING}");
     let rows = s.query(&sql, &[job.0.into()], Lock::None).await?;
     let count = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
     Ok(count.unsigned_abs())
@@ -556,7 +556,7 @@ async fn lock_jobs_of(
     if runs.is_empty() {
         return Ok(Default::default());
     }
-    let sql = "SELECT DISTINCT job_id FROM tw_fire WHERE log_id IN ?";
+    let sql = "SELECT DISTINCT job_id FROM tw_run WHERE run_id IN ?";
     let rows = s.query(sql, &[Value::Ids(runs.to_vec())], Lock::None).await?;
     let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
     jobs::lock(s, &ids, Lock::Wait).await?;

@@ -15,7 +15,7 @@ use crate::session::{Lock, Row, Session, SessionError, Value};
 /// Results of open runs that are in the log already, earliest run first, at most `max`.
 pub async fn results(s: &mut dyn Session, max: usize) -> Result<Vec<(RunId, Outcome)>, SessionError> {
     let sql = format!(
-        "SELECT l.id, l.handle_code, l.handle_msg FROM tw_fire f JOIN xxl_job_log l ON l.id = f.log_id \
+        "SELECT l.id, l.handle_code, l.handle_msg FROM tw_run r JOIN xxl_job_log l ON l.id = r.run_id \
          WHERE l.handle_code <> {} ORDER BY l.id LIMIT ?",
         codes::NONE
     );
@@ -46,13 +46,13 @@ pub async fn results_of(
         .collect()
 }
 
-/// Condition on `tw_fire` for runs without a result in the log.
+/// Condition on `tw_run` for runs without a result in the log.
 pub fn without_result(tables: &Tables) -> String {
     match tables.beside_java {
         true => {
             let none = codes::NONE;
             format!(
-                " AND NOT EXISTS (SELECT 1 FROM xxl_job_log l WHERE l.id = log_id AND l.handle_code <> {none})"
+                " AND NOT EXISTS (SELECT 1 FROM xxl_job_log l WHERE l.id = run_id AND l.handle_code <> {none})"
             )
         }
         false => String::new(),

@@ -101,7 +101,7 @@ async fn find_places(s: &mut dyn Session, tables: &Tables, found: &mut [Stored])
     }
     let open = foreign::without_result(tables);
     let sql = format!(
-        "SELECT job_id, log_id, fire_id, state FROM tw_fire WHERE job_id IN ?{open} ORDER BY job_id, log_id"
+        "SELECT job_id, run_id, fire_id, state FROM tw_run WHERE job_id IN ?{open} ORDER BY job_id, run_id"
     );
     let mut open: BTreeMap<i64, Vec<(RunId, RunId, bool)>> = BTreeMap::new();
     for row in s.query(&sql, &[Value::Ids(exclusive)], Lock::None).await? {
@@ -608,7 +608,7 @@ pub async fn rearm_after(
 }
 
 pub async fn has_scheduled_run(s: &mut dyn Session, job: JobId) -> Result<bool, SessionError> {
-    let sql = format!("SELECT log_id FROM tw_fire WHERE job_id = ? AND {IS_SCHEDULED} LIMIT 1");
+    let sql = format!("SELECT run_id FROM tw_run WHERE job_id = ? AND {IS_SCHEDULED} LIMIT 1");
     Ok(!s.query(&sql, &[job.0.into()], Lock::None).await?.is_empty())
 }
 

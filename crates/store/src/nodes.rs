@@ -159,7 +159,7 @@ pub async fn fence_broken(s: &mut dyn Session, broken: &[LifelineId]) -> Result<
 pub async fn leave(s: &mut dyn Session, tables: &Tables, node: &Node) -> Result<(), SessionError> {
     let now = s.now().await?;
     let here = [node.name.as_str().into(), node.epoch.into()];
-    let tail = format!("WHERE state IN ({CLAIMED}, {CANCELLING}) AND node = ? AND epoch = ? ORDER BY log_id");
+    let tail = format!("WHERE state IN ({CLAIMED}, {CANCELLING}) AND node = ? AND epoch = ? ORDER BY run_id");
     let (claimed, cancelling): (Vec<_>, Vec<_>) = runs::select(s, &tail, &here, Lock::Wait)
         .await?
         .into_iter()

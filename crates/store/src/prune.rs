@@ -17,16 +17,16 @@ pub async fn prune(
     let history_before: Value = retention.history_before.into();
     let old = [
         Old {
-            rows: &[("xxl_job_log", "id"), ("tw_flight", "log_id"), ("tw_failed", "id")],
+            rows: &[("xxl_job_log", "id"), ("tw_trace", "run_id"), ("tw_failed", "id")],
             select: "SELECT l.id FROM xxl_job_log l WHERE l.trigger_time < ? \
                      AND (l.handle_time IS NULL OR l.handle_time < ?) \
-                     AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.log_id = l.id) ORDER BY l.trigger_time LIMIT ?",
+                     AND NOT EXISTS (SELECT 1 FROM tw_run r WHERE r.run_id = l.id) ORDER BY l.trigger_time LIMIT ?",
             before: vec![runs_before.clone(), runs_before],
         },
         // Deleted by their own age, because other programs that delete runs, such as Java admins, leave them.
         Old {
-            rows: &[("tw_run_log", "log_id")],
-            select: "SELECT log_id FROM tw_run_log WHERE kept_ms < ? AND part = 0 ORDER BY kept_ms LIMIT ?",
+            rows: &[("tw_run_log", "run_id")],
+            select: "SELECT run_id FROM tw_run_log WHERE kept_ms < ? AND part = 0 ORDER BY kept_ms LIMIT ?",
             before: vec![retention.runs_before.into()],
         },
         Old {
@@ -36,14 +36,14 @@ pub async fn prune(
             before: vec![failed_before],
         },
         Old {
-            rows: &[("tw_flight", "log_id")],
-            select: "SELECT log_id FROM tw_flight WHERE saved_ms < ? ORDER BY saved_ms LIMIT ?",
+            rows: &[("tw_trace", "run_id")],
+            select: "SELECT run_id FROM tw_trace WHERE saved_ms < ? ORDER BY saved_ms LIMIT ?",
             before: vec![retention.runs_before.into()],
         },
         Old {
             rows: &[("tw_alert", "id"), ("tw_delivery", "alert_id")],
             select: "SELECT a.id FROM tw_alert a WHERE a.at_ms < ? \
-                     AND NOT EXISTS (SELECT 1 FROM tw_outbox o WHERE o.id = a.outbox_id) ORDER BY a.at_ms LIMIT ?",
+                     AND NOT EXISTS (SELECT 1 FROM tw_pending_alert p WHERE p.id = a.pending_id) ORDER BY a.at_ms LIMIT ?",
             before: vec![retention.runs_before.into()],
         },
         // Rows of this table have no time of their own; they are deleted after the log of their first shard.
@@ -102,7 +102,7 @@ struct Old {
 async fn prune_beyond(s: &mut dyn Session, keep: u64, max: Value) -> Result<usize, SessionError> {
     let Some(last) = last_beyond(s, keep).await? else { return Ok(0) };
     let sql = "SELECT l.id FROM xxl_job_log l WHERE l.id <= ? \
-               AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.log_id = l.id) ORDER BY l.id LIMIT ?";
+               AND NOT EXISTS (SELECT 1 FROM tw_run r WHERE r.run_id = l.id) ORDER BY l.id LIMIT ?";
     let ids = ids(s, sql, &[last.into(), max]).await?;
     runs::forget(s, &ids).await?;
     Ok(ids.len())
@@ -141,7 +141,7 @@ fn left(max: usize, pruned: usize) -> Value {
 /// The key of an open run is kept: it still prevents a duplicate trigger.
 async fn prune_triggers(s: &mut dyn Session, before: &Value, max: Value) -> Result<usize, SessionError> {
     let sql = "SELECT t.job_id, t.trigger_key FROM tw_trigger t WHERE t.at_ms < ? \
-               AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.log_id = t.run_id) LIMIT ?";
+               AND NOT EXISTS (SELECT 1 FROM tw_run r WHERE r.run_id = t.run_id) LIMIT ?";
     let rows = s.query(sql, &[before.clone(), max], Lock::None).await?;
     let count = rows.len();
     for row in rows {
@@ -153,7 +153,7 @@ async fn prune_triggers(s: &mut dyn Session, before: &Value, max: Value) -> Resu
 /// An incarnation with open runs is kept, because the end of its lease limits when it may have dispatched them.
 async fn prune_nodes(s: &mut dyn Session, before: &Value, max: Value) -> Result<usize, SessionError> {
     let sql = "SELECT n.name, n.epoch FROM tw_node n WHERE n.fenced = 1 AND n.lease_until_ms < ? \
-               AND NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.node = n.name AND f.epoch = n.epoch) LIMIT ?";
+               AND NOT EXISTS (SELECT 1 FROM tw_run r WHERE r.node = n.name AND r.epoch = n.epoch) LIMIT ?";
     let rows = s.query(sql, &[before.clone(), max], Lock::None).await?;
     let count = rows.len();
     for row in rows {

@@ -36,7 +36,7 @@ pub async fn open_runs(s: &mut dyn Session, ids: &[RunId]) -> Result<Vec<Run>, S
         return Ok(Vec::new());
     }
     let ids = Value::Ids(ids.iter().map(|id| id.0).collect());
-    runs::select(s, "WHERE log_id IN ? ORDER BY log_id", &[ids], Lock::None).await
+    runs::select(s, "WHERE run_id IN ? ORDER BY run_id", &[ids], Lock::None).await
 }
 
 pub async fn asked_to_cancel(
@@ -50,7 +50,7 @@ pub async fn asked_to_cancel(
 
 /// Finds the runs of a node in this state, one page at a time.
 fn of_node(state: i64) -> String {
-    format!("WHERE state = {state} AND node = ? AND epoch = ? AND log_id > ? ORDER BY log_id LIMIT ?")
+    format!("WHERE state = {state} AND node = ? AND epoch = ? AND run_id > ? ORDER BY run_id LIMIT ?")
 }
 
 fn part_of_node(node: &Node, after: Option<RunId>, max: usize) -> [Value; 4] {
@@ -58,13 +58,13 @@ fn part_of_node(node: &Node, after: Option<RunId>, max: usize) -> [Value; 4] {
 }
 
 pub async fn open_by_app(s: &mut dyn Session, above: u64) -> Result<Vec<(AppId, u64)>, SessionError> {
-    let rows = s.query("SELECT COUNT(*) FROM tw_fire", &[], Lock::None).await?;
+    let rows = s.query("SELECT COUNT(*) FROM tw_run", &[], Lock::None).await?;
     let open = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
     if open.unsigned_abs() <= above {
         return Ok(Vec::new());
     }
-    let sql = "SELECT j.job_group, SUM(f.open) FROM (SELECT job_id, COUNT(*) AS open FROM tw_fire GROUP BY job_id) f \
-               JOIN xxl_job_info j ON j.id = f.job_id GROUP BY j.job_group";
+    let sql = "SELECT j.job_group, SUM(r.open) FROM (SELECT job_id, COUNT(*) AS open FROM tw_run GROUP BY job_id) r \
+               JOIN xxl_job_info j ON j.id = r.job_id GROUP BY j.job_group";
     let count = |row: Row| -> Result<(AppId, u64), SessionError> {
         let mut row = row.read();
         Ok((AppId(row.int()?), row.int()?.unsigned_abs()))
@@ -80,8 +80,8 @@ pub async fn abandoned(
 ) -> Result<Vec<Abandoned>, SessionError> {
     let running = if running { format!(", {RUNNING}") } else { String::new() };
     let tail = format!(
-        "WHERE state IN ({CLAIMED}, {CANCELLING}{running}) AND NOT EXISTS (SELECT 1 FROM tw_node n WHERE n.name = tw_fire.node \
-         AND n.epoch = tw_fire.epoch AND n.fenced = 0) ORDER BY log_id LIMIT ?"
+        "WHERE state IN ({CLAIMED}, {CANCELLING}{running}) AND NOT EXISTS (SELECT 1 FROM tw_node n WHERE n.name = tw_run.node \
+         AND n.epoch = tw_run.epoch AND n.fenced = 0) ORDER BY run_id LIMIT ?"
     );
     let found = runs::select(s, &tail, &[limit(max)], Lock::None).await?;
     if found.is_empty() {
@@ -109,7 +109,7 @@ pub async fn overdue(
     max: usize,
 ) -> Result<Vec<Watched>, SessionError> {
     let tail =
-        format!("WHERE state IN ({UNKNOWN}, {RUNNING}) AND check_ms <= ? ORDER BY check_ms, log_id LIMIT ?");
+        format!("WHERE state IN ({UNKNOWN}, {RUNNING}) AND check_ms <= ? ORDER BY check_ms, run_id LIMIT ?");
     let found = runs::select(s, &tail, &[now.into(), limit(max)], Lock::None).await?;
     let jobs = jobs_of(s, tables, &found).await?;
     let ids = found.iter().map(|run| run.id.0).collect();
@@ -175,10 +175,10 @@ pub async fn runs(
     max: usize,
 ) -> Result<Vec<RunRecord>, SessionError> {
     let sql = format!(
-        "SELECT {}, {} FROM xxl_job_log l LEFT JOIN tw_fire f ON f.log_id = l.id \
+        "SELECT {}, {} FROM xxl_job_log l LEFT JOIN tw_run r ON r.run_id = l.id \
          WHERE l.job_id = ? AND l.id > ? ORDER BY l.id LIMIT ?",
         LogRow::list_of("l"),
-        OpenRow::list_of("f")
+        OpenRow::list_of("r")
     );
     let params = [job.into(), after.map_or(0, |run| run.0).into(), limit(max)];
     let rows = s.query(&sql, &params, Lock::None).await?;
@@ -199,7 +199,7 @@ fn run_record(tables: &Tables, row: Row) -> Result<RunRecord, SessionError> {
     Ok(RunRecord { id: log.id, job: log.job_id, scheduled_at, state, address, message })
 }
 
-/// State of a run that is not open in `tw_fire`, from XXL-JOB's dispatch and result codes, and whether the log has a
+/// State of a run that is not open in `tw_run`, from XXL-JOB's dispatch and result codes, and whether the log has a
 /// time for its end.
 pub fn state_of((trigger_code, handle_code): (i64, i64), has_ended: bool) -> RunState {
     match (trigger_code, handle_code) {

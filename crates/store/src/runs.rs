@@ -1,4 +1,4 @@
-//! Runs: a row of `tw_fire` while it is open, and a row of `xxl_job_log` that stays.
+//! Runs: a row of `tw_run` while it is open, and a row of `xxl_job_log` that stays.
 //!
 //! XXL-JOB's names for the parts of a run are used here (and, for reading, in `read.rs`). Our log rows have
 //! `alarm_status = 1`, "no alarm needed", from the start, so that a Java admin neither retries our failed runs nor
@@ -19,14 +19,14 @@ use crate::table::table;
 
 // ── Numbers in rows ─────────────────────────────────────────────────────────────────────────────────────────────
 
-/// States of open runs in `tw_fire`.
+/// States of open runs in `tw_run`.
 pub const WAITING: i64 = RunState::Waiting.to_number();
 pub const CLAIMED: i64 = RunState::Claimed.to_number();
 pub const CANCELLING: i64 = RunState::Cancelling.to_number();
 pub const UNKNOWN: i64 = RunState::Unknown.to_number();
 pub const RUNNING: i64 = RunState::Running.to_number();
 
-/// Condition on `tw_fire` for runs of a schedule, as [`Origin::is_scheduled`] defines them.
+/// Condition on `tw_run` for runs of a schedule, as [`Origin::is_scheduled`] defines them.
 pub const IS_SCHEDULED: Condition = Condition(|sql| {
     let [scheduled, misfired] = [Origin::Schedule, Origin::Misfire].map(|origin| origin.to_numbers().0);
     write!(sql, "kind IN ({scheduled}, {misfired})")
@@ -80,9 +80,9 @@ pub const NO_ALARM: i64 = 1;
 // ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 table! {
-    /// Row of `tw_fire`: an open run.
-    struct OpenRow in "tw_fire" of run: &Run {
-        log_id: RunId = run.id,
+    /// Row of `tw_run`: an open run.
+    struct OpenRow in "tw_run" of run: &Run {
+        run_id: RunId = run.id,
         fire_id: RunId = run.fire,
         job_id: JobId = run.job,
         scheduled_ms: Timestamp = run.scheduled_at,
@@ -104,10 +104,10 @@ table! {
         address: Option<String> = run.address.as_deref(),
         param: Option<String> = run.param.as_deref(),
     }
-    update CHANGE by log_id {
+    update CHANGE by run_id {
         shard, shards, state, version, node, epoch, due_ms, check_ms, doubt_ms, recalled, address,
     }
-    update SENT by log_id { state, version, check_ms, doubt_ms, address }
+    update SENT by run_id { state, version, check_ms, doubt_ms, address }
 }
 
 /// Reads the open runs that match `tail`.
@@ -117,7 +117,7 @@ pub async fn select(
     params: &[Value],
     lock: Lock,
 ) -> Result<Vec<Run>, SessionError> {
-    let rows = s.query(&format!("SELECT {} FROM tw_fire {tail}", OpenRow::LIST), params, lock).await?;
+    let rows = s.query(&format!("SELECT {} FROM tw_run {tail}", OpenRow::LIST), params, lock).await?;
     rows.into_iter().map(|row| OpenRow::read(&mut row.read())?.run()).collect()
 }
 
@@ -127,16 +127,16 @@ pub async fn lock(s: &mut dyn Session, ids: &[i64]) -> Result<BTreeMap<i64, Run>
         return Ok(BTreeMap::new());
     }
     let ids = [Value::Ids(ids.to_vec())];
-    let runs = select(s, "WHERE log_id IN ? ORDER BY log_id", &ids, Lock::Wait).await?;
+    let runs = select(s, "WHERE run_id IN ? ORDER BY run_id", &ids, Lock::Wait).await?;
     Ok(runs.into_iter().map(|run| (run.id.0, run)).collect())
 }
 
 impl OpenRow {
     fn run(self) -> Result<Run, SessionError> {
         Ok(Run {
-            origin: origin_of(self.log_id, self.kind, self.cause)?,
+            origin: origin_of(self.run_id, self.kind, self.cause)?,
             node: node_of(self.node, self.epoch),
-            id: self.log_id,
+            id: self.run_id,
             fire: self.fire_id,
             job: self.job_id,
             scheduled_at: self.scheduled_ms,
@@ -345,7 +345,7 @@ pub async fn wake(s: &mut dyn Session, jobs: &[i64], now: Timestamp) -> Result<(
         return Ok(());
     }
     let mut open =
-        select(s, "WHERE job_id IN ? ORDER BY log_id", &[Value::Ids(jobs.to_vec())], Lock::None).await?;
+        select(s, "WHERE job_id IN ? ORDER BY run_id", &[Value::Ids(jobs.to_vec())], Lock::None).await?;
     let mut woken = Vec::new();
     for job in jobs {
         if open.iter().any(|run| run.job.0 == *job && run.state != RunState::Waiting) {
@@ -436,7 +436,7 @@ pub async fn close(
     write_sent(s, &stored).await?;
     forget(s, &gone.iter().map(|closing| closing.run.id.0).collect::<Vec<_>>()).await?;
     let ids: Vec<i64> = closings.iter().map(|closing| closing.run.id.0).collect();
-    s.delete("tw_fire", "log_id", &ids).await?;
+    s.delete("tw_run", "run_id", &ids).await?;
     let history = closings.iter().filter_map(|closing| ended_entry(now, closing)).collect();
     record(s, history).await?;
     let is_failed = |closing: &&Closing| {
@@ -477,7 +477,7 @@ pub async fn forget(s: &mut dyn Session, ids: &[i64]) -> Result<(), SessionError
         return Ok(());
     }
     for (table, key) in
-        [("xxl_job_log", "id"), ("tw_run_log", "log_id"), ("tw_flight", "log_id"), ("tw_failed", "id")]
+        [("xxl_job_log", "id"), ("tw_run_log", "run_id"), ("tw_trace", "run_id"), ("tw_failed", "id")]
     {
         s.delete(table, key, ids).await?;
     }

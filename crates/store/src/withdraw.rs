@@ -111,7 +111,7 @@ async fn step(
 ) -> Result<bool, SessionError> {
     let kinds = if scope == Scope::Scheduled { format!(" AND {IS_SCHEDULED}") } else { String::new() };
     let tail = format!(
-        "WHERE job_id = ? AND recalled = {NOT_RECALLED} AND state <> {CANCELLING}{kinds} ORDER BY scheduled_ms, log_id LIMIT ?"
+        "WHERE job_id = ? AND recalled = {NOT_RECALLED} AND state <> {CANCELLING}{kinds} ORDER BY scheduled_ms, run_id LIMIT ?"
     );
     let open = runs::select(s, &tail, &[job.0.into(), limit(max)], Lock::Wait).await?;
     let more = open.len() >= max;

@@ -227,7 +227,7 @@ async fn fire_end(
     lost: &Lost,
 ) -> Result<Option<FireEnd>, SessionError> {
     if lost.was_retried {
-        let tail = "WHERE job_id = ? AND fire_id = ? AND shard = ? ORDER BY log_id";
+        let tail = "WHERE job_id = ? AND fire_id = ? AND shard = ? ORDER BY run_id";
         let part = [log.job.0.into(), lost.fire.0.into(), i64::from(log.shard.index).into()];
         let retries = runs::select(s, tail, &part, Lock::Wait).await?;
         if retries.is_empty() || retries.iter().any(|run| run.state != RunState::Waiting) {

@@ -76,7 +76,7 @@ async fn lock_jobs(
     if endings.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let sql = "SELECT DISTINCT job_id FROM tw_fire WHERE log_id IN ?";
+    let sql = "SELECT DISTINCT job_id FROM tw_run WHERE run_id IN ?";
     let rows = s.query(sql, &[Value::Ids(ids_of(endings))], Lock::None).await?;
     let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
     let mut found = jobs::load(s, tables, &ids).await?;

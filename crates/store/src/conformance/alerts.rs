@@ -60,7 +60,7 @@ pub async fn an_alert_is_seen_from_its_beginning_until_it_is_old(fresh: Fresh) {
     let [tried] = &bench.alerts(&all).await[..] else { panic!("one alert") };
     assert_eq!((tried.state, tried.tries, &tried.deliveries[..]), (AlertState::Waiting, 1, &deliveries[..]));
 
-    // The rest is delivered, and the alert leaves the outbox.
+    // The rest is delivered, and the alert is no longer pending.
     let deliveries = [told("mail", None, &bench), told("slack", None, &bench)];
     bench.store.note_told(taken.id, 2, &deliveries).await.unwrap();
     let old = |before| Retention { runs_before: before, runs_max: None, history_before: bench.now - HOUR };

@@ -124,9 +124,9 @@ pub async fn alert_page(
     Ok(Paged::new(rows, page, None, |row| row.id))
 }
 
-/// The alert with this outbox id, if its notification is still pending.
-pub async fn alert_to_tell(s: &mut dyn Session, outbox: i64) -> Result<Option<AlertRow>, SessionError> {
-    let rows = s.query(&select("WHERE a.outbox_id = ?"), &[outbox.into()], Lock::None).await?;
+/// The alert with this id in `tw_pending_alert`, if it is still to be delivered.
+pub async fn alert_to_tell(s: &mut dyn Session, pending: i64) -> Result<Option<AlertRow>, SessionError> {
+    let rows = s.query(&select("WHERE a.pending_id = ?"), &[pending.into()], Lock::None).await?;
     Ok(with_deliveries(s, rows).await?.pop())
 }
 
@@ -150,9 +150,9 @@ fn select(conditions: &str) -> String {
     )
 }
 
-/// A row stays in the outbox until its alert is delivered. Nodes of older releases update nothing else, so the
-/// outbox decides.
-const WAITING: &str = "EXISTS (SELECT 1 FROM tw_outbox o WHERE o.id = a.outbox_id)";
+/// The row of a pending alert stays until it is delivered. Nodes of older releases update nothing else, so it
+/// decides.
+const WAITING: &str = "EXISTS (SELECT 1 FROM tw_pending_alert p WHERE p.id = a.pending_id)";
 
 /// `None` if no alert can match.
 fn conditions(filter: &AlertFilter) -> Option<Conditions> {
@@ -231,7 +231,7 @@ async fn with_deliveries(s: &mut dyn Session, rows: Vec<Row>) -> Result<Vec<Aler
         let row = DeliveryRow::read(&mut row.read())?;
         deliveries.entry(row.alert_id).or_default().push(Delivery {
             channel: row.channel,
-            to: row.told,
+            to: row.recipient,
             at: row.at_ms,
             trouble: row.trouble,
         });
@@ -247,12 +247,12 @@ async fn with_deliveries(s: &mut dyn Session, rows: Vec<Row>) -> Result<Vec<Aler
 /// Stores the delivery results so far; does nothing if the notification is no longer pending.
 pub async fn note_told(
     s: &mut dyn Session,
-    outbox: i64,
+    pending: i64,
     tries: u32,
     deliveries: &[Delivery],
 ) -> Result<(), SessionError> {
-    let sql = "SELECT id FROM tw_alert WHERE outbox_id = ?";
-    let found = s.query(sql, &[outbox.into()], Lock::Wait).await?;
+    let sql = "SELECT id FROM tw_alert WHERE pending_id = ?";
+    let found = s.query(sql, &[pending.into()], Lock::Wait).await?;
     let Some(id) = found.into_iter().next().map(|row| row.read().int()).transpose()? else { return Ok(()) };
     // The final state if there is no further attempt.
     let state = match () {
@@ -276,7 +276,7 @@ table! {
     struct DeliveryRow in "tw_delivery" of new: (i64, i64, &Delivery) {
         alert_id: i64 = new.0,
         channel: String = new.2.channel.as_str(),
-        told: String = recipient(&new.2.to),
+        recipient: String = recipient(&new.2.to),
         at_ms: Timestamp = new.2.at,
         trouble: Option<String> = new.2.trouble.as_deref().map(runs::message_text),
     }

@@ -269,7 +269,7 @@ pub async fn unregister(s: &mut dyn Session, app: &str, address: &str) -> Result
 /// Deletes executors with their handlers and tokens.
 async fn remove(s: &mut dyn Session, ids: &[i64]) -> Result<(), SessionError> {
     if !ids.is_empty() {
-        s.delete("tw_executor", "registry_id", ids).await?;
+        s.delete("tw_executor_handlers", "registry_id", ids).await?;
         s.delete("tw_executor_token", "registry_id", ids).await?;
         s.delete("xxl_job_registry", "id", ids).await?;
     }

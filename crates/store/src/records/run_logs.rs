@@ -51,7 +51,7 @@ pub async fn keep_run_logs(s: &mut dyn Session, logs: &[(RunId, RunLog)]) -> Res
         return Ok(0);
     }
     let now = s.now().await?;
-    s.delete("tw_run_log", "log_id", &logs.keys().copied().collect::<Vec<_>>()).await?;
+    s.delete("tw_run_log", "run_id", &logs.keys().copied().collect::<Vec<_>>()).await?;
     let (into, row) = PartRow::INSERT;
     let mut rows: Vec<Vec<Value>> = Vec::new();
     for (run, log) in &logs {
@@ -80,7 +80,7 @@ table! {
         complete: bool = part.complete,
         content: String = part.content,
     }
-    not read { log_id = part.run, part = part.part, kept_ms = part.now }
+    not read { run_id = part.run, part = part.part, kept_ms = part.now }
 }
 
 /// The ids of those runs that exist.
@@ -94,7 +94,7 @@ async fn known(s: &mut dyn Session, logs: &[(RunId, RunLog)]) -> Result<BTreeSet
 }
 
 pub async fn kept_run_log(s: &mut dyn Session, run: RunId) -> Result<Option<RunLog>, SessionError> {
-    let sql = format!("SELECT {} FROM tw_run_log WHERE log_id = ? ORDER BY part", PartRow::LIST);
+    let sql = format!("SELECT {} FROM tw_run_log WHERE run_id = ? ORDER BY part", PartRow::LIST);
     let mut log: Option<RunLog> = None;
     for row in s.query(&sql, &[run.into()], Lock::None).await? {
         let row = PartRow::read(&mut row.read())?;

@@ -1,4 +1,4 @@
-//! Lists of runs: rows of `xxl_job_log`, possibly tens of millions, with data of open runs from `tw_fire`.
+//! Lists of runs: rows of `xxl_job_log`, possibly tens of millions, with data of open runs from `tw_run`.
 //!
 //! Runs of a job or a time range are found through an index (for both, the one that the database chooses).
 //! Conditions without an index are checked from the newest run on, some thousands of runs per page. Then a page may
@@ -90,7 +90,7 @@ pub struct RunRow {
     pub alarm_status: i64,
     /// State of the run.
     pub state: RunState,
-    /// Further data while the run is open in `tw_fire`.
+    /// Further data while the run is open in `tw_run`.
     pub open: Option<OpenRun>,
 }
 
@@ -194,7 +194,7 @@ impl Search {
             Some(RunStatus::Running) if tables.schema.dialect() == Dialect::MySql => {
                 wanted.and(format!("{HAS_NO_RESULT} AND NOT {IS_CANCELLED}"), []);
             }
-            Some(RunStatus::Running) => wanted.and("l.id IN (SELECT log_id FROM tw_fire)", []),
+            Some(RunStatus::Running) => wanted.and("l.id IN (SELECT run_id FROM tw_run)", []),
             None => {}
         }
         let direct = wanted.is_empty() || filter.status == Some(RunStatus::Running);
@@ -458,9 +458,9 @@ async fn load(
         return Ok(BTreeMap::new());
     }
     let sql = format!(
-        "SELECT {}, {} FROM xxl_job_log l LEFT JOIN tw_fire f ON f.log_id = l.id WHERE l.id IN ?",
+        "SELECT {}, {} FROM xxl_job_log l LEFT JOIN tw_run r ON r.run_id = l.id WHERE l.id IN ?",
         LogRow::list_of("l"),
-        OpenRow::list_of("f")
+        OpenRow::list_of("r")
     );
     let rows = s.query(&sql, &[Value::Ids(ids.to_vec())], Lock::None).await?;
     rows.into_iter().map(|row| read(tables, row)).map(|row| row.map(|row| (row.id.0, row))).collect()
@@ -562,7 +562,7 @@ pub async fn clear_runs(
         }
         Keep::Nothing => {}
     }
-    conditions.and("NOT EXISTS (SELECT 1 FROM tw_fire f WHERE f.log_id = l.id)", []);
+    conditions.and("NOT EXISTS (SELECT 1 FROM tw_run r WHERE r.run_id = l.id)", []);
     let sql = format!("SELECT l.id FROM xxl_job_log l {} ORDER BY l.id LIMIT ?", conditions.sql());
     let ids = ids(s.query(&sql, &conditions.params([limit_of(max)]), Lock::None).await?)?;
     runs::forget(s, &ids).await?;

@@ -1,4 +1,4 @@
-//! Traces of runs: rows of `tw_flight`, one for each node that handled the run.
+//! Traces of runs: rows of `tw_trace`, one for each node that handled the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +69,7 @@ pub async fn keep_traces(s: &mut dyn Session, node: &str, traces: &[NodeTrace]) 
     }
     let traces = once_each(traces);
     let ids = Value::Ids(traces.iter().map(|trace| trace.run.0).collect());
-    let sql = "SELECT log_id FROM tw_flight WHERE node = ? AND log_id IN ?";
+    let sql = "SELECT run_id FROM tw_trace WHERE node = ? AND run_id IN ?";
     let known = s.query(sql, &[node.into(), ids], Lock::None).await?;
     let known = known.into_iter().map(|row| row.read().int()).collect::<Result<BTreeSet<_>, _>>()?;
     let is_known = |trace: &&NodeTrace| known.contains(&trace.run.0);
@@ -83,7 +83,7 @@ pub async fn keep_traces(s: &mut dyn Session, node: &str, traces: &[NodeTrace]) 
     let again = traces.iter().filter(is_known).filter(|trace| trace.sending.is_some());
     let again: Vec<i64> = again.map(|trace| trace.run.0).collect();
     if !again.is_empty() {
-        let sql = "DELETE FROM tw_flight WHERE node = ? AND log_id IN ?";
+        let sql = "DELETE FROM tw_trace WHERE node = ? AND run_id IN ?";
         s.execute(sql, &[node.into(), Value::Ids(again)]).await?;
     }
     let new = traces.iter().filter(|trace| trace.sending.is_some() || !is_known(trace));
@@ -128,9 +128,9 @@ struct Kept<'a> {
 }
 
 table! {
-    /// Row of `tw_flight`.
-    struct TraceRow in "tw_flight" of kept: Kept<'_> {
-        log_id: RunId = kept.trace.run,
+    /// Row of `tw_trace`.
+    struct TraceRow in "tw_trace" of kept: Kept<'_> {
+        run_id: RunId = kept.trace.run,
         node: String = kept.node,
         reported_ms: Option<Timestamp> = kept.trace.reported_at,
         recorded_ms: Option<Timestamp> = kept.trace.recorded_at,
@@ -148,7 +148,7 @@ table! {
         reason: Option<String> = kept.answer().and_then(|(_, receipt)| reason_of(receipt)),
     }
     not read { saved_ms = kept.now }
-    update END by log_id, node { reported_ms, recorded_ms }
+    update END by run_id, node { reported_ms, recorded_ms }
 }
 
 impl<'a> Kept<'a> {
@@ -206,7 +206,7 @@ pub async fn traces_of(s: &mut dyn Session, runs: &[RunId]) -> Result<Vec<NodeTr
     if runs.is_empty() {
         return Ok(Vec::new());
     }
-    let sql = format!("SELECT {} FROM tw_flight WHERE log_id IN ?", TraceRow::LIST);
+    let sql = format!("SELECT {} FROM tw_trace WHERE run_id IN ?", TraceRow::LIST);
     let ids = Value::Ids(runs.iter().map(|run| run.0).collect());
     let rows = s.query(&sql, &[ids], Lock::None).await?;
     let traces = rows.into_iter().map(|row| TraceRow::read(&mut row.read()).map(NodeTrace::from));
@@ -240,7 +240,7 @@ impl From<TraceRow> for NodeTrace {
             _ => None,
         };
         NodeTrace {
-            run: row.log_id,
+            run: row.run_id,
             node: row.node,
             sending,
             reported_at: row.reported_ms,

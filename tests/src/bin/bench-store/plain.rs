@@ -48,15 +48,15 @@ const ADVANCE_OWN: &str = "UPDATE tw_job SET next_ms = ?, claim_ms = ? WHERE job
 const LOG: &str = "INSERT INTO xxl_job_log (job_group, job_id, executor_address, executor_handler, executor_param, \
      executor_fail_retry_count, trigger_time, trigger_code, handle_code, alarm_status) \
      VALUES (?, ?, 'http://10.0.0.7:9999/', ?, ?, 0, CURRENT_TIMESTAMP, 0, 0, 1)";
-const FIRE: &str = "INSERT INTO tw_fire (log_id, fire_id, job_id, scheduled_ms, kind, cause, shard, shards, attempt, depth, \
+const FIRE: &str = "INSERT INTO tw_run (run_id, fire_id, job_id, scheduled_ms, kind, cause, shard, shards, attempt, depth, \
      state, version, node, epoch, due_ms, check_ms, address) \
      VALUES (?, ?, ?, ?, 1, 0, 0, 1, 1, 0, 1, 1, 'bench', 1, ?, ?, 'http://10.0.0.7:9999/')";
 const ACCEPT: &str =
-    "UPDATE tw_fire SET state = 4, version = 2, check_ms = ? WHERE log_id = ? AND version = 1";
-const FIND_RUN: &str = "SELECT state FROM tw_fire WHERE log_id = ?";
+    "UPDATE tw_run SET state = 4, version = 2, check_ms = ? WHERE run_id = ? AND version = 1";
+const FIND_RUN: &str = "SELECT state FROM tw_run WHERE run_id = ?";
 const FINISH: &str = "UPDATE xxl_job_log SET trigger_code = 200, handle_time = CURRENT_TIMESTAMP, handle_code = 200, \
      handle_msg = 'done' WHERE id = ? AND handle_code = 0";
-const FORGET: &str = "DELETE FROM tw_fire WHERE log_id = ?";
+const FORGET: &str = "DELETE FROM tw_run WHERE run_id = ?";
 
 /// Later than every due time.
 const NOW: i64 = i64::MAX;

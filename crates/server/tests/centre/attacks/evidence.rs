@@ -83,7 +83,7 @@ const LIVELY: [&str; 8] = [
     "tw_session",
     "tw_api_key",
     "tw_report",
-    "tw_flight",
+    "tw_trace",
     "xxl_job_log_report",
 ];
 

@@ -1,6 +1,6 @@
--- What we remember beside XXL-JOB's tables.
+-- Our tables for nodes, jobs and runs, beside XXL-JOB's.
 
--- A life that depends on its lifeline sends nothing once that has broken.
+-- Incarnations of nodes. One with `depends` sends nothing once its lifeline is broken.
 CREATE TABLE IF NOT EXISTS tw_node (
     name VARCHAR(190) NOT NULL,
     epoch BIGINT NOT NULL,
@@ -13,7 +13,7 @@ CREATE TABLE IF NOT EXISTS tw_node (
     PRIMARY KEY (name, epoch)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
--- The indexed shadow of a job's next time, and what XXL-JOB's columns cannot say of it.
+-- Indexed copy of a job's next fire time, and the properties that XXL-JOB's columns cannot hold.
 CREATE TABLE IF NOT EXISTS tw_job (
     job_id BIGINT NOT NULL PRIMARY KEY,
     job_key VARCHAR(190),
@@ -40,9 +40,9 @@ CREATE TABLE IF NOT EXISTS tw_job (
     KEY tw_job_claim (claim_ms, job_id)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
--- Open runs only: a row goes when its run is over.
-CREATE TABLE IF NOT EXISTS tw_fire (
-    log_id BIGINT NOT NULL PRIMARY KEY,
+-- Open runs: a row is deleted when its run has finished.
+CREATE TABLE IF NOT EXISTS tw_run (
+    run_id BIGINT NOT NULL PRIMARY KEY,
     fire_id BIGINT NOT NULL,
     job_id BIGINT NOT NULL,
     scheduled_ms BIGINT NOT NULL,
@@ -63,8 +63,8 @@ CREATE TABLE IF NOT EXISTS tw_fire (
     recalled TINYINT NOT NULL DEFAULT 0,
     address VARCHAR(255),
     param TEXT,
-    UNIQUE KEY tw_fire_once (job_id, scheduled_ms, kind, cause, shard, attempt),
-    KEY tw_fire_check (state, check_ms)
+    UNIQUE KEY tw_run_once (job_id, scheduled_ms, kind, cause, shard, attempt),
+    KEY tw_run_check (state, check_ms)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS tw_broadcast (
@@ -97,7 +97,7 @@ CREATE TABLE IF NOT EXISTS tw_trigger (
     PRIMARY KEY (job_id, trigger_key)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
-CREATE TABLE IF NOT EXISTS tw_outbox (
+CREATE TABLE IF NOT EXISTS tw_pending_alert (
     id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     kind VARCHAR(16) NOT NULL,
     job_id BIGINT NOT NULL,

@@ -1,6 +1,6 @@
--- What the scheduling centre remembers beside jobs and runs.
+-- Tables of the scheduling centre other than jobs and runs.
 
--- Numbers that only grow, each also the lock of those who raise it.
+-- Counters. A transaction that increments one locks it until it commits.
 CREATE TABLE IF NOT EXISTS tw_counter (
     name VARCHAR(64) NOT NULL PRIMARY KEY,
     value BIGINT NOT NULL
@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS tw_setting (
     value TEXT NOT NULL
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
--- Tokens of executors. One without an app opens all.
+-- Tokens of executors. A token without an app is valid for all apps.
 CREATE TABLE IF NOT EXISTS tw_token (
     id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     app_id BIGINT,
@@ -21,18 +21,18 @@ CREATE TABLE IF NOT EXISTS tw_token (
     expires_ms BIGINT
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
--- Logs of runs that are over, in parts.
+-- Logs of finished runs, in parts.
 CREATE TABLE IF NOT EXISTS tw_run_log (
-    log_id BIGINT NOT NULL,
+    run_id BIGINT NOT NULL,
     part INT NOT NULL,
     complete TINYINT NOT NULL,
     kept_ms BIGINT NOT NULL,
     content MEDIUMTEXT NOT NULL,
-    PRIMARY KEY (log_id, part),
+    PRIMARY KEY (run_id, part),
     KEY tw_run_log_kept (kept_ms)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
--- What XXL-JOB's table cannot hold of a user. The hash counts while XXL-JOB's password is still the one noted here.
+-- Properties of a user that XXL-JOB's table cannot hold. The hash is valid while XXL-JOB's password is `legacy_of`.
 CREATE TABLE IF NOT EXISTS tw_user (
     user_id BIGINT NOT NULL PRIMARY KEY,
     password_hash VARCHAR(255),
@@ -76,7 +76,7 @@ CREATE TABLE IF NOT EXISTS tw_api_key (
     KEY tw_api_key_user (user_id)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
--- Rows are only ever added, numbered without gaps, each with the hash of the one before.
+-- Append-only: numbered without gaps, each row with the hash of the previous one.
 CREATE TABLE IF NOT EXISTS tw_audit (
     id BIGINT NOT NULL PRIMARY KEY,
     at_ms BIGINT NOT NULL,

@@ -1,7 +1,7 @@
--- Alerts, from when they arise until they are old. While one is to be told, its row in tw_outbox is named here.
+-- All alerts, until they expire. `pending_id` is the row in tw_pending_alert while the alert is to be delivered.
 CREATE TABLE IF NOT EXISTS tw_alert (
     id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
-    outbox_id BIGINT,
+    pending_id BIGINT,
     kind VARCHAR(16) NOT NULL,
     app_id BIGINT NOT NULL,
     job_id BIGINT NOT NULL,
@@ -15,26 +15,26 @@ CREATE TABLE IF NOT EXISTS tw_alert (
     joins_until_ms BIGINT NOT NULL,
     outcome TINYINT NOT NULL,
     tries INT NOT NULL,
-    KEY tw_alert_outbox (outbox_id),
+    KEY tw_alert_pending (pending_id),
     KEY tw_alert_job (job_id, joins_until_ms),
     KEY tw_alert_app (app_id),
     KEY tw_alert_at (at_ms)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
--- Who was told of an alert, or could not be.
+-- Notifications of an alert, one per recipient.
 CREATE TABLE IF NOT EXISTS tw_delivery (
     alert_id BIGINT NOT NULL,
     part INT NOT NULL,
     channel VARCHAR(16) NOT NULL,
-    told VARCHAR(190) NOT NULL,
+    recipient VARCHAR(190) NOT NULL,
     at_ms BIGINT NOT NULL,
     trouble TEXT,
     PRIMARY KEY (alert_id, part)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
--- What a node knows of a run's way: the steps between its instant and its end.
-CREATE TABLE IF NOT EXISTS tw_flight (
-    log_id BIGINT NOT NULL,
+-- Traces of runs: the time of each step, one row per node that was involved.
+CREATE TABLE IF NOT EXISTS tw_trace (
+    run_id BIGINT NOT NULL,
     node VARCHAR(190) NOT NULL,
     scheduled_ms BIGINT,
     kind TINYINT,
@@ -51,6 +51,6 @@ CREATE TABLE IF NOT EXISTS tw_flight (
     reported_ms BIGINT,
     recorded_ms BIGINT,
     saved_ms BIGINT NOT NULL,
-    PRIMARY KEY (log_id, node),
-    KEY tw_flight_saved (saved_ms)
+    PRIMARY KEY (run_id, node),
+    KEY tw_trace_saved (saved_ms)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;

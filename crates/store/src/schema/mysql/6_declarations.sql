@@ -1,4 +1,4 @@
--- What programs say of their jobs, so that what people change since can be told from it.
+-- Declarations of jobs by programs, to distinguish them from later changes by users.
 CREATE TABLE IF NOT EXISTS tw_declaration (
     job_id BIGINT NOT NULL PRIMARY KEY,
     app_id BIGINT NOT NULL,
@@ -15,8 +15,8 @@ CREATE TABLE IF NOT EXISTS tw_declaration (
     UNIQUE KEY tw_declaration_handler (app_id, handler)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
--- Which handlers executors say they have: beside their rows in `xxl_job_registry`, one name in each line.
-CREATE TABLE IF NOT EXISTS tw_executor (
+-- Handlers that an executor offers, one name per line, by its row in `xxl_job_registry`.
+CREATE TABLE IF NOT EXISTS tw_executor_handlers (
     registry_id BIGINT NOT NULL PRIMARY KEY,
     handlers TEXT NOT NULL
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;

@@ -1,4 +1,4 @@
--- What a late result of a lost run has to know of it: the row it had while it was open is gone by then.
+-- Data of a lost run that a late result needs: the row of the open run is deleted by then.
 CREATE TABLE IF NOT EXISTS tw_lost (
     run_id BIGINT NOT NULL PRIMARY KEY,
     kind BIGINT NOT NULL,

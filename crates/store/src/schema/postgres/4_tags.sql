@@ -1,4 +1,4 @@
--- Words by which people find jobs.
+-- Tags of jobs.
 CREATE TABLE IF NOT EXISTS tw_job_tag (
     job_id BIGINT NOT NULL,
     tag VARCHAR(64) NOT NULL,

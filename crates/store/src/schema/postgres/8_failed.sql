@@ -1,4 +1,4 @@
--- Runs that failed once more, with the columns by which runs are found.
+-- Index of failed runs, with the columns that filters use.
 CREATE TABLE IF NOT EXISTS tw_failed (
     id BIGINT NOT NULL PRIMARY KEY,
     job_group BIGINT NOT NULL,

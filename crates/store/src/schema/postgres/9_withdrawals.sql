@@ -1,4 +1,4 @@
--- Jobs that are stopped or deleted and whose open runs are still being withdrawn, some at a time.
+-- Stopped or deleted jobs with open runs that are still being withdrawn, a batch per transaction.
 CREATE TABLE IF NOT EXISTS tw_withdrawal (
     job_id BIGINT NOT NULL PRIMARY KEY,
     scheduled_only BIGINT NOT NULL,

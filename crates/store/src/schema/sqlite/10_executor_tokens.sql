@@ -1,4 +1,4 @@
--- Which token each executor knows, by its SHA-256: beside the rows of `xxl_job_registry`.
+-- SHA-256 of the token that an executor registered with, by its row in `xxl_job_registry`.
 CREATE TABLE IF NOT EXISTS tw_executor_token (
     registry_id INTEGER NOT NULL PRIMARY KEY,
     digest TEXT NOT NULL

@@ -1,6 +1,6 @@
--- What we remember beside XXL-JOB's tables.
+-- Our tables for nodes, jobs and runs, beside XXL-JOB's.
 
--- A life that depends on its lifeline sends nothing once that has broken.
+-- Incarnations of nodes. One with `depends` sends nothing once its lifeline is broken.
 CREATE TABLE IF NOT EXISTS tw_node (
     name VARCHAR(190) NOT NULL,
     epoch INTEGER NOT NULL,
@@ -13,7 +13,7 @@ CREATE TABLE IF NOT EXISTS tw_node (
     PRIMARY KEY (name, epoch)
 ) WITHOUT ROWID;
 
--- The indexed shadow of a job's next time, and what XXL-JOB's columns cannot say of it.
+-- Indexed copy of a job's next fire time, and the properties that XXL-JOB's columns cannot hold.
 CREATE TABLE IF NOT EXISTS tw_job (
     job_id INTEGER PRIMARY KEY,
     job_key VARCHAR(190) UNIQUE,
@@ -40,9 +40,9 @@ CREATE TABLE IF NOT EXISTS tw_job (
 
 CREATE INDEX IF NOT EXISTS tw_job_claim ON tw_job (claim_ms, job_id);
 
--- Open runs only: a row goes when its run is over.
-CREATE TABLE IF NOT EXISTS tw_fire (
-    log_id INTEGER PRIMARY KEY,
+-- Open runs: a row is deleted when its run has finished.
+CREATE TABLE IF NOT EXISTS tw_run (
+    run_id INTEGER PRIMARY KEY,
     fire_id INTEGER NOT NULL,
     job_id INTEGER NOT NULL,
     scheduled_ms INTEGER NOT NULL,
@@ -66,7 +66,7 @@ CREATE TABLE IF NOT EXISTS tw_fire (
     UNIQUE (job_id, scheduled_ms, kind, cause, shard, attempt)
 );
 
-CREATE INDEX IF NOT EXISTS tw_fire_check ON tw_fire (state, check_ms);
+CREATE INDEX IF NOT EXISTS tw_run_check ON tw_run (state, check_ms);
 
 CREATE TABLE IF NOT EXISTS tw_broadcast (
     fire_id INTEGER PRIMARY KEY,
@@ -100,7 +100,7 @@ CREATE TABLE IF NOT EXISTS tw_trigger (
     PRIMARY KEY (job_id, trigger_key)
 ) WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS tw_outbox (
+CREATE TABLE IF NOT EXISTS tw_pending_alert (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     kind VARCHAR(16) NOT NULL,
     job_id INTEGER NOT NULL,

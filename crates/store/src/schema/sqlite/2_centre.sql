@@ -1,6 +1,6 @@
--- What the scheduling centre remembers beside jobs and runs.
+-- Tables of the scheduling centre other than jobs and runs.
 
--- Numbers that only grow, each also the lock of those who raise it.
+-- Counters. A transaction that increments one locks it until it commits.
 CREATE TABLE IF NOT EXISTS tw_counter (
     name VARCHAR(64) NOT NULL PRIMARY KEY,
     value INTEGER NOT NULL
@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS tw_setting (
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- Tokens of executors. One without an app opens all.
+-- Tokens of executors. A token without an app is valid for all apps.
 CREATE TABLE IF NOT EXISTS tw_token (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     app_id INTEGER,
@@ -21,19 +21,19 @@ CREATE TABLE IF NOT EXISTS tw_token (
     expires_ms INTEGER
 );
 
--- Logs of runs that are over, in parts.
+-- Logs of finished runs, in parts.
 CREATE TABLE IF NOT EXISTS tw_run_log (
-    log_id INTEGER NOT NULL,
+    run_id INTEGER NOT NULL,
     part INTEGER NOT NULL,
     complete INTEGER NOT NULL,
     kept_ms INTEGER NOT NULL,
     content TEXT NOT NULL,
-    PRIMARY KEY (log_id, part)
+    PRIMARY KEY (run_id, part)
 );
 
 CREATE INDEX IF NOT EXISTS tw_run_log_kept ON tw_run_log (kept_ms);
 
--- What XXL-JOB's table cannot hold of a user. The hash counts while XXL-JOB's password is still the one noted here.
+-- Properties of a user that XXL-JOB's table cannot hold. The hash is valid while XXL-JOB's password is `legacy_of`.
 CREATE TABLE IF NOT EXISTS tw_user (
     user_id INTEGER PRIMARY KEY,
     password_hash VARCHAR(255),
@@ -80,7 +80,7 @@ CREATE TABLE IF NOT EXISTS tw_api_key (
 
 CREATE INDEX IF NOT EXISTS tw_api_key_user ON tw_api_key (user_id);
 
--- Rows are only ever added, numbered without gaps, each with the hash of the one before.
+-- Append-only: numbered without gaps, each row with the hash of the previous one.
 CREATE TABLE IF NOT EXISTS tw_audit (
     id INTEGER PRIMARY KEY,
     at_ms INTEGER NOT NULL,

@@ -1,4 +1,4 @@
--- Runs of a day by app: XXL-JOB's report has only sums over all.
+-- Number of runs per day and app: XXL-JOB's report has only totals.
 CREATE TABLE IF NOT EXISTS tw_report (
     day VARCHAR(10) NOT NULL,
     app_id INTEGER NOT NULL,

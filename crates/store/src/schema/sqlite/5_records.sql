@@ -1,7 +1,7 @@
--- Alerts, from when they arise until they are old. While one is to be told, its row in tw_outbox is named here.
+-- All alerts, until they expire. `pending_id` is the row in tw_pending_alert while the alert is to be delivered.
 CREATE TABLE IF NOT EXISTS tw_alert (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    outbox_id INTEGER,
+    pending_id INTEGER,
     kind VARCHAR(16) NOT NULL,
     app_id INTEGER NOT NULL,
     job_id INTEGER NOT NULL,
@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS tw_alert (
     tries INTEGER NOT NULL
 );
 
-CREATE INDEX IF NOT EXISTS tw_alert_outbox ON tw_alert (outbox_id);
+CREATE INDEX IF NOT EXISTS tw_alert_pending ON tw_alert (pending_id);
 
 CREATE INDEX IF NOT EXISTS tw_alert_job ON tw_alert (job_id, joins_until_ms);
 
@@ -25,20 +25,20 @@ CREATE INDEX IF NOT EXISTS tw_alert_app ON tw_alert (app_id);
 
 CREATE INDEX IF NOT EXISTS tw_alert_at ON tw_alert (at_ms);
 
--- Who was told of an alert, or could not be.
+-- Notifications of an alert, one per recipient.
 CREATE TABLE IF NOT EXISTS tw_delivery (
     alert_id INTEGER NOT NULL,
     part INTEGER NOT NULL,
     channel VARCHAR(16) NOT NULL,
-    told VARCHAR(190) NOT NULL,
+    recipient VARCHAR(190) NOT NULL,
     at_ms INTEGER NOT NULL,
     trouble TEXT,
     PRIMARY KEY (alert_id, part)
 ) WITHOUT ROWID;
 
--- What a node knows of a run's way: the steps between its instant and its end.
-CREATE TABLE IF NOT EXISTS tw_flight (
-    log_id INTEGER NOT NULL,
+-- Traces of runs: the time of each step, one row per node that was involved.
+CREATE TABLE IF NOT EXISTS tw_trace (
+    run_id INTEGER NOT NULL,
     node VARCHAR(190) NOT NULL,
     scheduled_ms INTEGER,
     kind INTEGER,
@@ -55,7 +55,7 @@ CREATE TABLE IF NOT EXISTS tw_flight (
     reported_ms INTEGER,
     recorded_ms INTEGER,
     saved_ms INTEGER NOT NULL,
-    PRIMARY KEY (log_id, node)
+    PRIMARY KEY (run_id, node)
 ) WITHOUT ROWID;
 
-CREATE INDEX IF NOT EXISTS tw_flight_saved ON tw_flight (saved_ms);
+CREATE INDEX IF NOT EXISTS tw_trace_saved ON tw_trace (saved_ms);
