@@ -235,3 +235,66 @@ numbers! {
     RunState: "the state of a run", RunState::from_number, RunState::to_number;
     Disposition: "the disposition of a fire", Disposition::from_number, Disposition::to_number;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::{Reader, Row};
+
+    #[derive(Clone, Copy)]
+    struct Note {
+        id: i64,
+        job: JobId,
+        text: &'static str,
+    }
+
+    table! {
+        /// Row of `tw_note`.
+        #[derive(Debug, PartialEq)]
+        struct NoteRow in "tw_note" of note: Note {
+            job_id: JobId = note.job,
+        }
+        edited by id with author {
+            text: String = note.text,
+        }
+        not inserted { id: i64 = note.id, seen_ms: Option<Timestamp> }
+        not read { author = "ada" }
+        update MOVE by id { job_id }
+    }
+
+    #[test]
+    fn each_statement_has_a_value_for_each_of_its_columns() {
+        let note = Note { id: 7, job: JobId(3), text: "hello" };
+        let check = |(write, row): Write<fn(Note) -> Vec<Value>>,
+                     keys: &[&str],
+                     columns: &[&str],
+                     values: &[Value]| {
+            assert_eq!((write.table, write.keys, write.columns), ("tw_note", keys, columns));
+            assert_eq!(row(note), values);
+        };
+        let [id, job, text, author] = [Value::Int(7), Value::Int(3), "hello".into(), "ada".into()];
+        check(
+            NoteRow::INSERT,
+            &[],
+            &["job_id", "text", "author"],
+            &[job.clone(), text.clone(), author.clone()],
+        );
+        check(NoteRow::EDIT, &["id"], &["text", "author"], &[id.clone(), text, author]);
+        check(NoteRow::MOVE, &["id"], &["job_id"], &[id, job]);
+    }
+
+    #[test]
+    fn a_row_is_read_by_the_names_that_were_selected() {
+        assert_eq!(NoteRow::LIST, "job_id, text, id, seen_ms");
+        assert_eq!(NoteRow::list_of("n"), "n.job_id, n.text, n.id, n.seen_ms");
+        let row = |values: [Value; 4]| -> Reader { Row(values.into()).read() };
+        let read = NoteRow::read(&mut row([3.into(), Value::Null, 7.into(), 5.into()])).unwrap();
+        let seen_ms = Some(Timestamp::from_millis(5));
+        assert_eq!(read, NoteRow { job_id: JobId(3), text: String::new(), id: 7, seen_ms });
+        assert_eq!(NoteRow::read_joined(&mut row([const { Value::Null }; 4])).unwrap(), None);
+        let error =
+            NoteRow::read(&mut row([3.into(), "hello".into(), Value::Null, Value::Null])).unwrap_err();
+        let expected = "tw_note.id should contain a number, but contains Null";
+        assert!(format!("{error:?}").contains(expected), "{error:?}");
+    }
+}
