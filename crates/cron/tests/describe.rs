@@ -186,9 +186,9 @@ fn schedules() {
         "每隔 1 天 1 小时 1 分钟 1 秒 1 毫秒",
     );
     let delay = Schedule::fixed_delay(Duration::from_secs(5)).unwrap();
-    check(delay, "5 seconds after each run ends", "每次运行结束后 5 秒");
+    check(delay, "5 seconds after each run ends", "每次执行结束后 5 秒");
     check(Schedule::once(at), "Once, at 2026-06-21T00:00:00Z", "仅一次，2026-06-21T00:00:00Z");
-    check(Schedule::Never, "Only when triggered by hand", "仅手动触发");
+    check(Schedule::Never, "Manual only", "仅手动");
     let cron = Cron::parse("0 0 2 * * ?").unwrap();
     let cron = Schedule::cron(cron, Zone::parse("Asia/Shanghai").unwrap(), DstRule::NATURAL);
     check(cron, "At 02:00, every day (Asia/Shanghai)", "每天 02:00（Asia/Shanghai）");

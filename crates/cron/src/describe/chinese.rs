@@ -4,19 +4,6 @@ use std::time::Duration;
 
 use super::{Group, clock_times, groups, is_any, is_list, spelled_out, units};
 use crate::field::{Expression, Field, Part};
-use crate::schedule::Schedule;
-
-pub(super) fn schedule(schedule: &Schedule) -> String {
-    match schedule {
-        Schedule::Cron { cron: expression, zone, .. } => {
-            format!("{}（{zone}）", cron(&expression.expression()))
-        }
-        Schedule::FixedRate { period, .. } => format!("每隔 {}", length(*period)),
-        Schedule::FixedDelay { delay } => format!("每次运行结束后 {}", length(*delay)),
-        Schedule::Once { at } => format!("仅一次，{at}"),
-        Schedule::Never => "仅手动触发".to_owned(),
-    }
-}
 
 pub(super) fn cron(expression: &Expression) -> String {
     let mut clauses = Vec::new();
@@ -164,7 +151,7 @@ fn years(expression: &Expression) -> Option<String> {
 
 const WEEKDAYS: [&str; 7] = ["日", "一", "二", "三", "四", "五", "六"];
 
-fn length(length: Duration) -> String {
+pub(super) fn length(length: Duration) -> String {
     let names = ["天", "小时", "分钟", "秒", "毫秒"];
     let words = |(unit, count): (usize, u128)| format!("{count} {}", names[unit]);
     units(length).into_iter().map(words).collect::<Vec<_>>().join(" ")

@@ -4,19 +4,6 @@ use std::time::Duration;
 
 use super::{Group, clock_times, groups, is_any, is_list, spelled_out, units};
 use crate::field::{Expression, Field, Part};
-use crate::schedule::Schedule;
-
-pub(super) fn schedule(schedule: &Schedule) -> String {
-    match schedule {
-        Schedule::Cron { cron: expression, zone, .. } => {
-            format!("{} ({zone})", cron(&expression.expression()))
-        }
-        Schedule::FixedRate { period, .. } => format!("Every {}", length(*period)),
-        Schedule::FixedDelay { delay } => format!("{} after each run ends", length(*delay)),
-        Schedule::Once { at } => format!("Once, at {at}"),
-        Schedule::Never => "Only when triggered by hand".to_owned(),
-    }
-}
 
 pub(super) fn cron(expression: &Expression) -> String {
     let mut clauses = Vec::new();
@@ -179,7 +166,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-fn length(length: Duration) -> String {
+pub(super) fn length(length: Duration) -> String {
     let names = ["day", "hour", "minute", "second", "millisecond"];
     let words = |(unit, count): (usize, u128)| {
         let plural = if count == 1 { "" } else { "s" };

@@ -1,5 +1,5 @@
-//! Describes schedules in words. This module analyses the expression; each language has its own module for the
-//! wording.
+//! Describes schedules in words. This module analyses the expression and has the wording of each kind of schedule;
+//! the wording of cron expressions has one module per language.
 
 mod chinese;
 mod english;
@@ -47,12 +47,27 @@ impl Schedule {
     ///
     /// let schedule = Schedule::fixed_delay(Duration::from_secs(90)).unwrap();
     /// assert_eq!(schedule.describe(Language::English), "1 minute 30 seconds after each run ends");
-    /// assert_eq!(schedule.describe(Language::Chinese), "每次运行结束后 1 分钟 30 秒");
+    /// assert_eq!(schedule.describe(Language::Chinese), "每次执行结束后 1 分钟 30 秒");
     /// ```
     pub fn describe(&self, language: Language) -> String {
-        match language {
-            Language::English => english::schedule(self),
-            Language::Chinese => chinese::schedule(self),
+        let length = |length| match language {
+            Language::English => english::length(length),
+            Language::Chinese => chinese::length(length),
+        };
+        let say = |english: &str, chinese: &str, value: &str| match language {
+            Language::English => english.replace("{}", value),
+            Language::Chinese => chinese.replace("{}", value),
+        };
+        match self {
+            Schedule::Cron { cron, zone, .. } => {
+                cron.describe(language) + &say(" ({})", "（{}）", zone.name())
+            }
+            Schedule::FixedRate { period, .. } => say("Every {}", "每隔 {}", &length(*period)),
+            Schedule::FixedDelay { delay } => {
+                say("{} after each run ends", "每次执行结束后 {}", &length(*delay))
+            }
+            Schedule::Once { at } => say("Once, at {}", "仅一次，{}", &at.to_string()),
+            Schedule::Never => say("Manual only", "仅手动", ""),
         }
     }
 }
