@@ -64,8 +64,8 @@ describe.each(MODES)('%s', (_, t, options) => {
       ['/runs', says(t.runs.empty.title)],
       ['/alerts', says(t.alerts.empty.title)],
       ['/keys', says(t.keys.empty.title)],
-      ['/jobs/4711', says(t.problems.not_found![0])],
-      ['/runs/4711', says(t.problems.not_found![0])],
+      ['/jobs/4711', says(t.values.problem.not_found![0])],
+      ['/runs/4711', says(t.values.problem.not_found![0])],
       ['/somewhere/else', says(t.notFound.title)],
     ])
   })
@@ -107,16 +107,16 @@ describe('with odd data', () => {
         ['/', says(NAME)],
         ['/jobs', says(NAME)],
         [`/jobs/${long}`, says(t.job.noRuns)],
-        [`/jobs/${long}/edit`, (page) => page.getByLabel(t.form.name, { exact: true }).waitFor()],
-        [`/jobs/${long}/history`, says(t.audit.actions['job.put']!)],
+        [`/jobs/${long}/edit`, (page) => page.getByLabel(t.fields.name.label, { exact: true }).waitFor()],
+        [`/jobs/${long}/history`, says(t.values.action['job.put']!)],
         ['/runs', says('Noisy')],
         ['/alerts', says('Noisy')],
-        ['/audit', (page) => page.getByRole('button', { name: t.audit.actions['job.put']! }).first().waitFor()],
+        ['/audit', (page) => page.getByRole('button', { name: t.values.action['job.put']! }).first().waitFor()],
         [
           '/executors',
           async (page) => {
             // The one that cannot be reached comes first, of all that are not shown at once.
-            const reason = `${t.executors.troubles.connect_refused![0]}${t.common.stop}`
+            const reason = `${t.values.trouble.connect_refused![0]}${t.common.stop}`
             await crowd(page).getByRole('listitem').first().getByText(reason, { exact: true }).waitFor()
             expect(await crowd(page).getByRole('listitem').count()).toBeLessThan(10)
             await page.getByRole('button', { name: t.executors.showAll(EXECUTORS) }).click()
@@ -215,11 +215,11 @@ describe('with odd data', () => {
     await page.getByRole('heading', { level: 1, name: t.overview.title }).waitFor()
     await press('g', 'n')
     await page.getByRole('heading', { level: 1, name: t.form.newTitle }).waitFor()
-    await tabTo(t.form.name, 'textbox')
+    await tabTo(t.fields.name.label, 'textbox')
     await page.keyboard.type('By keyboard')
-    await tabTo(t.form.app, 'combobox')
+    await tabTo(t.fields.app.label, 'combobox')
     await page.keyboard.type('Strange')
-    await tabTo(t.form.handler, 'combobox')
+    await tabTo(t.fields.handler.label, 'combobox')
     await page.keyboard.type('command')
     await tabTo(t.form.create)
     await press('Enter')

@@ -78,11 +78,11 @@ test('a job is copied, moved to another app, and its history tells it', async ()
   await open('/jobs')
   await link('Nightly').click()
   await link(t.jobs.copy).click()
-  await page.getByLabel(t.form.name, { exact: true }).waitFor()
-  expect(await page.getByLabel(t.form.name, { exact: true }).inputValue()).toBe(t.form.copyOf('Nightly'))
+  await page.getByLabel(t.fields.name.label, { exact: true }).waitFor()
+  expect(await page.getByLabel(t.fields.name.label, { exact: true }).inputValue()).toBe(t.form.copyOf('Nightly'))
   await page.getByLabel(new RegExp(`^${t.form.key}`)).fill('nightly')
   await button(t.form.create).click()
-  await page.getByText(t.problems.conflict![0]).first().waitFor()
+  await page.getByText(t.values.problem.conflict![0]).first().waitFor()
   await page.getByLabel(new RegExp(`^${t.form.key}`)).fill('copied')
   await button(t.form.create).click()
   await heading(t.form.copyOf('Nightly')).waitFor()
@@ -92,7 +92,7 @@ test('a job is copied, moved to another app, and its history tells it', async ()
   await page.getByText(t.jobs.bulkDone(1)).waitFor()
   await link(t.form.copyOf('Nightly')).click()
   await link(t.job.tabs.history).click()
-  await page.getByText(t.audit.actions['job.move']!).waitFor()
+  await page.getByText(t.values.action['job.move']!).waitFor()
   await page.getByText('"app": "second"').waitFor()
   await fine()
 })
@@ -108,8 +108,8 @@ test('a run is ended and repeated, and what was not sent tells why', async () =>
   await button(t.run.kill).click()
   await page.getByRole('dialog').getByRole('button', { name: t.run.kill, exact: true }).click()
   await page
-    .getByText(t.states.cancelled!, { exact: true })
-    .or(page.getByText(t.states.failed!, { exact: true }))
+    .getByText(t.values.runState.cancelled!, { exact: true })
+    .or(page.getByText(t.values.runState.failed!, { exact: true }))
     .first()
     .waitFor({ timeout: 30_000 })
   const ended = page.url()
@@ -120,7 +120,7 @@ test('a run is ended and repeated, and what was not sent tells why', async () =>
   // It is still running at its next instants.
   const { id } = await put('endless', { overlap: 'skip', schedule: cron('* * * * * ?'), enabled: true })
   await open(`/jobs/${id}`)
-  await page.getByText(t.job.missReasons.blocked).first().waitFor({ timeout: 30_000 })
+  await page.getByText(t.values.missReason.blocked).first().waitFor({ timeout: 30_000 })
   await fine()
   await call('POST', `/v1/jobs/id:${id}/stop`)
 })
@@ -160,11 +160,11 @@ test('scripts of every language are written in color', async () => {
   for (const [language, source] of Object.entries(sources)) {
     const { id } = await put(`in-${language}`, { script: { language, source } })
     await open(`/jobs/${id}/script`)
-    await page.getByRole('textbox', { name: t.form.source }).waitFor()
+    await page.getByRole('textbox', { name: t.fields.script.label }).waitFor()
     // Its letters are not all of one color.
     await expect
       .poll(() =>
-        page.getByRole('textbox', { name: t.form.source }).evaluate((editor) => {
+        page.getByRole('textbox', { name: t.fields.script.label }).evaluate((editor) => {
           const colors = [...editor.querySelectorAll('span')].map((span) => getComputedStyle(span).color)
           return new Set(colors).size
         }),

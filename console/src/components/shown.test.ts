@@ -32,9 +32,9 @@ afterEach(async () => {
 
 test('every state of a run has a word and a shape', () => {
   const shapes = new Set<string>()
-  for (const state of Object.keys(en.states) as RunState[]) {
+  for (const state of Object.keys(en.values.runState) as RunState[]) {
     const body = show(StateBadge, { state })
-    expect(body.textContent).toContain(en.states[state])
+    expect(body.textContent).toContain(en.values.runState[state])
     shapes.add(body.querySelector('svg')!.innerHTML)
   }
   // Those that wait look alike, as do those in doubt and those being ended.
@@ -88,7 +88,7 @@ test('markup in a difference is text', () => {
 test('a problem is told in the reader’s words, with what the centre said', () => {
   const problem = { type: '', status: 409, title: '', code: 'app_offline' as const, detail: `no executor of ${NASTY}` }
   const body = show(ProblemNote, { problem })
-  expect(body.textContent).toContain(en.problems.app_offline![0])
+  expect(body.textContent).toContain(en.values.problem.app_offline[0])
   expect(body.textContent).toContain(NASTY)
   expect(body.querySelector('img, script')).toBeNull()
 })

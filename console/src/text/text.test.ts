@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { Block, Delivery, TraceStepKind, Overlap, ProblemCode, Right, Route, TroubleCode } from '../api/wire'
+import * as wire from '../api/wire'
 import { en } from './en'
 import { zh } from './zh'
 
@@ -10,15 +10,22 @@ test('both languages hold the same keys, and none is empty', () => {
 
 test('every value of the API has words', () => {
   const check = (words: object, values: readonly string[]) => expect(Object.keys(words).sort()).toEqual([...values].sort())
-  // The last is for no answer at all.
-  check(en.problems, [...ProblemCode, 'unreachable'])
-  check(en.executors.troubles, TroubleCode)
-  check(en.form.routes, Route)
-  check(en.form.blocks, Block)
-  check(en.form.overlaps, Overlap)
-  check(en.form.deliveries, Delivery)
-  check(en.people.rights, Right)
-  check(en.run.steps, TraceStepKind)
+  // The last is for no response at all.
+  check(en.values.problem, [...wire.ProblemCode, 'unreachable'])
+  check(en.values.trouble, wire.TroubleCode)
+  check(en.values.runState, wire.RunState)
+  check(en.values.missReason, wire.MissReason)
+  check(en.values.route, wire.Route)
+  check(en.values.block, wire.Block)
+  check(en.values.overlap, wire.Overlap)
+  check(en.values.delivery, wire.Delivery)
+  check(en.values.childrenMode, wire.ChildrenMode)
+  check(en.values.alertKind, wire.AlertKind)
+  check(en.values.alertState, wire.AlertState)
+  check(en.values.alertStateHint, wire.AlertState)
+  check(en.values.right, wire.Right)
+  check(en.values.rightHint, wire.Right)
+  check(en.values.traceStep, wire.TraceStepKind)
 })
 
 test('every action on record has words', () => {
@@ -51,7 +58,7 @@ test('every action on record has words', () => {
     'job.move',
     'job.declare',
   ]
-  expect(Object.keys(en.audit.actions).sort()).toEqual(actions.sort())
+  expect(Object.keys(en.values.action).sort()).toEqual(actions.sort())
 })
 
 function keys(value: unknown, path = ''): string[] {

@@ -1,9 +1,8 @@
 // The reader's language, and its words.
 
+import { wordsFor, type Language } from './both'
 import { en, type Words } from './en'
 import { zh } from './zh'
-
-export type Language = 'en' | 'zh'
 
 const DICTIONARIES: Record<Language, Words> = { en, zh }
 const KEPT = 'tickwright.language'
@@ -41,5 +40,5 @@ export const percent = (part: number) => part.toLocaleString(text.locale, { styl
 
 /** A problem in the reader's words: what happened, and what to do. */
 export function inWords(code: string): [string, string] {
-  return text.t.problems[code] ?? text.t.problems.unreachable!
+  return wordsFor(text.t.values.problem, code) ?? text.t.values.problem.unreachable
 }
