@@ -78,7 +78,7 @@ describe.each([
   })
 
   test('an app gets a token, shown once, and an executor that uses it appears by itself', async () => {
-    await to(t.nav.executors)
+    await to(t.executors.title)
     await button(t.executors.newApp).first().click()
     await page.getByLabel(t.executors.name, { exact: true }).fill('story')
     await page.getByLabel(t.executors.appTitle).fill('Story')
@@ -96,7 +96,7 @@ describe.each([
   })
 
   test('a first job with a nasty name is created, run, and watched live', async () => {
-    await to(t.nav.jobs)
+    await to(t.jobs.title)
     await page.getByText(t.jobs.empty.title).waitFor()
     await link(t.jobs.empty.action).click()
     await page.getByLabel(t.fields.name.label, { exact: true }).fill(`Live ${NASTY}`)
@@ -141,14 +141,14 @@ describe.each([
     await button(t.triggerDialog.go).click()
     await page.getByText(t.values.runState.failed!, { exact: true }).waitFor({ timeout: 30_000 })
     await fine()
-    await to(t.nav.overview)
+    await to(t.overview.title)
     await page
       .getByRole('main')
       .getByRole('link', { name: /Failing/ })
       .first()
       .waitFor()
     await fine()
-    await to(t.nav.runs)
+    await to(t.runs.title)
     await page.getByRole('table', { name: t.runs.title }).getByText(t.values.runState.failed!, { exact: true }).first().waitFor()
     await page.getByText(t.runs.filterStates.failed!, { exact: true }).first().click()
     await page.waitForURL(/state=failed/)
@@ -184,7 +184,7 @@ describe.each([
   })
 
   test('a script is edited, saved and compared with the version before', async () => {
-    await to(t.nav.jobs)
+    await to(t.jobs.title)
     await link('Failing').click()
     await link(t.job.tabs.script).click()
     const write = async (source: string, remark: string) => {
@@ -226,7 +226,7 @@ describe.each([
       }),
     })
     expect(await declared.json()).toMatchObject({ code: 200 })
-    await to(t.nav.jobs)
+    await to(t.jobs.title)
     await link('Declared').click()
     await heading('Declared').waitFor()
     expect(await page.getByText(t.job.declared).count()).toBe(0)
@@ -238,7 +238,7 @@ describe.each([
   })
 
   test('jobs are found, and many are stopped at once', async () => {
-    await to(t.nav.jobs)
+    await to(t.jobs.title)
     await page.getByRole('searchbox', { name: t.jobs.search }).fill('Live')
     await page.waitForURL(/text=Live/)
     await link('Failing').waitFor({ state: 'detached' })
@@ -253,11 +253,11 @@ describe.each([
 
   test('the other pages are there, without faults', async () => {
     for (const [name, title] of [
-      [t.nav.people, t.people.title],
-      [t.nav.keys, t.keys.title],
-      [t.nav.audit, t.audit.title],
-      [t.nav.settings, t.settings.title],
-      [t.nav.about, t.about.title],
+      [t.people.title, t.people.title],
+      [t.keys.title, t.keys.title],
+      [t.audit.title, t.audit.title],
+      [t.settings.title, t.settings.title],
+      [t.about.title, t.about.title],
     ] as const) {
       await to(name)
       await heading(title).waitFor()
@@ -281,12 +281,12 @@ describe.each([
   })
 
   test('somebody with few rights sees only what is theirs, and signs out', async () => {
-    await to(t.nav.executors)
+    await to(t.executors.title)
     await button(t.executors.newApp).click()
     await page.getByLabel(t.executors.name, { exact: true }).fill('other')
     await button(t.common.save).click()
     await page.getByRole('heading', { name: 'other' }).waitFor()
-    await to(t.nav.people)
+    await to(t.people.title)
     await button(t.people.new).click()
     await page.getByLabel(t.people.name, { exact: true }).fill('reader')
     await page.getByLabel(t.people.password, { exact: true }).fill('brass lantern seventeen')
@@ -298,12 +298,12 @@ describe.each([
     await heading(t.signIn.title).waitFor()
     await signIn('reader', 'brass lantern seventeen')
     await heading(t.people.title).or(heading(t.overview.title)).or(page.getByText(t.values.problem.not_allowed![0])).first().waitFor()
-    await to(t.nav.jobs)
+    await to(t.jobs.title)
     await link('Failing').waitFor()
     expect(await link(t.jobs.new).count()).toBe(0)
     expect(await button(`${t.jobs.trigger}: Failing`).count()).toBe(0)
     expect(await page.getByRole('navigation', { name: t.nav.main }).getByRole('link', { name: t.audit.title, exact: true }).count()).toBe(0)
-    await to(t.nav.executors)
+    await to(t.executors.title)
     await page.getByRole('heading', { name: 'Story' }).waitFor()
     expect(await page.getByRole('heading', { name: 'other' }).count()).toBe(0)
     await button(t.shell.signOut).click()
