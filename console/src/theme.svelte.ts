@@ -28,7 +28,10 @@ class Theme {
   }
 
   #show(): void {
-    document.documentElement.dataset.theme = this.dark ? 'dark' : 'light'
+    const root = document.documentElement
+    root.dataset.theme = this.dark ? 'dark' : 'light'
+    // Swagger UI's own name for it.
+    root.classList.toggle('dark-mode', this.dark)
   }
 }
 

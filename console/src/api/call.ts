@@ -1,6 +1,7 @@
 // One request to the centre: JSON both ways, the session's second secret with every change, and problems as `ApiError`s.
 
 import { text } from '../text/words.svelte'
+import { CSRF_HEADER } from './csrf'
 import type { Problem } from './problem'
 
 /** The centre said no, or did not answer. */
@@ -41,7 +42,7 @@ export async function answer(
   { body, headers = {}, signal }: Options,
 ): Promise<{ value: unknown; headers: Headers }> {
   const sent: Record<string, string> = { Accept: 'application/json', 'Accept-Language': text.language, ...headers }
-  if (method !== 'GET' && csrf !== undefined) sent['Tickwright-Csrf'] = csrf
+  if (method !== 'GET' && csrf !== undefined) sent[CSRF_HEADER] = csrf
   if (body !== undefined) sent['Content-Type'] = 'application/json'
   let response: Response
   try {

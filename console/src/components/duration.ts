@@ -1,9 +1,11 @@
 // Durations as people enter them.
 
+import { DAY, HOUR, MINUTE, SECOND } from '../time/units'
+
 export type Unit = 'ms' | 's' | 'm' | 'h' | 'd'
 export const UNITS: Unit[] = ['ms', 's', 'm', 'h', 'd']
 
-const SIZES: Record<Unit, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const SIZES: Record<Unit, number> = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY }
 
 /** The largest unit in which a duration is a whole number. */
 export function split(ms: number): { amount: number; unit: Unit } {

@@ -6,15 +6,13 @@ import 'uplot/dist/uPlot.min.css'
 import { clock, dayMonth, hourMinute, timeOfDay } from '../time/time.svelte'
 import type { Span } from './span'
 
-/** A color of the theme. */
+/** A color of the theme, or another of its values. */
 export const color = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
-
-const FONT = '11px "Inter Variable", system-ui, sans-serif'
 
 function axis(values?: (value: number) => string): uPlot.Axis {
   return {
     stroke: color('ink-3'),
-    font: FONT,
+    font: `11px ${color('font')}`,
     grid: { stroke: color('line'), width: 1 },
     ticks: { show: false },
     gap: 6,

@@ -3,13 +3,13 @@
 import SwaggerUI from 'swagger-ui-dist/swagger-ui-es-bundle.js'
 import 'swagger-ui-dist/swagger-ui.css'
 
+import { CSRF_HEADER } from '../api/csrf'
 import { curlPlugin } from './curl'
+import '../styles/tokens.css'
 import './reference.css'
+import { theme } from '../theme.svelte'
 
-const dark = matchMedia('(prefers-color-scheme: dark)')
-const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
-dark.addEventListener('change', follow)
-follow()
+theme.start()
 
 let csrf: Promise<string | undefined> | undefined
 
@@ -35,7 +35,7 @@ SwaggerUI({
   requestInterceptor: async (request) => {
     if (request.method !== undefined && request.method !== 'GET') {
       const secret = await token()
-      if (secret !== undefined) request.headers['Tickwright-Csrf'] = secret
+      if (secret !== undefined) request.headers[CSRF_HEADER] = secret
     }
     return request
   },

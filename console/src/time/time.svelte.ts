@@ -1,6 +1,7 @@
 // Instants and durations as people read them, in the reader's language and zone.
 
 import { text } from '../text/words.svelte'
+import { DAY, HOUR, MINUTE, SECOND } from './units'
 
 const KEPT = 'tickwright.zone'
 
@@ -76,10 +77,10 @@ export function civil(at: string | number, zone: string): [number, number, numbe
 }
 
 const STEPS: [number, 'd' | 'h' | 'min' | 's'][] = [
-  [86_400_000, 'd'],
-  [3_600_000, 'h'],
-  [60_000, 'min'],
-  [1_000, 's'],
+  [DAY, 'd'],
+  [HOUR, 'h'],
+  [MINUTE, 'min'],
+  [SECOND, 's'],
 ]
 const UNITS = { en: { d: ' d', h: ' h', min: ' min', s: ' s', ms: ' ms' }, zh: { d: ' 天', h: ' 小时', min: ' 分', s: ' 秒', ms: ' 毫秒' } }
 
