@@ -101,7 +101,7 @@ async fn supervise(folder: &Path) -> Result<()> {
         let mut spec =
             JobSpec::new(app, format!("count {number}"), Schedule::fixed_rate(anchor, PERIOD)?, "count");
         // Runs that the killed process had begun are retried; those it had not begun are executed late.
-        spec.retry = Retry { count: 3, backoff: Backoff::Fixed(Duration::ZERO) };
+        spec.retry = Retry { count: 3, backoff: Backoff::Fixed { delay: Duration::ZERO } };
         spec.misfire = Misfire::FireAll { window: Duration::from_secs(60), max: 1000 };
         let job = control.create(&spec).await?;
         spec.param = job.to_string();

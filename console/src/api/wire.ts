@@ -777,7 +777,7 @@ export interface Problem {
 export const ProblemCode = ['malformed_request', 'invalid_fields', 'not_signed_in', 'wrong_password', 'not_allowed', 'foreign_origin', 'no_such_path', 'not_found', 'wrong_method', 'conflict', 'outdated', 'too_large', 'too_many_requests', 'app_offline', 'executor_unreachable', 'executor_refused', 'database_unavailable', 'database_broken'] as const
 export type ProblemCode = (typeof ProblemCode)[number]
 
-/** Retry policy of failed runs. */
+/** Retry policy of failed runs. Each attempt is a run of its own. */
 export interface Retry {
   /** Delay between the end of an attempt and the next. */
   backoff: Backoff

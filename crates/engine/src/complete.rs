@@ -271,7 +271,7 @@ mod tests {
     fn a_failed_run_is_tried_again_as_often_as_its_job_says_and_then_people_are_told() {
         let mut job = each_second(60_000);
         job.spec.alert = true;
-        job.spec.retry = Retry { count: 2, backoff: Backoff::Fixed(Duration::from_secs(3)) };
+        job.spec.retry = Retry { count: 2, backoff: Backoff::Fixed { delay: Duration::from_secs(3) } };
         let check = |job: &Job, attempt, outcome: Outcome, retry_at: Option<i64>, alerted| {
             let run = Run { attempt, ..run(1, RunState::Running, 40_000) };
             let follow = follow(job, &run, outcome.clone());
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(follow(&job, &scheduled, failed()).rearm, Some(next));
         let by_hand = Run { origin: Origin::Manual { key: 1 }, ..scheduled.clone() };
         assert_eq!(follow(&job, &by_hand, failed()).rearm, None);
-        job.spec.retry = Retry { count: 1, backoff: Backoff::Fixed(Duration::ZERO) };
+        job.spec.retry = Retry { count: 1, backoff: Backoff::Fixed { delay: Duration::ZERO } };
         assert_eq!(follow(&job, &scheduled, failed()).rearm, None, "the retry is still to come");
         job.spec.retry = Retry::NONE;
         job.spec.valid_until = Some(ms(56_999));

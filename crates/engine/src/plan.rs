@@ -318,7 +318,7 @@ fn missed(job: &Job, instants: &mut Instants<'_>, now: Timestamp, plan: &mut Pla
         left -= 1;
         match job.spec.misfire {
             Misfire::FireAll { window, max }
-                if at >= now - window && make_up.len() < max.min(FIRES_MAX) as usize =>
+                if at >= now - window && make_up.len() < max.min(Misfire::MAX_CATCH_UP) as usize =>
             {
                 make_up.push(at);
             }

@@ -150,7 +150,7 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
     let edited_at = info.glue_updatetime.and_then(|text| tables.wall.instant(&text)).unwrap_or_default();
     // A job of any other type has a handler.
     let script = ScriptLanguage::from_stored(&info.glue_type);
-    let backoff = own.retry.as_deref().and_then(backoff_of).unwrap_or(Retry::NONE.backoff);
+    let backoff = own.retry.as_deref().and_then(Backoff::from_stored).unwrap_or_default();
 
     let spec = JobSpec {
         key: own.job_key,
@@ -262,7 +262,7 @@ table! {
         timeout_ms: Option<i64> = own.job.spec.timeout.map(whole_millis),
         misfire: Option<String> = misfire_words(own.job.spec.misfire).1,
         overlap: Option<String> = own.job.spec.overlap.stored(),
-        retry: Option<String> = backoff_words(own.job.spec.retry.backoff),
+        retry: Option<String> = own.job.spec.retry.backoff.stored(),
         delivery: Option<String> = own.job.spec.delivery.stored(),
         children_mode: Option<String> = own.job.spec.children_mode.stored(),
         alert: Option<bool> = own.job.spec.alert,
@@ -480,25 +480,6 @@ fn misfire_words(misfire: Misfire) -> (&'static str, Option<String>) {
         Misfire::FireOnce => ("FIRE_ONCE_NOW", None),
         Misfire::FireAll { window, max } => {
             ("DO_NOTHING", Some(format!("fire-all {} {max}", window.as_millis())))
-        }
-    }
-}
-
-fn backoff_of(text: &str) -> Option<Backoff> {
-    let mut words = text.split(' ');
-    let (kind, first) = (words.next()?, millis(words.next()?.parse().ok()?));
-    match kind {
-        "fixed" => Some(Backoff::Fixed(first)),
-        "exponential" => Some(Backoff::Exponential { first, max: millis(words.next()?.parse().ok()?) }),
-        _ => None,
-    }
-}
-
-fn backoff_words(backoff: Backoff) -> String {
-    match backoff {
-        Backoff::Fixed(delay) => format!("fixed {}", delay.as_millis()),
-        Backoff::Exponential { first, max } => {
-            format!("exponential {} {}", first.as_millis(), max.as_millis())
         }
     }
 }

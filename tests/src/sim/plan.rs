@@ -303,7 +303,7 @@ fn spec(dice: &mut Dice, app: AppId, number: usize) -> JobSpec {
     if dice.chance(0.5) {
         spec.retry.count = dice.number(1, 3) as u32;
         spec.retry.backoff = if dice.chance(0.5) {
-            Backoff::Fixed(dice.millis(0, 2_000))
+            Backoff::Fixed { delay: dice.millis(0, 2_000) }
         } else {
             Backoff::Exponential { first: dice.millis(100, 1_000), max: dice.millis(1_000, 3_000) }
         };

@@ -145,7 +145,7 @@ impl Definition {
         set(&mut body.overlap, &self.overlap);
         set(&mut body.delivery, &self.delivery);
         set(&mut body.retry.count, &self.retries);
-        set(&mut body.retry.backoff, &self.retry_wait.map(|wait| Backoff::Fixed { delay_ms: millis(wait) }));
+        set(&mut body.retry.backoff, &self.retry_wait.map(|delay| Backoff::Fixed { delay }));
         set(&mut body.route, &self.route.map(Named::Known));
         set(&mut body.block, &self.block.map(Named::Known));
         set(&mut body.author, &self.author);

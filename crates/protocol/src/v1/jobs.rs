@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Block, ChildrenMode, Delivery, Instant, Named, Overlap, Route, Schedule, ScriptLanguage};
+use super::{
+    Block, ChildrenMode, Delivery, Instant, Misfire, Named, Overlap, Retry, Route, Schedule, ScriptLanguage,
+};
 
 /// Definition of a job, as sent to `PUT /v1/jobs/{key}`. An omitted field has its default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -155,63 +157,6 @@ pub struct JobView {
     pub overridden: Vec<String>,
     /// Rights of the caller for this job.
     pub rights: Vec<super::Right>,
-}
-
-/// Misfire policy: how to handle fires that could not be dispatched in time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Misfire {
-    /// Dispatch none; each is recorded as skipped.
-    #[default]
-    Skip,
-    /// Dispatch one catch-up run for all of them.
-    FireOnce,
-    /// Dispatch all fires of a recent period, oldest first.
-    FireAll {
-        /// Length of the period in milliseconds.
-        window_ms: u64,
-        /// Maximum number of fires.
-        max: u32,
-    },
-}
-
-/// Retry policy of failed runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Retry {
-    /// Maximum number of retries, not counting the first attempt.
-    #[serde(default)]
-    pub count: u32,
-    /// Delay between the end of an attempt and the next.
-    #[serde(default)]
-    pub backoff: Backoff,
-}
-
-/// Backoff between retries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Backoff {
-    /// The same delay before each retry.
-    Fixed {
-        /// Delay in milliseconds.
-        delay_ms: u64,
-    },
-    /// The delay doubles with each retry.
-    Exponential {
-        /// Delay before the first retry in milliseconds.
-        first_ms: u64,
-        /// Maximum delay in milliseconds.
-        max_ms: u64,
-    },
-}
-
-impl Default for Backoff {
-    fn default() -> Backoff {
-        Backoff::Fixed { delay_ms: 0 }
-    }
 }
 
 /// A script to save.

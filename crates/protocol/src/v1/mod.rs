@@ -30,8 +30,7 @@ pub use centre::{
 pub use events::Event;
 pub use instant::Instant;
 pub use jobs::{
-    Backoff, Bulk, BulkAction, BulkResult, JobBody, JobChange, JobView, Misfire, Retry, ScriptBody,
-    ScriptVersion, Trigger, Triggered,
+    Bulk, BulkAction, BulkResult, JobBody, JobChange, JobView, ScriptBody, ScriptVersion, Trigger, Triggered,
 };
 pub use page::Page;
 pub use problem::{FieldProblem, Problem, ProblemCode};
@@ -44,8 +43,8 @@ pub use users::{
     UserView,
 };
 pub use words::{
-    AlertKind, AlertState, Block, ChildrenMode, CronDialect, Delivery, Named, Overlap, Route, RunStatus,
-    ScriptLanguage, UnknownWord, Word,
+    AlertKind, AlertState, Backoff, Block, ChildrenMode, CronDialect, Delivery, Misfire, Named, Overlap,
+    Retry, Route, RunStatus, ScriptLanguage, UnknownWord, Word,
 };
 
 /// Request header that makes a trigger idempotent: a repeated request with the same key starts no second run.

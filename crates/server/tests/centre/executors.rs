@@ -89,7 +89,7 @@ async fn a_failed_run_is_tried_again_and_a_slow_one_times_out() {
     });
     let slow = Job::new("slow", |_: Context| tokio::time::sleep(Duration::from_secs(60)));
     let _executor = bench.executor(vec![flaky, slow]).await;
-    let retry = Retry { count: 2, backoff: Backoff::Fixed(Duration::from_millis(10)) };
+    let retry = Retry { count: 2, backoff: Backoff::Fixed { delay: Duration::from_millis(10) } };
     let flaky = bench.job("flaky", |spec| spec.retry = retry).await;
     bench.engine.trigger(flaky, 1, None).await.unwrap();
     let states = until("the third attempt is over", async || {

@@ -130,7 +130,7 @@ pub async fn a_job_without_an_instant_left_cannot_be_started(fresh: Fresh) {
 pub async fn a_stop_cancels_what_nobody_has_sent(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let mut spec = bench.hourly();
-    spec.retry = Retry { count: 1, backoff: Backoff::Fixed(SECOND) };
+    spec.retry = Retry { count: 1, backoff: Backoff::Fixed { delay: SECOND } };
     let job = bench.start(&spec).await;
     let running = bench.run(job).await;
     let retried = bench.run(job).await;
@@ -208,7 +208,7 @@ pub async fn a_job_is_not_started_again_before_its_stop_is_finished(fresh: Fresh
     let bench = Bench::new(fresh).await;
     let (store, planner) = (&bench.store, Simple { now: bench.now });
     let mut spec = bench.hourly();
-    spec.retry = Retry { count: 1, backoff: Backoff::Fixed(SECOND) };
+    spec.retry = Retry { count: 1, backoff: Backoff::Fixed { delay: SECOND } };
     let job = bench.start(&spec).await;
     let running = [bench.run(job).await, bench.run(job).await, bench.run(job).await];
     assert!(store.control(job, &Control::Stop, 1, &planner).await.unwrap().more);
@@ -234,7 +234,7 @@ pub async fn a_withdrawn_run_is_no_failure(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let store = &bench.store;
     let mut spec = bench.hourly();
-    spec.retry = Retry { count: 1, backoff: Backoff::Fixed(SECOND) };
+    spec.retry = Retry { count: 1, backoff: Backoff::Fixed { delay: SECOND } };
     let job = bench.start(&spec).await;
     let failed = bench.run(job).await;
     bench.end(failed.id, Outcome::Failed("once".into())).await;

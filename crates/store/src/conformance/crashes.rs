@@ -139,7 +139,7 @@ pub async fn an_ending_cut_anywhere_leaves_all_or_nothing(fresh: Fresh) {
     let specs = [
         plain.clone(),
         JobSpec { route: shards(2), ..plain.clone() },
-        JobSpec { retry: Retry { count: 1, backoff: Backoff::Fixed(SECOND) }, ..plain.clone() },
+        JobSpec { retry: Retry { count: 1, backoff: Backoff::Fixed { delay: SECOND } }, ..plain.clone() },
         JobSpec { overlap: Overlap::Wait, ..plain.clone() },
         JobSpec { schedule: cron::Schedule::fixed_delay(HOUR).unwrap(), ..plain.clone() },
         plain,
@@ -175,7 +175,7 @@ pub async fn a_control_cut_anywhere_leaves_all_or_nothing(fresh: Fresh) {
     let controls = [Control::Stop, Control::Edit { spec: edited, revision: Some(0) }, Control::Delete];
     for control in controls {
         let mut spec = bench.hourly();
-        spec.retry = Retry { count: 1, backoff: Backoff::Fixed(SECOND) };
+        spec.retry = Retry { count: 1, backoff: Backoff::Fixed { delay: SECOND } };
         let job = bench.store.create_job(&spec).await.unwrap();
         cut_everywhere(&bench, || bench.store.control(job, &Control::Start, 1_000, &planner)).await;
         bench.fire(job).await;

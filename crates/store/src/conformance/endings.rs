@@ -154,7 +154,7 @@ pub async fn an_ending_that_names_an_older_version_changes_nothing(fresh: Fresh)
 pub async fn a_failed_run_is_tried_again_and_the_last_failure_raises_an_alert(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let mut spec = bench.hourly();
-    spec.retry = Retry { count: 2, backoff: Backoff::Fixed(SECOND) };
+    spec.retry = Retry { count: 2, backoff: Backoff::Fixed { delay: SECOND } };
     spec.alert = true;
     spec.param = "of the job".into();
     let job = bench.start(&spec).await;
@@ -213,7 +213,7 @@ async fn broadcast(
     spec.route = shards(5);
     spec.children = vec![child];
     spec.children_mode = mode;
-    spec.retry = Retry { count: retries, backoff: Backoff::Fixed(Duration::ZERO) };
+    spec.retry = Retry { count: retries, backoff: Backoff::Fixed { delay: Duration::ZERO } };
     let job = bench.start(&spec).await;
     let mut shards = Vec::new();
     for order in bench.fire(job).await {
@@ -349,7 +349,7 @@ pub async fn a_late_success_takes_back_the_retry(fresh: Fresh) {
     let child = bench.create(|_| {}).await;
     let mut spec = bench.hourly();
     spec.children = vec![child];
-    spec.retry = Retry { count: 5, backoff: Backoff::Fixed(Duration::ZERO) };
+    spec.retry = Retry { count: 5, backoff: Backoff::Fixed { delay: Duration::ZERO } };
     let job = bench.start(&spec).await;
 
     let run = bench.run(job).await;
@@ -374,7 +374,7 @@ pub async fn a_fixed_delay_counts_from_the_end_of_the_run(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let mut spec = bench.hourly();
     spec.schedule = Schedule::fixed_delay(HOUR).unwrap();
-    spec.retry = Retry { count: 1, backoff: Backoff::Fixed(SECOND) };
+    spec.retry = Retry { count: 1, backoff: Backoff::Fixed { delay: SECOND } };
     let job = bench.start(&spec).await;
     let run = bench.run(job).await;
     let found: Job = bench.store.job(job).await.unwrap().unwrap();
@@ -435,7 +435,7 @@ pub async fn a_fixed_delay_goes_on_after_a_run_that_was_never_sent(fresh: Fresh)
     bench.control(job, Control::Stop).await;
 
     // It was lost, and a late success cancels its retry.
-    let retried = JobSpec { retry: Retry { count: 1, backoff: Backoff::Fixed(HOUR) }, ..spec };
+    let retried = JobSpec { retry: Retry { count: 1, backoff: Backoff::Fixed { delay: HOUR } }, ..spec };
     let job = bench.start(&retried).await;
     let run = bench.run(job).await;
     bench.end(run.id, lost()).await;
@@ -447,7 +447,7 @@ pub async fn a_fixed_delay_goes_on_after_a_run_that_was_never_sent(fresh: Fresh)
 pub async fn an_ending_of_a_run_whose_job_is_gone_is_recorded(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let mut spec = bench.hourly();
-    spec.retry = Retry { count: 5, backoff: Backoff::Fixed(Duration::ZERO) };
+    spec.retry = Retry { count: 5, backoff: Backoff::Fixed { delay: Duration::ZERO } };
     let job = bench.start(&spec).await;
     let run = bench.run(job).await;
     bench.control(job, Control::Delete).await;

@@ -34,7 +34,7 @@ pub async fn runs_that_may_not_overlap_are_blocked(fresh: Fresh) {
 pub async fn runs_wait_for_the_one_place_and_the_oldest_goes_first(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let mut spec = with(&bench, Overlap::Wait);
-    spec.retry = Retry { count: 1, backoff: Backoff::Fixed(HOUR * 100) };
+    spec.retry = Retry { count: 1, backoff: Backoff::Fixed { delay: HOUR * 100 } };
     let job = bench.start(&spec).await;
     let run = bench.run(job).await;
     for _ in 0..3 {
@@ -102,7 +102,7 @@ pub async fn an_attempt_of_a_broadcast_is_not_kept_out_by_its_own_fire(fresh: Fr
     let bench = Bench::new(fresh).await;
     let mut spec = with(&bench, Overlap::Skip);
     spec.route = shards(3);
-    spec.retry = Retry { count: 1, backoff: Backoff::Fixed(Duration::ZERO) };
+    spec.retry = Retry { count: 1, backoff: Backoff::Fixed { delay: Duration::ZERO } };
     let job = bench.start(&spec).await;
     let shards = bench.fire(job).await;
     bench.end(shards[1].run.id, failed()).await;

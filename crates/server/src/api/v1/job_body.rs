@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use cron::{Cron, Dialect, DstRule, Language, Zone};
-use engine::{AppId, Job, JobId, JobSpec, Script, policy};
+use engine::{AppId, Job, JobId, JobSpec, Script};
 use protocol::v1::{
-    Backoff, CronDialect, FieldProblem, Instant, JobBody, JobView, Misfire, Named, Retry, Right, Schedule,
-    ScriptBody, Word,
+    CronDialect, FieldProblem, Instant, JobBody, JobView, Misfire, Named, Right, Schedule, ScriptBody, Word,
 };
 use store::{JobName, JobRow};
 use timer::Timestamp;
@@ -58,9 +57,9 @@ impl Reading<'_> {
         spec.valid_from = body.valid_from.map(timestamp);
         spec.valid_until = body.valid_until.map(timestamp);
         spec.jitter = Duration::from_millis(body.jitter_ms);
-        spec.misfire = misfire(body.misfire);
+        spec.misfire = body.misfire;
         spec.overlap = body.overlap;
-        spec.retry = policy::Retry { count: body.retry.count, backoff: backoff(body.retry.backoff) };
+        spec.retry = body.retry;
         spec.delivery = body.delivery;
         spec.timeout = body.timeout_ms.map(Duration::from_millis);
         spec.script = script;
@@ -120,26 +119,22 @@ impl Reading<'_> {
 
     fn check_numbers(&self, body: &JobBody, wrong: &mut Wrong) {
         let most = |field: &'static str, value: u64, max: u64| (field, value, max);
-        let (first, max) = match body.retry.backoff {
-            Backoff::Fixed { delay_ms } => (delay_ms, delay_ms),
-            Backoff::Exponential { first_ms, max_ms } => (first_ms, max_ms),
-        };
         for (field, value, max) in [
             most("jitter_ms", body.jitter_ms, DAY_MS),
             most("timeout_ms", body.timeout_ms.unwrap_or(0), YEAR_MS),
             most("retry.count", body.retry.count.into(), RETRIES_MAX),
-            most("retry.backoff", first.max(max), DAY_MS),
+            most("retry.backoff", millis(body.retry.backoff.longest()), DAY_MS),
         ] {
             wrong.check(field, value <= max, || format!("must be at most {max}"));
         }
         wrong.check("timeout_ms", body.timeout_ms != Some(0), || {
             "must be 1 or more; omit it for no limit".into()
         });
-        if let Misfire::FireAll { window_ms, max } = body.misfire {
-            wrong.check("misfire.max", (1..=FIRE_ALL_MAX).contains(&max), || {
-                format!("must be 1 to {FIRE_ALL_MAX}")
+        if let Misfire::FireAll { window, max } = body.misfire {
+            wrong.check("misfire.max", (1..=Misfire::MAX_CATCH_UP).contains(&max), || {
+                format!("must be 1 to {}", Misfire::MAX_CATCH_UP)
             });
-            wrong.check("misfire.window_ms", (1..=YEAR_MS).contains(&window_ms), || {
+            wrong.check("misfire.window_ms", (1..=YEAR_MS).contains(&millis(window)), || {
                 format!("must be 1 to {YEAR_MS}")
             });
         }
@@ -224,50 +219,8 @@ const TAG_MAX: usize = 64;
 /// A run that fails this often will not succeed.
 const RETRIES_MAX: u64 = 1_000;
 
-/// Same limit as in the engine.
-const FIRE_ALL_MAX: u32 = 1_000;
-
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 const YEAR_MS: u64 = 366 * DAY_MS;
-
-// ── Policies ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-fn misfire(misfire: Misfire) -> policy::Misfire {
-    match misfire {
-        Misfire::Skip => policy::Misfire::Skip,
-        Misfire::FireOnce => policy::Misfire::FireOnce,
-        Misfire::FireAll { window_ms, max } => {
-            policy::Misfire::FireAll { window: Duration::from_millis(window_ms), max }
-        }
-    }
-}
-
-fn misfire_words(misfire: policy::Misfire) -> Misfire {
-    match misfire {
-        policy::Misfire::Skip => Misfire::Skip,
-        policy::Misfire::FireOnce => Misfire::FireOnce,
-        policy::Misfire::FireAll { window, max } => Misfire::FireAll { window_ms: millis(window), max },
-    }
-}
-
-fn backoff(backoff: Backoff) -> policy::Backoff {
-    match backoff {
-        Backoff::Fixed { delay_ms } => policy::Backoff::Fixed(Duration::from_millis(delay_ms)),
-        Backoff::Exponential { first_ms, max_ms } => policy::Backoff::Exponential {
-            first: Duration::from_millis(first_ms),
-            max: Duration::from_millis(max_ms),
-        },
-    }
-}
-
-fn backoff_words(backoff: policy::Backoff) -> Backoff {
-    match backoff {
-        policy::Backoff::Fixed(delay) => Backoff::Fixed { delay_ms: millis(delay) },
-        policy::Backoff::Exponential { first, max } => {
-            Backoff::Exponential { first_ms: millis(first), max_ms: millis(max) }
-        }
-    }
-}
 
 fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
@@ -338,9 +291,9 @@ impl Showing<'_> {
             valid_from: spec.valid_from.map(instant),
             valid_until: spec.valid_until.map(instant),
             jitter_ms: millis(spec.jitter),
-            misfire: misfire_words(spec.misfire),
+            misfire: spec.misfire,
             overlap: spec.overlap,
-            retry: Retry { count: spec.retry.count, backoff: backoff_words(spec.retry.backoff) },
+            retry: spec.retry,
             delivery: spec.delivery,
             timeout_ms: spec.timeout.map(millis),
             route: spec.route.clone(),
