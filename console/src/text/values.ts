@@ -208,12 +208,12 @@ export const VALUES = {
     'app.put': { en: 'App saved', zh: '保存应用' },
     'app.delete': { en: 'App deleted', zh: '删除应用' },
     'token.create': { en: 'Token created', zh: '生成令牌' },
-    'token.end': { en: 'Token revoked', zh: '停用令牌' },
+    'token.end': { en: 'Token revoked', zh: '吊销令牌' },
     'executor.check': { en: 'Executor checked', zh: '检查执行器' },
     'user.put': { en: 'User saved', zh: '保存用户' },
     'user.delete': { en: 'User deleted', zh: '删除用户' },
     'key.create': { en: 'API key created', zh: '创建 API 密钥' },
-    'key.delete': { en: 'API key revoked', zh: '停用 API 密钥' },
+    'key.delete': { en: 'API key revoked', zh: '吊销 API 密钥' },
     'session.open': { en: 'Signed in', zh: '登录' },
     'session.close': { en: 'Signed out', zh: '退出登录' },
     'session.end': { en: 'Session ended', zh: '结束会话' },
@@ -370,7 +370,7 @@ export const FIELDS = {
   },
   timeout_ms: { label: { en: 'Timeout', zh: '任务超时时间' } },
   route: {
-    label: { en: 'Route', zh: '路由策略' },
+    label: { en: 'Routing strategy', zh: '路由策略' },
     hint: { en: 'Selects the executor if several are online.', zh: '有多个在线执行器时，决定选择哪一个。' },
   },
   block: {

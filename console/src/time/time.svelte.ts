@@ -82,7 +82,10 @@ const STEPS: [number, 'd' | 'h' | 'min' | 's'][] = [
   [MINUTE, 'min'],
   [SECOND, 's'],
 ]
-const UNITS = { en: { d: ' d', h: ' h', min: ' min', s: ' s', ms: ' ms' }, zh: { d: ' 天', h: ' 小时', min: ' 分', s: ' 秒', ms: ' 毫秒' } }
+const UNITS = {
+  en: { d: ' d', h: ' h', min: ' min', s: ' s', ms: ' ms' },
+  zh: { d: ' 天', h: ' 小时', min: ' 分钟', s: ' 秒', ms: ' 毫秒' },
+}
 
 /** A duration in at most two units: `340 ms`, `2.4 s`, `3 min 20 s`, `5 d 4 h`. */
 export function duration(ms: number): string {

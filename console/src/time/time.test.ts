@@ -12,7 +12,7 @@ test('a duration has at most two units', () => {
   expect(duration(200_000)).toBe('3 min 20 s')
   expect(duration(5 * 86_400_000 + 4 * 3_600_000 + 60_000)).toBe('5 d 4 h')
   text.use('zh')
-  expect(duration(200_000)).toBe('3 分 20 秒')
+  expect(duration(200_000)).toBe('3 分钟 20 秒')
 })
 
 test('an offset has exactly one sign', () => {
