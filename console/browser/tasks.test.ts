@@ -1,9 +1,10 @@
 // What people do with jobs and runs all day, beside the story: copy, move, export, import; end a run and repeat it; ask why a
-// fire was not sent; read the clocks of two zones; write scripts in every language; look closer at a chart; read the API.
+// fire was not sent; read the clocks of two zones; write scripts in every language; look closer at a chart; read the API and
+// try it out.
 
 import { readFileSync } from 'node:fs'
 
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { en as t } from '../src/text/en'
@@ -207,5 +208,26 @@ test('the API is described for people to read', async () => {
   expect(await operation.locator('.curl pre').innerText()).toContain(`curl -X PUT '${centre.address}/v1/jobs/{job}'`)
   await operation.getByText('Stable code of the error.').first().waitFor()
   expect(asked.filter((url) => !url.startsWith(centre.address) && !url.startsWith('data:'))).toEqual([])
+  await fine()
+})
+
+test('the API is tried out with the session of the browser, changes too', async () => {
+  await open('/v1/docs')
+  const tried = async (id: string, fill: (operation: Locator) => Promise<void>) => {
+    const operation = page.locator(`#operations-${id}`)
+    await operation.locator('.opblock-summary-control').click()
+    await operation.getByRole('button', { name: 'Try it out' }).click()
+    await fill(operation)
+    await operation.getByRole('button', { name: 'Execute' }).click()
+    return operation.locator('.live-responses-table .response-col_status').last().innerText()
+  }
+  expect(await tried('me-get_me', async () => {})).toContain('200')
+  const put = await tried('apps-put_apps_app', async (operation) => {
+    await operation.getByPlaceholder('app').fill('tried-out')
+    await operation.locator('textarea.body-param__text').fill('{"title":"Tried out"}')
+  })
+  expect(put).toContain('201')
+  await open('/executors')
+  await page.getByText('Tried out').waitFor()
   await fine()
 })
