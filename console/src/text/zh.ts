@@ -446,7 +446,7 @@ export const zh: Words = {
     passwordHint: (min) => `至少 ${min} 个字符，不能是常见密码`,
     admin: '管理员',
     adminHint: '拥有所有应用的全部权限和管理权限',
-    disabled: '停用',
+    disabled: '已停用',
     disabledHint: '不能登录，已有会话立即失效',
     grants: '各应用的权限',
     noGrants: '没有权限',
