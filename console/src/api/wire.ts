@@ -137,7 +137,7 @@ export interface ApiKeyView {
   user: string
 }
 
-/** Definition of an app, as sent to `PUT /v1/apps/{name}`. */
+/** Definition of an app, as sent to `PUT /v1/apps/{app}`. */
 export interface AppBody {
   /** Source of the executors' addresses. */
   addressing: Addressing
@@ -180,7 +180,7 @@ export interface AuditPage {
 
 /** An action that was performed or rejected. */
 export interface AuditView {
-  /** Name of the action, for example `job.edit`. */
+  /** Name of the action, for example `job.put`. */
   action: string
   /** State of the object afterwards, without secrets. */
   after: string | null
@@ -386,7 +386,7 @@ export interface Grant {
   rights: Right[]
 }
 
-/** Definition of a job, as sent to `PUT /v1/jobs/{key}`. An omitted field has its default. */
+/** Definition of a job, as sent to `PUT /v1/jobs/{job}`. An omitted field has its default. */
 export interface JobBody {
   /** Whether a failed run raises an alert. */
   alert: boolean
@@ -446,7 +446,7 @@ export interface JobBody {
 
 /** A change of a job, from the audit log. */
 export interface JobChange {
-  /** Action: `job.create`, `job.edit`, `job.start`, …. */
+  /** Name of the action, for example `job.create`, `job.put` or `job.start`. */
   action: string
   /** Definition of the job afterwards. */
   after: Record<string, unknown> | null

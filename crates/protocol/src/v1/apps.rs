@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Instant, Right};
 
-/// Definition of an app, as sent to `PUT /v1/apps/{name}`.
+/// Definition of an app, as sent to `PUT /v1/apps/{app}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

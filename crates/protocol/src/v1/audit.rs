@@ -19,7 +19,7 @@ pub struct AuditView {
     pub plane: String,
     /// IP address of the client.
     pub ip: String,
-    /// Name of the action, for example `job.edit`.
+    /// Name of the action, for example `job.put`.
     pub action: String,
     /// Object of the action.
     pub object: String,

@@ -6,7 +6,7 @@ use super::{
     Block, ChildrenMode, Delivery, Instant, Misfire, Named, Overlap, Retry, Route, Schedule, ScriptLanguage,
 };
 
-/// Definition of a job, as sent to `PUT /v1/jobs/{key}`. An omitted field has its default.
+/// Definition of a job, as sent to `PUT /v1/jobs/{job}`. An omitted field has its default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -262,7 +262,7 @@ pub struct JobChange {
     pub at: Instant,
     /// User or API key that made it.
     pub by: String,
-    /// Action: `job.create`, `job.edit`, `job.start`, ….
+    /// Name of the action, for example `job.create`, `job.put` or `job.start`.
     pub action: String,
     /// Definition of the job before.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>, required))]
