@@ -118,7 +118,6 @@ export const en = {
     bulkDone: (n: number) => `Done: ${s(n, 'job')}.`,
     bulkFailed: (n: number) => `Failed for ${s(n, 'job')}:`,
     paused: 'Automatic refresh is paused while jobs are selected.',
-    noSchedule: 'Manual only',
     notPlanned: 'none',
     empty: {
       title: 'No jobs yet',

@@ -117,7 +117,6 @@ export const zh: Words = {
     bulkDone: (count) => `已处理 ${n(count)} 个任务。`,
     bulkFailed: (count) => `${n(count)} 个任务处理失败：`,
     paused: '选中任务期间暂停自动刷新。',
-    noSchedule: '仅手动',
     notPlanned: '无',
     empty: {
       title: '还没有任务',
