@@ -123,9 +123,9 @@ export const VALUES = {
     exponential: { en: 'Exponential', zh: '逐次加倍' },
   } satisfies Each<Backoff['kind']>,
   backoffField: {
-    delay_ms: { en: 'Delay before each retry', zh: '每次重试前的等待时间' },
-    first_ms: { en: 'Delay before the first retry', zh: '首次重试前的等待时间' },
-    max_ms: { en: 'Maximum delay', zh: '最长等待时间' },
+    delay_ms: { en: 'Delay before each retry', zh: '每次重试的间隔' },
+    first_ms: { en: 'Delay before the first retry', zh: '首次重试的间隔' },
+    max_ms: { en: 'Maximum delay', zh: '最长间隔' },
   } satisfies Each<DurationOf<Backoff>>,
   delivery: {
     at_most_once: { en: 'At most once', zh: '至多一次' },
