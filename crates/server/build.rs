@@ -54,26 +54,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("console_files.rs"), list)?;
     let pages =
-        if console.is_dir() { pages(&fs::read_to_string(console.join(ROUTER))?)? } else { vec!["/".into()] };
+        if console.is_dir() { pages(&fs::read_to_string(console.join(PAGES))?)? } else { vec!["/".into()] };
     fs::write(out.join("console_pages.rs"), format!("&{pages:?}"))?;
     Ok(())
 }
 
 /// File with the console's table of pages, in `console/`.
-const ROUTER: &str = "src/App.svelte";
+const PAGES: &str = "src/pages.ts";
 
-/// Returns the URLs of the console's pages, with parameters in braces. Each is a line such as
-/// `['/jobs/:id', () => import('./routes/Job.svelte')],`.
-fn pages(router: &str) -> Result<Vec<String>, Box<dyn Error>> {
-    let is_page = |line: &&str| line.contains("=> import('./routes/");
-    let paths =
-        router.lines().filter(is_page).filter_map(|line| line.trim().strip_prefix("['")?.split('\'').next());
+/// Returns the URLs of the console's pages, with parameters in braces. Each row of the table has its own as
+/// `path: '/jobs/:id'`.
+fn pages(table: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    let paths = table.split("path: '").skip(1).filter_map(|rest| rest.split('\'').next());
     let part = |part: &str| part.strip_prefix(':').map_or(part.to_owned(), |name| format!("{{{name}}}"));
     let pages: Vec<String> =
         paths.map(|path| path.split('/').map(part).collect::<Vec<_>>().join("/")).collect();
     if pages.is_empty() {
         return Err(format!(
-            "console/{ROUTER} has no table of pages; build.rs reads the console's URLs from it"
+            "console/{PAGES} has no table of pages; build.rs reads the console's URLs from it"
         )
         .into());
     }
