@@ -37,6 +37,8 @@ pub struct Registrar {
     /// The database's time when last read, and the monotonic time of that read.
     database_time: Mutex<Option<(Timestamp, Duration)>>,
     ask_now: Notify,
+    /// Held while everything is read and applied, so that an older read never replaces a newer one.
+    reading: tokio::sync::Mutex<()>,
 }
 
 impl Registrar {
@@ -62,6 +64,7 @@ impl Registrar {
             silence: Mutex::default(),
             database_time: Mutex::default(),
             ask_now: Notify::new(),
+            reading: tokio::sync::Mutex::default(),
         }
     }
 
@@ -157,8 +160,10 @@ impl Registrar {
         }
     }
 
-    /// Reads everything. A node does this before it serves requests.
+    /// Reads everything. A node does this before it serves requests. When this returns, all changes committed before
+    /// the call are in effect.
     pub async fn load(&self) -> Result<(), StoreError> {
+        let _turn = self.reading.lock().await;
         if self.database_time().is_none() {
             self.revision().await?;
         }
