@@ -74,6 +74,8 @@ pub struct Outcome {
 
 /// Runs one seed.
 pub fn simulate(setup: Setup) -> Outcome {
+    // The routes of the real server use the thread's generator.
+    fastrand::seed(setup.seed);
     in_virtual_time(async {
         let world = Arc::new(World::new(Plan::new(setup.seed), setup.traced));
         world.note(|| format!("{:?}", world.plan));
