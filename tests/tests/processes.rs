@@ -1,5 +1,6 @@
 //! The built program as a process: it starts, saves its credentials once, and locks its database file.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -127,4 +128,30 @@ async fn a_centre_waits_a_moment_for_its_port() {
     assert!(!status.success() && said.contains("failed to listen on"), "{said}");
     drop(taken);
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[tokio::test]
+async fn all_jobs_of_a_java_admin_fire_from_the_moment_the_centre_is_ready() {
+    for database in Database::available() {
+        let (second, jobs) = (Duration::from_secs(1), 3_000);
+        let nodes = Nodes { centres: 1, executors: 1, lead: second * 4, length: second * 10 };
+        let workload = Workload { period: second * 10, ..Workload::each_second(jobs, Phases::Spread) };
+        let cluster = Cluster::build(&database, nodes, workload).await.expect("the database is there");
+        cluster.forget_own_rows().await.unwrap();
+
+        let centres = cluster.start_all().await.unwrap();
+        let all_fired = async || {
+            let fired: BTreeSet<i64> = cluster.journal.entries().iter().map(|entry| entry.job).collect();
+            (fired.len() as u64 == jobs).then_some(())
+        };
+        until("every job has fired", second * 120, all_fired).await.unwrap();
+        for centre in centres.into_iter().flatten() {
+            let adopted = centre.said().contains("adopted the jobs of the database");
+            assert!(adopted, "{}: {}", database.name(), centre.said());
+            centre.stop().await.unwrap();
+        }
+        let check = cluster.check().await.unwrap();
+        assert_eq!((check.doubled, check.silent, check.early), (0, 0, 0), "{}: {check}", database.name());
+        cluster.remove().await.expect("the database is there");
+    }
 }

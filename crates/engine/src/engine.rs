@@ -15,6 +15,7 @@ use futures_util::stream::FuturesUnordered;
 use timer::Clock;
 use tokio::sync::Notify;
 
+use crate::adopt::Adopting;
 use crate::complain::Full;
 use crate::complete::Reports;
 use crate::membership::{Beat, Membership, Skew};
@@ -107,6 +108,8 @@ pub(crate) struct Inner {
     pub(crate) reports: Reports,
     pub(crate) paces: Paces,
     pub(crate) quota: Quota,
+    /// Progress of the first sweep for jobs that others wrote; none once it has ended.
+    pub(crate) adopting: Mutex<Option<Adopting>>,
     /// Set if the database disk was found full.
     pub(crate) full: Mutex<Option<Full>>,
     /// Held during one step of a stop or deletion, so that steps of many jobs take turns and delay the fires of
@@ -162,6 +165,7 @@ impl Engine {
                     steps: Pace::step(parts.options.step_max.max(1)),
                 },
                 quota: Quota::new(parts.options.open_runs_max),
+                adopting: Mutex::new(Some(Adopting { done: 0, total: 0 })),
                 full: Mutex::new(None),
                 step: tokio::sync::Mutex::new(()),
                 claim_now: Notify::new(),
@@ -224,6 +228,7 @@ impl Engine {
             may_send: false,
             may_claim: false,
             skew: Skew { millis: 0 },
+            adopting: self.adopting(),
             disk_full: self.is_disk_full(),
             held: self.outbox().len(),
             answers_waiting: self.inner.notes.len(),
@@ -236,7 +241,10 @@ impl Engine {
                 Status {
                     node: Some(life.node.clone()),
                     may_send: has_lease && life.lifeline_holds(monotonic),
-                    may_claim: has_lease && !life.skew.is_too_large() && !self.is_stopping(),
+                    may_claim: has_lease
+                        && !life.skew.is_too_large()
+                        && !self.is_stopping()
+                        && idle.adopting.is_none(),
                     skew: life.skew,
                     ..idle
                 }
@@ -444,10 +452,12 @@ pub struct Status {
     pub node: Option<Node>,
     /// Whether its lease is valid, and the lifeline it depends on, if any.
     pub may_send: bool,
-    /// Whether its lease is valid, its clock is right and it is not stopping.
+    /// Whether its lease is valid, its clock is right, all jobs of the database are adopted, and it is not stopping.
     pub may_claim: bool,
     /// Difference of its clock from the database's.
     pub skew: Skew,
+    /// Progress of adopting the jobs that others wrote into the database; none once it may claim.
+    pub adopting: Option<Adopting>,
     /// Whether the database disk was full recently.
     pub disk_full: bool,
     /// Number of claimed runs it holds.

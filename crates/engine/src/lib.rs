@@ -8,6 +8,7 @@
 //! about runs without a report, `control` starts, stops and edits jobs, `declare` applies declarations of programs,
 //! `kill` cancels one run, `alert` sends notifications and `prune` deletes old rows.
 
+mod adopt;
 mod alert;
 mod claim;
 mod complain;
@@ -38,6 +39,7 @@ mod testing;
 mod trouble;
 pub mod watch;
 
+pub use adopt::Adopting;
 pub use complete::CHILD_DEPTH_MAX;
 pub use declare::Declaration;
 pub use engine::{Engine, LEASE, Options, Parts, Status};

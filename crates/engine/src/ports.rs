@@ -124,9 +124,12 @@ pub trait Store: Send + Sync {
     /// is still to be [`complete`](Store::complete)d, which uses the stored result.
     async fn stored_results(&self, max: usize) -> Result<Vec<(RunId, Outcome)>, StoreError>;
 
-    /// Applies changes made to jobs by others in the database (a Java admin, a person) to our own tables; `planner`
-    /// decides when each job is claimed next. Returns the number of changed jobs.
-    async fn adopt(&self, max: usize, planner: &dyn Planner) -> Result<usize, StoreError>;
+    /// Number of jobs that others added to the database, and that [`adopt`](Store::adopt) has not seen yet.
+    async fn jobs_to_adopt(&self) -> Result<u64, StoreError>;
+
+    /// Applies changes made to jobs by others in the database (a Java admin, a person) to our own tables, for at
+    /// most `max` jobs with an id above `after`; `planner` decides when each job is claimed next.
+    async fn adopt(&self, after: JobId, max: usize, planner: &dyn Planner) -> Result<Adopted, StoreError>;
 
     /// Takes undelivered alerts for the duration of `lease`. Oldest first, at most `max`.
     async fn take_alerts(
@@ -621,6 +624,15 @@ pub struct Alert {
     pub trouble: Trouble,
     /// Number of delivery attempts, including this one.
     pub tries: u32,
+}
+
+/// Result of [`Store::adopt`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Adopted {
+    /// Number of jobs whose changes were applied.
+    pub changed: usize,
+    /// Job to continue after, if more may have changed.
+    pub next: Option<JobId>,
 }
 
 /// Retention of rows.

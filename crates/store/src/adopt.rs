@@ -1,34 +1,40 @@
 //! Adopts changes that other programs made to jobs in the database: updates our rows to match.
 
 use cron::Schedule;
-use engine::{Job, Planner};
+use engine::{Adopted, Job, JobId, Planner};
 use timer::Timestamp;
 
 use crate::database::Tables;
-use crate::jobs::{self, STOPPED, Stored};
-use crate::session::{Lock, Session, SessionError, Value};
+use crate::jobs::{self, STOPPED};
+use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::withdraw::{self, Scope};
+
+pub async fn jobs_to_adopt(s: &mut dyn Session) -> Result<u64, SessionError> {
+    let sql =
+        "SELECT COUNT(*) FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE t.job_id IS NULL";
+    let rows = s.query(sql, &[], Lock::None).await?;
+    let count = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
+    Ok(count.unsigned_abs())
+}
 
 pub async fn adopt(
     s: &mut dyn Session,
     tables: &Tables,
+    after: JobId,
     max: usize,
     planner: &dyn Planner,
-) -> Result<usize, SessionError> {
-    let gone = forget_deleted(s, max).await?;
-    let changed = changed_jobs(s, max - gone.min(max)).await?;
-    jobs::lock(s, &changed, Lock::Wait).await?;
-    let found = jobs::load(s, tables, &changed).await?;
-    let mut adopted = gone;
-    for stored in found.into_values() {
-        // Another node was faster.
-        if stored.is_in_line() {
-            continue;
-        }
-        adopt_one(s, tables, stored, planner).await?;
-        adopted += 1;
+) -> Result<Adopted, SessionError> {
+    // Deleted jobs are looked for once per sweep, at its start.
+    let gone = if after == JobId(0) { forget_deleted(s, max).await? } else { 0 };
+    if gone >= max {
+        return Ok(Adopted { changed: gone, next: Some(after) });
     }
-    Ok(adopted)
+    let (new, changed) = differing_jobs(s, after, max).await?;
+    let is_last = new.len() + changed.len() < max;
+    let next = if is_last { None } else { new.last().max(changed.last()).copied().map(JobId) };
+    let added = add_own_rows(s, tables, &new, planner).await?;
+    let aligned = align_own_rows(s, tables, &changed, planner).await?;
+    Ok(Adopted { changed: gone + added + aligned, next })
 }
 
 /// Deletes our rows of deleted jobs; their open runs end like those of deleted jobs.
@@ -48,52 +54,91 @@ fn limit(max: usize) -> Value {
     i64::try_from(max).unwrap_or(i64::MAX).into()
 }
 
-async fn changed_jobs(s: &mut dyn Session, max: usize) -> Result<Vec<i64>, SessionError> {
+/// Ids of jobs without a row of ours, and of those whose row differs from XXL-JOB's, lowest first: at most `max` in
+/// all.
+async fn differing_jobs(
+    s: &mut dyn Session,
+    after: JobId,
+    max: usize,
+) -> Result<(Vec<i64>, Vec<i64>), SessionError> {
     let sql = format!(
-        "SELECT j.id FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE t.job_id IS NULL \
-         OR (j.trigger_status <> {STOPPED} AND j.trigger_next_time <> COALESCE(t.next_ms, 0)) \
-         OR (j.trigger_status = {STOPPED} AND t.next_ms IS NOT NULL) ORDER BY j.id LIMIT ?"
+        "SELECT j.id, t.job_id FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE j.id > ? \
+         AND (t.job_id IS NULL OR (j.trigger_status <> {STOPPED} AND j.trigger_next_time <> COALESCE(t.next_ms, 0)) \
+         OR (j.trigger_status = {STOPPED} AND t.next_ms IS NOT NULL)) ORDER BY j.id LIMIT ?"
     );
-    let rows = s.query(&sql, &[limit(max)], Lock::None).await?;
-    rows.into_iter().map(|row| row.read().int()).collect()
+    let (mut new, mut changed) = (Vec::new(), Vec::new());
+    for row in s.query(&sql, &[after.0.into(), limit(max)], Lock::None).await? {
+        let mut row = row.read();
+        let id = row.int()?;
+        if row.maybe_int()?.is_none() { new.push(id) } else { changed.push(id) }
+    }
+    Ok((new, changed))
 }
 
-async fn adopt_one(
+/// Adds our rows for jobs that others created. If another node is faster, its rows collide with these.
+async fn add_own_rows(
     s: &mut dyn Session,
     tables: &Tables,
-    stored: Stored,
+    ids: &[i64],
     planner: &dyn Planner,
-) -> Result<(), SessionError> {
-    let job = stored.job;
-    if stored.shadow.is_some() {
-        if !job.enabled {
-            withdraw::begin_later(s, &[job.id.0], Scope::Scheduled).await?;
-        }
-        return align(s, &job, planner).await;
-    }
-    jobs::insert_own(s, tables, &[(&job, claim_of(&job, planner))]).await?;
-    // Started in the database without a next time: it begins now.
-    if job.enabled && job.next_fire_at.is_none() && job.problem.is_none() {
+) -> Result<usize, SessionError> {
+    let found = jobs::load(s, tables, ids).await?;
+    let new: Vec<&Job> =
+        found.values().filter(|stored| stored.shadow.is_none()).map(|stored| &stored.job).collect();
+    let rows: Vec<_> = new.iter().map(|job| (*job, claim_of(job, planner))).collect();
+    jobs::insert_own(s, tables, &rows).await?;
+    // Started in the database without a next time: these begin now.
+    let is_idle = |job: &&&Job| job.enabled && job.next_fire_at.is_none() && job.problem.is_none();
+    let idle: Vec<&Job> = new.iter().filter(is_idle).copied().collect();
+    if !idle.is_empty() {
         let now = s.now().await?;
-        jobs::set_next(s, job.id, planner.next_after(&job, now)).await?;
+        for job in idle {
+            jobs::set_next(s, job.id, planner.next_after(job, now)).await?;
+        }
     }
+    Ok(new.len())
+}
+
+/// Updates our rows of jobs that others changed.
+async fn align_own_rows(
+    s: &mut dyn Session,
+    tables: &Tables,
+    ids: &[i64],
+    planner: &dyn Planner,
+) -> Result<usize, SessionError> {
+    jobs::lock(s, ids, Lock::Wait).await?;
+    let found = jobs::load(s, tables, ids).await?;
+    // Another node may have been faster.
+    let changed: Vec<Job> =
+        found.into_values().filter(|stored| !stored.is_in_line()).map(|stored| stored.job).collect();
+    let stopped: Vec<i64> = changed.iter().filter(|job| !job.enabled).map(|job| job.id.0).collect();
+    if !stopped.is_empty() {
+        withdraw::begin_later(s, &stopped, Scope::Scheduled).await?;
+    }
+    align(s, &changed, planner).await?;
+    Ok(changed.len())
+}
+
+/// Updates our rows to match XXL-JOB's rows. A fixed rate is aligned to the new time.
+pub async fn align(s: &mut dyn Session, jobs: &[Job], planner: &dyn Planner) -> Result<(), SessionError> {
+    let times = Columns { table: "tw_job", keys: &["job_id"], columns: &["next_ms", "claim_ms", "problem"] };
+    let row = |job: &Job| {
+        let problem = job.problem.as_deref().into();
+        vec![job.id.0.into(), job.next_fire_at.into(), claim_of(job, planner).into(), problem]
+    };
+    s.update(times, jobs.iter().map(row).collect()).await?;
+    let anchors = Columns { table: "tw_job", keys: &["job_id"], columns: &["anchor_ms"] };
+    let moved = jobs.iter().filter_map(|job| Some(vec![job.id.0.into(), new_anchor(job)?.into()]));
+    s.update(anchors, moved.collect()).await?;
     Ok(())
 }
 
-/// Updates our row to match XXL-JOB's row. A fixed rate is aligned to the new time.
-pub async fn align(s: &mut dyn Session, job: &Job, planner: &dyn Planner) -> Result<(), SessionError> {
-    let sql = "UPDATE tw_job SET next_ms = ?, claim_ms = ?, problem = ? WHERE job_id = ?";
-    let problem = job.problem.as_deref().into();
-    let row = [job.next_fire_at.into(), claim_of(job, planner).into(), problem, job.id.0.into()];
-    s.execute(sql, &row).await?;
-    if let (Schedule::FixedRate { anchor, period }, Some(next)) = (&job.spec.schedule, job.next_fire_at)
-        && (i128::from(next.as_millis()) - i128::from(anchor.as_millis())) % period.as_millis().cast_signed()
-            != 0
-    {
-        s.execute("UPDATE tw_job SET anchor_ms = ? WHERE job_id = ?", &[next.into(), job.id.0.into()])
-            .await?;
-    }
-    Ok(())
+/// Anchor of a fixed rate whose next time is not one of its own any more.
+fn new_anchor(job: &Job) -> Option<Timestamp> {
+    let Schedule::FixedRate { anchor, period } = &job.spec.schedule else { return None };
+    let next = job.next_fire_at?;
+    let since = i128::from(next.as_millis()) - i128::from(anchor.as_millis());
+    (since % period.as_millis().cast_signed() != 0).then_some(next)
 }
 
 /// When a job is to be claimed, according to XXL-JOB's row. `None` for a job with a problem.

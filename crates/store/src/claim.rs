@@ -139,7 +139,7 @@ async fn leave_out_changed(
     for id in ids {
         match found.get(id) {
             Some(stored) if stored.is_in_line() && stored.job.problem.is_none() => continue,
-            Some(stored) => adopt::align(s, &stored.job, planner).await?,
+            Some(stored) => adopt::align(s, std::slice::from_ref(&stored.job), planner).await?,
             None => set_shadows(s, vec![vec![(*id).into(), Value::Null, Value::Null]]).await?,
         }
         found.remove(id);

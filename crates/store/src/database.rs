@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use cron::Zone;
 use engine::policy::Repeats;
 use engine::{
-    Abandoned, Alert, AppId, CancelAnswer, Claim, Control, Controlled, Declaration, Declared, Ender, Ending,
-    Heartbeat, HistoryEntry, Job, JobId, JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines, Move, Moved,
-    NewJob, Node, Order, Outcome, Planner, Retention, Run, RunId, RunRecord, Slots, Store, StoreError,
-    Trigger, Verdict, Watched,
+    Abandoned, Adopted, Alert, AppId, CancelAnswer, Claim, Control, Controlled, Declaration, Declared, Ender,
+    Ending, Heartbeat, HistoryEntry, Job, JobId, JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines,
+    Move, Moved, NewJob, Node, Order, Outcome, Planner, Retention, Run, RunId, RunRecord, Slots, Store,
+    StoreError, Trigger, Verdict, Watched,
 };
 use timer::Timestamp;
 
@@ -281,8 +281,12 @@ impl Store for Database {
         transaction!(self, s => foreign::results(s, max))
     }
 
-    async fn adopt(&self, max: usize, planner: &dyn Planner) -> Result<usize, StoreError> {
-        transaction!(self, s => adopt::adopt(s, &self.tables, max, planner))
+    async fn jobs_to_adopt(&self) -> Result<u64, StoreError> {
+        transaction!(self, s => adopt::jobs_to_adopt(s))
+    }
+
+    async fn adopt(&self, after: JobId, max: usize, planner: &dyn Planner) -> Result<Adopted, StoreError> {
+        transaction!(self, s => adopt::adopt(s, &self.tables, after, max, planner))
     }
 
     async fn take_alerts(

@@ -214,7 +214,7 @@ async fn adopted_jobs_fire(
     due: Timestamp,
 ) {
     let jobs = if generation.is_typed() { 4 } else { 3 };
-    assert_eq!(store.adopt(100, &EveryFire).await.unwrap(), jobs, "{}", generation.name);
+    assert_eq!(store.adopt(JobId(0), 100, &EveryFire).await.unwrap().changed, jobs, "{}", generation.name);
     let joined = store.join("taker", Duration::from_secs(60)).await.unwrap();
     let broken = store.job(JobId(3)).await.unwrap().unwrap();
     assert!(broken.problem.is_some(), "a schedule that cannot be read is said to be so");

@@ -157,8 +157,8 @@ async fn jobs_that_others_wrote_are_adopted() {
     let broken = insert("CRON", "not a cron", next);
     let unknown = insert("FIX_DELAY", "5", next);
     let unplanned = insert("CRON", "0 0 0 * * ?", 0);
-    assert_eq!(store.adopt(100, &Plain).await, Ok(5));
-    assert_eq!(store.adopt(100, &Plain).await, Ok(0));
+    assert_eq!(store.adopt(JobId(0), 100, &Plain).await.map(|adopted| adopted.changed), Ok(5));
+    assert_eq!(store.adopt(JobId(0), 100, &Plain).await.map(|adopted| adopted.changed), Ok(0));
 
     let job = async |id| store.job(id).await.unwrap().unwrap();
     let spec = job(cron).await.spec;
@@ -181,11 +181,36 @@ async fn jobs_that_others_wrote_are_adopted() {
     set("UPDATE xxl_job_info SET trigger_next_time = trigger_next_time + 1500 WHERE id = ?", rate);
     set("UPDATE xxl_job_info SET trigger_status = 0, trigger_next_time = 0 WHERE id = ?", cron);
     set("DELETE FROM xxl_job_info WHERE id = ?", broken);
-    assert_eq!(store.adopt(100, &Plain).await, Ok(3));
-    assert_eq!(store.adopt(100, &Plain).await, Ok(0));
+    assert_eq!(store.adopt(JobId(0), 100, &Plain).await.map(|adopted| adopted.changed), Ok(3));
+    assert_eq!(store.adopt(JobId(0), 100, &Plain).await.map(|adopted| adopted.changed), Ok(0));
     let moved = job(rate).await;
     assert_eq!(moved.next_fire_at, Some(anchor + Duration::from_millis(1_500)));
     assert_eq!(moved.spec.next_after(anchor), moved.next_fire_at, "it beats from the new time on");
     assert_eq!(job(cron).await.next_fire_at, None);
     assert_eq!(store.job(broken).await, Ok(None));
+}
+
+#[tokio::test]
+async fn many_jobs_that_others_wrote_are_adopted_step_by_step() {
+    let folder = Folder::new("adopt-many");
+    let (store, neighbour) = with_neighbour(&folder).await;
+    let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) \
+               INSERT INTO xxl_job_info (job_group, job_desc, schedule_type, schedule_conf, misfire_strategy, \
+               glue_type, trigger_status, trigger_next_time) \
+               SELECT 1, 'theirs', 'CRON', '0 0 0 * * ?', 'DO_NOTHING', 'BEAN', 1, 4000000000000 + i FROM n";
+    neighbour.execute(sql, ()).unwrap();
+    assert_eq!(store.jobs_to_adopt().await, Ok(2_500));
+    let (mut after, mut steps) = (Some(JobId(0)), Vec::new());
+    while let Some(from) = after {
+        let adopted = store.adopt(from, 1_000, &Plain).await.unwrap();
+        steps.push(adopted.changed);
+        after = adopted.next;
+    }
+    assert_eq!((steps, store.jobs_to_adopt().await), (vec![1_000, 1_000, 500], Ok(0)));
+
+    // Both ends of the table change at once: one sweep finds all of it.
+    neighbour.execute("UPDATE xxl_job_info SET trigger_status = 0 WHERE id % 2 = 0", ()).unwrap();
+    let stopped = store.adopt(JobId(0), 10_000, &Plain).await.unwrap();
+    assert_eq!((stopped.changed, stopped.next), (1_250, None));
+    assert_eq!(store.withdrawals(Timestamp::from_millis(1), 10_000).await.unwrap().len(), 1_250);
 }

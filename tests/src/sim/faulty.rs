@@ -544,8 +544,12 @@ impl Store for Faulty {
         self.call("stored_results", self.store.stored_results(max), nothing).await
     }
 
-    async fn adopt(&self, max: usize, planner: &dyn Planner) -> Result<usize, StoreError> {
-        self.call("adopt", self.store.adopt(max, planner), nothing).await
+    async fn jobs_to_adopt(&self) -> Result<u64, StoreError> {
+        self.call("jobs_to_adopt", self.store.jobs_to_adopt(), nothing).await
+    }
+
+    async fn adopt(&self, after: JobId, max: usize, planner: &dyn Planner) -> Result<Adopted, StoreError> {
+        self.call("adopt", self.store.adopt(after, max, planner), nothing).await
     }
 
     async fn take_alerts(

@@ -14,7 +14,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use engine::{Engine, Status};
+use engine::{Adopting, Engine, Status};
 
 use crate::centre::ServerState;
 use crate::executors::Directory;
@@ -89,6 +89,9 @@ fn readiness(status: &Status) -> String {
     let reason = match status {
         Status { disk_full: true, .. } => "the disk of the database is full: free some space",
         Status { may_claim: true, .. } => "ready",
+        Status { node: Some(_), adopting: Some(Adopting { done, total }), .. } => {
+            &format!("adopting {done} of {total} jobs of the database")
+        }
         Status { node: None, .. } => "not joined: the database has not responded yet",
         Status { may_send: false, .. } => {
             "no lease: the database does not respond, or other nodes have declared this node dead"
