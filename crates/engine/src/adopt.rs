@@ -23,9 +23,17 @@ impl Engine {
     /// Sweeps once before the first claim, then again and again.
     pub(crate) async fn adopt_loop(&self) {
         while self.adopting().is_some() {
-            if let Err(error) = self.adopt_all().await {
-                self.complain(&error, "failed to adopt jobs of the database", RETRY);
-                self.inner.clock.sleep(RETRY).await;
+            match self.adopt_all().await {
+                Ok(()) => {}
+                // No repetition helps, and the jobs that are adopted must not wait for the others.
+                Err(error) if !error.is_transient() && !matches!(error, StoreError::Conflict(_)) => {
+                    self.complain(&error, "failed to adopt all jobs of the database", ADOPT_EVERY);
+                    self.begin_claims();
+                }
+                Err(error) => {
+                    self.complain(&error, "failed to adopt jobs of the database", RETRY);
+                    self.inner.clock.sleep(RETRY).await;
+                }
             }
         }
         loop {
@@ -72,9 +80,14 @@ impl Engine {
                 "adopted the jobs of the database"
             );
         }
+        self.finish_withdrawals().await?;
+        self.begin_claims();
+        Ok(())
+    }
+
+    fn begin_claims(&self) {
         self.set_adopting(None);
         self.inner.claim_now.notify_one();
-        self.finish_withdrawals().await
     }
 
     async fn adopt_changes(&self) -> Result<(), StoreError> {

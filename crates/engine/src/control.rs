@@ -188,11 +188,16 @@ impl Engine {
 
     /// Completes unfinished stops and deletions: of nodes that died, and of changes made directly in the database.
     pub(crate) async fn finish_withdrawals(&self) -> Result<(), StoreError> {
-        let before = self.now() - WITHDRAWAL_OVERDUE;
-        for job in self.inner.store.withdrawals(before, WITHDRAWALS_MAX).await? {
-            while self.withdraw(job).await? {}
+        loop {
+            let before = self.now() - WITHDRAWAL_OVERDUE;
+            let unfinished = self.inner.store.withdrawals(before, WITHDRAWALS_MAX).await?;
+            for job in &unfinished {
+                while self.withdraw(*job).await? {}
+            }
+            if unfinished.len() < WITHDRAWALS_MAX {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// Polls for runs of this node that any node wants cancelled.
@@ -273,7 +278,7 @@ const ASKED_MAX: usize = 500;
 /// A stop or deletion that is unfinished after this time has lost its node; another node completes it.
 const WITHDRAWAL_OVERDUE: Duration = Duration::from_secs(20);
 
-/// Maximum number of them completed at a time.
+/// Maximum number of them listed at a time.
 const WITHDRAWALS_MAX: usize = 16;
 
 /// Polling interval of a change that waits for the nodes' answers.

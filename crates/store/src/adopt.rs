@@ -10,9 +10,11 @@ use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::withdraw::{self, Scope};
 
 pub async fn jobs_to_adopt(s: &mut dyn Session) -> Result<u64, SessionError> {
-    let sql =
-        "SELECT COUNT(*) FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE t.job_id IS NULL";
-    let rows = s.query(sql, &[], Lock::None).await?;
+    let sql = format!(
+        "SELECT COUNT(*) FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE {}",
+        differs()
+    );
+    let rows = s.query(&sql, &[], Lock::None).await?;
     let count = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
     Ok(count.unsigned_abs())
 }
@@ -44,8 +46,8 @@ async fn forget_deleted(s: &mut dyn Session, max: usize) -> Result<usize, Sessio
     let rows = s.query(sql, &[limit(max)], Lock::None).await?;
     let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
     if !ids.is_empty() {
-        withdraw::begin_later(s, &ids, Scope::All).await?;
         s.delete("tw_job", "job_id", &ids).await?;
+        withdraw::begin_later(s, &ids, Scope::All).await?;
     }
     Ok(ids.len())
 }
@@ -62,9 +64,9 @@ async fn differing_jobs(
     max: usize,
 ) -> Result<(Vec<i64>, Vec<i64>), SessionError> {
     let sql = format!(
-        "SELECT j.id, t.job_id FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE j.id > ? \
-         AND (t.job_id IS NULL OR (j.trigger_status <> {STOPPED} AND j.trigger_next_time <> COALESCE(t.next_ms, 0)) \
-         OR (j.trigger_status = {STOPPED} AND t.next_ms IS NOT NULL)) ORDER BY j.id LIMIT ?"
+        "SELECT j.id, t.job_id FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id \
+         WHERE j.id > ? AND ({}) ORDER BY j.id LIMIT ?",
+        differs()
     );
     let (mut new, mut changed) = (Vec::new(), Vec::new());
     for row in s.query(&sql, &[after.0.into(), limit(max)], Lock::None).await? {
@@ -73,6 +75,14 @@ async fn differing_jobs(
         if row.maybe_int()?.is_none() { new.push(id) } else { changed.push(id) }
     }
     Ok((new, changed))
+}
+
+/// Condition for jobs `j` whose row of ours, `t`, is missing or differs.
+fn differs() -> String {
+    format!(
+        "t.job_id IS NULL OR (j.trigger_status <> {STOPPED} AND j.trigger_next_time <> COALESCE(t.next_ms, 0)) \
+         OR (j.trigger_status = {STOPPED} AND t.next_ms IS NOT NULL)"
+    )
 }
 
 /// Adds our rows for jobs that others created. If another node is faster, its rows collide with these.
@@ -99,22 +109,26 @@ async fn add_own_rows(
     Ok(new.len())
 }
 
-/// Updates our rows of jobs that others changed.
+/// Updates our rows of jobs that others changed. Rows that are locked now are left for the next sweep.
 async fn align_own_rows(
     s: &mut dyn Session,
     tables: &Tables,
     ids: &[i64],
     planner: &dyn Planner,
 ) -> Result<usize, SessionError> {
-    jobs::lock(s, ids, Lock::Wait).await?;
-    let found = jobs::load(s, tables, ids).await?;
+    let locked = jobs::lock(s, ids, Lock::Skip).await?;
+    let found = jobs::load(s, tables, &locked).await?;
     // Another node may have been faster.
     let changed: Vec<Job> =
         found.into_values().filter(|stored| !stored.is_in_line()).map(|stored| stored.job).collect();
-    let stopped: Vec<i64> = changed.iter().filter(|job| !job.enabled).map(|job| job.id.0).collect();
+    let numbers = |enabled: bool| -> Vec<i64> {
+        changed.iter().filter(|job| job.enabled == enabled).map(|job| job.id.0).collect()
+    };
+    let (started, stopped) = (numbers(true), numbers(false));
     if !stopped.is_empty() {
         withdraw::begin_later(s, &stopped, Scope::Scheduled).await?;
     }
+    withdraw::finish_all(s, tables, &started).await?;
     align(s, &changed, planner).await?;
     Ok(changed.len())
 }

@@ -5,6 +5,8 @@
 //! `tw_withdrawal` stands for the rest. While it exists, the job is not started again, and a retry of a run that is
 //! not withdrawn yet is withdrawn too.
 
+use std::collections::BTreeSet;
+
 use engine::{JobId, Outcome, Run, RunState};
 use timer::Timestamp;
 
@@ -41,10 +43,34 @@ pub async fn begin(
     Ok(more)
 }
 
-/// Leaves all runs for later, for jobs that other programs have stopped or deleted in the database.
+/// Leaves all runs for later, for jobs that other programs have stopped or deleted in the database. The caller has
+/// locked or deleted our rows of the jobs, so no run is claimed meanwhile.
 pub async fn begin_later(s: &mut dyn Session, jobs: &[i64], scope: Scope) -> Result<(), SessionError> {
     s.delete("tw_withdrawal", "job_id", jobs).await?;
-    remember(s, jobs, scope, Timestamp::from_millis(0)).await
+    let mut open = jobs_in(s, "tw_run", jobs).await?;
+    if scope == Scope::All {
+        open.extend(jobs_in(s, "tw_trigger", jobs).await?);
+    }
+    let open: Vec<i64> = open.into_iter().collect();
+    remember(s, &open, scope, Timestamp::from_millis(0)).await
+}
+
+/// Finishes unfinished withdrawals for jobs that other programs have started again, before they fire.
+pub async fn finish_all(s: &mut dyn Session, tables: &Tables, jobs: &[i64]) -> Result<(), SessionError> {
+    for job in jobs_in(s, "tw_withdrawal", jobs).await? {
+        finish(s, tables, JobId(job)).await?;
+    }
+    Ok(())
+}
+
+/// Jobs that have rows in a table.
+async fn jobs_in(s: &mut dyn Session, table: &str, jobs: &[i64]) -> Result<BTreeSet<i64>, SessionError> {
+    if jobs.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let sql = format!("SELECT DISTINCT job_id FROM {table} WHERE job_id IN ?");
+    let rows = s.query(&sql, &[Value::Ids(jobs.to_vec())], Lock::None).await?;
+    rows.into_iter().map(|row| row.read().int()).collect()
 }
 
 async fn remember(

@@ -212,5 +212,6 @@ async fn many_jobs_that_others_wrote_are_adopted_step_by_step() {
     neighbour.execute("UPDATE xxl_job_info SET trigger_status = 0 WHERE id % 2 = 0", ()).unwrap();
     let stopped = store.adopt(JobId(0), 10_000, &Plain).await.unwrap();
     assert_eq!((stopped.changed, stopped.next), (1_250, None));
-    assert_eq!(store.withdrawals(Timestamp::from_millis(1), 10_000).await.unwrap().len(), 1_250);
+    let withdrawals = store.withdrawals(Timestamp::from_millis(1), 10_000).await;
+    assert_eq!(withdrawals, Ok(vec![]), "none of them has an open run");
 }

@@ -5,8 +5,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -37,6 +37,8 @@ pub struct Faulty {
     pub dice: Mutex<Dice>,
     /// The node's session lock, while it has one.
     pub lifeline: Mutex<Option<Lifeline>>,
+    /// Whether a sweep for jobs that others wrote has ended.
+    pub has_swept: AtomicBool,
     /// Deliberate bugs.
     pub bugs: Bugs,
 }
@@ -411,6 +413,9 @@ impl Store for Faulty {
         planner: &dyn Planner,
     ) -> Result<Claim, StoreError> {
         let started = self.world.now();
+        if !self.has_swept.load(Ordering::Relaxed) {
+            self.world.broken("I1", format!("n{} claims before it has adopted all jobs", self.node));
+        }
         // The job advances in one commit, rows follow in the next: the node may crash between the two.
         let torn = self.bugs.has(Sabotage::AdvanceWithoutRow)
             && self.dice.lock().expect("no holder of this lock panics").chance(TORN);
@@ -549,7 +554,11 @@ impl Store for Faulty {
     }
 
     async fn adopt(&self, after: JobId, max: usize, planner: &dyn Planner) -> Result<Adopted, StoreError> {
-        self.call("adopt", self.store.adopt(after, max, planner), nothing).await
+        let adopted = self.call("adopt", self.store.adopt(after, max, planner), nothing).await?;
+        if adopted.next.is_none() {
+            self.has_swept.store(true, Ordering::Relaxed);
+        }
+        Ok(adopted)
     }
 
     async fn take_alerts(

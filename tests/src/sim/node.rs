@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -107,6 +108,7 @@ impl Host {
             clock: self.clock.clone(),
             dice: dice("store"),
             lifeline: Mutex::default(),
+            has_swept: AtomicBool::new(false),
             bugs: self.bugs,
         });
         let lines = self.world.plan.registering.as_ref().map(|_| {
