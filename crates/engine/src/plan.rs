@@ -252,7 +252,8 @@ pub(crate) fn too_late_again(job: &Job, run: &Run, now: Timestamp) -> Option<Dis
 /// Time from which the lateness of a run is counted. A run that is sent again has a new due time; its first one, with
 /// a margin, counts all the same, so that an outage in between does not grant it the misfire grace a second time.
 fn late_from(job: &Job, run: &Run) -> Timestamp {
-    if run.origin == Origin::Schedule && run.version > FIRST_CLAIM {
+    let was_deferred = run.doubt_since.is_some();
+    if run.origin == Origin::Schedule && (run.version > FIRST_CLAIM || was_deferred) {
         run.due_at.min(planned_at(job, run) + RESEND_MARGIN)
     } else {
         run.due_at

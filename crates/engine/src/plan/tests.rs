@@ -300,10 +300,14 @@ fn a_waiting_run_takes_the_place_if_it_is_free() {
     check(Overlap::Skip, Some(42), 10_000, Assignment::Send(address()));
 }
 
+/// Version of a run that was opened as claimed and then deferred.
+const DEFERRED: i64 = 2;
+
 #[test]
 fn a_run_that_waits_to_be_sent_again_is_a_misfire_counted_from_its_first_time() {
     let check = |version, due: i64, now: i64, expected: Assignment| {
-        let waiting = Run { version, due_at: ms(due), ..run(42, RunState::Waiting, 10_000) };
+        let doubt_since = (version == DEFERRED).then(|| ms(due - 1_000));
+        let waiting = Run { version, due_at: ms(due), doubt_since, ..run(42, RunState::Waiting, 10_000) };
         let tick = Tick::new(ms(now), &Three, Bugs::default());
         assert_eq!(tick.assign(&each_second(20_000), &waiting), expected, "due {due} at {now}");
     };
@@ -314,6 +318,8 @@ fn a_run_that_waits_to_be_sent_again_is_a_misfire_counted_from_its_first_time() 
     // Denied by its executor and due again at 13 000, but no node was there to send it.
     check(9, 13_000, 16_000, sent());
     check(9, 13_000, 16_001, skipped());
+    check(DEFERRED, 14_000, 16_000, sent());
+    check(DEFERRED, 14_000, 16_001, skipped());
 }
 
 fn waiting_run(due: i64) -> Run {
