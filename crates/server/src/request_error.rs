@@ -126,6 +126,8 @@ impl RequestError {
                 cause,
                 "a request failed, because the database does not respond; the caller may retry"
             ),
+            // The executor's own state is logged once, when it changes.
+            ProblemCode::ExecutorUnreachable => {}
             code if code.facts().1 >= 500 => tracing::warn!(request, cause, "a request failed"),
             _ => {}
         }

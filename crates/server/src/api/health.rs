@@ -89,14 +89,14 @@ fn readiness(status: &Status) -> String {
     let reason = match status {
         Status { disk_full: true, .. } => "the disk of the database is full: free some space",
         Status { may_claim: true, .. } => "ready",
-        Status { node: Some(_), adopting: Some(Adopting { done, total }), .. } => {
-            &format!("adopting {done} of {total} jobs of the database")
-        }
         Status { node: None, .. } => "not joined: the database has not responded yet",
         Status { may_send: false, .. } => {
             "no lease: the database does not respond, or other nodes have declared this node dead"
         }
         Status { skew, .. } if skew.is_too_large() => "the clock differs too much from the database's",
+        Status { adopting: Some(Adopting { done, total }), .. } => {
+            &format!("adopting {done} of {total} jobs of the database")
+        }
         _ => "stopping",
     };
     format!(
