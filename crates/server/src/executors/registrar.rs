@@ -287,17 +287,23 @@ impl Registrar {
     }
 
     async fn ask_loop(&self) {
+        let mut last = String::new();
         loop {
             tokio::select! {
                 biased;
                 () = self.clock.sleep(ASK_EVERY) => {}
                 () = self.ask_now.notified() => self.clock.sleep(ASK_EVERY).await,
             }
-            let mut asked: FuturesUnordered<_> = self
-                .directory
-                .suspects()
+            // They take turns, so that one app with many addresses does not keep the others from being asked.
+            let mut suspects = self.directory.suspects();
+            let turn = suspects.partition_point(|(address, _)| *address <= last);
+            suspects.rotate_left(turn);
+            suspects.truncate(ASK_MAX);
+            if let Some((address, _)) = suspects.last() {
+                last.clone_from(address);
+            }
+            let mut asked: FuturesUnordered<_> = suspects
                 .into_iter()
-                .take(ASK_MAX)
                 .map(|(written, to)| async move {
                     let callee = to.callee(&written)?;
                     self.calls.beat(&callee).await.ok().map(|()| written)
