@@ -35,8 +35,9 @@ pub struct Users {
     passwords: Passwords,
     throttle: Throttle,
     devices: Devices,
-    /// Number of sign-in attempts that wait for the results of others.
-    waiting: AtomicUsize,
+    /// Numbers of sign-in attempts that wait for the results of others: of strangers, and of known devices and
+    /// addresses.
+    waiting: [AtomicUsize; 2],
     ends: watch::Sender<()>,
 }
 
@@ -88,7 +89,7 @@ impl Users {
             passwords: Passwords::new(),
             throttle: Throttle::new(),
             devices: Devices::new(key),
-            waiting: AtomicUsize::new(0),
+            waiting: Default::default(),
             ends: watch::Sender::new(()),
         }
     }
@@ -155,7 +156,10 @@ impl Users {
             Err(wait) => wait,
         };
         let _waiting = match wait {
-            Wait::ForOthers => Waiting::enter(&self.waiting).ok_or_else(|| too_many(LOOK_AGAIN))?,
+            Wait::ForOthers => {
+                let lane = usize::from(self.throttle.knows(attempt));
+                Waiting::enter(&self.waiting[lane]).ok_or_else(|| too_many(LOOK_AGAIN))?
+            }
             Wait::For(wait) => return Err(too_many(wait)),
         };
         let until = self.clock.monotonic() + OTHERS_MAX;
@@ -357,8 +361,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(25);
 /// How long an attempt waits for those before it, also on a machine that is busy with other work.
 const OTHERS_MAX: Duration = Duration::from_secs(15);
 
-/// Maximum number of waiting attempts; further ones are rejected. Legitimate clients that arrive together are
-/// fewer.
+/// Maximum number of waiting attempts of strangers, and of known devices and addresses; further ones are rejected.
+/// Legitimate clients that arrive together are fewer.
 const WAITING_MAX: usize = 64;
 
 /// Name of the first administrator.
