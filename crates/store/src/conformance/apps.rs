@@ -191,6 +191,8 @@ pub async fn the_token_of_an_executor_is_the_one_it_last_registered_with(fresh: 
 
 pub async fn an_app_has_a_bounded_number_of_addresses(fresh: Fresh) {
     let store = fresh.store;
+    store.ensure_app("a").await.unwrap();
+    store.ensure_app("b").await.unwrap();
     let beats: Vec<Beat> = (0..ADDRESSES_MAX).map(|n| beat("a", &format!("http://a:{n}/"))).collect();
     for some in beats.chunks(1_000) {
         assert_eq!(store.register(some, SILENT_MAX).await, Ok(vec![Noted::New; some.len()]));
@@ -200,6 +202,18 @@ pub async fn an_app_has_a_bounded_number_of_addresses(fresh: Fresh) {
     assert_eq!(noted, Ok(vec![Noted::Again, Noted::TooMany, Noted::New]));
     assert!(store.unregister("a", "http://a:7/").await.unwrap());
     assert_eq!(store.register(&more[1..2], SILENT_MAX).await, Ok(vec![Noted::New]), "there is room again");
+}
+
+pub async fn apps_that_do_not_exist_share_one_bound_of_addresses(fresh: Fresh) {
+    let store = fresh.store;
+    store.ensure_app("a").await.unwrap();
+    let beats: Vec<Beat> = (0..ADDRESSES_MAX).map(|n| beat(&format!("made-up-{n}"), "http://a:1/")).collect();
+    for some in beats.chunks(1_000) {
+        assert_eq!(store.register(some, SILENT_MAX).await, Ok(vec![Noted::New; some.len()]));
+    }
+    let more = [beat("made-up", "http://a:1/"), beat("a", "http://a:1/"), beats[0].clone()];
+    let noted = store.register(&more, SILENT_MAX).await;
+    assert_eq!(noted, Ok(vec![Noted::TooMany, Noted::New, Noted::Again]));
 }
 
 pub async fn executors_that_are_silent_are_left_out_and_then_forgotten(fresh: Fresh) {

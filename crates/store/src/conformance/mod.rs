@@ -148,6 +148,7 @@ macro_rules! conformance_tests {
             apps::an_executor_that_was_believed_to_be_gone_is_news
             apps::the_token_of_an_executor_is_the_one_it_last_registered_with
             apps::an_app_has_a_bounded_number_of_addresses
+            apps::apps_that_do_not_exist_share_one_bound_of_addresses
             apps::executors_that_are_silent_are_left_out_and_then_forgotten
             apps::executors_that_register_at_two_nodes_at_once_are_there_once
             apps::addresses_are_published_where_they_differ

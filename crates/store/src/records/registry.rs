@@ -43,7 +43,8 @@ pub enum Noted {
     Again,
     /// It is new, or was silent for so long that it was considered gone.
     New,
-    /// It is new, and its app already has [`ADDRESSES_MAX`] addresses: nothing was stored.
+    /// It is new, and its app, or all apps that do not exist together, already have [`ADDRESSES_MAX`] addresses:
+    /// nothing was stored.
     TooMany,
 }
 
@@ -58,7 +59,7 @@ pub struct Registered {
     pub token: Option<String>,
 }
 
-/// Maximum addresses per app. Far more than any app has executors; without it, a program that keeps registering new
+/// Maximum addresses per app, and of all apps that do not exist together. Far more than any app has executors; without it, a program that keeps registering new
 /// ones would fill the table and the memory of every node.
 pub const ADDRESSES_MAX: usize = 10_000;
 
@@ -104,7 +105,8 @@ pub async fn register(
     Ok(noted)
 }
 
-/// Adds executors that have no row, up to the maximum addresses of their apps.
+/// Adds executors that have no row, up to the maximum addresses of their apps. Names of apps that do not exist are
+/// unlimited, so these share one maximum.
 async fn add(
     s: &mut dyn Session,
     executors: &[Registration],
@@ -112,12 +114,17 @@ async fn add(
     time: Value,
     noted: &mut [Noted],
 ) -> Result<(), SessionError> {
-    let mut room: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut room: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+    let mut apps: BTreeMap<&str, bool> = BTreeMap::new();
     let (into, row) = RegistryRow::INSERT;
     let mut added = Vec::new();
     for index in unknown {
-        let app = &executors[index].app;
-        if !room.contains_key(app.as_str()) {
+        let name = executors[index].app.as_str();
+        if !apps.contains_key(name) {
+            apps.insert(name, has_app(s, name).await?);
+        }
+        let app = apps[name].then_some(name);
+        if !room.contains_key(&app) {
             room.insert(app, ADDRESSES_MAX.saturating_sub(count_of(s, app).await?));
         }
         let room = room.entry(app).or_default();
@@ -133,9 +140,20 @@ async fn add(
     Ok(())
 }
 
-async fn count_of(s: &mut dyn Session, app: &str) -> Result<usize, SessionError> {
-    let sql = "SELECT COUNT(*) FROM xxl_job_registry WHERE registry_group = 'EXECUTOR' AND registry_key = ?";
-    let rows = s.query(sql, &[app.into()], Lock::None).await?;
+async fn has_app(s: &mut dyn Session, name: &str) -> Result<bool, SessionError> {
+    let sql = "SELECT id FROM xxl_job_group WHERE app_name = ?";
+    Ok(!s.query(sql, &[name.into()], Lock::None).await?.is_empty())
+}
+
+/// Number of addresses of an app; of all apps that do not exist if `None`.
+async fn count_of(s: &mut dyn Session, app: Option<&str>) -> Result<usize, SessionError> {
+    let of = match app {
+        Some(_) => "registry_key = ?",
+        None => "registry_key NOT IN (SELECT app_name FROM xxl_job_group)",
+    };
+    let sql = format!("SELECT COUNT(*) FROM xxl_job_registry WHERE registry_group = '{EXECUTOR}' AND {of}");
+    let params: Vec<Value> = app.map(Value::from).into_iter().collect();
+    let rows = s.query(&sql, &params, Lock::None).await?;
     let count = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
     Ok(usize::try_from(count).unwrap_or(0))
 }
