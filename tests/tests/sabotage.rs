@@ -7,7 +7,7 @@ use engine::{Bugs, Sabotage};
 use tickwright_tests::for_each;
 use tickwright_tests::sim::{Setup, simulate};
 
-const BUGS: [Sabotage; 15] = [
+const BUGS: [Sabotage; 18] = [
     Sabotage::AdvanceWithoutRow,
     Sabotage::AckBeforeCommit,
     Sabotage::NoFencing,
@@ -20,9 +20,12 @@ const BUGS: [Sabotage; 15] = [
     Sabotage::SendEarly,
     Sabotage::OneRetryTooMany,
     Sabotage::SendHoweverLate,
+    Sabotage::ClaimBeforeAdopting,
     Sabotage::KeepAmbiguous,
     Sabotage::DropJavaResults,
     Sabotage::BlindToJava,
+    Sabotage::CircuitStaysOpen,
+    Sabotage::BlindToRegistrations,
 ];
 
 /// Every bug is caught within this many seeds.

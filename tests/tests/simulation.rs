@@ -43,8 +43,23 @@ fn whatever_goes_wrong_every_promise_holds() {
 }
 
 /// Guarantees that must have been checked many times.
-const PROMISES: [&str; 14] =
-    ["I1", "I1 recovery", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I11", "I12", "I13", "I14"];
+const PROMISES: [&str; 15] = [
+    "I1",
+    "I1 recovery",
+    "I2",
+    "I3",
+    "I4",
+    "I5",
+    "I6",
+    "I7",
+    "I8",
+    "I9",
+    "I11",
+    "I12",
+    "I13",
+    "I14",
+    "address",
+];
 
 #[test]
 fn a_seed_always_plays_the_same() {

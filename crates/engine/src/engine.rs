@@ -244,7 +244,7 @@ impl Engine {
                     may_claim: has_lease
                         && !life.skew.is_too_large()
                         && !self.is_stopping()
-                        && idle.adopting.is_none(),
+                        && (idle.adopting.is_none() || self.sabotaged(Sabotage::ClaimBeforeAdopting)),
                     skew: life.skew,
                     ..idle
                 }

@@ -27,6 +27,8 @@ pub enum Sabotage {
     OneRetryTooMany,
     /// Runs held through an outage are sent however late they are (I6).
     SendHoweverLate,
+    /// A node claims before it has adopted the jobs that others wrote into the database (I1).
+    ClaimBeforeAdopting,
     /// A late result does not replace the outcome of a run that was unknown to have started (I8). Implemented by the
     /// simulated store, as are the following.
     KeepAmbiguous,
@@ -34,6 +36,11 @@ pub enum Sabotage {
     DropJavaResults,
     /// Neither results that a Java admin stored nor fires that it has taken are seen (I2, I8, I11).
     BlindToJava,
+    /// An executor that answers or registers again stays suspended (I1). Implemented by the simulated network.
+    CircuitStaysOpen,
+    /// Executors that registered at another node are not noticed at once (I1). Implemented by the simulated
+    /// registry.
+    BlindToRegistrations,
 }
 
 /// Enabled deliberate bug: always none without the `sabotage` feature.

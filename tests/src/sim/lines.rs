@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use engine::{AppId, Dispatch, Job, KillAnswer, Order, Origin, Probe, Receipt, Run, RunId, StoreError};
+use engine::{
+    AppId, Bugs, Dispatch, Job, KillAnswer, Order, Origin, Probe, Receipt, Run, RunId, Sabotage, StoreError,
+};
 use protocol::v1::TroubleCode;
 use protocol::xxl::{LogPage, TriggerRequest, texts};
 use server::executors::{Directory, Key, Registrar, Tokens};
@@ -123,12 +125,16 @@ pub struct Lines {
 
 impl Lines {
     /// For one incarnation of a node.
-    pub fn new(wire: Arc<Wire>, clock: &SimClock, registry: Arc<dyn Registry>) -> Lines {
+    pub fn new(wire: Arc<Wire>, clock: &SimClock, registry: Arc<dyn Registry>, bugs: Bugs) -> Lines {
         let clock = Arc::new(clock.clone());
         let tokens = Arc::new(Tokens::new(None, true));
         let directory = Arc::new(Directory::new(tokens.clone()));
-        let calls =
-            Arc::new(ModelCalls { wire: wire.clone(), circuits: Mutex::default(), beat_lost: 0.into() });
+        let calls = Arc::new(ModelCalls {
+            wire: wire.clone(),
+            circuits: Mutex::default(),
+            beat_lost: 0.into(),
+            bugs,
+        });
         let registrar = Arc::new(Registrar::new(
             clock.clone(),
             registry,
@@ -263,6 +269,7 @@ struct ModelCalls {
     circuits: Mutex<BTreeMap<String, Arc<Circuit>>>,
     /// Time of the last lost probe of an executor that was up.
     beat_lost: AtomicI64,
+    bugs: Bugs,
 }
 
 /// A call without a response.
@@ -274,6 +281,13 @@ impl ModelCalls {
     fn circuit(&self, address: &Address) -> Arc<Circuit> {
         let mut circuits = self.circuits.lock().unwrap_or_else(PoisonError::into_inner);
         circuits.entry(address.as_str().to_owned()).or_default().clone()
+    }
+
+    /// The executor is there: it is called again.
+    fn close(&self, address: &Address) {
+        if !self.bugs.has(Sabotage::CircuitStaysOpen) {
+            self.circuit(address).close();
+        }
     }
 
     async fn exchange(
@@ -317,7 +331,7 @@ impl ModelCalls {
         }
         world.sleep(takes).await;
         let answer = ask(index);
-        self.circuit(&to.address).close();
+        self.close(&to.address);
         Ok(answer)
     }
 }
@@ -376,11 +390,11 @@ impl Calls for ModelCalls {
     }
 
     fn forget(&self, address: &Address) {
-        self.circuit(address).close();
+        self.close(address);
     }
 
     fn revive(&self, address: &Address) {
-        self.circuit(address).close();
+        self.close(address);
     }
 }
 
@@ -428,7 +442,10 @@ impl Registry for FaultyRegistry {
     }
 
     async fn registry_state(&self) -> Result<(i64, Timestamp), StoreError> {
-        self.connection.call("registry_state", self.registry.registry_state(), nothing).await
+        let (revision, now) =
+            self.connection.call("registry_state", self.registry.registry_state(), nothing).await?;
+        let is_blind = self.connection.bugs.has(Sabotage::BlindToRegistrations);
+        Ok((if is_blind { 0 } else { revision }, now))
     }
 
     async fn publish_addresses(&self, lists: &[(AppId, Vec<String>)]) -> Result<usize, StoreError> {

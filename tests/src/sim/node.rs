@@ -113,7 +113,7 @@ impl Host {
         });
         let lines = self.world.plan.registering.as_ref().map(|_| {
             let registry = FaultyRegistry { connection: store.clone(), registry: self.registry.clone() };
-            Lines::new(wire.clone(), &self.clock, Arc::new(registry))
+            Lines::new(wire.clone(), &self.clock, Arc::new(registry), self.bugs)
         });
         let (router, dispatch): (Arc<dyn Router>, Arc<dyn Dispatch>) = match &lines {
             Some(lines) => (lines.directory.clone(), lines.dispatch.clone()),
