@@ -129,10 +129,16 @@ impl Engine {
         while matches!(control, Control::Start | Control::Put { enabled: Some(true), .. })
             && self.withdraw(job).await?
         {}
-        let controlled = {
-            let _turn = self.inner.step.lock().await;
+        let since = self.inner.clock.monotonic();
+        let controlled = loop {
+            let turn = self.inner.step.lock().await;
             let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
-            self.inner.store.control(job, &control, self.inner.paces.steps.size(), &tick).await
+            let size = self.inner.paces.steps.size();
+            match self.inner.store.control(job, &control, size, &tick).await {
+                Err(StoreError::Unsettled(_)) => drop(turn),
+                controlled => break controlled,
+            }
+            self.await_earlier_change(job, since).await?;
         };
         let controlled = match controlled {
             // Deleted, perhaps just now, by a caller that did not get the response. For this caller, too, it is
@@ -146,6 +152,16 @@ impl Engine {
         self.inner.claim_now.notify_one();
         self.confirm(job, controlled.more, controlled.cancelling).await?;
         Ok(controlled)
+    }
+
+    /// Waits a little for an earlier change of a job, which waits for nodes to release its runs.
+    pub(crate) async fn await_earlier_change(&self, job: JobId, since: Duration) -> Result<(), StoreError> {
+        if self.inner.clock.monotonic() - since > CONFIRM_MAX {
+            return Err(StoreError::Unsettled(job));
+        }
+        self.take_back_asked().await?;
+        self.inner.clock.sleep(CONFIRM_LOOK).await;
+        Ok(())
     }
 
     /// Waits until none of the job's runs can be sent any more: withdraws them step by step while there are `more`,

@@ -102,9 +102,13 @@ impl Engine {
     /// if it does not exist. Any number of processes may do so at once. When this returns, nothing of the old
     /// schedule is sent any more.
     pub async fn declare(&self, declaration: &Declaration, key: &str) -> Result<Declared, StoreError> {
-        let declared = {
+        let since = self.inner.clock.monotonic();
+        let declared = loop {
             let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
-            self.inner.store.declare(declaration, key, &tick).await?
+            match self.inner.store.declare(declaration, key, &tick).await {
+                Err(StoreError::Unsettled(job)) => self.await_earlier_change(job, since).await?,
+                declared => break declared?,
+            }
         };
         if declared.is_change() {
             self.inner.claim_now.notify_one();

@@ -884,6 +884,9 @@ pub enum StoreError {
     /// A conflicting change came first.
     #[error("{0}")]
     Conflict(String),
+    /// An earlier change of the job waits for nodes to release its runs; nothing was changed. Retry when they have.
+    #[error("an earlier change of job {0} has not taken effect yet; nothing was changed")]
+    Unsettled(JobId),
     /// The job does not exist.
     #[error("job {0} does not exist")]
     NoSuchJob(JobId),

@@ -153,7 +153,7 @@ impl From<StoreError> for RequestError {
                 ),
             ),
             StoreError::Fenced(_) => (ProblemCode::DatabaseUnavailable, None),
-            StoreError::Conflict(_) => (ProblemCode::Conflict, None),
+            StoreError::Conflict(_) | StoreError::Unsettled(_) => (ProblemCode::Conflict, None),
             StoreError::NoSuchJob(_) => (ProblemCode::NotFound, None),
             StoreError::Invalid(_) => (ProblemCode::InvalidFields, None),
         };

@@ -1,6 +1,7 @@
 //! Changes of jobs by users and programs, effective at the database's current time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use engine::{
     AppId, CancelAnswer, Control, Controlled, Disposition, Job, JobId, JobSpec, NewJob, NextFire, Origin,
@@ -17,7 +18,7 @@ use crate::runs::{self, CANCELLING, CLAIMED, Entry, IS_SCHEDULED, Opening, RUNNI
 use crate::schema::check_text;
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::withdraw::{self, Scope};
-use crate::{alerts, declare, moves};
+use crate::{addresses, alerts, declare, moves};
 
 // ── Jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -166,6 +167,7 @@ pub async fn start(
         return Ok(());
     }
     withdraw::finish(s, tables, job.id).await?;
+    check_settled(s, job.id, Timestamp::from_millis(0), at).await?;
     job.enabled = true;
     // Fires that a Java admin had taken before the job was stopped are still sent.
     let after = match tables.beside_java {
@@ -353,10 +355,20 @@ async fn open_between(
     after: Timestamp,
     until: Timestamp,
 ) -> Result<BTreeSet<Timestamp>, SessionError> {
+    open_from(s, job, after + Duration::from_millis(1), until).await
+}
+
+/// Scheduled times of the job's open runs, from `from` up to and including `until`.
+async fn open_from(
+    s: &mut dyn Session,
+    job: JobId,
+    from: Timestamp,
+    until: Timestamp,
+) -> Result<BTreeSet<Timestamp>, SessionError> {
     let sql = format!(
-        "SELECT scheduled_ms FROM tw_run WHERE job_id = ? AND {IS_SCHEDULED} AND scheduled_ms > ? AND scheduled_ms <= ?"
+        "SELECT scheduled_ms FROM tw_run WHERE job_id = ? AND {IS_SCHEDULED} AND scheduled_ms >= ? AND scheduled_ms <= ?"
     );
-    let rows = s.query(&sql, &[job.0.into(), after.into(), until.into()], Lock::None).await?;
+    let rows = s.query(&sql, &[job.0.into(), from.into(), until.into()], Lock::None).await?;
     rows.into_iter().map(|row| row.read().instant()).collect()
 }
 
@@ -367,7 +379,7 @@ fn times_between(spec: &JobSpec, after: Timestamp, until: Timestamp) -> impl Ite
 }
 
 /// How far ahead a Java admin takes fires.
-const JAVA_READ_AHEAD: std::time::Duration = std::time::Duration::from_secs(5);
+const JAVA_READ_AHEAD: Duration = Duration::from_secs(5);
 
 // ── Schedules that change ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -392,6 +404,10 @@ async fn settle(
     if !job.enabled || job.problem.is_some() {
         return Ok(());
     }
+    let Some(from) = job.next_fire_at.filter(|next| *next <= at) else { return Ok(()) };
+    check_settled(s, job.id, from, at).await?;
+    // Others may have set the next time back.
+    let open = open_from(s, job.id, from, at).await?;
     let mut job = job.clone();
     for _ in 0..SETTLE_MAX {
         if job.next_fire_at.is_none_or(|next| next > at) {
@@ -399,7 +415,7 @@ async fn settle(
         }
         let plan = planner.settle(&job, at);
         let (mut entries, mut openings) = (plan.unsent, Vec::new());
-        for fire in plan.fires {
+        for fire in plan.fires.into_iter().filter(|fire| !open.contains(&fire.scheduled_at)) {
             match unclaimed {
                 Unclaimed::Sent => {
                     let run = runs::waiting(job.id, fire.origin, fire.scheduled_at, fire.due_at);
@@ -425,6 +441,24 @@ async fn settle(
         };
     }
     Ok(())
+}
+
+/// Rejects a change while a node may still send a fire between these times that an earlier change asked it to
+/// release: only its answer decides whether that fire is due.
+async fn check_settled(
+    s: &mut dyn Session,
+    job: JobId,
+    from: Timestamp,
+    until: Timestamp,
+) -> Result<(), SessionError> {
+    let sql = format!(
+        "SELECT COUNT(*) FROM tw_run WHERE job_id = ? AND state = {CANCELLING} AND {IS_SCHEDULED} \
+         AND scheduled_ms >= ? AND scheduled_ms <= ?"
+    );
+    match count(s, &sql, &[job.0.into(), from.into(), until.into()]).await? {
+        0 => Ok(()),
+        _ => Err(StoreError::Unsettled(job).into()),
+    }
 }
 
 /// Maximum plans per change: each covers tens of thousands of fires.
@@ -466,7 +500,11 @@ pub async fn request_cancel(s: &mut dyn Session, run: RunId) -> Result<bool, Ses
 
 pub async fn cancelling(s: &mut dyn Session, job: JobId) -> Result<u64, SessionError> {
     let sql = format!("SELECT COUNT(*) FROM tw_run WHERE job_id = ? AND state = {CANCELLING}");
-    let rows = s.query(&sql, &[job.0.into()], Lock::None).await?;
+    count(s, &sql, &[job.0.into()]).await
+}
+
+async fn count(s: &mut dyn Session, sql: &str, params: &[Value]) -> Result<u64, SessionError> {
+    let rows = s.query(sql, params, Lock::None).await?;
     let count = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
     Ok(count.unsigned_abs())
 }
@@ -487,7 +525,12 @@ pub async fn answer_cancel(
     let mut found = runs::lock(s, &ids).await?;
 
     let (mut cancelled, mut moved, mut reopened) = (Vec::new(), Vec::new(), Vec::new());
+    let mut too_late = BTreeMap::new();
     for answer in answers {
+        if !found.contains_key(&answer.run.0) {
+            let address = answer.sent.as_ref().and_then(To::address);
+            too_late.extend(address.map(|address| (answer.run, address)));
+        }
         let is_current = |run: &Run| run.state == RunState::Cancelling && run.version == answer.version;
         if !found.get(&answer.run.0).is_some_and(is_current) {
             continue;
@@ -497,9 +540,7 @@ pub async fn answer_cancel(
         match &answer.sent {
             None => {
                 rearm_unsent(s, job, &run, now, planner).await?;
-                reopened.extend(
-                    job.filter(|job| is_passed_over(tables, job, &run)).map(|job| (job, run.clone())),
-                );
+                reopened.extend(job.filter(|job| is_passed_over(job, &run)).map(|job| (job, run.clone())));
                 cancelled.push(run);
             }
             Some(to) => {
@@ -514,6 +555,7 @@ pub async fn answer_cancel(
         }
     }
     runs::save(s, &moved).await?;
+    addresses::keep(s, too_late).await?;
     withdraw::close_withdrawn(s, tables, now, cancelled).await?;
     let again = |run: Run| runs::waiting(run.job, run.origin, run.scheduled_at, run.due_at);
     let openings = reopened.into_iter().map(|(job, run)| Opening { run: again(run), job });
@@ -522,13 +564,12 @@ pub async fn answer_cancel(
 }
 
 /// Whether the job's changed schedule also fires at the time of a run that was taken back, but continues after it
-/// already, because a Java admin had taken a later fire.
-fn is_passed_over(tables: &Tables, job: &Job, run: &Run) -> bool {
+/// already, because a later fire was sent all the same, or a Java admin had taken one.
+fn is_passed_over(job: &Job, run: &Run) -> bool {
     let is_first = run.origin == Origin::Schedule && run.attempt == 1 && run.shard.index == 0;
     // The runs of an exclusive job are claimed when they are due, and taken back for a later fire.
     let was_claimed_ahead = is_first && !job.spec.overlap.is_exclusive();
-    tables.beside_java
-        && was_claimed_ahead
+    was_claimed_ahead
         && job.next_fire_at.is_some_and(|next| next > run.scheduled_at)
         && stands_for_an_instant(job, run)
 }
@@ -552,7 +593,7 @@ async fn lock_jobs_of(
     s: &mut dyn Session,
     tables: &Tables,
     runs: &[i64],
-) -> Result<std::collections::BTreeMap<i64, Stored>, SessionError> {
+) -> Result<BTreeMap<i64, Stored>, SessionError> {
     if runs.is_empty() {
         return Ok(Default::default());
     }
@@ -583,7 +624,7 @@ async fn rearm_unsent(
 
 /// A run of the job was dispatched although its schedule had changed: its scheduled time must not fire again. Moves
 /// the job's next fire past it, to `next`; fires of the new schedule before it are opened here, because no claim
-/// will.
+/// will. One whose earlier run is still being taken back is opened when its node has answered.
 pub async fn move_past(
     s: &mut dyn Session,
     tables: &Tables,
@@ -601,8 +642,11 @@ pub async fn move_past(
         return Ok(());
     };
     let before = std::iter::successors(Some(from), |at| job.spec.next_after(*at));
+    let open = open_from(s, job.id, from, run.scheduled_at).await?;
     let before = before.take_while(|at| *at < run.scheduled_at).take(BEFORE_MAX);
-    let openings = before.map(|at| Opening { run: runs::waiting(job.id, Origin::Schedule, at, at), job });
+    let openings = before
+        .filter(|at| !open.contains(at))
+        .map(|at| Opening { run: runs::waiting(job.id, Origin::Schedule, at, at), job });
     runs::open(s, tables, openings.collect()).await?;
     jobs::set_next(s, job.id, next).await
 }

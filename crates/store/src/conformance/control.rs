@@ -382,6 +382,53 @@ pub async fn a_report_about_a_run_that_was_to_be_cancelled_moves_the_job_past_it
     assert_eq!(bench.fire(job).await.len(), 1);
 }
 
+/// Two fires are claimed when the job is edited, and its node sends the later one all the same.
+pub async fn a_fire_before_one_that_was_sent_all_the_same_is_opened_again(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&bench.hourly()).await;
+    let [first, second] = [bench.fire(job).await.remove(0).run, bench.fire(job).await.remove(0).run];
+    let spec = Box::new(JobSpec { param: "new".into(), ..bench.hourly() });
+    assert_eq!(bench.control(job, Control::Edit { spec, revision: None }).await, 2);
+
+    let to = To::Running { address: None, check_at: second.due_at + HOUR, doubt_since: None };
+    let sent = CancelAnswer { run: second.id, version: second.version, sent: Some(to) };
+    let released = CancelAnswer { run: first.id, version: first.version, sent: None };
+    for answer in [sent, released] {
+        bench.store.answer_cancel(&[answer], &Simple { now: bench.now }).await.unwrap();
+    }
+    assert_eq!(bench.next_of(job).await, Some(second.scheduled_at + HOUR));
+    let claimed = bench.claim_waiting_at(first.due_at).await.orders;
+    let times: Vec<Timestamp> = claimed.iter().map(|order| order.run.scheduled_at).collect();
+    assert_eq!(times, [first.scheduled_at]);
+}
+
+pub async fn a_job_is_not_started_before_its_nodes_have_released_earlier_fires(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start_many(bench.hourly(), 1, bench.now).await[0];
+    let claimed = bench.fire(job).await.remove(0).run;
+    assert_eq!(bench.control(job, Control::Stop).await, 1);
+    let planner = Simple { now: bench.now };
+    let refused = bench.store.control(job, &Control::Start, 1_000, &planner).await;
+    assert!(matches!(refused, Err(StoreError::Unsettled(_))), "{refused:?}");
+    let answer = CancelAnswer { run: claimed.id, version: claimed.version, sent: None };
+    bench.store.answer_cancel(&[answer], &planner).await.unwrap();
+    assert_eq!(bench.control(job, Control::Start).await, 0);
+    assert!(bench.claim_waiting_at(bench.now + HOUR / 2).await.orders.is_empty(), "it was stopped then");
+}
+
+pub async fn a_run_that_ends_while_it_is_taken_back_keeps_its_address(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&bench.hourly()).await;
+    let claimed = bench.fire(job).await.remove(0).run;
+    bench.control(job, Control::Stop).await;
+    assert_eq!(bench.end(claimed.id, ok()).await, Verdict::Applied);
+    let address = Some("http://10.0.0.3:1".to_owned());
+    let to = To::Running { address: address.clone(), check_at: claimed.due_at + HOUR, doubt_since: None };
+    let answer = CancelAnswer { run: claimed.id, version: claimed.version, sent: Some(to) };
+    bench.store.answer_cancel(&[answer], &Simple { now: bench.now }).await.unwrap();
+    assert_eq!(bench.records(job).await[0].address, address);
+}
+
 pub async fn a_key_names_one_job(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let keyed = |key: &str| JobSpec { key: Some(key.into()), ..bench.hourly() };

@@ -124,6 +124,9 @@ macro_rules! conformance_tests {
             control::a_deleted_job_is_gone_and_its_runs_are_cancelled
             control::an_answer_that_comes_too_late_moves_the_job_past_the_instant
             control::a_report_about_a_run_that_was_to_be_cancelled_moves_the_job_past_it
+            control::a_fire_before_one_that_was_sent_all_the_same_is_opened_again
+            control::a_job_is_not_started_before_its_nodes_have_released_earlier_fires
+            control::a_run_that_ends_while_it_is_taken_back_keeps_its_address
             control::a_key_names_one_job
             control::a_job_that_does_not_exist_cannot_be_controlled
             control::a_trigger_asked_for_twice_opens_one_run

@@ -174,6 +174,10 @@ fn in_order(case: &mut Case<'_>) {
         if !simple || facts.attempt > 1 || !facts.origin.is_scheduled() || !seen.insert(attempt.run.id) {
             continue;
         }
+        // Later fires do not wait for a run whose executor could not be called.
+        if !case.deferred(attempt.run.id).is_empty() {
+            continue;
+        }
         // A run of the old schedule that was sent before it could be cancelled is ahead of those of the new schedule.
         if timeline.is_changing(facts.scheduled_at - AHEAD, attempt.at) {
             continue;
