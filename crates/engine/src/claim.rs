@@ -87,7 +87,7 @@ impl Engine {
                 more |= claim.more;
                 next_at = [next_at, claim.next_at].into_iter().flatten().min();
                 wakes.extend(tick.into_wakes());
-                self.put_into_outbox(claim).await;
+                self.put_into_outbox(claim);
             }
             if !more {
                 let now = self.now();
@@ -107,7 +107,7 @@ impl Engine {
         let mut after = None;
         loop {
             let (orders, next) = self.inner.store.owned(node, after, OWNED_MAX).await?;
-            self.put_into_outbox(Claim { orders, ..Claim::default() }).await;
+            self.put_into_outbox(Claim { orders, ..Claim::default() });
             match next {
                 Some(next) => after = Some(next),
                 None => return Ok(()),
@@ -119,21 +119,18 @@ impl Engine {
         self.status().may_claim && self.outbox().len() < HELD_MAX
     }
 
-    async fn put_into_outbox(&self, claim: Claim) {
-        {
-            let mut outbox = self.outbox();
-            for mut order in claim.orders {
-                if self.sabotaged(Sabotage::SendEarly) {
-                    order.run.due_at = Timestamp::from_millis(0);
-                }
-                outbox.add(order);
+    fn put_into_outbox(&self, claim: Claim) {
+        let mut outbox = self.outbox();
+        for replaced in claim.replaced {
+            outbox.add_replaced(replaced);
+        }
+        for mut order in claim.orders {
+            if self.sabotaged(Sabotage::SendEarly) {
+                order.run.due_at = Timestamp::from_millis(0);
             }
+            outbox.add(order);
         }
         self.inner.send_now.notify_one();
-        for replaced in claim.replaced {
-            tracing::info!(run = %replaced.run.id, job = %replaced.run.job, "cancelled: replaced by a later run");
-            self.inner.dispatch.kill(&replaced.run, Some(&replaced.job)).await;
-        }
     }
 }
 

@@ -26,6 +26,7 @@ use crate::watch;
 impl Engine {
     pub(crate) async fn send_loop(&self) {
         let mut in_flight = FuturesUnordered::new();
+        let mut kills = FuturesUnordered::new();
         let mut looked_at = self.now();
         loop {
             let now = self.now();
@@ -33,6 +34,8 @@ impl Engine {
                 self.hold(now);
             }
             looked_at = now;
+            let replaced = self.outbox().take_replaced();
+            kills.extend(replaced.into_iter().map(|order| self.end_replaced(order)));
             for order in self.take_due() {
                 in_flight.push(self.send(order));
             }
@@ -43,10 +46,24 @@ impl Engine {
                         in_flight.push(self.send(order));
                     }
                 }
+                Some(job) = kills.next(), if !kills.is_empty() => self.outbox().ended_replaced(job),
                 () = self.inner.send_now.notified() => {}
                 () = self.inner.clock.sleep(self.until_due()) => {}
             }
         }
+    }
+
+    /// Asks the executor of a replaced run to end it. Returns its job, the next fire of which may be sent now: only
+    /// that job waits for an executor that does not respond.
+    async fn end_replaced(&self, replaced: Order) -> JobId {
+        let Order { run, job } = replaced;
+        tracing::info!(run = %run.id, job = %run.job, "cancelled: replaced by a later run");
+        tokio::select! {
+            biased;
+            _ = self.inner.dispatch.kill(&run, Some(&job)) => {}
+            () = self.inner.clock.sleep(KILL_MAX) => {}
+        }
+        run.job
     }
 
     fn take_due(&self) -> Vec<Order> {
@@ -225,6 +242,9 @@ impl Engine {
         self.conclude(Ending { run, outcome, version, address }).await;
     }
 }
+
+/// Maximum time that a run waits for the executor's response to the request to end the run that it replaces.
+const KILL_MAX: Duration = Duration::from_secs(3);
 
 /// Nothing is sent in the last moments of a lease: the request must be sent before it expires.
 const SEND_MARGIN: Duration = Duration::from_millis(100);

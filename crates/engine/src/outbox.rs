@@ -2,7 +2,8 @@
 //!
 //! Everything in here is also a row, so all of it may be lost. The outbox keeps the order: the fires of one job are
 //! sent one after the other, the next when the previous one is answered, or has been unanswered for so long that
-//! the request must have arrived.
+//! the request must have arrived. A run that replaces another waits until the executor was asked to end the other:
+//! XXL-JOB's executors end runs by job, so a later request would end the new run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub(crate) struct Outbox {
     turns: BTreeSet<(Timestamp, JobId)>,
     /// Runs released since the claim in flight began, with their version: its response may still contain them.
     gone: HashMap<RunId, i64>,
+    /// Replaced runs that their executors are still to be asked to end.
+    replaced: Vec<Order>,
 }
 
 /// Position of a claimed run.
@@ -43,6 +46,8 @@ enum Position {
 #[derive(Debug, Default)]
 struct JobQueue {
     sending: Option<Sending>,
+    /// Number of replaced runs that their executors are being asked to end; nothing is sent meanwhile.
+    ending: usize,
     /// Ordered by scheduled time, however late each became due again, so that the shards of one fire are together.
     /// A map, because a stop removes thousands of them one by one.
     behind: BTreeMap<Turn, Order>,
@@ -75,6 +80,7 @@ impl Outbox {
             queues: HashMap::new(),
             turns: BTreeSet::new(),
             gone: HashMap::new(),
+            replaced: Vec::new(),
         }
     }
 
@@ -83,9 +89,10 @@ impl Outbox {
         self.positions.len()
     }
 
-    /// Whether everything handed to the dispatch is noted.
+    /// Whether everything handed to the dispatch is noted, and all executors of replaced runs were asked to end them.
     pub(crate) fn is_settled(&self) -> bool {
         !self.positions.values().any(|(position, _)| matches!(position, Position::Sent))
+            && self.queues.values().all(|queue| queue.ending == 0)
     }
 
     /// Marks the start of a claim; none is in flight.
@@ -101,6 +108,27 @@ impl Outbox {
         if held.max(self.gone.get(&id)).is_none_or(|known| *known < version) {
             self.remove(&order.run);
             self.wait(order);
+        }
+    }
+
+    /// Adds a run that later ones of its job replace; call it before they are [`add`](Outbox::add)ed.
+    pub(crate) fn add_replaced(&mut self, order: Order) {
+        self.queues.entry(order.run.job).or_default().ending += 1;
+        self.replaced.push(order);
+    }
+
+    /// Takes out the replaced runs that their executors are to be asked to end.
+    pub(crate) fn take_replaced(&mut self) -> Vec<Order> {
+        std::mem::take(&mut self.replaced)
+    }
+
+    /// Records that the executor of a replaced run was asked to end it: the next fire of the job may be sent.
+    pub(crate) fn ended_replaced(&mut self, job: JobId) {
+        let Some(queue) = self.queues.get_mut(&job) else { return };
+        queue.ending -= 1;
+        self.turns.extend(queue.next_turn().map(|at| (at, job)));
+        if queue.is_empty() {
+            self.queues.remove(&job);
         }
     }
 
@@ -171,7 +199,7 @@ impl Outbox {
             }
             queue.release(&mut ready);
             self.turns.extend(queue.next_turn().map(|at| (at, job)));
-            if queue.sending.is_none() {
+            if queue.is_empty() {
                 self.queues.remove(&job);
             }
         }
@@ -205,12 +233,17 @@ impl Outbox {
         true
     }
 
-    /// Takes back all runs that were not handed to the dispatch.
+    /// Takes back all runs that were not handed to the dispatch, except those of jobs with a replaced run: another
+    /// node would send them before the executor has ended that.
     pub(crate) fn take_all_back(&mut self) -> Vec<Run> {
-        let waiting = self.wheel.drain().into_iter().map(|(_, order)| order.run);
+        let waiting = self.wheel.drain().into_iter().map(|(_, order)| order);
         let behind =
             self.queues.values_mut().flat_map(|queue| std::mem::take(&mut queue.behind).into_values());
-        let runs: Vec<Run> = waiting.chain(behind.map(|order| order.run)).collect();
+        let orders: Vec<Order> = waiting.chain(behind).collect();
+        let is_held = |order: &Order| self.queues.get(&order.run.job).is_some_and(|queue| queue.ending > 0);
+        let (held, free): (Vec<Order>, Vec<Order>) = orders.into_iter().partition(is_held);
+        held.into_iter().for_each(|order| self.wait(order));
+        let runs: Vec<Run> = free.into_iter().map(|order| order.run).collect();
         for run in &runs {
             self.positions.remove(&run.id);
             self.gone.insert(run.id, run.version);
@@ -239,8 +272,15 @@ impl JobQueue {
         self.behind.insert(turn(&order.run), order);
     }
 
+    fn is_empty(&self) -> bool {
+        self.sending.is_none() && self.ending == 0 && self.behind.is_empty()
+    }
+
     /// Takes out the shards of the fire that may be sent now.
     fn release(&mut self, ready: &mut Vec<Order>) {
+        if self.ending > 0 {
+            return;
+        }
         while let Some(((_, fire, _), _)) = self.behind.first_key_value() {
             let fire = *fire;
             match &mut self.sending {
@@ -257,14 +297,22 @@ impl JobQueue {
 
     /// Time when the next fire may be sent without an answer to the previous one, if there is one.
     fn next_turn(&self) -> Option<Timestamp> {
-        let sending = self.sending.as_ref().filter(|sending| sending.unsent == 0 && !self.behind.is_empty());
-        sending?.left_at.map(|at| at + TURN_MAX)
+        if self.behind.is_empty() || self.ending > 0 {
+            return None;
+        }
+        match &self.sending {
+            None => Some(AT_ONCE),
+            Some(sending) => sending.left_at.filter(|_| sending.unsent == 0).map(|at| at + TURN_MAX),
+        }
     }
 }
 
 /// Maximum time that the next fire of a job waits for the answer to the previous one. A request sent that long ago
 /// has arrived or never will.
 const TURN_MAX: Duration = Duration::from_millis(100);
+
+/// A time before all others.
+const AT_ONCE: Timestamp = Timestamp::from_millis(0);
 
 #[cfg(test)]
 mod tests {
@@ -352,6 +400,37 @@ mod tests {
         outbox.forget(RunId(1), 1);
         assert!(outbox.is_settled());
         assert_eq!((outbox.len(), outbox.answered(JobId(7), RunId(1)).len()), (0, 0));
+    }
+
+    #[test]
+    fn a_run_waits_until_the_executor_of_the_run_it_replaces_was_asked_and_others_do_not() {
+        let mut outbox = Outbox::new(ms(0));
+        let replaced = order(1, 7, 0);
+        outbox.add_replaced(replaced.clone());
+        for (id, job, due) in [(2, 7, 10), (3, 8, 10), (4, 7, 99)] {
+            outbox.add(order(id, job, due));
+        }
+        assert_eq!(outbox.take_replaced(), [replaced]);
+        assert_eq!((ids(&outbox.take_due(ms(10))), outbox.next_at()), (vec![3], Some(ms(99))));
+        assert_eq!(outbox.take_all_back().len(), 0, "another node would send it too early");
+        assert_eq!(ids(&outbox.take_due(ms(20))), [0_i64; 0]);
+        assert!(!outbox.is_settled());
+        outbox.ended_replaced(JobId(7));
+        assert_eq!((outbox.next_at(), ids(&outbox.take_due(ms(20)))), (Some(ms(0)), vec![2]));
+        assert!(outbox.take_back(&order(4, 7, 99).run));
+    }
+
+    #[test]
+    fn a_run_can_be_taken_back_while_it_waits_for_the_end_of_another() {
+        let mut outbox = Outbox::new(ms(0));
+        outbox.add_replaced(order(1, 7, 0));
+        outbox.add(order(2, 7, 10));
+        assert_eq!(ids(&outbox.take_due(ms(10))), [0_i64; 0]);
+        assert!(outbox.take_back(&order(2, 7, 10).run));
+        assert!(!outbox.is_settled(), "the executor of the first is still to be asked");
+        outbox.ended_replaced(JobId(7));
+        assert!(outbox.is_settled() && outbox.queues.is_empty());
+        assert_eq!((ids(&outbox.take_due(ms(20))), outbox.len()), (vec![], 0));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub struct Evidence {
     pub attempts: Vec<Attempt>,
     /// The journals of all executors: received requests.
     pub received: Vec<Received>,
+    /// Requests to end the run of a job.
+    pub kills: Vec<(Ms, JobId)>,
     /// Results of handlers, by run; repeated if a run was executed twice.
     pub results: Vec<Reported>,
     /// Acknowledgements of reports, as received by executors.

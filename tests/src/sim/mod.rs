@@ -26,6 +26,7 @@ mod network;
 mod node;
 mod overload;
 mod plan;
+mod replacing;
 mod steps;
 mod world;
 
@@ -41,6 +42,7 @@ pub use check::Counts;
 pub use evidence::Violation;
 pub use graceful_stop::{GracefulStop, graceful_stop};
 pub use overload::{LOAD_DROPS_AT, Served, overload};
+pub use replacing::{Replacing, replacing};
 
 use client::Client;
 use clock::{Ms, START};

@@ -16,7 +16,7 @@ use super::clock::Ms;
 use super::dice::Dice;
 use super::evidence::{Attempt, Facts, Passage};
 use super::executor::{Executors, Reaction, Task};
-use super::plan::{Levels, routes};
+use super::plan::{Kills, Levels, routes};
 use super::world::World;
 
 /// One node's connection to the executors.
@@ -123,6 +123,11 @@ impl Dispatch for Wire {
 
     async fn kill(&self, run: &Run, _job: Option<&Job>) -> KillAnswer {
         self.world.note(|| format!("n{} kills {}", self.node, run.id));
+        let at = self.world.now();
+        self.world.evidence().kills.push((at, run.job));
+        if self.world.plan.kills == Kills::Unanswered {
+            return std::future::pending().await;
+        }
         match run.address.as_deref().and_then(Executors::index) {
             Some(executor) => {
                 self.executors.kill(executor, run.id);

@@ -39,6 +39,17 @@ pub struct Plan {
     pub begins: Ms,
     /// Time the database takes per written row. Zero, unless its limit is tested.
     pub row_cost: Duration,
+    /// How executors respond to requests to end a run.
+    pub kills: Kills,
+}
+
+/// How executors respond to requests to end a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kills {
+    /// They end it.
+    Obeyed,
+    /// They never respond, and do not end it.
+    Unanswered,
 }
 
 /// The property that a simulation checks.
@@ -126,6 +137,7 @@ impl Plan {
             java,
             begins,
             row_cost,
+            kills: Kills::Obeyed,
         }
     }
 
