@@ -11,6 +11,7 @@ use crate::engine::{Engine, RETRY};
 use crate::job::Job;
 use crate::plan;
 use crate::ports::{Ender, Ending, FollowUps, StoreError, Verdict};
+use crate::quota::{self, Quota};
 use crate::run::{Outcome, Run, RunId};
 use crate::sabotage::{Bugs, Sabotage};
 use crate::telemetry::StepEvent;
@@ -83,8 +84,11 @@ impl Engine {
             while self.life().is_none() {
                 self.inner.clock.sleep(RETRY / 10).await;
             }
+            if let Err(error) = self.recount_if_reached().await {
+                tracing::debug!(%error, "failed to count the open runs of apps; using the last count");
+            }
             let now = self.now();
-            let ender = After { now, bugs: self.inner.options.bugs };
+            let ender = After { now, bugs: self.inner.options.bugs, quota: Some(&self.inner.quota) };
             let asked = self.inner.clock.monotonic();
             let error = match self.inner.store.complete(now, endings, &ender).await {
                 Ok(verdicts) => {
@@ -114,12 +118,13 @@ impl Engine {
 }
 
 /// Decides about follow-ups of a finished run.
-pub(crate) struct After {
+pub(crate) struct After<'a> {
     now: Timestamp,
     bugs: Bugs,
+    quota: Option<&'a Quota>,
 }
 
-impl Ender for After {
+impl Ender for After<'_> {
     fn recorded(&self, run: &Run, reported: &Outcome) -> Outcome {
         match reported {
             Outcome::Failed(text) | Outcome::FailedWith(_, text) | Outcome::TimedOut(text) if run.cancel => {
@@ -164,6 +169,12 @@ impl Ender for After {
             follow.rearm = Some(plan::at_or_never(job, job.spec.next_after_end(self.now)));
         }
         follow
+    }
+
+    /// A retry is never blocked: it takes the place of the run that it repeats.
+    fn blocks(&self, child: &Job, opened: u64) -> Option<String> {
+        let (room, max) = self.quota?.room(child.spec.app)?;
+        (opened >= room).then(|| quota::reason(max))
     }
 }
 
@@ -260,7 +271,7 @@ mod tests {
     use crate::testing::{each_second, job, ms, run};
 
     fn follow(job: &Job, run: &Run, outcome: Outcome) -> FollowUps {
-        After { now: ms(50_000), bugs: Bugs::default() }.follow(job, run, &outcome)
+        After { now: ms(50_000), bugs: Bugs::default(), quota: None }.follow(job, run, &outcome)
     }
 
     fn failed() -> Outcome {
@@ -294,7 +305,7 @@ mod tests {
 
     #[test]
     fn the_failure_of_a_run_that_a_person_cancelled_is_a_cancellation() {
-        let after = After { now: ms(50_000), bugs: Bugs::default() };
+        let after = After { now: ms(50_000), bugs: Bugs::default(), quota: None };
         let running = run(1, RunState::Running, 40_000);
         let cancel = Run { cancel: true, recalled: true, ..running.clone() };
         let recorded = after.recorded(&cancel, &failed());
@@ -320,6 +331,21 @@ mod tests {
         check(0, Outcome::Succeeded(String::new()), &[JobId(8), JobId(9)], false);
         check(CHILD_DEPTH_MAX, Outcome::Succeeded(String::new()), &[], true);
         check(0, failed(), &[], false);
+    }
+
+    #[test]
+    fn children_beyond_the_quota_of_their_app_are_blocked() {
+        let child = each_second(60_000);
+        let check = |max, opened, expected: bool| {
+            let quota = Quota::new(max);
+            let after = After { now: ms(50_000), bugs: Bugs::default(), quota: Some(&quota) };
+            let reason = after.blocks(&child, opened);
+            assert_eq!(reason.is_some(), expected, "{max:?} {opened}");
+            assert!(reason.is_none_or(|reason| reason.contains("--max-open-runs")));
+        };
+        check(Some(2), 1, false);
+        check(Some(2), 2, true);
+        check(None, 9_999, false);
     }
 
     #[test]

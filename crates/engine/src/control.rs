@@ -12,7 +12,7 @@ use crate::engine::{Engine, RETRY};
 use crate::job::{JobId, JobSpec};
 use crate::plan::Tick;
 use crate::ports::{CancelAnswer, Control, Controlled, NewJob, StoreError, Trigger};
-use crate::run::RunId;
+use crate::run::{LOOK_AHEAD, RunId};
 use crate::sabotage::Sabotage;
 
 impl Engine {
@@ -129,6 +129,10 @@ impl Engine {
         while matches!(control, Control::Start | Control::Put { enabled: Some(true), .. })
             && self.withdraw(job).await?
         {}
+        // A stop takes small steps itself.
+        if matches!(control, Control::Edit { .. } | Control::Put { enabled: None | Some(true), .. }) {
+            self.hold_back(job).await?;
+        }
         let since = self.inner.clock.monotonic();
         let controlled = loop {
             let turn = self.inner.step.lock().await;
@@ -188,6 +192,22 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Waits until few fires of the job are claimed ahead of their time, because an edit cancels them in one
+    /// transaction. A job that fires every 10 ms has 150; only faster ones and large broadcasts have to wait.
+    async fn hold_back(&self, job: JobId) -> Result<(), StoreError> {
+        let started = self.inner.clock.monotonic();
+        loop {
+            let is_held = {
+                let _turn = self.inner.step.lock().await;
+                self.inner.store.hold_back(job, self.inner.paces.steps.size()).await?
+            };
+            if !is_held || self.inner.clock.monotonic() - started > LOOK_AHEAD {
+                return Ok(());
+            }
+            self.inner.clock.sleep(HOLD_LOOK).await;
+        }
     }
 
     /// Runs one step of a stop or deletion; returns whether there is another.
@@ -281,6 +301,9 @@ impl Engine {
 
 /// Number of times a trigger is repeated if its commit is in doubt; its key makes it idempotent.
 const TRIES: u32 = 5;
+
+/// Polling interval of an edit that waits until few fires are claimed ahead.
+const HOLD_LOOK: Duration = Duration::from_millis(50);
 
 /// Polling interval for cancelled runs while a node holds any.
 const CANCEL_LOOK: Duration = Duration::from_millis(100);

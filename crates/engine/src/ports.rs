@@ -173,6 +173,10 @@ pub trait Store: Send + Sync {
         planner: &dyn Planner,
     ) -> Result<Controlled, StoreError>;
 
+    /// Whether more than `max` fires of the job are claimed ahead of their time; then no more are claimed before they
+    /// are due. An edit waits for this, so that it has few runs to cancel.
+    async fn hold_back(&self, job: JobId, max: usize) -> Result<bool, StoreError>;
+
     /// Continues a stop or delete of the job with at most `max` of its runs. Returns whether more are left; false
     /// for a job with nothing to withdraw.
     async fn withdraw(&self, job: JobId, max: usize) -> Result<bool, StoreError>;
@@ -573,6 +577,12 @@ pub trait Ender: Send + Sync {
     /// Follow-ups of the run. The store adds conditions that only it can check: for a run with shards, children
     /// that run once and the re-arming wait until the last shard is finished.
     fn follow(&self, job: &Job, run: &Run, outcome: &Outcome) -> FollowUps;
+
+    /// Reason not to open a run of this child job, if any: it is recorded as blocked then. `opened` runs of the same
+    /// app are opened in the same transaction before it.
+    fn blocks(&self, _child: &Job, _opened: u64) -> Option<String> {
+        None
+    }
 }
 
 /// Follow-ups of a finished run.
@@ -581,7 +591,7 @@ pub struct FollowUps {
     /// Due time of the next attempt of the same fire and shard.
     pub retry_at: Option<Timestamp>,
     /// Jobs to run (once per fire or per shard, depending on [`JobSpec::children_mode`]). The store omits those
-    /// that do not exist.
+    /// that do not exist, and records those that [`Ender::blocks`].
     pub children: Vec<JobId>,
     /// Problem to notify.
     pub trouble: Option<Trouble>,

@@ -1,9 +1,10 @@
 //! Quota of open runs per app.
 //!
-//! An app with executors that do not keep up must not fill the tables and the memory shared by all apps. Fires
-//! beyond the quota are recorded as blocked, and manual triggers are rejected. The count is an estimate: the last
-//! count from the database plus the runs claimed by this node since. If the estimate reaches the quota, the
-//! database is queried again first.
+//! An app with executors that do not keep up must not fill the tables and the memory shared by all apps. Fires and
+//! runs of child jobs beyond the quota are recorded as blocked, and manual triggers are rejected. Retries are not
+//! limited, because each takes the place of the run that it repeats. The count is an estimate: the last count from
+//! the database plus the runs claimed by this node since. If the estimate reaches the quota, the database is queried
+//! again first.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -82,7 +83,7 @@ impl Engine {
         }
     }
 
-    /// Queries the counts again before a claim, if an app may have reached its quota.
+    /// Queries the counts again before runs are opened, if an app may have reached its quota.
     pub(crate) async fn recount_if_reached(&self) -> Result<(), StoreError> {
         let quota = &self.inner.quota;
         let now = self.inner.clock.monotonic();
@@ -115,7 +116,7 @@ impl Engine {
     }
 }
 
-/// Message for a fire or trigger beyond the quota.
+/// Message for a fire, trigger or child beyond the quota.
 pub(crate) fn reason(max: u64) -> String {
     format!(
         "the app has {max} open runs, the maximum (--max-open-runs); add executors, or let its jobs fire less often"

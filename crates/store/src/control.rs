@@ -464,19 +464,41 @@ async fn check_settled(
 /// Maximum plans per change: each covers tens of thousands of fires.
 const SETTLE_MAX: usize = 1000;
 
+/// Condition on `tw_run` for fires of a job after a time that no node has dispatched yet.
+fn is_ahead() -> String {
+    format!(
+        "job_id = ? AND scheduled_ms > ? AND {IS_SCHEDULED} AND attempt = 1 AND state IN ({WAITING}, {CLAIMED})"
+    )
+}
+
+/// Lets the job be claimed no further ahead of its fires if more than `max` of them are claimed. Those in between are
+/// claimed, so none is late.
+pub async fn hold_back(s: &mut dyn Session, job: JobId, max: usize) -> Result<bool, SessionError> {
+    let now = s.now().await?;
+    let sql = format!("SELECT COUNT(*) FROM tw_run WHERE {}", is_ahead());
+    let rows = s.query(&sql, &[job.0.into(), now.into()], Lock::None).await?;
+    let ahead = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
+    if ahead <= i64::try_from(max).unwrap_or(i64::MAX) {
+        return Ok(false);
+    }
+    s.execute(
+        "UPDATE tw_job SET claim_ms = next_ms WHERE job_id = ? AND claim_ms < next_ms",
+        &[job.0.into()],
+    )
+    .await?;
+    Ok(true)
+}
+
 /// Cancels the undispatched fires of the old schedule after `at`: at once if no node has claimed them, otherwise by
-/// asking the node. They are within the look-ahead of a claim, so they are few. Returns the number of the job's runs
-/// that nodes are asked to cancel.
+/// asking the node. They are within the look-ahead of a claim, and [`hold_back`] keeps them few. Returns the number
+/// of the job's runs that nodes are asked to cancel.
 async fn cancel_after(
     s: &mut dyn Session,
     tables: &Tables,
     job: JobId,
     at: Timestamp,
 ) -> Result<u64, SessionError> {
-    let tail = format!(
-        "WHERE job_id = ? AND scheduled_ms > ? AND {IS_SCHEDULED} AND attempt = 1 \
-         AND state IN ({WAITING}, {CLAIMED}) ORDER BY run_id"
-    );
+    let tail = format!("WHERE {} ORDER BY run_id", is_ahead());
     let open = runs::select(s, &tail, &[job.0.into(), at.into()], Lock::Wait).await?;
     let (waiting, claimed): (Vec<Run>, Vec<Run>) =
         open.into_iter().partition(|run| run.state == RunState::Waiting);

@@ -332,6 +332,10 @@ impl Store for Database {
         transaction!(self, s => control::control(s, &self.tables, job, control, max, planner))
     }
 
+    async fn hold_back(&self, job: JobId, max: usize) -> Result<bool, StoreError> {
+        transaction!(self, s => control::hold_back(s, job, max))
+    }
+
     async fn withdraw(&self, job: JobId, max: usize) -> Result<bool, StoreError> {
         transaction!(self, s => withdraw::withdraw(s, &self.tables, job, max))
     }

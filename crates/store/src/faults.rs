@@ -1,5 +1,7 @@
-//! Fault injection for tests: transactions that fail as with a killed process or a lost connection.
+//! Fault injection for tests: transactions that fail as with a killed process or a lost connection. Also measures
+//! how large transactions are.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,6 +17,7 @@ pub struct Faults {
     next: Mutex<Option<InjectedFault>>,
     struck: AtomicBool,
     statements: AtomicU64,
+    most_rows: AtomicU64,
 }
 
 /// A way for a transaction to fail.
@@ -42,8 +45,13 @@ impl Faults {
         self.struck.load(Ordering::SeqCst)
     }
 
+    /// Returns the largest number of rows that one transaction has written to one table since the last call.
+    pub fn take_most_rows(&self) -> u64 {
+        self.most_rows.swap(0, Ordering::SeqCst)
+    }
+
     pub(crate) fn watch(self: &Arc<Self>, session: Box<dyn Session>) -> Box<dyn Session> {
-        Box::new(Watched { session: Some(session), faults: self.clone() })
+        Box::new(Watched { session: Some(session), faults: self.clone(), rows: BTreeMap::new() })
     }
 
     fn next(&self) -> std::sync::MutexGuard<'_, Option<InjectedFault>> {
@@ -79,9 +87,16 @@ impl Faults {
 struct Watched {
     session: Option<Box<dyn Session>>,
     faults: Arc<Faults>,
+    /// Rows written to each table.
+    rows: BTreeMap<String, u64>,
 }
 
 impl Watched {
+    fn wrote(&mut self, table: &str, rows: u64) -> u64 {
+        *self.rows.entry(table.to_owned()).or_default() += rows;
+        rows
+    }
+
     fn session(&mut self) -> Result<&mut Box<dyn Session>, SessionError> {
         if self.faults.cuts() {
             self.session = None;
@@ -97,11 +112,16 @@ impl Session for Watched {
     }
 
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, SessionError> {
-        self.session()?.execute(sql, params).await
+        let rows = self.session()?.execute(sql, params).await?;
+        let table = sql.split_whitespace().find(|word| word.starts_with("tw_") || word.starts_with("xxl_"));
+        Ok(self.wrote(table.unwrap_or_default(), rows))
     }
 
     async fn insert(&mut self, into: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<(), SessionError> {
-        self.session()?.insert(into, rows).await
+        let (table, count) = (into.table.to_owned(), rows.len() as u64);
+        self.session()?.insert(into, rows).await?;
+        self.wrote(&table, count);
+        Ok(())
     }
 
     async fn insert_numbered(
@@ -109,15 +129,21 @@ impl Session for Watched {
         into: Columns<'_>,
         rows: Vec<Vec<Value>>,
     ) -> Result<Vec<i64>, SessionError> {
-        self.session()?.insert_numbered(into, rows).await
+        let table = into.table.to_owned();
+        let ids = self.session()?.insert_numbered(into, rows).await?;
+        self.wrote(&table, ids.len() as u64);
+        Ok(ids)
     }
 
     async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<u64, SessionError> {
-        self.session()?.update(set, rows).await
+        let table = set.table.to_owned();
+        let rows = self.session()?.update(set, rows).await?;
+        Ok(self.wrote(&table, rows))
     }
 
     async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<u64, SessionError> {
-        self.session()?.delete(table, key, ids).await
+        let rows = self.session()?.delete(table, key, ids).await?;
+        Ok(self.wrote(table, rows))
     }
 
     async fn now(&mut self) -> Result<Timestamp, SessionError> {
@@ -126,6 +152,8 @@ impl Session for Watched {
 
     async fn commit(mut self: Box<Self>) -> Result<(), SessionError> {
         self.session()?;
+        let most_rows = self.rows.values().copied().max().unwrap_or_default();
+        self.faults.most_rows.fetch_max(most_rows, Ordering::SeqCst);
         let session = self.session.take().expect("it was there just now");
         match self.faults.cut_at_commit() {
             None => session.commit().await,

@@ -322,6 +322,10 @@ impl Ender for WatchedEnder<'_> {
         }
         self.inner.follow(job, run, outcome)
     }
+
+    fn blocks(&self, child: &Job, opened: u64) -> Option<String> {
+        self.inner.blocks(child, opened)
+    }
 }
 
 impl Drop for Faulty {
@@ -605,6 +609,10 @@ impl Store for Faulty {
             self.world.note(|| format!("n{} {} of job {job}: {controlled:?}", self.node, name_of(control)));
         })
         .await
+    }
+
+    async fn hold_back(&self, job: JobId, max: usize) -> Result<bool, StoreError> {
+        self.call("hold_back", self.store.hold_back(job, max), nothing).await
     }
 
     async fn withdraw(&self, job: JobId, max: usize) -> Result<bool, StoreError> {

@@ -148,7 +148,7 @@ pub struct Options {
     #[arg(long, env = "TICKWRIGHT_MIN_INTERVAL", value_name = "DURATION")]
     pub min_interval: Option<String>,
 
-    /// Maximum number of open runs of an app; further fires are recorded as blocked [default: 30000].
+    /// Maximum number of open runs of an app; further fires and child runs are recorded as blocked [default: 30000].
     #[arg(long, env = "TICKWRIGHT_MAX_OPEN_RUNS", value_name = "COUNT")]
     pub max_open_runs: Option<u64>,
 

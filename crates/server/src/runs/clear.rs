@@ -1,7 +1,7 @@
 //! Deletes finished runs for a request, in several transactions.
 
 use engine::StoreError;
-use store::{Clearing, Database};
+use store::{ClearPosition, Clearing, Database};
 
 /// Result of a deletion.
 pub struct Cleared {
@@ -16,8 +16,9 @@ pub struct Cleared {
 /// Deletes runs in at most so many transactions, because the client waits. An error means that none is deleted.
 pub async fn clear(database: &Database, what: &Clearing, rounds: usize) -> Result<Cleared, StoreError> {
     let mut cleared = Cleared { deleted: 0, more: true, failed: None };
+    let mut position = ClearPosition::default();
     for _ in 0..rounds {
-        match database.clear_runs(what, AT_ONCE).await {
+        match database.clear_runs(what, &mut position, AT_ONCE).await {
             Err(error) if cleared.deleted == 0 => return Err(error),
             Err(error) => {
                 cleared.failed = Some(error);
@@ -35,5 +36,6 @@ pub async fn clear(database: &Database, what: &Clearing, rounds: usize) -> Resul
     Ok(cleared)
 }
 
-/// Runs deleted per transaction.
-const AT_ONCE: usize = 1_000;
+/// Runs deleted per transaction: as many as one step of a stop or deletion of a job changes, so that the fires of
+/// others wait no longer.
+const AT_ONCE: usize = 200;

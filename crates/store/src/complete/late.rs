@@ -158,7 +158,8 @@ async fn supersede(
     }
     if let Some(of) = parent_for_children(&stored.job, &run, &ending.outcome, end) {
         let children = follow.children.iter().map(|child| child_of(*child, of, &run, now)).collect();
-        Opened { children, ..Opened::default() }.write(s, tables, &BTreeMap::new()).await?;
+        let opened = Opened { children, ..Opened::default() };
+        opened.write(s, tables, &BTreeMap::new(), now, ender).await?;
     }
     // The loss was already notified; skipped children were not.
     let raised = follow.trouble.map(|trouble| (run.job, Some(run.id), trouble));
@@ -195,7 +196,7 @@ async fn end_java_run(
     let retries = follow.retry_at.map(|due_at| retry_of(&run, due_at));
     let children = follow.children.iter().map(|child| child_of(*child, run.id, &run, now));
     let opened = Opened { retries: retries.into_iter().collect(), children: children.collect() };
-    opened.write(s, tables, &BTreeMap::from([(log.job.0, stored)])).await?;
+    opened.write(s, tables, &BTreeMap::from([(log.job.0, stored)]), now, ender).await?;
     let raised = follow.trouble.map(|trouble| (run.job, Some(run.id), trouble));
     alerts::raise(s, tables, now, raised.into_iter().collect()).await
 }

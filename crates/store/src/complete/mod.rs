@@ -5,15 +5,15 @@ mod late;
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
-    ChildrenMode, Ender, Ending, FollowUps, Job, JobId, NextFire, Origin, Outcome, Run, RunId, RunState,
-    Verdict,
+    AppId, ChildrenMode, Disposition, Ender, Ending, FollowUps, Job, JobId, NextFire, Origin, Outcome, Run,
+    RunId, RunState, Trouble, Unsent, Verdict,
 };
 use timer::Timestamp;
 
 use crate::addresses;
 use crate::database::Tables;
 use crate::jobs::{self, Stored};
-use crate::runs::{self, Closing, FireEnd, Opening};
+use crate::runs::{self, Closing, Entry, FireEnd, Opening};
 use crate::session::{Lock, Session, SessionError, Value};
 use crate::{alerts, control, foreign};
 
@@ -53,7 +53,7 @@ pub async fn complete(
         };
         verdicts.push(verdict);
     }
-    follow(s, tables, now, &jobs, ended).await?;
+    follow(s, tables, now, &jobs, ended, ender).await?;
 
     late::complete(s, tables, now, endings, ender, &mut verdicts).await?;
     let is_over = endings.iter().zip(&verdicts).filter(|(_, verdict)| **verdict == Verdict::Duplicate);
@@ -129,6 +129,7 @@ async fn follow(
     now: Timestamp,
     jobs: &BTreeMap<i64, Stored>,
     ended: Vec<Ended>,
+    ender: &dyn Ender,
 ) -> Result<(), SessionError> {
     let (closings, follows): (Vec<Closing>, Vec<FollowUps>) =
         ended.into_iter().map(|ended| (ended.closing, ended.follow)).unzip();
@@ -159,7 +160,7 @@ async fn follow(
             control::move_past(s, tables, &stored.job, run, next).await?;
         }
     }
-    next.write(s, tables, jobs).await?;
+    next.write(s, tables, jobs, now, ender).await?;
     alerts::raise(s, tables, now, raised).await?;
     wake_next(s, now, jobs, &closings).await
 }
@@ -197,23 +198,45 @@ struct Opened {
 }
 
 impl Opened {
-    /// Skips children that do not exist.
+    /// Skips children that do not exist, and records those that `ender` blocks.
     async fn write(
         self,
         s: &mut dyn Session,
         tables: &Tables,
         jobs: &BTreeMap<i64, Stored>,
+        now: Timestamp,
+        ender: &dyn Ender,
     ) -> Result<(), SessionError> {
         let unknown: BTreeSet<i64> =
             self.children.iter().map(|run| run.job.0).filter(|id| !jobs.contains_key(id)).collect();
         let loaded = jobs::load(s, tables, &unknown.into_iter().collect::<Vec<_>>()).await?;
-        let runs = self.retries.into_iter().chain(self.children);
-        let openings = runs.filter_map(|run| {
-            let stored = jobs.get(&run.job.0).or_else(|| loaded.get(&run.job.0))?;
-            Some(Opening { job: &stored.job, run })
-        });
-        runs::open(s, tables, openings.collect()).await?;
-        Ok(())
+        let job_of =
+            |run: &Run| jobs.get(&run.job.0).or_else(|| loaded.get(&run.job.0)).map(|found| &found.job);
+        let retries = self.retries.into_iter().filter_map(|run| Some(Opening { job: job_of(&run)?, run }));
+        let mut openings: Vec<Opening<'_>> = retries.collect();
+        let mut opened: BTreeMap<AppId, u64> = BTreeMap::new();
+        let (mut blocked, mut raised) = (Vec::new(), Vec::new());
+        for run in self.children {
+            let Some(job) = job_of(&run) else { continue };
+            let opened = opened.entry(job.spec.app).or_default();
+            match ender.blocks(job, *opened) {
+                None => {
+                    *opened += 1;
+                    openings.push(Opening { job, run });
+                }
+                Some(reason) => {
+                    let (disposition, at) = (Disposition::Blocked, run.scheduled_at);
+                    let unsent = Unsent { disposition, first: at, last: at, count: 1, reason };
+                    let trouble = Trouble::of_unsent(job, &unsent);
+                    raised.extend(trouble.map(|trouble| (job.id, None, trouble)));
+                    let superseded = runs::LOST;
+                    blocked.push(Entry { job: job.id, unsent, run: None, fire: None, at: now, superseded });
+                }
+            }
+        }
+        runs::open(s, tables, openings).await?;
+        runs::record(s, blocked).await?;
+        alerts::raise(s, tables, now, raised).await
     }
 }
 

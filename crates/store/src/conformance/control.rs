@@ -5,14 +5,15 @@ use std::time::Duration;
 use cron::{Cron, Dialect, DstRule, Schedule, Zone};
 use engine::policy::{Backoff, Block, Delivery, Misfire, Overlap, Retry, Route};
 use engine::{
-    CancelAnswer, ChildrenMode, Control, Disposition, JobId, JobSpec, Move, Moved, NewJob, Outcome, RunState,
-    Script, ScriptLanguage, Store as _, StoreError, To, Trigger, Verdict,
+    Assignment, CancelAnswer, ChildrenMode, Control, Disposition, Job, JobId, JobSpec, Move, Moved, NewJob,
+    NextFire, Outcome, Plan, Planner, Run, RunState, Script, ScriptLanguage, Slots, Store as _, StoreError,
+    To, Trigger, Verdict,
 };
 use timer::Timestamp;
 
 use super::Fresh;
-use super::bench::{Bench, HOUR, SECOND, Simple, ok};
-use crate::{Page, RunFilter, RunStatus};
+use super::bench::{Bench, HOUR, SECOND, Simple, failed, ok};
+use crate::{ClearPosition, Clearing, Keep, Page, RunFilter, RunStatus};
 
 fn schedules(bench: &Bench) -> Vec<Schedule> {
     let shanghai = Zone::parse("Asia/Shanghai").unwrap();
@@ -202,6 +203,93 @@ pub async fn a_stop_withdraws_many_runs_some_at_a_time(fresh: Fresh) {
     while store.withdraw(job, 1).await.unwrap() {}
     assert_eq!(bench.open(by_hand).await, None);
     assert_eq!(bench.open_of(job).await.len(), 1, "the executor has it");
+}
+
+pub async fn no_operation_on_a_job_writes_more_rows_at_once_than_a_step(fresh: Fresh) {
+    const STEP: usize = 3;
+    let bench = Bench::new(fresh).await;
+    let (store, planner) = (&bench.store, Simple { now: bench.now });
+    let small = |what: &str| {
+        let rows = bench.faults.take_most_rows();
+        assert!((1..=STEP as u64).contains(&rows), "{what}: {rows} rows of one table");
+    };
+    let job = bench.start(&bench.hourly()).await;
+    let mut runs = Vec::new();
+    for _ in 0..9 {
+        runs.push(bench.fire(job).await.remove(0).run);
+    }
+    for key in 0..7 {
+        bench.trigger(job, key).await;
+    }
+    // An edit waits until few fires are left that are claimed and not due.
+    assert_eq!(store.hold_back(job, STEP).await, Ok(true));
+    for run in &runs[..6] {
+        bench.accept(run).await;
+    }
+    assert_eq!(store.hold_back(job, STEP).await, Ok(false));
+    bench.faults.take_most_rows();
+    let spec = Box::new(JobSpec { name: "edited".into(), ..bench.hourly() });
+    let edited = store.control(job, &Control::Edit { spec, revision: None }, STEP, &planner).await.unwrap();
+    assert_eq!(edited.cancelling, 3);
+    small("edit");
+    for control in [Control::Stop, Control::Delete] {
+        assert!(store.control(job, &control, STEP, &planner).await.unwrap().more);
+        while store.withdraw(job, STEP).await.unwrap() {}
+        small(&format!("{control:?}"));
+    }
+    for run in &runs[..6] {
+        bench.end(run.id, failed()).await;
+    }
+    bench.faults.take_most_rows();
+    let clearing = Clearing { apps: None, job: Some(job), keep: Keep::Nothing };
+    let (mut position, mut cleared) = (ClearPosition::default(), 0);
+    while let more @ 1.. = store.clear_runs(&clearing, &mut position, STEP).await.unwrap() {
+        cleared += more;
+    }
+    assert_eq!(cleared, 6 + 7, "the runs of the executor, and those by hand");
+    small("clear");
+}
+
+pub async fn fires_are_claimed_when_they_are_due_while_many_are_claimed_ahead(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.store.create_job(&bench.hourly()).await.unwrap();
+    let ahead = Ahead(Simple { now: bench.now });
+    bench.store.control(job, &Control::Start, 1, &ahead).await.unwrap();
+    let claim = async |at| {
+        let claim = bench.store.claim_due(&bench.node, at, Slots::ALL, 10, &ahead).await.unwrap();
+        claim.orders.len()
+    };
+    assert_eq!((claim(bench.now).await, claim(bench.now + HOUR).await), (1, 1), "an hour ahead");
+    assert_eq!(bench.store.hold_back(job, 2).await, Ok(false));
+    assert_eq!(bench.store.hold_back(job, 1).await, Ok(true));
+    assert_eq!(
+        (claim(bench.now + HOUR * 2).await, claim(bench.now + HOUR * 3).await),
+        (0, 1),
+        "when it is due"
+    );
+}
+
+/// Claims every fire an hour ahead.
+struct Ahead(Simple);
+
+impl Planner for Ahead {
+    fn plan(&self, job: &Job) -> Plan {
+        let at = job.next_fire_at.expect("only jobs with a next fire are due");
+        Plan { next: self.next_after(job, at), ..self.0.plan(job) }
+    }
+
+    fn assign(&self, job: &Job, run: &Run) -> Assignment {
+        self.0.assign(job, run)
+    }
+
+    fn next_after(&self, job: &Job, after: Timestamp) -> NextFire {
+        let next = job.spec.next_after(after).expect("an hourly job goes on");
+        NextFire::At { fire_at: next, claim_at: self.claim_at(job, next) }
+    }
+
+    fn claim_at(&self, _: &Job, fire_at: Timestamp) -> Timestamp {
+        fire_at - HOUR
+    }
 }
 
 pub async fn a_job_is_not_started_again_before_its_stop_is_finished(fresh: Fresh) {

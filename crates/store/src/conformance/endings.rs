@@ -5,8 +5,8 @@ use std::time::Duration;
 use cron::Schedule;
 use engine::policy::{Backoff, Overlap, Retry};
 use engine::{
-    CancelAnswer, ChildrenMode, Control, Disposition, Ending, Job, JobSpec, Move, Moved, Origin, Outcome,
-    Run, RunId, RunState, Shard, Store as _, To, Trouble, TroubleKind, Verdict,
+    CancelAnswer, ChildrenMode, Control, Disposition, Ender, Ending, FollowUps, Job, JobSpec, Move, Moved,
+    Origin, Outcome, Run, RunId, RunState, Shard, Store as _, To, Trouble, TroubleKind, Verdict,
 };
 
 use super::Fresh;
@@ -201,6 +201,48 @@ pub async fn children_run_once_when_the_parent_succeeds(fresh: Fresh) {
     assert_eq!((opened.origin, opened.depth), (Origin::Child { of: run.id }, 1));
     assert_eq!((opened.state, opened.shard), (RunState::Waiting, Shard::UNSPLIT));
     assert!(bench.records(gone).await.is_empty());
+}
+
+/// Allows this many children of an app in one transaction.
+struct Room(Simple, u64);
+
+impl Ender for Room {
+    fn follow(&self, job: &Job, run: &Run, outcome: &Outcome) -> FollowUps {
+        self.0.follow(job, run, outcome)
+    }
+
+    fn blocks(&self, _: &Job, opened: u64) -> Option<String> {
+        (opened >= self.1).then(|| "the app is full".into())
+    }
+}
+
+pub async fn a_child_beyond_the_quota_is_recorded_and_a_retry_is_not_limited(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let first = bench.create(|_| {}).await;
+    let second = bench.create(|spec| spec.alert = true).await;
+    let mut spec = bench.hourly();
+    spec.children = vec![first, second];
+    spec.retry = Retry { count: 1, backoff: Backoff::Fixed { delay: SECOND } };
+    let job = bench.start(&spec).await;
+    let end = async |run: &Run, outcome, room| {
+        let ending = Ending { run: run.id, outcome, version: None, address: None };
+        bench.store.complete(bench.now, &[ending], &Room(Simple { now: bench.now }, room)).await.unwrap()
+    };
+
+    let run = bench.run(job).await;
+    assert_eq!(end(&run, ok(), 1).await, [Verdict::Applied]);
+    assert_eq!((bench.open_of(first).await.len(), bench.records(second).await.len()), (1, 0));
+    let history = bench.store.history(second, None, 10).await.unwrap();
+    let [blocked] = &history[..] else { panic!("one entry: {history:?}") };
+    assert_eq!(blocked.unsent.disposition, Disposition::Blocked);
+    assert_eq!((blocked.unsent.reason.as_str(), blocked.unsent.count), ("the app is full", 1));
+    let alerts = bench.store.take_alerts(bench.now + HOUR, SECOND, 10).await.unwrap();
+    let told: Vec<_> = alerts.iter().map(|alert| (alert.job, alert.trouble.kind)).collect();
+    assert_eq!(told, [(second, TroubleKind::NotRun)]);
+
+    let run = bench.run(job).await;
+    assert_eq!(end(&run, failed(), 0).await, [Verdict::Applied]);
+    assert_eq!(bench.open_of(job).await.iter().map(|run| run.attempt).collect::<Vec<_>>(), [2]);
 }
 
 async fn broadcast(

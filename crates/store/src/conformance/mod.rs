@@ -86,6 +86,7 @@ macro_rules! conformance_tests {
             endings::a_requested_cancellation_is_kept_and_makes_a_failure_a_cancellation
             endings::a_failed_run_is_tried_again_and_the_last_failure_raises_an_alert
             endings::children_run_once_when_the_parent_succeeds
+            endings::a_child_beyond_the_quota_is_recorded_and_a_retry_is_not_limited
             endings::children_of_a_broadcast_run_once_or_for_each_shard
             endings::a_broadcast_with_a_failed_shard_opens_no_children
             endings::a_lost_run_gives_way_to_one_late_result
@@ -114,6 +115,8 @@ macro_rules! conformance_tests {
             control::a_job_without_an_instant_left_cannot_be_started
             control::a_stop_cancels_what_nobody_has_sent
             control::a_stop_withdraws_many_runs_some_at_a_time
+            control::no_operation_on_a_job_writes_more_rows_at_once_than_a_step
+            control::fires_are_claimed_when_they_are_due_while_many_are_claimed_ahead
             control::a_job_is_not_started_again_before_its_stop_is_finished
             control::a_withdrawn_run_is_no_failure
             control::open_runs_are_counted_for_each_app

@@ -5,7 +5,7 @@ use engine::{Origin, Receipt, Retention, RunId, Store as _};
 
 use super::Fresh;
 use super::bench::{Bench, HOUR, SECOND, ok};
-use crate::{Clearing, Keep, NodeTrace, Sending};
+use crate::{ClearPosition, Clearing, Keep, NodeTrace, Sending};
 
 fn sending(bench: &Bench, answer: Option<Receipt>) -> Sending {
     Sending {
@@ -85,7 +85,8 @@ pub async fn a_trace_goes_with_its_run(fresh: Fresh) {
         store.traces_of(&all).await.unwrap().iter().map(|trace| trace.run).collect()
     };
     let keep = Keep::Since(runs[1].scheduled_at);
-    store.clear_runs(&Clearing { apps: None, job: Some(job), keep }, 10).await.unwrap();
+    let clearing = Clearing { apps: None, job: Some(job), keep };
+    store.clear_runs(&clearing, &mut ClearPosition::default(), 10).await.unwrap();
     assert_eq!(left().await, [runs[1].id, runs[2].id]);
     let old = |runs_before, runs_max| Retention { runs_before, runs_max, history_before: bench.now - HOUR };
     store.prune(&old(bench.now - HOUR, Some(1)), 10).await.unwrap();

@@ -9,8 +9,8 @@ use timer::Timestamp;
 use super::Fresh;
 use super::bench::{Bench, HOUR, SECOND, Simple, failed, ok};
 use crate::{
-    Clearing, JobFilter, JobKey, JobName, JobOrder, Keep, Page, RunFilter, RunLog, RunRow, RunStatus,
-    SCRIPT_VERSIONS, Total,
+    ClearPosition, Clearing, JobFilter, JobKey, JobName, JobOrder, Keep, Page, RunFilter, RunLog, RunRow,
+    RunStatus, SCRIPT_VERSIONS, Total,
 };
 
 fn run_ids(rows: &[RunRow]) -> Vec<RunId> {
@@ -334,22 +334,23 @@ pub async fn cleared_runs_are_gone_with_their_logs_and_open_ones_stay(fresh: Fre
         page.rows.iter().map(|row| runs.iter().position(|run| run.id == row.id).unwrap()).collect()
     };
     let clearing = |keep| Clearing { apps: Some(vec![bench.app]), job: Some(job), keep };
+    let clear = async |clearing: &Clearing| {
+        store.clear_runs(clearing, &mut ClearPosition::default(), 10).await.unwrap()
+    };
     let others = Clearing { job: Some(other), ..clearing(Keep::Nothing) };
-    assert_eq!(store.clear_runs(&others, 10).await, Ok(0));
-    assert_eq!(
-        store.clear_runs(&Clearing { apps: Some(vec![]), ..clearing(Keep::Nothing) }, 10).await,
-        Ok(0)
-    );
-    assert_eq!(store.clear_runs(&clearing(Keep::Since(runs[2].scheduled_at)), 10).await, Ok(1));
+    assert_eq!(clear(&others).await, 0);
+    assert_eq!(clear(&Clearing { apps: Some(vec![]), ..clearing(Keep::Nothing) }).await, 0);
+    assert_eq!(clear(&clearing(Keep::Since(runs[2].scheduled_at))).await, 1);
     assert_eq!(left().await, [5, 4, 3, 2, 0], "the first is open");
     assert_eq!(store.kept_run_log(runs[1].id).await, Ok(None));
-    assert_eq!(store.clear_runs(&clearing(Keep::Newest(5)), 10).await, Ok(0));
-    assert_eq!(store.clear_runs(&clearing(Keep::Newest(2)), 1).await, Ok(1));
-    assert_eq!(store.clear_runs(&clearing(Keep::Newest(2)), 1).await, Ok(1));
-    assert_eq!(store.clear_runs(&clearing(Keep::Newest(2)), 1).await, Ok(0));
+    assert_eq!(clear(&clearing(Keep::Newest(5))).await, 0);
+    let mut position = ClearPosition::default();
+    for deleted in [1, 1, 0, 0] {
+        assert_eq!(store.clear_runs(&clearing(Keep::Newest(2)), &mut position, 1).await, Ok(deleted));
+    }
     assert_eq!(left().await, [5, 4, 0]);
     assert_eq!(bench.listed_as_failed().await, 2);
-    assert_eq!(store.clear_runs(&clearing(Keep::Nothing), 10).await, Ok(2));
+    assert_eq!(clear(&clearing(Keep::Nothing)).await, 2);
     assert_eq!(left().await, [0]);
     assert_eq!(bench.listed_as_failed().await, 0);
 }

@@ -49,7 +49,7 @@ pub use registry::{ADDRESSES_MAX, Beat, Noted, Registered, Registration};
 pub use reports::DayReport;
 pub use rights::Rights;
 pub use run_logs::RunLog;
-pub use run_rows::{Clearing, Keep, OpenRun, RunFilter, RunRow, RunStatus, RunTally};
+pub use run_rows::{ClearPosition, Clearing, Keep, OpenRun, RunFilter, RunRow, RunStatus, RunTally};
 pub use scripts::{SCRIPT_VERSIONS, ScriptVersion};
 pub use sessions::{NewSession, UserSession};
 pub use tokens::{NewToken, Token};

@@ -34,9 +34,18 @@ impl Database {
         transaction!(self, s => run(s, &self.tables, id))
     }
 
-    /// Deletes at most `max` finished runs, with their logs; returns how many were deleted.
-    pub async fn clear_runs(&self, clearing: &Clearing, max: usize) -> Result<usize, StoreError> {
-        transaction!(self, s => clear_runs(s, &self.tables, clearing, max))
+    /// Deletes at most `max` finished runs, with their logs; returns how many were deleted. `position` is where the
+    /// step before has ended, the default for the first step.
+    pub async fn clear_runs(
+        &self,
+        clearing: &Clearing,
+        position: &mut ClearPosition,
+        max: usize,
+    ) -> Result<usize, StoreError> {
+        let from = *position;
+        let (deleted, next) = transaction!(self, s => clear_runs(s, &self.tables, clearing, from, max))?;
+        *position = next;
+        Ok(deleted)
     }
 }
 
@@ -536,20 +545,30 @@ pub enum Keep {
     Nothing,
 }
 
+/// Position of a deletion that takes several steps, so that none searches again what others have searched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClearPosition {
+    /// The last deleted run.
+    after: i64,
+    /// The last run to delete, once it is known.
+    last: Option<i64>,
+}
+
 pub async fn clear_runs(
     s: &mut dyn Session,
     tables: &Tables,
     clearing: &Clearing,
+    mut position: ClearPosition,
     max: usize,
-) -> Result<usize, SessionError> {
+) -> Result<(usize, ClearPosition), SessionError> {
     if clearing.apps.as_ref().is_some_and(Vec::is_empty) {
-        return Ok(0);
+        return Ok((0, position));
     }
     let filter = RunFilter { apps: clearing.apps.clone(), job: clearing.job, ..RunFilter::default() };
     let mut conditions = Search::of(LOG, tables, &filter).conditions();
     match clearing.keep {
         Keep::Since(at) => conditions.and("l.trigger_time < ?", [tables.wall.time(at)]),
-        Keep::Newest(count) => {
+        Keep::Newest(count) if position.last.is_none() => {
             let count =
                 i64::try_from(count).map_err(|_| StoreError::Invalid("too many runs to keep".into()))?;
             let sql = format!(
@@ -557,14 +576,19 @@ pub async fn clear_runs(
                 conditions.sql()
             );
             let rows = s.query(&sql, &conditions.params([count.into()]), Lock::None).await?;
-            let Some(row) = rows.into_iter().next() else { return Ok(0) };
-            conditions.and("l.id <= ?", [row.read().int()?.into()]);
+            let Some(row) = rows.into_iter().next() else { return Ok((0, position)) };
+            position.last = Some(row.read().int()?);
         }
-        Keep::Nothing => {}
+        Keep::Newest(_) | Keep::Nothing => {}
     }
+    if let Some(last) = position.last {
+        conditions.and("l.id <= ?", [last.into()]);
+    }
+    conditions.and("l.id > ?", [position.after.into()]);
     conditions.and("NOT EXISTS (SELECT 1 FROM tw_run r WHERE r.run_id = l.id)", []);
     let sql = format!("SELECT l.id FROM xxl_job_log l {} ORDER BY l.id LIMIT ?", conditions.sql());
     let ids = ids(s.query(&sql, &conditions.params([limit_of(max)]), Lock::None).await?)?;
     runs::forget(s, &ids).await?;
-    Ok(ids.len())
+    position.after = ids.last().copied().unwrap_or(position.after);
+    Ok((ids.len(), position))
 }

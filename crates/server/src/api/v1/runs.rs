@@ -317,4 +317,4 @@ pub async fn clear(call: Call, app: Authorised<AppInBody>) -> Result<Reply, Requ
 }
 
 /// Transactions per request: fewer than in the compat API, because clients of this one repeat the request.
-const CLEAR_ROUNDS: usize = 200;
+const CLEAR_ROUNDS: usize = 1_000;

@@ -212,7 +212,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// Transactions per request, because the client waits.
-const CLEAR_ROUNDS: usize = 1_000;
+const CLEAR_ROUNDS: usize = 5_000;
 
 #[cfg(test)]
 mod tests {
