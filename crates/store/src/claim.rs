@@ -421,8 +421,9 @@ pub async fn claim_waiting(
                     reason: reason.clone(),
                 };
                 let trouble = Trouble::of_unsent(&stored.job, &unsent);
-                taken.troubles.extend(trouble.map(|trouble| (run.job, Some(run.id), trouble)));
-                taken.closed.push(Closing::last(run, Outcome::Dropped(disposition, reason)));
+                let closing = Closing::last(run, Outcome::Dropped(disposition, reason));
+                taken.troubles.extend(trouble.map(|trouble| (closing.run.job, closing.row(), trouble)));
+                taken.closed.push(closing);
                 stored.job.waiting = stored.job.waiting.saturating_sub(1);
                 continue;
             }

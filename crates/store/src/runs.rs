@@ -32,8 +32,8 @@ pub const IS_SCHEDULED: Condition = Condition(|sql| {
     write!(sql, "kind IN ({scheduled}, {misfired})")
 });
 
-/// Condition on `xxl_job_log l` for runs without a result, by XXL-JOB's rule. Runs that were cancelled before their
-/// dispatch match too.
+/// Condition on `xxl_job_log l` for runs without a result, by XXL-JOB's rule. Runs that were cancelled or skipped
+/// before their dispatch match too.
 pub const HAS_NO_RESULT: Condition = Condition(|sql| {
     let (none, ok) = (codes::NONE, codes::OK);
     write!(sql, "(l.handle_code = {none} AND l.trigger_code IN ({none}, {ok}))")
@@ -384,26 +384,33 @@ impl Closing {
         Closing { run, outcome, retried: false, stored: false }
     }
 
-    /// Whether the run was cancelled before dispatch, which is not a failure.
-    fn is_withdrawn(&self) -> bool {
-        let is_unsent =
-            matches!(self.run.state, RunState::Waiting | RunState::Claimed | RunState::Cancelling);
-        is_unsent && is_cancelled(&self.outcome)
+    /// Id of the run, if its row stays.
+    pub fn row(&self) -> Option<RunId> {
+        (!self.leaves_no_row()).then_some(self.run.id)
     }
 
-    /// A withdrawn scheduled fire leaves only its entry in the history. The row of any other run stays: a user or a
+    /// A withdrawn or skipped fire leaves only its entry in the history. The row of any other run stays: a user or a
     /// program may have its id, and so may an executor if the run was released after it was perhaps dispatched.
     fn leaves_no_row(&self) -> bool {
         let fresh_version = if self.run.state == RunState::Waiting { 1 } else { 2 };
-        self.is_withdrawn()
+        is_withdrawn(&self.run, &self.outcome)
             && self.run.origin.is_scheduled()
             && self.run.attempt == 1
             && self.run.version <= fresh_version
     }
 }
 
-fn is_cancelled(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Cancelled(_) | Outcome::Dropped(Disposition::Cancelled, _))
+/// Whether the run ended before its dispatch and is no failure: it was cancelled, or the misfire policy skipped it.
+/// XXL-JOB counts a run that it blocks as failed; here only a scheduled one is none, as if it had not been opened.
+fn is_withdrawn(run: &Run, outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Cancelled(_) => {
+            matches!(run.state, RunState::Waiting | RunState::Claimed | RunState::Cancelling)
+        }
+        Outcome::Dropped(Disposition::Blocked, _) => run.origin.is_scheduled(),
+        Outcome::Dropped(..) => true,
+        _ => false,
+    }
 }
 
 /// Effect of a run's end on its fire.
@@ -440,7 +447,8 @@ pub async fn close(
     let history = closings.iter().filter_map(|closing| ended_entry(now, closing)).collect();
     record(s, history).await?;
     let is_failed = |closing: &&Closing| {
-        !matches!(closing.outcome, Outcome::Succeeded(_)) && !is_cancelled(&closing.outcome)
+        !matches!(closing.outcome, Outcome::Succeeded(_) | Outcome::Cancelled(_))
+            && !is_withdrawn(&closing.run, &closing.outcome)
     };
     let failed = closings.iter().filter(is_failed);
     list_failed(s, &failed.map(|closing| closing.run.id.0).collect::<Vec<_>>()).await?;
@@ -526,10 +534,9 @@ const RESULT: Columns<'static> = Columns {
 /// A row for [`RESULT`]: XXL-JOB's codes for an outcome.
 fn result_row(tables: &Tables, now: Timestamp, run: &Run, outcome: &Outcome) -> Vec<Value> {
     let message = Value::Text(message_text(outcome.message()));
-    let sent = !matches!(run.state, RunState::Waiting | RunState::Claimed | RunState::Cancelling);
     let [trigger_code, trigger_msg, handle_time, handle_code, handle_msg] = match outcome {
         // Codes that XXL-JOB does not count as a failure. The end time distinguishes it from a run in progress.
-        withdrawn if !sent && is_cancelled(withdrawn) => {
+        withdrawn if is_withdrawn(run, withdrawn) => {
             [codes::NONE.into(), message, tables.wall.time(now), codes::NONE.into(), Value::Null]
         }
         Outcome::Refused(_) | Outcome::Dropped(..) => {

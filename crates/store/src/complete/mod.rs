@@ -149,7 +149,7 @@ async fn follow(
             next.children.extend(follow.children.iter().map(|child| child_of(*child, of, run, now)));
         }
         if let Some(trouble) = follow.trouble {
-            raised.push((run.job, Some(run.id), trouble));
+            raised.push((run.job, closing.row(), trouble));
         }
         if let Some(next) = follow.rearm.filter(|_| end.over) {
             jobs::rearm(s, run.job, next).await?;

@@ -11,6 +11,7 @@ use engine::{
 
 use super::Fresh;
 use super::bench::{AT_SEND, Bench, HOUR, SECOND, Simple, failed, lost, ok, shards};
+use crate::RunFilter;
 
 pub async fn the_first_ending_wins(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
@@ -80,7 +81,7 @@ pub async fn every_outcome_is_in_the_log(fresh: Fresh) {
         (Outcome::Cancelled(text()), RunState::Cancelled, Some(Disposition::Cancelled)),
         (
             Outcome::Dropped(Disposition::MisfireSkipped, text()),
-            RunState::Failed,
+            RunState::Cancelled,
             Some(Disposition::MisfireSkipped),
         ),
     ];
@@ -106,6 +107,34 @@ pub async fn every_outcome_is_in_the_log(fresh: Fresh) {
         Verdict::Applied,
         "the report came while it waits to be sent again"
     );
+}
+
+pub async fn a_fire_that_is_skipped_while_it_is_claimed_is_no_failure(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let store = &bench.store;
+    let job = bench.start(&JobSpec { alert: true, ..bench.hourly() }).await;
+    let skip = Outcome::Dropped(Disposition::MisfireSkipped, "too late".into());
+    let claimed = bench.fire(job).await.remove(0).run;
+    assert_eq!(bench.end(claimed.id, skip.clone()).await, Verdict::Applied);
+    // Released after a request that certainly did not arrive: an executor may have its id.
+    let again = bench.fire(job).await.remove(0).run;
+    let to = To::Unknown { address: None, check_at: bench.now, doubt_since: None };
+    store.move_runs(&[Move { run: again.id, version: again.version, to, trouble: None }]).await.unwrap();
+    assert_eq!(bench.end(again.id, skip.clone()).await, Verdict::Applied);
+    let by_hand = bench.trigger(job, 1).await;
+    let blocked = Outcome::Dropped(Disposition::Blocked, "another run".into());
+    assert_eq!(bench.end(by_hand, blocked).await, Verdict::Applied);
+
+    assert_eq!(store.run(claimed.id).await, Ok(None), "only the history has it");
+    assert_eq!(store.run(again.id).await.unwrap().unwrap().state, RunState::Cancelled);
+    let skipped = Disposition::MisfireSkipped;
+    assert_eq!(bench.dispositions(job).await, [skipped, skipped, Disposition::Blocked]);
+    assert_eq!(bench.listed_as_failed().await, 1, "only the run that a user waits for");
+    let tally = store.run_tally(&RunFilter::default(), 10).await.unwrap();
+    assert_eq!((tally.running, tally.succeeded, tally.failed), (0, 0, 1));
+    let alerts = store.take_alerts(bench.now + HOUR, SECOND, 10).await.unwrap();
+    let about: Vec<_> = alerts.iter().map(|alert| alert.run).collect();
+    assert_eq!(about, [None, Some(again.id), Some(by_hand)], "an alert names no run that is gone");
 }
 
 pub async fn a_requested_cancellation_is_kept_and_makes_a_failure_a_cancellation(fresh: Fresh) {

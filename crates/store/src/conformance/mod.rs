@@ -81,6 +81,7 @@ macro_rules! conformance_tests {
             claims::running_runs_are_looked_at_when_their_time_comes
             endings::the_first_ending_wins
             endings::every_outcome_is_in_the_log
+            endings::a_fire_that_is_skipped_while_it_is_claimed_is_no_failure
             endings::a_run_keeps_its_address_whatever_is_written_first
             endings::an_ending_that_names_an_older_version_changes_nothing
             endings::a_requested_cancellation_is_kept_and_makes_a_failure_a_cancellation
