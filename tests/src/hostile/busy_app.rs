@@ -1,4 +1,4 @@
-//! Another app with very frequent jobs, deleted while thousands of their runs are open.
+//! Another app with very frequent jobs, edited, stopped, cleared and deleted while thousands of their runs are open.
 
 use std::time::{Duration, Instant};
 
@@ -9,29 +9,48 @@ use super::attacker::Attacker;
 use crate::serve::WebServer;
 
 /// Creates the app and its jobs, lets them fire for `length`, and deletes them; returns the duration of the slowest
-/// deletion.
-pub async fn create_and_delete(attacker: Attacker, length: Duration) -> Result<Duration> {
+/// deletion. With `all_operations` the jobs are edited, stopped and cleared before.
+pub async fn create_and_delete(
+    attacker: Attacker,
+    length: Duration,
+    all_operations: bool,
+) -> Result<Duration> {
     // The executor accepts every run and reports no result, so all of them stay open.
     let executor = WebServer::start(Some(r#"{"code":200,"msg":null}"#)).await?;
     let app = json!({ "title": "Busy", "addressing": { "kind": "manual", "addresses": [executor.url()] } });
     attacker.put(&format!("/v1/apps/{APP}"), &app).await?;
-    for number in 0..JOBS {
-        let job = json!({
-            "app": APP, "name": "Busy", "handler": "busy", "enabled": true, "overlap": "allow",
+    let definition = |name: &str| {
+        json!({
+            "app": APP, "name": name, "handler": "busy", "enabled": true, "overlap": "allow",
             "schedule": { "kind": "fixed_rate", "every_ms": EVERY_MS }
-        });
-        attacker.put(&format!("/v1/jobs/busy-{number}"), &job).await?;
+        })
+    };
+    let all = || (0..JOBS).map(|number| format!("/v1/jobs/busy-{number}"));
+    for job in all() {
+        attacker.put(&job, &definition("Busy")).await?;
     }
     tokio::time::sleep(length).await;
+    if all_operations {
+        for job in all() {
+            attacker.put(&job, &definition("Edited")).await?;
+            ask(&attacker, "POST", &format!("{job}/stop"), "").await?;
+        }
+        let clearing = json!({ "app": APP, "before": "2100-01-01T00:00:00Z" });
+        ask(&attacker, "POST", "/v1/runs/clear", &clearing.to_string()).await?;
+    }
     let mut slowest = Duration::ZERO;
-    for number in 0..JOBS {
+    for job in all() {
         let started = Instant::now();
-        let path = format!("/v1/jobs/busy-{number}");
-        let (status, text) = attacker.ask("DELETE", &path, "").await?;
-        ensure!((200..300).contains(&status), "DELETE {path}: {status} {text}");
+        ask(&attacker, "DELETE", &job, "").await?;
         slowest = slowest.max(started.elapsed());
     }
     Ok(slowest)
+}
+
+async fn ask(attacker: &Attacker, method: &str, path: &str, body: &str) -> Result<()> {
+    let (status, text) = attacker.ask(method, path, body).await?;
+    ensure!((200..300).contains(&status), "{method} {path}: {status} {text}");
+    Ok(())
 }
 
 const APP: &str = "busy";

@@ -42,6 +42,8 @@ pub enum Disturbance {
     BadInput,
     /// Jobs of another app that fire 2,000 times per second are deleted with all their open runs.
     Deletions,
+    /// The same jobs are edited, stopped and cleared, and then deleted.
+    Changes,
 }
 
 /// Result of a scenario.
@@ -74,10 +76,11 @@ impl Scenario {
         match self.disturbance {
             Disturbance::None => {}
             Disturbance::BadInput => attack = Some(Attack::start(&centre, cluster.token()).await?),
-            Disturbance::Deletions => {
+            Disturbance::Deletions | Disturbance::Changes => {
                 let attacker = sign_in(&centre, cluster.token()).await?;
                 let crowded = self.length.saturating_sub(DELETIONS);
-                busy_app = Some(tokio::spawn(busy_app::create_and_delete(attacker, crowded)));
+                let all = self.disturbance == Disturbance::Changes;
+                busy_app = Some(tokio::spawn(busy_app::create_and_delete(attacker, crowded, all)));
             }
         }
         cluster.at(self.length).await;
