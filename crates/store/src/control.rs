@@ -476,9 +476,8 @@ fn is_ahead() -> String {
 pub async fn hold_back(s: &mut dyn Session, job: JobId, max: usize) -> Result<bool, SessionError> {
     let now = s.now().await?;
     let sql = format!("SELECT COUNT(*) FROM tw_run WHERE {}", is_ahead());
-    let rows = s.query(&sql, &[job.0.into(), now.into()], Lock::None).await?;
-    let ahead = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
-    if ahead <= i64::try_from(max).unwrap_or(i64::MAX) {
+    let ahead = count(s, &sql, &[job.0.into(), now.into()]).await?;
+    if ahead <= max as u64 {
         return Ok(false);
     }
     s.execute(
