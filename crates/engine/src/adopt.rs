@@ -1,14 +1,15 @@
 //! Adopts jobs of the database that others wrote: a Java admin, a person with SQL.
 //!
 //! The first sweep ends before this node claims anything, so that no job is silent while the others fire. Later
-//! sweeps find what was added, started, stopped, edited or deleted since.
+//! sweeps find what was added, started, stopped, edited or deleted since, in one range of jobs after the other. They
+//! are omitted while the database reports that no other program has written to it.
 
 use std::time::Duration;
 
 use crate::engine::{Engine, RETRY};
 use crate::job::JobId;
 use crate::plan::Tick;
-use crate::ports::StoreError;
+use crate::ports::{JobRange, StoreError};
 
 /// Progress of the first sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +37,13 @@ impl Engine {
                 }
             }
         }
+        let mut sweep = Sweep { after: JobId(0), rounds: 1, since: self.inner.clock.monotonic() };
         loop {
             let started = self.inner.clock.monotonic();
-            if let Err(error) = self.adopt_changes().await {
+            if let Err(error) = self.adopt_changes(&mut sweep).await {
                 self.complain(&error, "failed to list jobs changed by other programs", ADOPT_EVERY);
             }
-            // On very large tables a scan takes long; it then runs less often, to keep the load small.
+            // On a slow database a range takes long; ranges then follow less often, to keep the load small.
             let took = self.inner.clock.monotonic() - started;
             self.inner.clock.sleep(ADOPT_EVERY.max(took * ADOPT_SHARE)).await;
         }
@@ -62,7 +64,7 @@ impl Engine {
         let started = self.inner.clock.monotonic();
         let (mut done, mut logged) = (0, started);
         self.set_adopting(Some(Adopting { done, total }));
-        self.sweep(|changed| {
+        self.sweep(JobRange::ALL, |changed| {
             done = (done + changed as u64).min(total);
             self.set_adopting(Some(Adopting { done, total }));
             let now = self.inner.clock.monotonic();
@@ -90,26 +92,69 @@ impl Engine {
         self.inner.claim_now.notify_one();
     }
 
-    async fn adopt_changes(&self) -> Result<(), StoreError> {
-        let mut found = 0;
-        self.sweep(|changed| found += changed).await?;
-        if found > 0 {
-            tracing::info!(changed = found, "found jobs changed by other programs");
-            self.inner.claim_now.notify_one();
+    /// Adopts the changes of one range of jobs.
+    async fn adopt_changes(&self, sweep: &mut Sweep) -> Result<(), StoreError> {
+        let now = self.inner.clock.monotonic();
+        if self.inner.store.others_wrote().await? || now - sweep.since >= ADOPT_ALWAYS {
+            sweep.begin(now);
+        }
+        if sweep.rounds > 0 {
+            let range = self.inner.store.jobs_after(sweep.after, RANGE_MAX).await?;
+            let mut found = 0;
+            self.sweep(range, |changed| found += changed).await?;
+            sweep.ended(range);
+            if found > 0 {
+                tracing::info!(changed = found, "found jobs changed by other programs");
+                self.inner.claim_now.notify_one();
+            }
         }
         self.finish_withdrawals().await
     }
 
-    /// Adopts all changes, a few jobs per transaction; calls `each` with the number of every transaction.
-    async fn sweep(&self, mut each: impl FnMut(usize)) -> Result<(), StoreError> {
-        let mut after = Some(JobId(0));
-        while let Some(from) = after {
+    /// Adopts all changes in a range, a few jobs per transaction; calls `each` with the number of every transaction.
+    async fn sweep(&self, range: JobRange, mut each: impl FnMut(usize)) -> Result<(), StoreError> {
+        loop {
+            let gone = self.inner.store.forget_deleted(range, ADOPT_MAX).await?;
+            each(gone);
+            if gone < ADOPT_MAX {
+                break;
+            }
+        }
+        let mut left = Some(range);
+        while let Some(range) = left {
             let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
-            let adopted = self.inner.store.adopt(from, ADOPT_MAX, &tick).await?;
+            let adopted = self.inner.store.adopt(range, ADOPT_MAX, &tick).await?;
             each(adopted.changed);
-            after = adopted.next;
+            left = adopted.next.map(|after| JobRange { after, ..range });
         }
         Ok(())
+    }
+}
+
+/// Position of the sweeps after the first.
+struct Sweep {
+    /// Last job of the range before.
+    after: JobId,
+    /// Number of times that the last job is still to be reached, until all have been compared since others wrote.
+    rounds: u8,
+    /// Time of the last reason to compare.
+    since: Duration,
+}
+
+impl Sweep {
+    /// Begins to compare all jobs.
+    fn begin(&mut self, now: Duration) {
+        // The jobs before the current position may have been changed too.
+        self.rounds = if self.after == JobId(0) { 1 } else { 2 };
+        self.since = now;
+    }
+
+    /// Records that a range was compared.
+    fn ended(&mut self, range: JobRange) {
+        self.after = range.until.unwrap_or(JobId(0));
+        if range.until.is_none() {
+            self.rounds = self.rounds.saturating_sub(1);
+        }
     }
 }
 
@@ -118,7 +163,34 @@ const ADOPT_EVERY: Duration = Duration::from_secs(1);
 /// Jobs per transaction: on SQLite a fire waits for one of them at most.
 const ADOPT_MAX: usize = 1000;
 
-/// Scanning takes at most this share (1/n) of the time.
+/// Comparing takes at most this share (1/n) of the time.
 const ADOPT_SHARE: u32 = 20;
 
+/// Jobs compared at a time: changes to 100 000 jobs are found within two seconds, and no single scan takes long.
+const RANGE_MAX: usize = 50_000;
+
+/// All jobs are compared this often even if the database reports no writes of others.
+const ADOPT_ALWAYS: Duration = Duration::from_secs(60);
+
 const LOG_EVERY: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_jobs_are_compared_after_others_wrote() {
+        let range = |after, until: Option<i64>| JobRange { after: JobId(after), until: until.map(JobId) };
+        let mut sweep = Sweep { after: JobId(0), rounds: 0, since: Duration::ZERO };
+        sweep.begin(Duration::from_secs(1));
+        sweep.ended(range(0, Some(50)));
+        assert_eq!((sweep.after, sweep.rounds), (JobId(50), 1));
+        // They wrote again, perhaps to one of the first jobs.
+        sweep.begin(Duration::from_secs(2));
+        sweep.ended(range(50, None));
+        assert_eq!((sweep.after, sweep.rounds), (JobId(0), 1));
+        sweep.ended(range(0, Some(50)));
+        sweep.ended(range(50, None));
+        assert_eq!((sweep.after, sweep.rounds), (JobId(0), 0));
+    }
+}

@@ -127,9 +127,20 @@ pub trait Store: Send + Sync {
     /// Number of jobs that others added to the database, and that [`adopt`](Store::adopt) has not seen yet.
     async fn jobs_to_adopt(&self) -> Result<u64, StoreError>;
 
+    /// Whether others may have written to the database since the last call. Always true where the database cannot
+    /// tell.
+    async fn others_wrote(&self) -> Result<bool, StoreError>;
+
+    /// Range of the next `count` jobs after one.
+    async fn jobs_after(&self, after: JobId, count: usize) -> Result<JobRange, StoreError>;
+
+    /// Deletes our rows of jobs that others deleted in the database, at most `max`; returns their number. Open runs
+    /// of these jobs end like those of deleted jobs.
+    async fn forget_deleted(&self, range: JobRange, max: usize) -> Result<usize, StoreError>;
+
     /// Applies changes made to jobs by others in the database (a Java admin, a person) to our own tables, for at
-    /// most `max` jobs with an id above `after`; `planner` decides when each job is claimed next.
-    async fn adopt(&self, after: JobId, max: usize, planner: &dyn Planner) -> Result<Adopted, StoreError>;
+    /// most `max` jobs of the range; `planner` decides when each job is claimed next.
+    async fn adopt(&self, range: JobRange, max: usize, planner: &dyn Planner) -> Result<Adopted, StoreError>;
 
     /// Takes undelivered alerts for the duration of `lease`. Oldest first, at most `max`.
     async fn take_alerts(
@@ -634,6 +645,20 @@ pub struct Alert {
     pub trouble: Trouble,
     /// Number of delivery attempts, including this one.
     pub tries: u32,
+}
+
+/// Jobs with ids above `after`, up to and including `until`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobRange {
+    /// Id before the first job.
+    pub after: JobId,
+    /// Id of the last job; none for all following jobs.
+    pub until: Option<JobId>,
+}
+
+impl JobRange {
+    /// All jobs.
+    pub const ALL: JobRange = JobRange { after: JobId(0), until: None };
 }
 
 /// Result of [`Store::adopt`].

@@ -1,55 +1,71 @@
 //! Adopts changes that other programs made to jobs in the database: updates our rows to match.
 
 use cron::Schedule;
-use engine::{Adopted, Job, JobId, Planner};
+use engine::{Adopted, Job, JobId, JobRange, NextFire, Planner};
 use timer::Timestamp;
 
+use crate::control;
 use crate::database::Tables;
-use crate::jobs::{self, STOPPED};
+use crate::jobs::{self, STOPPED, Stored};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::withdraw::{self, Scope};
 
-pub async fn jobs_to_adopt(s: &mut dyn Session) -> Result<u64, SessionError> {
+pub async fn jobs_to_adopt(s: &mut dyn Session, tables: &Tables) -> Result<u64, SessionError> {
     let sql = format!(
         "SELECT COUNT(*) FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE {}",
-        differs()
+        differs(tables)
     );
     let rows = s.query(&sql, &[], Lock::None).await?;
     let count = rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0);
     Ok(count.unsigned_abs())
 }
 
-pub async fn adopt(
-    s: &mut dyn Session,
-    tables: &Tables,
-    after: JobId,
-    max: usize,
-    planner: &dyn Planner,
-) -> Result<Adopted, SessionError> {
-    // Deleted jobs are looked for once per sweep, at its start.
-    let gone = if after == JobId(0) { forget_deleted(s, max).await? } else { 0 };
-    if gone >= max {
-        return Ok(Adopted { changed: gone, next: Some(after) });
-    }
-    let (new, changed) = differing_jobs(s, after, max).await?;
-    let is_last = new.len() + changed.len() < max;
-    let next = if is_last { None } else { new.last().max(changed.last()).copied().map(JobId) };
-    let added = add_own_rows(s, tables, &new, planner).await?;
-    let aligned = align_own_rows(s, tables, &changed, planner).await?;
-    Ok(Adopted { changed: gone + added + aligned, next })
+pub async fn jobs_after(s: &mut dyn Session, after: JobId, count: usize) -> Result<JobRange, SessionError> {
+    let sql = "SELECT id FROM xxl_job_info WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?";
+    let rows = s.query(sql, &[after.0.into(), limit(count.saturating_sub(1))], Lock::None).await?;
+    let until = rows.into_iter().next().map(|row| row.read().int()).transpose()?;
+    Ok(JobRange { after, until: until.map(JobId) })
 }
 
-/// Deletes our rows of deleted jobs; their open runs end like those of deleted jobs.
-async fn forget_deleted(s: &mut dyn Session, max: usize) -> Result<usize, SessionError> {
-    let sql = "SELECT job_id FROM tw_job WHERE NOT EXISTS (SELECT 1 FROM xxl_job_info j WHERE j.id = job_id) \
-               ORDER BY job_id LIMIT ?";
-    let rows = s.query(sql, &[limit(max)], Lock::None).await?;
+pub async fn forget_deleted(s: &mut dyn Session, range: JobRange, max: usize) -> Result<usize, SessionError> {
+    let (within, mut params) = within("job_id", range);
+    let sql = format!(
+        "SELECT job_id FROM tw_job WHERE {within} \
+         AND NOT EXISTS (SELECT 1 FROM xxl_job_info j WHERE j.id = job_id) ORDER BY job_id LIMIT ?"
+    );
+    params.push(limit(max));
+    let rows = s.query(&sql, &params, Lock::None).await?;
     let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
     if !ids.is_empty() {
         s.delete("tw_job", "job_id", &ids).await?;
         withdraw::begin_later(s, &ids, Scope::All).await?;
     }
     Ok(ids.len())
+}
+
+pub async fn adopt(
+    s: &mut dyn Session,
+    tables: &Tables,
+    range: JobRange,
+    max: usize,
+    planner: &dyn Planner,
+) -> Result<Adopted, SessionError> {
+    let (new, changed) = differing_jobs(s, tables, range, max).await?;
+    let is_last = new.len() + changed.len() < max;
+    let next = if is_last { None } else { new.last().max(changed.last()).copied().map(JobId) };
+    let added = add_own_rows(s, tables, &new, planner).await?;
+    let aligned = align_own_rows(s, tables, &changed, planner).await?;
+    Ok(Adopted { changed: added + aligned, next })
+}
+
+/// SQL condition for the ids in a range, with its parameters.
+fn within(column: &str, range: JobRange) -> (String, Vec<Value>) {
+    match range.until {
+        Some(until) => {
+            (format!("{column} > ? AND {column} <= ?"), vec![range.after.0.into(), until.0.into()])
+        }
+        None => (format!("{column} > ?"), vec![range.after.0.into()]),
+    }
 }
 
 fn limit(max: usize) -> Value {
@@ -60,16 +76,19 @@ fn limit(max: usize) -> Value {
 /// all.
 async fn differing_jobs(
     s: &mut dyn Session,
-    after: JobId,
+    tables: &Tables,
+    range: JobRange,
     max: usize,
 ) -> Result<(Vec<i64>, Vec<i64>), SessionError> {
+    let (within, mut params) = within("j.id", range);
     let sql = format!(
         "SELECT j.id, t.job_id FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id \
-         WHERE j.id > ? AND ({}) ORDER BY j.id LIMIT ?",
-        differs()
+         WHERE {within} AND ({}) ORDER BY j.id LIMIT ?",
+        differs(tables)
     );
+    params.push(limit(max));
     let (mut new, mut changed) = (Vec::new(), Vec::new());
-    for row in s.query(&sql, &[after.0.into(), limit(max)], Lock::None).await? {
+    for row in s.query(&sql, &params, Lock::None).await? {
         let mut row = row.read();
         let id = row.int()?;
         if row.maybe_int()?.is_none() { new.push(id) } else { changed.push(id) }
@@ -78,10 +97,11 @@ async fn differing_jobs(
 }
 
 /// Condition for jobs `j` whose row of ours, `t`, is missing or differs.
-fn differs() -> String {
+fn differs(tables: &Tables) -> String {
     format!(
         "t.job_id IS NULL OR (j.trigger_status <> {STOPPED} AND j.trigger_next_time <> COALESCE(t.next_ms, 0)) \
-         OR (j.trigger_status = {STOPPED} AND t.next_ms IS NOT NULL)"
+         OR (j.trigger_status = {STOPPED} AND t.next_ms IS NOT NULL) OR t.written IS NULL OR t.written <> {}",
+        jobs::written_sql(&tables.schema)
     )
 }
 
@@ -97,14 +117,14 @@ async fn add_own_rows(
         found.values().filter(|stored| stored.shadow.is_none()).map(|stored| &stored.job).collect();
     let rows: Vec<_> = new.iter().map(|job| (*job, claim_of(job, planner))).collect();
     jobs::insert_own(s, tables, &rows).await?;
+    remember(s, found.values()).await?;
     // Started in the database without a next time: these begin now.
     let is_idle = |job: &&&Job| job.enabled && job.next_fire_at.is_none() && job.problem.is_none();
     let idle: Vec<&Job> = new.iter().filter(is_idle).copied().collect();
     if !idle.is_empty() {
         let now = s.now().await?;
-        for job in idle {
-            jobs::set_next(s, job.id, planner.next_after(job, now)).await?;
-        }
+        let nexts: Vec<_> = idle.into_iter().map(|job| (job.id, planner.next_after(job, now))).collect();
+        set_nexts(s, nexts).await?;
     }
     Ok(new.len())
 }
@@ -119,18 +139,83 @@ async fn align_own_rows(
     let locked = jobs::lock(s, ids, Lock::Skip).await?;
     let found = jobs::load(s, tables, &locked).await?;
     // Another node may have been faster.
-    let changed: Vec<Job> =
-        found.into_values().filter(|stored| !stored.is_in_line()).map(|stored| stored.job).collect();
+    let is_changed = |stored: &Stored| !stored.is_in_line() || stored.seen.as_ref() != Some(&stored.written);
+    let changed: Vec<Stored> = found.into_values().filter(is_changed).collect();
+    let (reworded, moved): (Vec<&Stored>, Vec<&Stored>) =
+        changed.iter().partition(|stored| stored.is_in_line());
     let numbers = |enabled: bool| -> Vec<i64> {
-        changed.iter().filter(|job| job.enabled == enabled).map(|job| job.id.0).collect()
+        moved.iter().filter(|stored| stored.job.enabled == enabled).map(|stored| stored.job.id.0).collect()
     };
     let (started, stopped) = (numbers(true), numbers(false));
     if !stopped.is_empty() {
         withdraw::begin_later(s, &stopped, Scope::Scheduled).await?;
     }
     withdraw::finish_all(s, tables, &started).await?;
-    align(s, &changed, planner).await?;
+    let jobs: Vec<Job> = changed.iter().map(|stored| stored.job.clone()).collect();
+    align(s, &jobs, planner).await?;
+    remember(s, changed.iter()).await?;
+    replan(s, tables, reworded, planner).await?;
     Ok(changed.len())
+}
+
+/// Applies new schedules to jobs whose next time others have left as it was. A fire that is due by then is still
+/// claimed; the next time after it is computed by the claim.
+async fn replan(
+    s: &mut dyn Session,
+    tables: &Tables,
+    reworded: Vec<&Stored>,
+    planner: &dyn Planner,
+) -> Result<(), SessionError> {
+    let at = s.now().await?;
+    let is_ahead = |stored: &&Stored| {
+        stored.is_reworded()
+            && stored.job.problem.is_none()
+            && stored.job.next_fire_at.is_some_and(|next| next > at)
+    };
+    let jobs: Vec<&Job> = reworded.into_iter().filter(is_ahead).map(|stored| &stored.job).collect();
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    control::cancel_after(s, tables, &jobs.iter().map(|job| job.id).collect::<Vec<_>>(), at).await?;
+    let mut nexts = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let after = control::first_free(s, tables, job.id, at).await?;
+        nexts.push((job.id, planner.next_after(job, after)));
+    }
+    set_nexts(s, nexts).await
+}
+
+/// Sets when started jobs are next to fire and to be claimed.
+async fn set_nexts(s: &mut dyn Session, nexts: Vec<(JobId, NextFire)>) -> Result<(), SessionError> {
+    let (never, at): (Vec<_>, Vec<_>) = nexts.into_iter().partition(|(_, next)| *next == NextFire::Never);
+    for (job, next) in never {
+        jobs::set_next(s, job, next).await?;
+    }
+    let mut times: Vec<Vec<Value>> = Vec::with_capacity(at.len());
+    let mut shadows: Vec<Vec<Value>> = Vec::with_capacity(at.len());
+    for (job, next) in at {
+        let (fire_at, claim_at) = jobs::next_columns(next);
+        times.push(vec![job.0.into(), fire_at.map_or(jobs::NO_TIME.into(), Value::from)]);
+        shadows.push(vec![job.0.into(), fire_at.into(), claim_at.into()]);
+    }
+    if !times.is_empty() {
+        let set = Columns { table: "xxl_job_info", keys: &["id"], columns: &["trigger_next_time"] };
+        s.update(set, times).await?;
+        let set = Columns { table: "tw_job", keys: &["job_id"], columns: &["next_ms", "claim_ms"] };
+        s.update(set, shadows).await?;
+    }
+    Ok(())
+}
+
+/// Stores in our rows the schedules as they are in XXL-JOB's rows.
+async fn remember(s: &mut dyn Session, jobs: impl Iterator<Item = &Stored>) -> Result<(), SessionError> {
+    let rows: Vec<Vec<Value>> =
+        jobs.map(|stored| vec![stored.job.id.0.into(), stored.written.as_str().into()]).collect();
+    if !rows.is_empty() {
+        let set = Columns { table: "tw_job", keys: &["job_id"], columns: &["written"] };
+        s.update(set, rows).await?;
+    }
+    Ok(())
 }
 
 /// Updates our rows to match XXL-JOB's rows. A fixed rate is aligned to the new time.

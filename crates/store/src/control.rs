@@ -14,7 +14,9 @@ use crate::claim::asked_to_cancel;
 use crate::database::Tables;
 use crate::jobs::{self, STOPPED, Stored};
 use crate::records::{apps, job_tags, scripts};
-use crate::runs::{self, CANCELLING, CLAIMED, Entry, IS_SCHEDULED, Opening, RUNNING, UNKNOWN, WAITING};
+use crate::runs::{
+    self, CANCELLING, CLAIMED, Entry, IS_SCHEDULED, Opening, REOPEN, RUNNING, UNKNOWN, WAITING,
+};
 use crate::schema::check_text;
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::withdraw::{self, Scope};
@@ -169,11 +171,7 @@ pub async fn start(
     withdraw::finish(s, tables, job.id).await?;
     check_settled(s, job.id, Timestamp::from_millis(0), at).await?;
     job.enabled = true;
-    // Fires that a Java admin had taken before the job was stopped are still sent.
-    let after = match tables.beside_java {
-        true => last_taken(s, job.id).await?.clamp(at, at + JAVA_READ_AHEAD),
-        false => at,
-    };
+    let after = first_free(s, tables, job.id, at).await?;
     match planner.next_after(&job, after) {
         NextFire::Never => {
             let reason = format!("job {} cannot be started: its schedule has no future fires", job.id);
@@ -267,7 +265,8 @@ pub async fn edit(
         check_app(s, spec.app).await?;
     }
     let taken = Taken::read(s, tables, &job, at).await?;
-    let asked = cancel_after(s, tables, job.id, at).await?;
+    cancel_after(s, tables, &[job.id], at).await?;
+    let asked = cancelling(s, job.id).await?;
     settle(s, tables, &job, at, Unclaimed::Sent, planner).await?;
 
     let edited = Job { spec: spec.clone(), revision: job.revision + 1, problem: None, ..job.clone() };
@@ -331,6 +330,7 @@ impl Taken {
         let times = times_between(&changed.spec, at, last).filter(free);
         let run = |time| runs::waiting(changed.id, Origin::Schedule, time, time);
         runs::open(s, tables, times.map(|time| Opening { run: run(time), job: changed }).collect()).await?;
+        reopen_released(s, changed.id, at, last).await?;
         Ok(last)
     }
 
@@ -342,10 +342,40 @@ impl Taken {
     }
 }
 
+/// Time after which a job that is started or replanned at `at` may fire: fires that a Java admin has taken are still
+/// sent.
+pub async fn first_free(
+    s: &mut dyn Session,
+    tables: &Tables,
+    job: JobId,
+    at: Timestamp,
+) -> Result<Timestamp, SessionError> {
+    match tables.beside_java {
+        true => Ok(last_taken(s, job).await?.clamp(at, at + JAVA_READ_AHEAD)),
+        false => Ok(at),
+    }
+}
+
 async fn last_taken(s: &mut dyn Session, job: JobId) -> Result<Timestamp, SessionError> {
     let sql = "SELECT trigger_last_time FROM xxl_job_info WHERE id = ?";
     let rows = s.query(sql, &[job.0.into()], Lock::Wait).await?;
     Ok(rows.into_iter().next().map(|row| row.read().instant()).transpose()?.unwrap_or_default())
+}
+
+/// Lets the times after `after`, up to and including `until`, fire again if their runs are released: the job
+/// continues after them.
+async fn reopen_released(
+    s: &mut dyn Session,
+    job: JobId,
+    after: Timestamp,
+    until: Timestamp,
+) -> Result<(), SessionError> {
+    let sql = format!(
+        "UPDATE tw_run SET recalled = {REOPEN} WHERE job_id = ? AND state = {CANCELLING} AND {IS_SCHEDULED} \
+         AND scheduled_ms > ? AND scheduled_ms <= ?"
+    );
+    s.execute(&sql, &[job.0.into(), after.into(), until.into()]).await?;
+    Ok(())
 }
 
 /// Scheduled times of the job's open runs after `after`, up to and including `until`.
@@ -464,10 +494,10 @@ async fn check_settled(
 /// Maximum plans per change: each covers tens of thousands of fires.
 const SETTLE_MAX: usize = 1000;
 
-/// Condition on `tw_run` for fires of a job after a time that no node has dispatched yet.
+/// Condition on `tw_run` for fires of jobs after a time that no node has dispatched yet.
 fn is_ahead() -> String {
     format!(
-        "job_id = ? AND scheduled_ms > ? AND {IS_SCHEDULED} AND attempt = 1 AND state IN ({WAITING}, {CLAIMED})"
+        "job_id IN ? AND scheduled_ms > ? AND {IS_SCHEDULED} AND attempt = 1 AND state IN ({WAITING}, {CLAIMED})"
     )
 }
 
@@ -476,7 +506,7 @@ fn is_ahead() -> String {
 pub async fn hold_back(s: &mut dyn Session, job: JobId, max: usize) -> Result<bool, SessionError> {
     let now = s.now().await?;
     let sql = format!("SELECT COUNT(*) FROM tw_run WHERE {}", is_ahead());
-    let ahead = count(s, &sql, &[job.0.into(), now.into()]).await?;
+    let ahead = count(s, &sql, &[Value::Ids(vec![job.0]), now.into()]).await?;
     if ahead <= max as u64 {
         return Ok(false);
     }
@@ -489,22 +519,21 @@ pub async fn hold_back(s: &mut dyn Session, job: JobId, max: usize) -> Result<bo
 }
 
 /// Cancels the undispatched fires of the old schedule after `at`: at once if no node has claimed them, otherwise by
-/// asking the node. They are within the look-ahead of a claim, and [`hold_back`] keeps them few. Returns the number
-/// of the job's runs that nodes are asked to cancel.
-async fn cancel_after(
+/// asking the node. They are within the look-ahead of a claim, and [`hold_back`] keeps them few.
+pub async fn cancel_after(
     s: &mut dyn Session,
     tables: &Tables,
-    job: JobId,
+    jobs: &[JobId],
     at: Timestamp,
-) -> Result<u64, SessionError> {
+) -> Result<(), SessionError> {
     let tail = format!("WHERE {} ORDER BY run_id", is_ahead());
-    let open = runs::select(s, &tail, &[job.0.into(), at.into()], Lock::Wait).await?;
+    let jobs = Value::Ids(jobs.iter().map(|job| job.0).collect());
+    let open = runs::select(s, &tail, &[jobs, at.into()], Lock::Wait).await?;
     let (waiting, claimed): (Vec<Run>, Vec<Run>) =
         open.into_iter().partition(|run| run.state == RunState::Waiting);
     let asked: Vec<Run> = claimed.into_iter().filter_map(asked_to_cancel).collect();
     runs::save(s, &asked).await?;
-    withdraw::close_withdrawn(s, tables, at, waiting).await?;
-    cancelling(s, job).await
+    withdraw::close_withdrawn(s, tables, at, waiting).await
 }
 
 /// Marks one run that an executor has, or may have, as to be cancelled. Its version stays, so that the node that
@@ -544,6 +573,7 @@ pub async fn answer_cancel(
     ids.dedup();
     let jobs = lock_jobs_of(s, tables, &ids).await?;
     let mut found = runs::lock(s, &ids).await?;
+    let passed_over = passed_over(s, &ids).await?;
 
     let (mut cancelled, mut moved, mut reopened) = (Vec::new(), Vec::new(), Vec::new());
     let mut too_late = BTreeMap::new();
@@ -561,7 +591,8 @@ pub async fn answer_cancel(
         match &answer.sent {
             None => {
                 rearm_unsent(s, job, &run, now, planner).await?;
-                reopened.extend(job.filter(|job| is_passed_over(job, &run)).map(|job| (job, run.clone())));
+                let fires_again = |job: &&Job| passed_over.contains(&run.id.0) && fires_again(job, &run);
+                reopened.extend(job.filter(fires_again).map(|job| (job, run.clone())));
                 cancelled.push(run);
             }
             Some(to) => {
@@ -584,15 +615,22 @@ pub async fn answer_cancel(
     Ok(())
 }
 
-/// Whether the job's changed schedule also fires at the time of a run that was taken back, but continues after it
-/// already, because a later fire was sent all the same, or a Java admin had taken one.
-fn is_passed_over(job: &Job, run: &Run) -> bool {
+/// Those of the runs that a change of their job has passed over: see [`reopen_released`].
+async fn passed_over(s: &mut dyn Session, runs: &[i64]) -> Result<BTreeSet<i64>, SessionError> {
+    if runs.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let sql = format!("SELECT run_id FROM tw_run WHERE run_id IN ? AND recalled = {REOPEN}");
+    let rows = s.query(&sql, &[Value::Ids(runs.to_vec())], Lock::None).await?;
+    rows.into_iter().map(|row| row.read().int()).collect()
+}
+
+/// Whether the time of a run that was passed over and released is fired again.
+fn fires_again(job: &Job, run: &Run) -> bool {
     let is_first = run.origin == Origin::Schedule && run.attempt == 1 && run.shard.index == 0;
     // The runs of an exclusive job are claimed when they are due, and taken back for a later fire.
     let was_claimed_ahead = is_first && !job.spec.overlap.is_exclusive();
-    was_claimed_ahead
-        && job.next_fire_at.is_some_and(|next| next > run.scheduled_at)
-        && stands_for_an_instant(job, run)
+    was_claimed_ahead && stands_for_an_instant(job, run)
 }
 
 /// Whether the job's current schedule also fires at the run's scheduled time: then the run counts for it.
@@ -669,6 +707,8 @@ pub async fn move_past(
         .filter(|at| !open.contains(at))
         .map(|at| Opening { run: runs::waiting(job.id, Origin::Schedule, at, at), job });
     runs::open(s, tables, openings.collect()).await?;
+    let just_before = Timestamp::from_millis(from.as_millis() - 1);
+    reopen_released(s, job.id, just_before, run.scheduled_at).await?;
     jobs::set_next(s, job.id, next).await
 }
 

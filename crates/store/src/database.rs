@@ -8,9 +8,9 @@ use cron::Zone;
 use engine::policy::Repeats;
 use engine::{
     Abandoned, Adopted, Alert, AppId, CancelAnswer, Claim, Control, Controlled, Declaration, Declared, Ender,
-    Ending, Heartbeat, HistoryEntry, Job, JobId, JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines,
-    Move, Moved, NewJob, Node, Order, Outcome, Planner, Retention, Run, RunId, RunRecord, Slots, Store,
-    StoreError, Trigger, Verdict, Watched,
+    Ending, Heartbeat, HistoryEntry, Job, JobId, JobRange, JobSpec, Joined, LIFELINE_GRACE, LifelineId,
+    Lifelines, Move, Moved, NewJob, Node, Order, Outcome, Planner, Retention, Run, RunId, RunRecord, Slots,
+    Store, StoreError, Trigger, Verdict, Watched,
 };
 use timer::Timestamp;
 
@@ -282,11 +282,23 @@ impl Store for Database {
     }
 
     async fn jobs_to_adopt(&self) -> Result<u64, StoreError> {
-        transaction!(self, s => adopt::jobs_to_adopt(s))
+        transaction!(self, s => adopt::jobs_to_adopt(s, &self.tables))
     }
 
-    async fn adopt(&self, after: JobId, max: usize, planner: &dyn Planner) -> Result<Adopted, StoreError> {
-        transaction!(self, s => adopt::adopt(s, &self.tables, after, max, planner))
+    async fn others_wrote(&self) -> Result<bool, StoreError> {
+        self.backend.others_wrote().await.map_err(surfaced)
+    }
+
+    async fn jobs_after(&self, after: JobId, count: usize) -> Result<JobRange, StoreError> {
+        transaction!(self, s => adopt::jobs_after(s, after, count))
+    }
+
+    async fn forget_deleted(&self, range: JobRange, max: usize) -> Result<usize, StoreError> {
+        transaction!(self, s => adopt::forget_deleted(s, range, max))
+    }
+
+    async fn adopt(&self, range: JobRange, max: usize, planner: &dyn Planner) -> Result<Adopted, StoreError> {
+        transaction!(self, s => adopt::adopt(s, &self.tables, range, max, planner))
     }
 
     async fn take_alerts(

@@ -29,6 +29,10 @@ pub struct Stored {
     pub holder_fire: Option<RunId>,
     /// Its `trigger_status`: [`STOPPED`], [`STARTED`] or [`STARTED_HERE`].
     pub status: i64,
+    /// Schedule in XXL-JOB's columns, as one text.
+    pub written: String,
+    /// The same text when our row was written; `None` if our row does not have it.
+    pub seen: Option<String>,
 }
 
 /// The job's schedule does not fire.
@@ -45,6 +49,11 @@ impl Stored {
     /// Whether our row matches XXL-JOB's.
     pub fn is_in_line(&self) -> bool {
         self.shadow == Some(self.job.next_fire_at)
+    }
+
+    /// Whether others have changed the schedule since our row was written.
+    pub fn is_reworded(&self) -> bool {
+        self.seen.as_ref().is_some_and(|seen| *seen != self.written)
     }
 }
 
@@ -127,6 +136,7 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
     let source = row.text()?;
     let shadow = own.as_ref().map(|own| own.next_ms);
     let own = own.unwrap_or_default();
+    let text = written_text(tables, info.schedule_type.as_deref(), &info.schedule_conf);
 
     let enabled = info.trigger_status != STOPPED;
     let next = info.trigger_next_time;
@@ -186,7 +196,8 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
         waiting: 0,
         problem,
     };
-    Ok(Stored { job, shadow, holder_fire: None, status: info.trigger_status })
+    let (status, seen) = (info.trigger_status, own.written);
+    Ok(Stored { job, shadow, holder_fire: None, status, written: text, seen })
 }
 
 // ── Columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -256,6 +267,7 @@ table! {
         anchor_ms: Option<Timestamp> = own.wording.anchor,
         schedule_kind: Option<String> = own.wording.kind,
         schedule_text: Option<String> = own.wording.text.as_deref(),
+        written: Option<String> = own.wording.written.as_str(),
         valid_from_ms: Option<Timestamp> = own.job.spec.valid_from,
         valid_until_ms: Option<Timestamp> = own.job.spec.valid_until,
         jitter_ms: i64 = whole_millis(own.job.spec.jitter),
@@ -371,10 +383,13 @@ struct Wording {
     anchor: Option<Timestamp>,
     kind: Option<&'static str>,
     text: Option<String>,
+    /// XXL-JOB's columns as one text.
+    written: String,
 }
 
 impl Wording {
     const NONE: Wording = Wording {
+        written: String::new(),
         xxl_type: NONE,
         xxl_conf: String::new(),
         zone: None,
@@ -386,7 +401,7 @@ impl Wording {
 
     fn of(schedule: &Schedule, tables: &Tables) -> Result<Wording, StoreError> {
         let own = |kind, text| Wording { kind: Some(kind), text: Some(text), ..Wording::NONE };
-        Ok(match schedule {
+        let wording = match schedule {
             Schedule::Cron { cron, zone, dst } => {
                 let text = cron.to_string();
                 let wording = match cron.dialect() {
@@ -415,7 +430,26 @@ impl Wording {
             Schedule::FixedDelay { delay } => own("delay", delay.as_millis().to_string()),
             Schedule::Once { at } => own("once", at.as_millis().to_string()),
             Schedule::Never => Wording::NONE,
-        })
+        };
+        let written = written_text(tables, Some(wording.xxl_type), &wording.xxl_conf);
+        Ok(Wording { written, ..wording })
+    }
+}
+
+/// XXL-JOB's columns of a schedule as one text; [`written_sql`] is the same in SQL.
+fn written_text(tables: &Tables, xxl_type: Option<&str>, xxl_conf: &str) -> String {
+    match xxl_type.filter(|_| tables.schema.has_schedule_type()) {
+        Some(kind) => format!("{kind} {xxl_conf}"),
+        None => xxl_conf.to_owned(),
+    }
+}
+
+/// SQL expression for [`Stored::written`] of a job `j`.
+pub fn written_sql(schema: &Schema) -> String {
+    let conf = schema.list("xxl_job_info", "j", &["schedule_conf"]);
+    match schema.has_schedule_type() {
+        true => format!("CONCAT(j.schedule_type, ' ', COALESCE({conf}, ''))"),
+        false => format!("COALESCE({conf}, '')"),
     }
 }
 

@@ -169,10 +169,12 @@ fn origin_of(run: RunId, kind: i64, cause: i64) -> Result<Origin, SessionError> 
     Ok(Origin::from_numbers(kind, cause).ok_or_else(unknown)?)
 }
 
-/// The values of `recalled`: not, withdrawn by a change of its job, or a user requested to cancel it.
+/// The values of `recalled`: not, withdrawn by a change of its job, a user requested to cancel it, or withdrawn by a
+/// change of its job that continues after its time, so that the time is fired again if the run was not sent.
 pub const NOT_RECALLED: i64 = 0;
 const RECALLED: i64 = 1;
 pub const CANCEL: i64 = 2;
+pub const REOPEN: i64 = 3;
 
 fn recall(run: &Run) -> i64 {
     match () {

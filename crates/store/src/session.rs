@@ -24,6 +24,11 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
+    /// Whether other connections may have written since the last call.
+    async fn others_wrote(&self) -> Result<bool, SessionError> {
+        Ok(true)
+    }
+
     /// Confirms this process's lifeline, or opens it; `None` if the database does not support lifelines.
     async fn lifelines(&self) -> Result<Option<Lifelines>, SessionError> {
         Ok(None)

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use cron::{Schedule, Timestamp};
 use engine::{
-    Assignment, CancelAnswer, Control, Ender, Ending, Fire, FollowUps, Job, JobId, JobSpec, Move, Moved,
-    NextFire, Origin, Outcome, Plan, Planner, Run, RunId, RunState, Slots, Store, To, Verdict,
+    Assignment, CancelAnswer, Control, Ender, Ending, Fire, FollowUps, Job, JobId, JobRange, JobSpec, Move,
+    Moved, NextFire, Origin, Outcome, Plan, Planner, Run, RunId, RunState, Slots, Store, To, Verdict,
 };
 use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection, Row};
 use tickwright_store::{JavaAdmins, Options, open};
@@ -80,7 +80,7 @@ async fn a_schedule_that_only_we_know_is_neither_fired_nor_stopped_by_a_java_adm
     // A user stops it there, like any other job.
     let stop = format!("UPDATE xxl_job_info SET trigger_status = 0, trigger_next_time = 0 WHERE id = {job}");
     connections.0.execute(AssertSqlSafe(stop)).await.unwrap();
-    assert_eq!(store.adopt(JobId(0), 10, &Each).await.map(|adopted| adopted.changed), Ok(1));
+    assert_eq!(store.adopt(JobRange::ALL, 10, &Each).await.map(|adopted| adopted.changed), Ok(1));
     assert!(!store.job(job).await.unwrap().unwrap().enabled);
 }
 
@@ -335,7 +335,7 @@ impl OurNode {
     async fn work(self) -> Vec<(i64, i64)> {
         let mut fires = vec![];
         while !self.clock.is_over() {
-            self.store.adopt(JobId(0), 1_000, &Each).await.unwrap();
+            self.store.adopt(JobRange::ALL, 1_000, &Each).await.unwrap();
             let now = self.clock.now();
             let claim = self.store.claim_due(&self.node, now, Slots::ALL, 100, &Each).await.unwrap();
             let fire = |order: &engine::Order| (order.run.job.0, order.run.scheduled_at.as_millis());

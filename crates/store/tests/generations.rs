@@ -9,8 +9,8 @@ use std::time::Duration;
 use cron::{Cron, DstRule, Schedule, Zone};
 use engine::policy::Target;
 use engine::{
-    AppId, Assignment, Control, Ender, Ending, Fire, FollowUps, Job, JobId, JobSpec, LOOK_AHEAD, NextFire,
-    Origin, Outcome, Plan, Planner, Run, ScriptLanguage, Slots, Store, StoreError, Verdict,
+    AppId, Assignment, Control, Ender, Ending, Fire, FollowUps, Job, JobId, JobRange, JobSpec, LOOK_AHEAD,
+    NextFire, Origin, Outcome, Plan, Planner, Run, ScriptLanguage, Slots, Store, StoreError, Verdict,
 };
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, Row, raw_sql};
 use tickwright_store::{
@@ -214,7 +214,12 @@ async fn adopted_jobs_fire(
     due: Timestamp,
 ) {
     let jobs = if generation.is_typed() { 4 } else { 3 };
-    assert_eq!(store.adopt(JobId(0), 100, &EveryFire).await.unwrap().changed, jobs, "{}", generation.name);
+    assert_eq!(
+        store.adopt(JobRange::ALL, 100, &EveryFire).await.unwrap().changed,
+        jobs,
+        "{}",
+        generation.name
+    );
     let joined = store.join("taker", Duration::from_secs(60)).await.unwrap();
     let broken = store.job(JobId(3)).await.unwrap().unwrap();
     assert!(broken.problem.is_some(), "a schedule that cannot be read is said to be so");

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cron::{Schedule, Zone};
-use engine::{Assignment, Control, Job, JobId, JobSpec, NextFire, Plan, Planner, Run, Store, StoreError};
+use engine::{
+    Assignment, Control, Job, JobId, JobRange, JobSpec, NextFire, Plan, Planner, Run, Store, StoreError,
+};
 use tickwright_store::{Database, Options, SqliteStore, open};
 use timer::Timestamp;
 
@@ -157,8 +159,8 @@ async fn jobs_that_others_wrote_are_adopted() {
     let broken = insert("CRON", "not a cron", next);
     let unknown = insert("FIX_DELAY", "5", next);
     let unplanned = insert("CRON", "0 0 0 * * ?", 0);
-    assert_eq!(store.adopt(JobId(0), 100, &Plain).await.map(|adopted| adopted.changed), Ok(5));
-    assert_eq!(store.adopt(JobId(0), 100, &Plain).await.map(|adopted| adopted.changed), Ok(0));
+    assert_eq!(store.adopt(JobRange::ALL, 100, &Plain).await.map(|adopted| adopted.changed), Ok(5));
+    assert_eq!(store.adopt(JobRange::ALL, 100, &Plain).await.map(|adopted| adopted.changed), Ok(0));
 
     let job = async |id| store.job(id).await.unwrap().unwrap();
     let spec = job(cron).await.spec;
@@ -181,13 +183,41 @@ async fn jobs_that_others_wrote_are_adopted() {
     set("UPDATE xxl_job_info SET trigger_next_time = trigger_next_time + 1500 WHERE id = ?", rate);
     set("UPDATE xxl_job_info SET trigger_status = 0, trigger_next_time = 0 WHERE id = ?", cron);
     set("DELETE FROM xxl_job_info WHERE id = ?", broken);
-    assert_eq!(store.adopt(JobId(0), 100, &Plain).await.map(|adopted| adopted.changed), Ok(3));
-    assert_eq!(store.adopt(JobId(0), 100, &Plain).await.map(|adopted| adopted.changed), Ok(0));
+    assert_eq!(store.forget_deleted(JobRange::ALL, 100).await, Ok(1));
+    assert_eq!(store.adopt(JobRange::ALL, 100, &Plain).await.map(|adopted| adopted.changed), Ok(2));
+    assert_eq!(store.adopt(JobRange::ALL, 100, &Plain).await.map(|adopted| adopted.changed), Ok(0));
     let moved = job(rate).await;
     assert_eq!(moved.next_fire_at, Some(anchor + Duration::from_millis(1_500)));
     assert_eq!(moved.spec.next_after(anchor), moved.next_fire_at, "it beats from the new time on");
     assert_eq!(job(cron).await.next_fire_at, None);
     assert_eq!(store.job(broken).await, Ok(None));
+
+    // The schedule alone is edited, to another and then to one that cannot be read.
+    let set = |conf: &str| {
+        let sql = "UPDATE xxl_job_info SET schedule_conf = ? WHERE id = ?";
+        neighbour.execute(sql, (conf, unplanned.0)).unwrap();
+    };
+    for (conf, is_readable) in [("0 0 1 * * ?", true), ("never", false), ("0 0 2 * * ?", true)] {
+        set(conf);
+        assert_eq!(store.adopt(JobRange::ALL, 100, &Plain).await.map(|adopted| adopted.changed), Ok(1));
+        let job = job(unplanned).await;
+        assert_eq!(job.problem.is_none(), is_readable, "{conf}");
+        let before = Timestamp::from_millis(job.next_fire_at.unwrap().as_millis() - 1);
+        assert!(!is_readable || job.spec.next_after(before) == job.next_fire_at, "{conf}: {job:?}");
+    }
+}
+
+#[tokio::test]
+async fn writes_of_others_are_noticed_and_our_own_are_not() {
+    let folder = Folder::new("others-wrote");
+    let (store, neighbour) = with_neighbour(&folder).await;
+    assert_eq!(store.others_wrote().await, Ok(true), "before the first look");
+    assert_eq!(store.others_wrote().await, Ok(false));
+    store.join("n", Duration::from_secs(3)).await.unwrap();
+    assert_eq!(store.others_wrote().await, Ok(false), "it was this process");
+    neighbour.execute("DELETE FROM tw_schema WHERE version = 1", ()).unwrap();
+    assert_eq!(store.others_wrote().await, Ok(true));
+    assert_eq!(store.others_wrote().await, Ok(false));
 }
 
 #[tokio::test]
@@ -200,17 +230,23 @@ async fn many_jobs_that_others_wrote_are_adopted_step_by_step() {
                SELECT 1, 'theirs', 'CRON', '0 0 0 * * ?', 'DO_NOTHING', 'BEAN', 1, 4000000000000 + i FROM n";
     neighbour.execute(sql, ()).unwrap();
     assert_eq!(store.jobs_to_adopt().await, Ok(2_500));
-    let (mut after, mut steps) = (Some(JobId(0)), Vec::new());
-    while let Some(from) = after {
-        let adopted = store.adopt(from, 1_000, &Plain).await.unwrap();
-        steps.push(adopted.changed);
-        after = adopted.next;
+    let first = store.jobs_after(JobId(0), 1_700).await.unwrap();
+    let second = store.jobs_after(first.until.unwrap(), 1_700).await.unwrap();
+    assert_eq!(second.until, None);
+    let mut steps = Vec::new();
+    for range in [first, second] {
+        let mut left = Some(range);
+        while let Some(range) = left {
+            let adopted = store.adopt(range, 1_000, &Plain).await.unwrap();
+            steps.push(adopted.changed);
+            left = adopted.next.map(|after| JobRange { after, ..range });
+        }
     }
-    assert_eq!((steps, store.jobs_to_adopt().await), (vec![1_000, 1_000, 500], Ok(0)));
+    assert_eq!((steps, store.jobs_to_adopt().await), (vec![1_000, 700, 800], Ok(0)));
 
     // Both ends of the table change at once: one sweep finds all of it.
     neighbour.execute("UPDATE xxl_job_info SET trigger_status = 0 WHERE id % 2 = 0", ()).unwrap();
-    let stopped = store.adopt(JobId(0), 10_000, &Plain).await.unwrap();
+    let stopped = store.adopt(JobRange::ALL, 10_000, &Plain).await.unwrap();
     assert_eq!((stopped.changed, stopped.next), (1_250, None));
     let withdrawals = store.withdrawals(Timestamp::from_millis(1), 10_000).await;
     assert_eq!(withdrawals, Ok(vec![]), "none of them has an open run");

@@ -557,8 +557,20 @@ impl Store for Faulty {
         self.call("jobs_to_adopt", self.store.jobs_to_adopt(), nothing).await
     }
 
-    async fn adopt(&self, after: JobId, max: usize, planner: &dyn Planner) -> Result<Adopted, StoreError> {
-        let adopted = self.call("adopt", self.store.adopt(after, max, planner), nothing).await?;
+    async fn others_wrote(&self) -> Result<bool, StoreError> {
+        self.call("others_wrote", self.store.others_wrote(), nothing).await
+    }
+
+    async fn jobs_after(&self, after: JobId, count: usize) -> Result<JobRange, StoreError> {
+        self.call("jobs_after", self.store.jobs_after(after, count), nothing).await
+    }
+
+    async fn forget_deleted(&self, range: JobRange, max: usize) -> Result<usize, StoreError> {
+        self.call("forget_deleted", self.store.forget_deleted(range, max), nothing).await
+    }
+
+    async fn adopt(&self, range: JobRange, max: usize, planner: &dyn Planner) -> Result<Adopted, StoreError> {
+        let adopted = self.call("adopt", self.store.adopt(range, max, planner), nothing).await?;
         if adopted.next.is_none() {
             self.has_swept.store(true, Ordering::Relaxed);
         }

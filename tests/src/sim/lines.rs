@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use engine::policy::Route;
 use engine::{
     AppId, Bugs, Dispatch, Job, KillAnswer, Order, Origin, Probe, Receipt, Run, RunId, Sabotage, StoreError,
 };
@@ -203,9 +204,10 @@ impl ObservedDispatch {
         let (world, executors) = (&self.wire.world, &self.wire.executors);
         let now = world.now();
         let knows_any = !self.directory.sightings(AppId(order.job.spec.app.0)).is_empty();
-        let (shards, address) = (order.run.shard.total, order.run.address.as_deref());
-        // These runs are bound to their executor.
-        let is_bound = shards > 1 || matches!(order.run.origin, Origin::Manual { .. });
+        let address = order.run.address.as_deref();
+        // These runs are bound to their executor, also the shard of a broadcast to only one.
+        let is_broadcast = order.job.spec.route == Route::Broadcast;
+        let is_bound = is_broadcast || matches!(order.run.origin, Origin::Manual { .. });
         let own = address.and_then(Executors::index).filter(|_| is_bound);
         let expected = |index: usize| {
             let Some(Presence { since, node, seen_at }) = executors.registration(index) else { return false };

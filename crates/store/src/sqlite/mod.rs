@@ -9,6 +9,7 @@ mod lock;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -88,6 +89,8 @@ pub struct SqliteBackend {
     link: Arc<Mutex<Link>>,
     clock: Arc<dyn Clock>,
     schema: Schema,
+    /// Version of the file's content at the last look. It changes with each commit of another connection.
+    data_version: AtomicI64,
 }
 
 impl SqliteBackend {
@@ -100,7 +103,7 @@ impl SqliteBackend {
             Ok(schema)
         };
         let schema = prepared.await.map_err(surfaced)?;
-        Ok(SqliteBackend { link, clock, schema })
+        Ok(SqliteBackend { link, clock, schema, data_version: AtomicI64::new(NEVER) })
     }
 }
 
@@ -117,7 +120,24 @@ impl Backend for SqliteBackend {
     fn clock(&self) -> Option<Timestamp> {
         Some(self.clock.now())
     }
+
+    async fn others_wrote(&self) -> Result<bool, SessionError> {
+        let mut session = SqliteSession::begin(&self.link, &self.clock).await?;
+        // A database in memory has no other connections: all who write to it use this one.
+        if matches!(*session.link, Link::Inline(_)) {
+            return Ok(true);
+        }
+        let version = match session.query("PRAGMA data_version", &[], Lock::None).await?.into_iter().next() {
+            Some(row) => row.read().int()?,
+            None => return Ok(true),
+        };
+        Box::new(session).commit().await?;
+        Ok(self.data_version.swap(version, Ordering::Relaxed) != version)
+    }
 }
+
+/// No version of a file.
+const NEVER: i64 = -1;
 
 /// Where the connection is.
 enum Link {

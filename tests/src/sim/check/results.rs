@@ -118,9 +118,8 @@ fn retries(case: &mut Case<'_>) {
         let Some(ended) = case.endings(facts.id).first().copied() else { continue };
         let fails =
             !matches!(ended.outcome, Outcome::Succeeded(_) | Outcome::Cancelled(_) | Outcome::Dropped(..));
-        // A late success takes back a retry that waits.
-        let late = case.endings(facts.id).iter().find(|ended| ended.late);
-        let fails = fails && !late.is_some_and(|late| matches!(late.outcome, Outcome::Succeeded(_)));
+        // A late success, also of an earlier attempt, takes back a retry that waits.
+        let fails = fails && !attempts_until(case, facts.id).any(|run| has_late_success(case, run));
         let timeline = &case.timelines[&facts.job];
         let allowed = timeline.specs.iter().map(|spec| spec.retry.count).min().unwrap_or_default();
         // A change of the job cancels its runs: they are not retried.
@@ -141,6 +140,15 @@ fn retries(case: &mut Case<'_>) {
             case.broken("I11", text);
         }
     }
+}
+
+/// The run, the run that it repeats, and so on.
+fn attempts_until<'a>(case: &'a Case<'_>, run: RunId) -> impl Iterator<Item = RunId> + 'a {
+    std::iter::successors(Some(run), |run| case.witnessed.get(run).and_then(|facts| facts.retry_of))
+}
+
+fn has_late_success(case: &Case<'_>, run: RunId) -> bool {
+    case.endings(run).iter().any(|ended| ended.late && matches!(ended.outcome, Outcome::Succeeded(_)))
 }
 
 /// Whether a run counts as failed: its executor reported it, or it was closed without a report.

@@ -24,6 +24,8 @@ CREATE TABLE IF NOT EXISTS tw_job (
     anchor_ms BIGINT,
     schedule_kind VARCHAR(32),
     schedule_text TEXT,
+    -- Schedule in XXL-JOB's columns when this row was written, to find edits by other programs.
+    written VARCHAR(255),
     valid_from_ms BIGINT,
     valid_until_ms BIGINT,
     jitter_ms BIGINT NOT NULL DEFAULT 0,

@@ -24,6 +24,8 @@ CREATE TABLE IF NOT EXISTS tw_job (
     anchor_ms INTEGER,
     schedule_kind VARCHAR(32),
     schedule_text TEXT,
+    -- Schedule in XXL-JOB's columns when this row was written, to find edits by other programs.
+    written VARCHAR(255),
     valid_from_ms INTEGER,
     valid_until_ms INTEGER,
     jitter_ms INTEGER NOT NULL DEFAULT 0,
