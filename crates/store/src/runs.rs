@@ -395,20 +395,24 @@ impl Closing {
     /// program may have its id, and so may an executor if the run was released after it was perhaps dispatched.
     fn leaves_no_row(&self) -> bool {
         let fresh_version = if self.run.state == RunState::Waiting { 1 } else { 2 };
-        is_withdrawn(&self.run, &self.outcome)
+        is_unsent(self.run.state)
+            && is_withdrawn(&self.run, &self.outcome)
             && self.run.origin.is_scheduled()
             && self.run.attempt == 1
             && self.run.version <= fresh_version
     }
 }
 
+/// Whether a run in this state was not dispatched yet.
+fn is_unsent(state: RunState) -> bool {
+    matches!(state, RunState::Waiting | RunState::Claimed | RunState::Cancelling)
+}
+
 /// Whether the run ended before its dispatch and is no failure: it was cancelled, or the misfire policy skipped it.
 /// XXL-JOB counts a run that it blocks as failed; here only a scheduled one is none, as if it had not been opened.
 fn is_withdrawn(run: &Run, outcome: &Outcome) -> bool {
     match outcome {
-        Outcome::Cancelled(_) => {
-            matches!(run.state, RunState::Waiting | RunState::Claimed | RunState::Cancelling)
-        }
+        Outcome::Cancelled(_) => is_unsent(run.state),
         Outcome::Dropped(Disposition::Blocked, _) => run.origin.is_scheduled(),
         Outcome::Dropped(..) => true,
         _ => false,
