@@ -21,6 +21,7 @@ mod request_error;
 mod runs;
 mod settings;
 mod telemetry;
+mod share;
 mod users;
 
 pub use api::{RouteLine, WebRouteLine, openapi, routes, web_routes};

@@ -4,26 +4,26 @@
 //! its user signs out, and whenever the user's password or rights change.
 
 mod common;
-mod device;
+mod origins;
 mod password;
 mod principal;
 mod throttle;
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use engine::StoreError;
 use protocol::v1::ProblemCode;
-use store::{Access, ApiKey, Database, NewSession, Password, User, UserId};
+use store::{Access, ApiKey, Database, NewSession, Password, SignInOrigin, User, UserId};
 use timer::Clock;
 use tokio::sync::watch;
 
 use crate::executors::{Key, fingerprint, generate, is_well_known};
 use crate::request_error::RequestError;
-use device::Devices;
-pub use device::LIFETIME as DEVICE_LIFETIME;
+use crate::share::Shares;
+use origins::{KNOWN_EACH, LIFETIME, Origins};
+pub use origins::{LIFETIME as DEVICE_LIFETIME, network};
 use password::{Passwords, Queue};
 pub use principal::Principal;
 use throttle::{Attempt, Throttle, Ticket, Wait};
@@ -34,10 +34,10 @@ pub struct Users {
     database: Arc<Database>,
     passwords: Passwords,
     throttle: Throttle,
-    devices: Devices,
-    /// Numbers of sign-in attempts that wait for the results of others: of strangers, and of known devices and
-    /// addresses.
-    waiting: [AtomicUsize; 2],
+    origins: Origins,
+    /// Sign-in attempts that wait for the results of others: of strangers, and from known origins. Networks share
+    /// each fairly.
+    waiting: [Arc<Shares<IpAddr>>; 2],
     ends: watch::Sender<()>,
 }
 
@@ -50,14 +50,16 @@ pub struct Visitor<'a> {
     pub agent: &'a str,
     /// Device cookie, if the client sent one.
     pub device: Option<&'a str>,
+    /// Whether the client is a browser, which gets a device cookie.
+    pub is_browser: bool,
 }
 
 /// A new session.
 pub struct Opened {
     /// Session secret.
     pub secret: String,
-    /// Device cookie for the next sign-in.
-    pub device: String,
+    /// Device cookie for the next sign-in of a browser.
+    pub device: Option<String>,
 }
 
 /// A signed-in user.
@@ -88,8 +90,8 @@ impl Users {
             database,
             passwords: Passwords::new(),
             throttle: Throttle::new(),
-            devices: Devices::new(key),
-            waiting: Default::default(),
+            origins: Origins::new(key),
+            waiting: [Shares::new(WAITING_MAX), Shares::new(WAITING_MAX)],
             ends: watch::Sender::new(()),
         }
     }
@@ -114,8 +116,9 @@ impl Users {
         from: Visitor<'_>,
     ) -> Result<Opened, RequestError> {
         let name = name.trim();
-        let device = from.device.and_then(|cookie| self.devices.recognise(cookie, name, self.clock.now()));
-        let user = self.recognise(password, Attempt { account: name, from: from.ip, device }).await?;
+        let known = self.known_origin(name, from).await?;
+        let attempt = Attempt { account: name, from: from.ip, known: known.as_deref() };
+        let user = self.recognise(password, attempt).await?;
         let secret = generate();
         let session = NewSession {
             digest: fingerprint(&secret),
@@ -129,21 +132,56 @@ impl Users {
         if let Err(error) = self.database.prune_sessions(IDLE_MAX, PRUNE_MAX).await {
             tracing::warn!(%error, "failed to delete expired sessions; retrying at the next sign-in");
         }
-        Ok(Opened { secret, device: self.devices.issue(name, self.clock.now()) })
+        Ok(Opened { secret, device: self.remember(&user, from).await })
+    }
+
+    /// Digest of the device or network of a sign-in attempt, if the account was signed in to from there before.
+    async fn known_origin(&self, account: &str, from: Visitor<'_>) -> Result<Option<String>, StoreError> {
+        for SignInOrigin { digest, .. } in self.origins_of(account, from) {
+            if self.database.knows_origin(&digest, LIFETIME).await? {
+                return Ok(Some(digest));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Origins of an attempt: the device, if its cookie is valid, and the network.
+    fn origins_of(&self, account: &str, from: Visitor<'_>) -> Vec<SignInOrigin> {
+        let cookie = from.device.and_then(|cookie| self.origins.recognise(cookie, account, self.clock.now()));
+        let device = cookie.map(|device| self.origins.device(device, account));
+        device.into_iter().chain([self.origins.network(from.ip, account)]).collect()
+    }
+
+    /// Stores that a user has signed in from here; returns the device cookie of a browser.
+    async fn remember(&self, user: &User, from: Visitor<'_>) -> Option<String> {
+        let (name, now) = (&user.name, self.clock.now());
+        let mut origins = vec![self.origins.network(from.ip, name)];
+        let cookie = from.is_browser.then(|| {
+            let device = from.device.and_then(|cookie| self.origins.recognise(cookie, name, now));
+            let (cookie, device) = self.origins.issue(device, name, now);
+            origins.push(device);
+            cookie
+        });
+        for origin in origins {
+            if let Err(error) = self.database.remember_origin(user.id, &origin, KNOWN_EACH, LIFETIME).await {
+                tracing::warn!(%error, "failed to store the origin of a sign-in; retrying at the next sign-in");
+            }
+        }
+        cookie
     }
 
     async fn recognise(&self, password: &str, attempt: Attempt<'_>) -> Result<User, RequestError> {
         let ticket = self.turn(attempt).await?;
-        // Known devices and addresses do not wait behind strangers for the password hash either.
-        let queue = if self.throttle.knows(attempt) { Queue::Known } else { Queue::Strangers };
+        // Known origins do not wait behind strangers for the password hash either.
+        let queue = if attempt.known.is_some() { Queue::Known } else { Queue::Strangers };
         match self.check(attempt.account, password, queue).await {
             Ok(Some(user)) => {
-                ticket.right(attempt, self.clock.monotonic());
+                ticket.give_back();
                 Ok(user)
             }
             Ok(None) => Err(RequestError::new(ProblemCode::WrongPassword, "wrong user name or password")),
             Err(error) => {
-                ticket.unchecked();
+                ticket.give_back();
                 Err(error)
             }
         }
@@ -157,8 +195,8 @@ impl Users {
         };
         let _waiting = match wait {
             Wait::ForOthers => {
-                let lane = usize::from(self.throttle.knows(attempt));
-                Waiting::enter(&self.waiting[lane]).ok_or_else(|| too_many(LOOK_AGAIN))?
+                let lane = usize::from(attempt.known.is_some());
+                self.waiting[lane].take(network(attempt.from)).ok_or_else(|| too_many(LOOK_AGAIN))?
             }
             Wait::For(wait) => return Err(too_many(wait)),
         };
@@ -266,21 +304,25 @@ impl Users {
         Ok(())
     }
 
-    /// Changes the password of a signed-in user, after checking the old one. All their other sessions end.
+    /// Changes the password of a signed-in user, after checking the old one. All their other sessions end, and other
+    /// origins become unknown.
     pub async fn change_password(
         &self,
         who: &SignedIn,
         old: &str,
         new: &str,
-        from: IpAddr,
+        from: Visitor<'_>,
     ) -> Result<(), RequestError> {
+        let User { id, name, .. } = &who.user;
         // The session proves that the attempt does not come from a stranger.
-        let attempt = Attempt { account: &who.user.name, from, device: Some(&who.session) };
+        let attempt = Attempt { account: name, from: from.ip, known: Some(&who.session) };
         let recognised = self.recognise(old, attempt).await;
         recognised.map_err(|error| error.context("the old password was rejected"))?;
-        password::check_new(new, &who.user.name)?;
+        password::check_new(new, name)?;
         let hash = self.passwords.hash(new).await?;
-        self.database.set_password_hash(who.user.id, &hash, Some(&who.session)).await?;
+        self.database.set_password_hash(*id, &hash, Some(&who.session)).await?;
+        let here: Vec<_> = self.origins_of(name, from).into_iter().map(|origin| origin.digest).collect();
+        self.database.forget_origins(*id, &here).await?;
         self.note_end();
         Ok(())
     }
@@ -320,6 +362,7 @@ impl Users {
         }
         if let Some(hash) = hash {
             self.database.set_password_hash(id, &hash, None).await?;
+            self.database.forget_origins(id, &[]).await?;
         }
         self.note_end();
         Ok(())
@@ -330,24 +373,6 @@ fn too_many(wait: Duration) -> RequestError {
     let seconds = wait.as_millis().div_ceil(1_000).max(1);
     let why = format!("too many attempts to sign in; retry in {seconds} s");
     RequestError::new(ProblemCode::TooManyRequests, why).retry_after(wait)
-}
-
-/// A waiting attempt; counted until dropped.
-struct Waiting<'a>(&'a AtomicUsize);
-
-impl Waiting<'_> {
-    fn enter(waiting: &AtomicUsize) -> Option<Waiting<'_>> {
-        let entered = waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
-            (count < WAITING_MAX).then_some(count + 1)
-        });
-        entered.ok().map(|_| Waiting(waiting))
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// Same error for a missing user and for one that the caller may not see.
@@ -361,7 +386,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(25);
 /// How long an attempt waits for those before it, also on a machine that is busy with other work.
 const OTHERS_MAX: Duration = Duration::from_secs(15);
 
-/// Maximum number of waiting attempts of strangers, and of known devices and addresses; further ones are rejected.
+/// Maximum number of waiting attempts of strangers, and from known origins; further ones are rejected.
 /// Legitimate clients that arrive together are fewer.
 const WAITING_MAX: usize = 64;
 

@@ -4,15 +4,17 @@
 //! twice as long as the one before, up to a minute. An attempt counts from its start, so that a thousand parallel
 //! attempts gain nothing; if the password is right, its count is removed.
 //!
-//! A flood of wrong attempts from elsewhere must not lock out the owner of an account. Therefore an address from
-//! which the account was signed in to before, and a browser with the cookie that it got then
-//! ([`Devices`](super::device::Devices)), have their own counters, which only attempts from there increase.
+//! A flood of wrong attempts from elsewhere must not lock out the owner of an account. Therefore each origin from
+//! which the account was signed in to before ([`Origins`](super::origins::Origins)) has its own counter, which only
+//! attempts from there increase.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
+
+use super::origins::network;
 
 /// Counts attempts. Its memory is bounded, also under attempts with random names and addresses.
 pub struct Throttle {
@@ -20,19 +22,18 @@ pub struct Throttle {
     counters: Mutex<Counters>,
 }
 
-/// Strangers and devices share counters, found by a secret hash, so that their number is fixed. Known addresses
-/// have exact ones: they exist only for accounts and addresses from which a right password was sent.
+/// Strangers share counters, found by a secret hash, so that their number is fixed. Known origins have exact ones: they
+/// exist only where a right password was sent.
 struct Counters {
     accounts: Vec<Counter>,
     addresses: Vec<Counter>,
-    devices: Vec<Counter>,
-    known: HashMap<String, Vec<Known>>,
+    known: HashMap<String, Known>,
 }
 
-/// A network from which the right password of an account was sent.
+/// Counter of a known origin.
+#[derive(Default)]
 struct Known {
-    network: IpAddr,
-    signed_in_at: Duration,
+    used_at: Duration,
     counter: Counter,
 }
 
@@ -51,8 +52,9 @@ pub struct Attempt<'a> {
     pub account: &'a str,
     /// IP address of the client.
     pub from: IpAddr,
-    /// Id of the device or session that the attempt comes from, if the account was signed in to there before.
-    pub device: Option<&'a str>,
+    /// Digest of the device, network or session that the attempt comes from, if the account was signed in to there
+    /// before.
+    pub known: Option<&'a str>,
 }
 
 /// Why an attempt is not checked now.
@@ -75,23 +77,24 @@ pub struct Ticket<'a> {
 #[derive(Clone, Debug)]
 enum CounterKey {
     Stranger { account: usize, address: usize },
-    Known { account: String, network: IpAddr },
-    Device(usize),
+    Known(String),
 }
 
 impl Throttle {
     /// Creates a throttle without attempts.
     pub fn new() -> Throttle {
         let counters = || vec![Counter::default(); COUNTERS];
-        let (accounts, addresses, devices) = (counters(), counters(), counters());
-        let counters = Counters { accounts, addresses, devices, known: HashMap::new() };
+        let counters = Counters { accounts: counters(), addresses: counters(), known: HashMap::new() };
         Throttle { hasher: RandomState::new(), counters: Mutex::new(counters) }
     }
 
     /// Admits an attempt, or returns how long it has to wait. `now` never goes back.
     pub fn admit(&self, attempt: Attempt<'_>, now: Duration) -> Result<Ticket<'_>, Wait> {
         let mut counters = self.lock();
-        let key = self.key(&counters, attempt);
+        let key = self.key(attempt);
+        if let CounterKey::Known(origin) = &key {
+            counters.open(origin, now);
+        }
         let mut wait = None;
         for (counter, free) in counters.at(&key) {
             wait = longer(wait, counter.wait(free, now));
@@ -105,20 +108,13 @@ impl Throttle {
         Ok(Ticket { throttle: self, key: Some(key), at: now })
     }
 
-    /// Whether the account was signed in to from this device or address before.
-    pub fn knows(&self, attempt: Attempt<'_>) -> bool {
-        !matches!(self.key(&self.lock(), attempt), CounterKey::Stranger { .. })
-    }
-
-    fn key(&self, counters: &Counters, attempt: Attempt<'_>) -> CounterKey {
-        if let Some(device) = attempt.device {
-            return CounterKey::Device(self.index(device));
-        }
-        let (account, network) = (attempt.account.to_lowercase(), network(attempt.from));
-        let known = counters.known.get(&account).into_iter().flatten();
-        match known.into_iter().any(|known| known.network == network) {
-            true => CounterKey::Known { account, network },
-            false => CounterKey::Stranger { account: self.index(account), address: self.index(network) },
+    fn key(&self, attempt: Attempt<'_>) -> CounterKey {
+        match attempt.known {
+            Some(origin) => CounterKey::Known(origin.to_owned()),
+            None => CounterKey::Stranger {
+                account: self.index(attempt.account.to_lowercase()),
+                address: self.index(network(attempt.from)),
+            },
         }
     }
 
@@ -132,17 +128,8 @@ impl Throttle {
 }
 
 impl Ticket<'_> {
-    /// The password was right: the attempt does not count, and its address is known from now on.
-    pub fn right(mut self, attempt: Attempt<'_>, now: Duration) {
-        let mut counters = self.throttle.lock();
-        if let Some(key) = self.key.take() {
-            counters.at(&key).for_each(|(counter, _)| counter.finish());
-        }
-        counters.learn(attempt.account.to_lowercase(), network(attempt.from), now);
-    }
-
-    /// The password could not be checked: the attempt does not count.
-    pub fn unchecked(mut self) {
+    /// The password was right, or could not be checked: the attempt does not count.
+    pub fn give_back(mut self) {
         let mut counters = self.throttle.lock();
         if let Some(key) = self.key.take() {
             counters.at(&key).for_each(|(counter, _)| counter.finish());
@@ -170,35 +157,29 @@ impl Counters {
                 found.push((&mut self.accounts[*account], FREE_BY_ACCOUNT));
                 found.push((&mut self.addresses[*address], FREE_BY_ADDRESS));
             }
-            CounterKey::Known { account, network } => {
-                let known = self.known.get_mut(account).into_iter().flatten();
-                let known = known.filter(|known| known.network == *network);
+            CounterKey::Known(origin) => {
+                let known = self.known.get_mut(origin).into_iter();
                 found.extend(known.map(|known| (&mut known.counter, FREE_BY_ACCOUNT)));
             }
-            CounterKey::Device(device) => found.push((&mut self.devices[*device], FREE_BY_ACCOUNT)),
         }
         found.into_iter()
     }
 
-    fn learn(&mut self, account: String, network: IpAddr, now: Duration) {
-        if self.known.len() >= KNOWN_ACCOUNTS && !self.known.contains_key(&account) {
-            let last =
-                |(_, known): &(&String, &Vec<Known>)| known.iter().map(|known| known.signed_in_at).max();
-            if let Some(oldest) = self.known.iter().min_by_key(last).map(|(account, _)| account.clone()) {
+    /// Opens the counter of a known origin, in place of the one that was not used for longest.
+    fn open(&mut self, origin: &str, now: Duration) {
+        if let Some(known) = self.known.get_mut(origin) {
+            known.used_at = now;
+            return;
+        }
+        if self.known.len() >= KNOWN_MAX {
+            let idle = self.known.iter().filter(|(_, known)| known.counter.pending == 0);
+            if let Some(oldest) =
+                idle.min_by_key(|(_, known)| known.used_at).map(|(origin, _)| origin.clone())
+            {
                 self.known.remove(&oldest);
             }
         }
-        let known = self.known.entry(account).or_default();
-        match known.iter_mut().find(|known| known.network == network) {
-            Some(known) => known.signed_in_at = now,
-            None => {
-                if known.len() >= KNOWN_EACH {
-                    let oldest = (0..known.len()).min_by_key(|index| known[*index].signed_in_at);
-                    known.swap_remove(oldest.unwrap_or(0));
-                }
-                known.push(Known { network, signed_in_at: now, counter: Counter::default() });
-            }
-        }
+        self.known.insert(origin.to_owned(), Known { used_at: now, counter: Counter::default() });
     }
 }
 
@@ -232,14 +213,6 @@ fn longer(one: Option<Wait>, other: Option<Wait>) -> Option<Wait> {
     }
 }
 
-/// Network that an address is counted under: a subscriber gets a whole /64 of IPv6 addresses.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
-        address => address,
-    }
-}
-
 /// Counters of each kind, 24 bytes each; two names share one only by chance.
 const COUNTERS: usize = 4096;
 
@@ -255,14 +228,13 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Time without wrong attempts after which all are forgotten.
 const FORGET: Duration = Duration::from_secs(600);
 
-/// Addresses remembered per account: those of a person, and of machines with scripts that use the account.
-const KNOWN_EACH: usize = 32;
-
-/// Accounts with remembered addresses: a few megabytes at most.
-const KNOWN_ACCOUNTS: usize = 10_000;
+/// Counters of known origins: a few megabytes at most. Only a user with the right password adds one.
+const KNOWN_MAX: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use super::*;
 
     fn ip(last: u8) -> IpAddr {
@@ -270,7 +242,7 @@ mod tests {
     }
 
     fn from(account: &str, from: IpAddr) -> Attempt<'_> {
-        Attempt { account, from, device: None }
+        Attempt { account, from, known: None }
     }
 
     const START: Duration = Duration::from_secs(1_000_000);
@@ -319,13 +291,13 @@ mod tests {
         for n in 0..1_000_u32 {
             let account = format!("user-{}", n % 100);
             let attempt = from(&account, ip(1));
-            throttle.admit(attempt, START).unwrap_or_else(|_| panic!("{n}")).right(attempt, START);
+            throttle.admit(attempt, START).unwrap_or_else(|_| panic!("{n}")).give_back();
         }
         // Each right attempt removes only its own count.
         for n in 0..u64::from(FREE_BY_ADDRESS) {
             drop(throttle.admit(from(&format!("other-{n}"), ip(1)), START).unwrap_or_else(|_| panic!("{n}")));
             let attempt = from("user-1", ip(1));
-            throttle.admit(attempt, START).unwrap_or_else(|_| panic!("{n}")).right(attempt, START);
+            throttle.admit(attempt, START).unwrap_or_else(|_| panic!("{n}")).give_back();
         }
         assert_eq!(
             throttle.admit(from("another", ip(1)), START).err(),
@@ -334,11 +306,10 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_wrong_passwords_does_not_reach_known_addresses_and_devices() {
+    fn a_flood_of_wrong_passwords_does_not_reach_known_origins() {
         let throttle = Throttle::new();
-        let owner = from("admin", ip(1));
-        throttle.admit(owner, START).ok().unwrap().right(owner, START);
-        let laptop = Attempt { device: Some("laptop"), ..from("admin", ip(200)) };
+        let office = Attempt { known: Some("office"), ..from("admin", ip(1)) };
+        let laptop = Attempt { known: Some("laptop"), ..from("admin", ip(200)) };
         for second in 1..400 {
             let now = START + Duration::from_secs(second);
             for n in 0..50 {
@@ -347,16 +318,15 @@ mod tests {
                 drop(throttle.admit(from(&format!("user-{n}"), ip(1)), now));
             }
             assert!(throttle.admit(from("admin", ip(200)), now).is_err(), "a new address has to wait");
-            throttle.admit(owner, now).ok().unwrap().right(owner, now);
-            throttle.admit(laptop, now).ok().unwrap().unchecked();
+            throttle.admit(office, now).ok().unwrap().give_back();
+            throttle.admit(laptop, now).ok().unwrap().give_back();
         }
         // Guessing is slow there, too.
         let now = START + Duration::from_secs(400);
-        assert_eq!((0..100).filter(|_| throttle.admit(owner, now).is_ok()).count(), FREE_BY_ACCOUNT as usize);
-        assert_eq!(
-            (0..100).filter(|_| throttle.admit(laptop, now).is_ok()).count(),
-            FREE_BY_ACCOUNT as usize
-        );
+        for known in [office, laptop] {
+            let admitted = (0..100).filter(|_| throttle.admit(known, now).is_ok()).count();
+            assert_eq!(admitted, FREE_BY_ACCOUNT as usize);
+        }
     }
 
     #[test]
@@ -367,7 +337,7 @@ mod tests {
             (0..FREE_BY_ACCOUNT).map(|_| throttle.admit(attempt, START).ok().unwrap()).collect();
         assert_eq!(throttle.admit(attempt, START).err(), Some(Wait::ForOthers));
         for ticket in held {
-            ticket.right(attempt, START);
+            ticket.give_back();
         }
         assert!(throttle.admit(attempt, START).is_ok());
         let stranger = from("admin", ip(2));
@@ -378,20 +348,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_counters_of_known_origins_are_bounded() {
         let throttle = Throttle::new();
-        for n in 0..=KNOWN_ACCOUNTS {
-            let (account, now) = (format!("user-{n}"), START + Duration::from_millis(n as u64));
-            let attempt = from(&account, [10, 0, (n / 256) as u8, n as u8].into());
-            throttle.admit(attempt, now).ok().unwrap().right(attempt, now);
+        fn attempt(origin: &str) -> Attempt<'_> {
+            Attempt { known: Some(origin), ..from("admin", ip(1)) }
         }
-        assert!(!throttle.knows(from("user-0", [10, 0, 0, 0].into())));
-        assert!(throttle.knows(from("user-1", [10, 0, 0, 1].into())));
-        for n in 0..=KNOWN_EACH as u8 {
-            let (attempt, now) = (from("user-1", ip(100 + n)), START * 2 + Duration::from_secs(n.into()));
-            throttle.admit(attempt, now).ok().unwrap().right(attempt, now);
+        let pending = throttle.admit(attempt("pending"), START).ok().unwrap();
+        for n in 0..=KNOWN_MAX {
+            let (origin, now) = (format!("origin-{n}"), START + Duration::from_millis(n as u64));
+            throttle.admit(attempt(&origin), now).ok().unwrap().give_back();
         }
-        assert!(!throttle.knows(from("user-1", [10, 0, 0, 1].into())));
-        assert_eq!(throttle.lock().known["user-1"].len(), KNOWN_EACH);
+        assert_eq!(throttle.lock().known.len(), KNOWN_MAX);
+        assert!(throttle.lock().known.contains_key("pending"));
+        assert!(!throttle.lock().known.contains_key("origin-0"));
+        drop(pending);
     }
 }

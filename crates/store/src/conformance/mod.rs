@@ -179,6 +179,7 @@ macro_rules! conformance_tests {
             users::a_user_comes_back_as_it_was_written
             users::the_last_administrator_stays
             users::a_session_ends_with_its_time_its_user_or_a_change
+            users::the_last_origins_of_a_user_are_known
             users::an_api_key_has_some_of_its_users_rights
             users::the_audit_is_one_unbroken_chain_whoever_writes
             crowds::claimers_at_once_neither_double_nor_lose_a_fire

@@ -9,7 +9,7 @@ use super::Fresh;
 use super::bench::{Bench, HOUR, SECOND};
 use crate::{
     Access, AuditCheck, AuditEntry, AuditFilter, AuditHead, NewApiKey, NewSession, Page, Password, Rights,
-    Total, UserFilter, UserId,
+    SignInOrigin, Total, UserFilter, UserId,
 };
 
 fn admin() -> Access {
@@ -132,6 +132,37 @@ pub async fn a_session_ends_with_its_time_its_user_or_a_change(fresh: Fresh) {
     assert!(alive("e").await);
     assert!(store.delete_user(user).await.unwrap());
     assert!(!alive("e").await && store.sessions_of(user).await.unwrap().is_empty());
+}
+
+pub async fn the_last_origins_of_a_user_are_known(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let store = &bench.store;
+    let ada = store.create_user("ada", "x", &member(&[])).await.unwrap();
+    let ben = store.create_user("ben", "x", &member(&[])).await.unwrap();
+    let remember = async |user, kind, digest: &str, keep| {
+        let origin = SignInOrigin { kind, digest: digest.into() };
+        store.remember_origin(user, &origin, keep, HOUR).await.unwrap();
+    };
+    let known = async |digest: &str| store.knows_origin(digest, HOUR).await.unwrap();
+    remember(ada, "device", "laptop", 2).await;
+    remember(ada, "network", "office", 2).await;
+    remember(ben, "network", "elsewhere", 2).await;
+    remember(ada, "device", "laptop", 2).await;
+    assert!(known("laptop").await && known("office").await && !known("unknown").await);
+    assert!(!store.knows_origin("laptop", Duration::ZERO).await.unwrap(), "it was not used for longer");
+    // Two nodes may store the same origin at once.
+    tokio::join!(remember(ada, "device", "phone", 2), remember(ada, "device", "phone", 2));
+    remember(ada, "device", "tablet", 2).await;
+    let mut devices = 0;
+    for device in ["laptop", "phone", "tablet"] {
+        devices += usize::from(known(device).await);
+    }
+    assert_eq!((devices, known("office").await), (2, true), "each kind has its own limit");
+    remember(ada, "device", "desk", 1).await;
+    assert_eq!(store.forget_origins(ada, &["office".into()]).await, Ok(1));
+    assert!(known("office").await && known("elsewhere").await);
+    store.delete_user(ada).await.unwrap();
+    assert!(!known("office").await && known("elsewhere").await);
 }
 
 pub async fn an_api_key_has_some_of_its_users_rights(fresh: Fresh) {

@@ -354,7 +354,7 @@ pub async fn delete_user(s: &mut dyn Session, id: UserId) -> Result<bool, Sessio
     };
     check_not_last(s, &user).await?;
     s.delete("xxl_job_user", "id", &[id.0]).await?;
-    for table in ["tw_user", "tw_grant", "tw_session", "tw_api_key"] {
+    for table in ["tw_user", "tw_grant", "tw_session", "tw_api_key", "tw_sign_in_origin"] {
         s.delete(table, "user_id", &[id.0]).await?;
     }
     Ok(true)

@@ -352,45 +352,59 @@ struct Migration {
 }
 
 fn migrations(dialect: Dialect) -> Vec<Migration> {
-    let [runs, centre, reports, tags, records, declarations, lost, failed, withdrawals, executor_tokens] =
-        match dialect {
-            Dialect::Sqlite => [
-                include_str!("sqlite/1_runs.sql"),
-                include_str!("sqlite/2_centre.sql"),
-                include_str!("sqlite/3_reports.sql"),
-                include_str!("sqlite/4_tags.sql"),
-                include_str!("sqlite/5_records.sql"),
-                include_str!("sqlite/6_declarations.sql"),
-                include_str!("sqlite/7_lost.sql"),
-                include_str!("sqlite/8_failed.sql"),
-                include_str!("sqlite/9_withdrawals.sql"),
-                include_str!("sqlite/10_executor_tokens.sql"),
-            ],
-            Dialect::MySql => [
-                include_str!("mysql/1_runs.sql"),
-                include_str!("mysql/2_centre.sql"),
-                include_str!("mysql/3_reports.sql"),
-                include_str!("mysql/4_tags.sql"),
-                include_str!("mysql/5_records.sql"),
-                include_str!("mysql/6_declarations.sql"),
-                include_str!("mysql/7_lost.sql"),
-                include_str!("mysql/8_failed.sql"),
-                include_str!("mysql/9_withdrawals.sql"),
-                include_str!("mysql/10_executor_tokens.sql"),
-            ],
-            Dialect::Postgres => [
-                include_str!("postgres/1_runs.sql"),
-                include_str!("postgres/2_centre.sql"),
-                include_str!("postgres/3_reports.sql"),
-                include_str!("postgres/4_tags.sql"),
-                include_str!("postgres/5_records.sql"),
-                include_str!("postgres/6_declarations.sql"),
-                include_str!("postgres/7_lost.sql"),
-                include_str!("postgres/8_failed.sql"),
-                include_str!("postgres/9_withdrawals.sql"),
-                include_str!("postgres/10_executor_tokens.sql"),
-            ],
-        };
+    let [
+        runs,
+        centre,
+        reports,
+        tags,
+        records,
+        declarations,
+        lost,
+        failed,
+        withdrawals,
+        executor_tokens,
+        sign_in_origins,
+    ] = match dialect {
+        Dialect::Sqlite => [
+            include_str!("sqlite/1_runs.sql"),
+            include_str!("sqlite/2_centre.sql"),
+            include_str!("sqlite/3_reports.sql"),
+            include_str!("sqlite/4_tags.sql"),
+            include_str!("sqlite/5_records.sql"),
+            include_str!("sqlite/6_declarations.sql"),
+            include_str!("sqlite/7_lost.sql"),
+            include_str!("sqlite/8_failed.sql"),
+            include_str!("sqlite/9_withdrawals.sql"),
+            include_str!("sqlite/10_executor_tokens.sql"),
+            include_str!("sqlite/11_sign_in_origins.sql"),
+        ],
+        Dialect::MySql => [
+            include_str!("mysql/1_runs.sql"),
+            include_str!("mysql/2_centre.sql"),
+            include_str!("mysql/3_reports.sql"),
+            include_str!("mysql/4_tags.sql"),
+            include_str!("mysql/5_records.sql"),
+            include_str!("mysql/6_declarations.sql"),
+            include_str!("mysql/7_lost.sql"),
+            include_str!("mysql/8_failed.sql"),
+            include_str!("mysql/9_withdrawals.sql"),
+            include_str!("mysql/10_executor_tokens.sql"),
+            include_str!("mysql/11_sign_in_origins.sql"),
+        ],
+        Dialect::Postgres => [
+            include_str!("postgres/1_runs.sql"),
+            include_str!("postgres/2_centre.sql"),
+            include_str!("postgres/3_reports.sql"),
+            include_str!("postgres/4_tags.sql"),
+            include_str!("postgres/5_records.sql"),
+            include_str!("postgres/6_declarations.sql"),
+            include_str!("postgres/7_lost.sql"),
+            include_str!("postgres/8_failed.sql"),
+            include_str!("postgres/9_withdrawals.sql"),
+            include_str!("postgres/10_executor_tokens.sql"),
+            include_str!("postgres/11_sign_in_origins.sql"),
+        ],
+    };
     vec![
         Migration { version: 1, name: "runs", script: runs },
         Migration { version: 2, name: "centre", script: centre },
@@ -402,6 +416,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
         Migration { version: 8, name: "failed", script: failed },
         Migration { version: 9, name: "withdrawals", script: withdrawals },
         Migration { version: 10, name: "executor tokens", script: executor_tokens },
+        Migration { version: 11, name: "sign-in origins", script: sign_in_origins },
     ]
 }
 

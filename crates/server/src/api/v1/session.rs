@@ -18,25 +18,31 @@ use crate::users::{DEVICE_LIFETIME, Opened, Principal, SignedIn, Visitor};
 pub async fn open(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     let SignIn { user, password } = call.json()?;
     let users = &call.state.users;
-    let device = cookies(&call.head, &[DEVICE, SECURE_DEVICE]).next();
-    let from = Visitor { ip: call.origin.ip, agent: browser::agent(&call.head), device };
+    let is_program = call.header(CLIENT).is_some();
+    let from = visitor(&call);
     let about = format!("user:{}", user.trim());
     let opened = users.sign_in(&user, &password, from).await;
     let Opened { secret, device } = opened.map_err(|error| error.about(&about))?;
     let over = || RequestError::new(ProblemCode::NotSignedIn, "the session ended immediately; sign in again");
     let signed_in = users.session(&secret).await?.ok_or_else(over)?;
     let principal = Principal::person(&signed_in.user);
-    let is_program = call.header(CLIENT).is_some();
     let me = me(&call, &principal, Some(&signed_in).filter(|_| !is_program));
     let reply = Reply::json(&me).by(&principal.name).about(about);
-    Ok(if is_program {
-        reply.header(HeaderName::from_static(SESSION), plain(secret))
-    } else {
-        reply.header(header::SET_COOKIE, cookie(&call, [COOKIE, SECURE_COOKIE], &secret, "")).header(
-            header::SET_COOKIE,
-            cookie(&call, [DEVICE, SECURE_DEVICE], &device, &age(DEVICE_LIFETIME)),
-        )
-    })
+    if is_program {
+        return Ok(reply.header(HeaderName::from_static(SESSION), plain(secret)));
+    }
+    let reply = reply.header(header::SET_COOKIE, cookie(&call, [COOKIE, SECURE_COOKIE], &secret, ""));
+    let Some(device) = device else { return Ok(reply) };
+    let device = cookie(&call, [DEVICE, SECURE_DEVICE], &device, &age(DEVICE_LIFETIME));
+    Ok(reply.header(header::SET_COOKIE, device))
+}
+
+/// Origin of a sign-in or a change of password. Scripts do not keep cookies, so they get no device cookie: each would
+/// take the place of a browser's.
+fn visitor(call: &Call) -> Visitor<'_> {
+    let device = cookies(&call.head, &[DEVICE, SECURE_DEVICE]).next();
+    let is_browser = call.header(CLIENT).is_none() && browser::is_from_page(&call.head);
+    Visitor { ip: call.origin.ip, agent: browser::agent(&call.head), device, is_browser }
 }
 
 /// Ends the session and deletes its cookie.
@@ -109,7 +115,7 @@ const RIGHTS: [(Right, Rights); 4] = [
 /// Changes the password and ends all other sessions of the user.
 pub async fn change_password(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
     let PasswordChange { old, new } = call.json()?;
-    call.state.users.change_password(signed_in(&call)?, &old, &new, call.origin.ip).await?;
+    call.state.users.change_password(signed_in(&call)?, &old, &new, visitor(&call)).await?;
     Ok(Reply::done().about(format!("user:{}", call.who.principal.name)))
 }
 

@@ -40,7 +40,7 @@ pub async fn sign_in(
         return dialect.refused(route.path, &RequestError::invalid("userName and password: enter both"));
     }
     let caller = http::caller(head);
-    let from = Visitor { ip: caller.ip, agent: agent(head), device: None };
+    let from = Visitor { ip: caller.ip, agent: agent(head), device: None, is_browser: false };
     match state.users.sign_in(name, password, from).await {
         Ok(Opened { secret, .. }) => {
             state.audit.record(entry(name, caller.ip, route, "done")).await;
@@ -82,7 +82,8 @@ impl Visit<'_> {
     pub(super) async fn change_password(&self) -> Result<Reply, RequestError> {
         let text = |name: &str| self.fields.get(name).unwrap_or_default();
         let (old, new) = (text("oldPassword"), text("password"));
-        self.state.users.change_password(&self.signed_in, old, new, self.from).await?;
+        let from = Visitor { ip: self.from, agent: "", device: None, is_browser: false };
+        self.state.users.change_password(&self.signed_in, old, new, from).await?;
         Ok(Reply::Done(Value::Null))
     }
 }

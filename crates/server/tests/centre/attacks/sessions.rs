@@ -12,10 +12,11 @@ use crate::v1::client::PASSWORD;
 async fn a_session_is_an_opaque_cookie_that_only_a_digest_is_kept_of() {
     let bench = Bench::start().await;
     let sign_in = json!({ "user": bench.admin.name, "password": bench.admin.password });
+    let browser = bench.nobody().with("Sec-Fetch-Site: same-origin");
     let replies = [
         ("XXL_JOB_LOGIN_IDENTITY=", bench.sign_in(OLD, &bench.admin.name, &bench.admin.password).await),
         ("xxl_job_login_token=", bench.sign_in(NEW, &bench.admin.name, &bench.admin.password).await),
-        ("tickwright_session=", bench.nobody().send("POST", "/v1/session", &sign_in).await),
+        ("tickwright_session=", browser.send("POST", "/v1/session", &sign_in).await),
     ];
     for (name, reply) in replies {
         let cookies = reply.header("set-cookie");

@@ -1,0 +1,9 @@
+-- Devices and networks from which users have signed in, as digests.
+CREATE TABLE IF NOT EXISTS tw_sign_in_origin (
+    digest VARCHAR(64) NOT NULL PRIMARY KEY,
+    user_id BIGINT NOT NULL,
+    kind VARCHAR(16) NOT NULL,
+    seen_ms BIGINT NOT NULL
+);
+
+CREATE INDEX IF NOT EXISTS tw_sign_in_origin_user ON tw_sign_in_origin (user_id);
