@@ -1,8 +1,14 @@
 //! `tickwright job trigger` and `tickwright run`.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use serde_json::json;
 
-use crate::kit::{APP, Centre, Process};
+use crate::kit::{APP, Centre, Process, until};
 
 #[test]
 fn a_run_is_triggered_and_its_log_is_on_the_screen() {
@@ -105,5 +111,117 @@ fn a_handler_that_nobody_has_is_named_when_the_job_is_added_and_when_it_runs() {
     assert!(triggered.stderr.contains("job handler [htpp] not found."), "{}", triggered.stderr);
     assert!(!triggered.stderr.contains("no log lines"), "{}", triggered.stderr);
     triggered.fails(1, "did not succeed");
+    centre.stop();
+}
+
+/// An executor that answers every request for a log with all lines so far, as if they were the requested ones.
+struct Repeater {
+    address: String,
+    written: Arc<AtomicUsize>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Repeater {
+    fn start(centre: &Centre) -> Repeater {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/", listener.local_addr().unwrap());
+        let (written, asked) = (Arc::new(AtomicUsize::new(2)), Arc::new(AtomicUsize::new(0)));
+        let (lines, calls) = (written.clone(), asked.clone());
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (lines, calls) = (lines.clone(), calls.clone());
+                thread::spawn(move || answer(stream, &lines, &calls));
+            }
+        });
+        let body = json!({ "registryGroup": "EXECUTOR", "registryKey": APP, "registryValue": address });
+        executor_call(centre, "registry", &body.to_string());
+        until("the executor is registered", || {
+            let apps = centre.json("app list");
+            (apps[0]["executors"].as_array().map(Vec::len) == Some(1)).then_some(())
+        });
+        Repeater { address, written, asked }
+    }
+
+    /// Waits until the log was read again.
+    fn is_read(&self) {
+        let before = self.asked.load(Ordering::SeqCst);
+        until("the log is read", || (self.asked.load(Ordering::SeqCst) > before + 1).then_some(()));
+    }
+}
+
+fn answer(stream: TcpStream, lines: &AtomicUsize, calls: &AtomicUsize) {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let (mut head, mut length) = (String::new(), 0);
+        while reader.read_line(&mut head).is_ok_and(|read| read > 2) {
+            let line = head.lines().last().unwrap_or_default().to_ascii_lowercase();
+            if let Some(value) = line.strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        if head.is_empty() || reader.read_exact(&mut body).is_err() {
+            return;
+        }
+        let answer = if head.starts_with("POST /log") {
+            calls.fetch_add(1, Ordering::SeqCst);
+            let asked: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            let (from, count) = (asked["fromLineNum"].as_u64().unwrap(), lines.load(Ordering::SeqCst));
+            let text: String = (1..=count).map(|line| format!("line {line}\n")).collect();
+            let to = from + count as u64 - 1;
+            let page = json!({ "fromLineNum": from, "toLineNum": to, "logContent": text, "isEnd": false });
+            json!({ "code": 200, "content": page })
+        } else if head.starts_with("POST /idleBeat") {
+            json!({ "code": 500, "msg": "job thread is running or has trigger queue." })
+        } else {
+            json!({ "code": 200 })
+        };
+        let answer = answer.to_string();
+        let sent =
+            write!(reader.get_mut(), "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{answer}", answer.len());
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+/// Calls the executor API.
+fn executor_call(centre: &Centre, name: &str, body: &str) {
+    let address = centre.url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).unwrap();
+    let (token, length) = (&centre.token, body.len());
+    write!(
+        stream,
+        "POST /api/{name} HTTP/1.1\r\nHost: {address}\r\nXXL-JOB-ACCESS-TOKEN: {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains(r#""code":200"#), "{answer}");
+}
+
+#[test]
+fn a_log_that_its_executor_repeats_is_printed_once() {
+    let centre = Centre::signed_in();
+    let executor = Repeater::start(&centre);
+    centre.says(&format!("job add talker --app {APP} --handler talk"));
+    let run = centre.json("job trigger talker")["run"].as_i64().unwrap();
+    centre.json_once(&format!("run show {run}"), |run| run["state"] == "running");
+    let lines = |count: usize| (1..=count).map(|line| format!("line {line}\n")).collect::<String>();
+    let followed = thread::scope(|scope| {
+        let shell = centre.shell();
+        let follow = scope.spawn(move || shell.run(&format!("run logs -f {run}")));
+        for written in [2, 3, 5] {
+            executor.written.store(written, Ordering::SeqCst);
+            executor.is_read();
+            assert_eq!(centre.says(&format!("run logs {run}")), lines(written));
+        }
+        let result = json!([{ "logId": run, "logDateTim": 0, "handleCode": 200, "handleMsg": "done" }]);
+        executor_call(&centre, "callback", &result.to_string());
+        follow.join().unwrap()
+    });
+    assert_eq!(followed.succeeds(), lines(5), "{}", executor.address);
+    assert_eq!(centre.says(&format!("run logs {run}")), lines(5));
     centre.stop();
 }

@@ -20,7 +20,7 @@ mod secret;
 mod tls;
 mod verdict;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -123,24 +123,31 @@ impl Outbound {
         })))
     }
 
-    /// Returns whether an executor always sends a run's whole log, whichever line is requested. The executor is
-    /// asked for a line that no log has, and the result is remembered for its address.
+    /// Returns whether an executor always sends a run's whole log, or always the end of it, whichever line is
+    /// requested. The executor is asked for a line that no log has, and the result is remembered for its address. It
+    /// is asked again if it sends the same page for two lines.
     async fn repeats_log(
         &self,
         to: &Callee,
         run: i64,
         triggered_at_ms: i64,
         page: &LogPage,
+        from_line: u32,
     ) -> Result<bool, CallError> {
         let peer = self.0.peer(&to.address);
-        if let Some(known) = peer.repeats_log() {
-            return Ok(known);
+        let is_same_page = peer.sent_before(run, from_line, &page.log_content);
+        match peer.repeats_log() {
+            Some(true) => return Ok(true),
+            Some(false) if !is_same_page => return Ok(false),
+            _ => {}
         }
         let beyond = self.log_page(to, run, triggered_at_ms, BEYOND).await?;
         let repeats = match beyond.log_content.as_str() {
             "" => false,
-            // The log may have grown in between.
-            text if text.starts_with(&page.log_content) => true,
+            // The log may have grown in between, or lost its first lines.
+            text if text.starts_with(&page.log_content) || have_line_in_common(text, &page.log_content) => {
+                true
+            }
             // A message in place of log lines shows nothing about other pages.
             _ => return Ok(false),
         };
@@ -312,7 +319,7 @@ impl Calls for Outbound {
         };
         if may_repeat
             && !page.log_content.is_empty()
-            && self.repeats_log(to, run, triggered_at_ms, &page).await?
+            && self.repeats_log(to, run, triggered_at_ms, from_line, &page).await?
         {
             page = lines_from(&page, from_line);
         }
@@ -470,6 +477,11 @@ fn line_count(page: &LogPage) -> i32 {
 
 /// A line number that no log reaches.
 const BEYOND: u32 = 1_000_000_000;
+fn have_line_in_common(one: &str, other: &str) -> bool {
+    let lines: HashSet<&str> = one.lines().filter(|line| !line.trim().is_empty()).collect();
+    other.lines().any(|line| lines.contains(line))
+}
+
 
 /// More than a cluster has executors; beyond it, knowledge about addresses without calls in progress is dropped.
 const PEERS_MAX: usize = 16 * 1024;

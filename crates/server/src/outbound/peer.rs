@@ -1,5 +1,6 @@
 //! State of one address: idle connections, load, circuit breaker, protocol variant.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -26,6 +27,8 @@ pub(super) struct Peer {
     trigger_path: AtomicU8,
     /// 0 while unknown, 1 if the executor sends the requested lines, 2 if it always sends the whole log.
     log_habit: AtomicU8,
+    /// Run, line and hash of the last page of a log.
+    last_page: Mutex<Option<(i64, u32, u64)>>,
 }
 
 /// Figures of one address, for metrics and users.
@@ -57,6 +60,7 @@ impl Peer {
             generation: AtomicU64::new(0),
             trigger_path: AtomicU8::new(0),
             log_habit: AtomicU8::new(0),
+            last_page: Mutex::default(),
         }
     }
 
@@ -130,6 +134,15 @@ impl Peer {
             0 => None,
             habit => Some(habit == 2),
         }
+    }
+
+    /// Whether the executor sent the same page of a run's log for another line just before.
+    pub(super) fn sent_before(&self, run: i64, line: u32, text: &str) -> bool {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let page = (run, line, hasher.finish());
+        let last = self.last_page.lock().unwrap_or_else(PoisonError::into_inner).replace(page);
+        last.is_some_and(|last| last.0 == run && last.1 != line && last.2 == page.2)
     }
 
     pub(super) fn learn_repeats_log(&self, repeats: bool) {
