@@ -15,6 +15,7 @@ mod journal;
 mod output;
 mod proxy;
 mod reporter;
+mod stalls;
 mod workload;
 
 pub use centre::{Centre, Usage, binary, signal};
@@ -28,6 +29,7 @@ pub use http::{Message, Wire};
 pub use journal::{Entry, Journal, micros_now};
 pub use output::Output;
 pub use proxy::{NetworkCondition, Proxy};
+pub use stalls::{STOP_GUARANTEED, stalls};
 pub use workload::{Phases, Template, Workload};
 
 use std::time::Duration;

@@ -6,3 +6,4 @@ mod credentials;
 mod description;
 mod mail;
 mod options;
+mod stopping;
