@@ -1,8 +1,8 @@
 //! Append-only audit log of actions and rejected requests.
 //!
 //! Actions of authenticated callers are always recorded. For rejected strangers and for results of foreign runs
-//! the number is bounded, because a flood of them would fill the database. The next entry contains the number of
-//! omitted ones.
+//! the number is bounded, because a flood of them would fill the database: in total, and for each network, so that a
+//! flood from one does not hide what others do. The next entry contains the number of omitted ones.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,8 @@ use std::time::Duration;
 use store::{AuditEntry, Database};
 use timer::Clock;
 
-use crate::rate::Bucket;
+use crate::rate::{Bucket, Rates};
+use crate::users::network;
 
 /// The audit log.
 pub struct Audit {
@@ -24,6 +25,9 @@ pub struct Audit {
 
 /// Limits the number of entries of one kind.
 struct Budget {
+    /// Entries of each network.
+    each: Rates,
+    /// Entries of all networks.
     entries: Bucket,
     /// Entries omitted since the last recorded one.
     left_out: u64,
@@ -60,7 +64,9 @@ impl Audit {
     }
 
     async fn record_within(&self, budget: &Mutex<Budget>, mut entry: AuditEntry) {
-        let admitted = budget.lock().expect("no holder of this lock panics").admit(self.clock.monotonic());
+        let from = entry.ip.parse().ok();
+        let admitted =
+            budget.lock().expect("no holder of this lock panics").admit(from, self.clock.monotonic());
         let Some(left_out) = admitted else { return };
         if left_out > 0 {
             entry.after = Some(format!("{left_out} refused requests before this one were not recorded"));
@@ -72,12 +78,13 @@ impl Audit {
 impl Budget {
     fn new() -> Mutex<Budget> {
         let entries = Bucket::new(EVERY, EVERY * BURST, Duration::ZERO);
-        Mutex::new(Budget { entries, left_out: 0 })
+        let each = Rates::of(Bucket::new(EACH_EVERY, EACH_EVERY * EACH_BURST, Duration::ZERO));
+        Mutex::new(Budget { each, entries, left_out: 0 })
     }
 
-    /// Whether one more entry fits; if so, returns the number omitted since the last one.
-    fn admit(&mut self, now: Duration) -> Option<u64> {
-        if self.entries.take(now).is_none() {
+    /// Whether one more entry about this address fits; if so, returns the number omitted since the last one.
+    fn admit(&mut self, from: Option<IpAddr>, now: Duration) -> Option<u64> {
+        if self.each.turn(from.map(network), now).is_none() || self.entries.take(now).is_none() {
             self.left_out += 1;
             return None;
         }
@@ -109,6 +116,12 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Entries admitted at once after a quiet time: enough to see an attacker's attempts.
 const BURST: u32 = 60;
 
+/// Interval at which the budget of one network admits one entry.
+const EACH_EVERY: Duration = Duration::from_secs(5);
+
+/// Entries of one network admitted at once: a third, so that others have the rest.
+const EACH_BURST: u32 = 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,10 +131,32 @@ mod tests {
         let budget = Budget::new();
         let mut budget = budget.lock().unwrap();
         let now = Duration::ZERO;
-        let kept = (0..1_000).filter(|_| budget.admit(now).is_some()).count();
+        let mut last = 0_u32;
+        // Each from a network of its own.
+        let mut next = || {
+            last += 1;
+            Some(IpAddr::from((last << 8).to_be_bytes()))
+        };
+        // Of a thousand networks some share a budget by chance, but not with twenty others.
+        let kept = (0..1_000).filter(|_| budget.admit(next(), now).is_some()).count();
         assert_eq!(kept, BURST as usize + 1);
-        assert_eq!(budget.admit(now + EVERY), Some(1_000 - u64::from(BURST) - 1));
-        assert_eq!(budget.admit(now + EVERY), None);
-        assert_eq!(budget.admit(now + EVERY * 3), Some(1));
+        assert_eq!(budget.admit(next(), now + EVERY), Some(1_000 - u64::from(BURST) - 1));
+        assert_eq!(budget.admit(next(), now + EVERY), None);
+        assert_eq!(budget.admit(next(), now + EVERY * 3), Some(1));
+    }
+
+    #[test]
+    fn a_flood_from_one_network_leaves_the_entries_of_others() {
+        let budget = Budget::new();
+        let mut budget = budget.lock().unwrap();
+        let flood = |budget: &mut Budget, now| {
+            (0..1_000).filter(|_| budget.admit(Some([203, 0, 113, 1].into()), now).is_some()).count()
+        };
+        assert_eq!(flood(&mut budget, Duration::ZERO), EACH_BURST as usize + 1);
+        for minute in 1..10 {
+            let now = Duration::from_secs(60 * minute);
+            assert!(flood(&mut budget, now) <= EACH_BURST as usize + 1);
+            assert!(budget.admit(Some([198, 51, 100, 1].into()), now).is_some());
+        }
     }
 }

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use cron::{Schedule, Timestamp, Zone};
 use engine::policy::Repeats;
-use engine::{AppId, Engine, JobSpec, Parts, RunId, StoreError};
+use engine::{AppId, Engine, JobSpec, Parts, StoreError};
 use futures_util::FutureExt;
 use protocol::v1::SettingView;
 use store::{Addresses, AppSpec, Database, NewToken, Registry as _};
 use timer::{Clock, SystemClock};
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::alerts::Alerts;
@@ -23,16 +23,16 @@ use crate::dispatch::HttpDispatch;
 use crate::executors::{self, Directory, Registrar, Tokens};
 use crate::http::{BodySlots, Front, Hosts, IdentityError, Proxies, Tls};
 use crate::outbound::{self, Guard, Outbound, Secret};
+use crate::rate::Rates;
 use crate::runs::{self, Ended, Following, LogFollower, LogKeeper, TraceRecorder, TraceWriter};
 use crate::settings::{DeclaredJobs, Settings};
 use crate::telemetry::{Hints, Lateness, Metrics, Telemetry};
 use crate::users::{FirstAdmin, Users};
-use crate::{api, http};
+use crate::{api, http, open_files};
 
 /// A node of the scheduling centre that listens and is ready to run.
 pub struct Centre {
     state: Arc<ServerState>,
-    ended: mpsc::Receiver<RunId>,
     listener: TcpListener,
     tls: Option<Arc<Tls>>,
     proxies: Arc<Proxies>,
@@ -61,6 +61,8 @@ pub struct ServerState {
     pub(crate) min_interval: Duration,
     /// Which programs may declare jobs.
     pub(crate) declared_jobs: DeclaredJobs,
+    /// Limits the requests of each user, over all APIs.
+    pub(crate) callers: Arc<Rates>,
     /// Limits concurrent large request bodies.
     pub(crate) body_slots: Arc<BodySlots>,
     /// Change notifications for clients of event streams.
@@ -193,8 +195,7 @@ impl Centre {
         };
         let database = open_database(&settings, options).await?;
         let first_start = prepare(&database, &settings).await?;
-        let (tell_ended, ended) = runs::ended();
-        let state = Arc::new(ServerState::new(&settings, database, address, tell_ended)?);
+        let state = Arc::new(ServerState::new(&settings, database, address)?);
         state.registrar.load().await?;
         if let Some(first) = first_start.as_ref().filter(|_| settings.sample_job) {
             state.engine.ensure(sample_job(first)).await?;
@@ -202,7 +203,7 @@ impl Centre {
         let first_admin = state.users.first_admin().await?;
         let hosts = Arc::new(Hosts::new(&settings.hostnames, address.ip()));
         let proxies = Arc::new(Proxies(settings.proxies));
-        Ok(Centre { state, ended, listener, tls, proxies, hosts, first_start, first_admin })
+        Ok(Centre { state, listener, tls, proxies, hosts, first_start, first_admin })
     }
 
     /// Returns the address it listens on.
@@ -243,7 +244,7 @@ impl Centre {
     /// Schedules and serves until `stop`. Then it stops claiming, gives back claimed runs, lets dispatches in
     /// progress finish, accepts results that still come in, and returns within the 5 s that supervisors are promised.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Centre { state, ended, listener, tls, proxies, hosts, .. } = self;
+        let Centre { state, listener, tls, proxies, hosts, .. } = self;
         let quiet = CancellationToken::new();
         let front = Front { api: api::all(&state), tls: tls.clone(), proxies, hosts };
         let serving = tokio::spawn(http::serve(listener, front, quiet.clone()));
@@ -254,7 +255,7 @@ impl Centre {
         });
         let registrar = state.registrar.clone();
         let keeping = tokio::spawn(async move { registrar.run().await });
-        let keeping_logs = tokio::spawn(state.log_keeper().run(ended));
+        let keeping_logs = tokio::spawn(state.log_keeper().run(state.ended.clone()));
         let following_logs = tokio::spawn(state.log_follower().run());
         let writing_traces = tokio::spawn(state.trace_writer().run());
         let counting = runs::count_loop(state.clock.clone(), state.database.clone(), state.engine.clone());
@@ -307,7 +308,6 @@ impl ServerState {
         settings: &Settings,
         database: Arc<Database>,
         address: SocketAddr,
-        ended: Ended,
     ) -> Result<ServerState, StartError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let guard = Guard {
@@ -315,16 +315,18 @@ impl ServerState {
             allow: settings.executor_networks.clone(),
             own: vec![address],
         };
+        let usual = outbound::Options::default();
         let options = outbound::Options {
             guard,
+            connections_max: usual.connections_max.min(open_files::limit() / 4),
             trust: settings.trust.clone(),
             timeout: settings.call_timeout,
-            ..outbound::Options::default()
+            ..usual
         };
         let outbound = Outbound::new(options)?;
         let (hints, lateness) = (Arc::new(Hints::new()), Arc::new(Lateness::new()));
         let traces = Arc::new(TraceRecorder::new(&settings.node));
-        let log_reading = Arc::new(Following::default());
+        let (log_reading, ended) = (Arc::new(Following::default()), Ended::default());
         let tokens = Arc::new(Tokens::new(settings.token.clone(), settings.allow_no_token));
         let directory = Arc::new(Directory::new(tokens.clone()));
         let registrar = Arc::new(Registrar::new(
@@ -396,6 +398,7 @@ impl ServerState {
             scripts: settings.scripts,
             min_interval: settings.min_interval,
             declared_jobs: settings.declared_jobs,
+            callers: Arc::new(Rates::per_second(settings.requests_each)),
             body_slots: Arc::default(),
             hints,
             closing: CancellationToken::new(),

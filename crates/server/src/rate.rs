@@ -46,7 +46,11 @@ impl Rates {
     /// Limit of `count` requests per second for each caller, with bursts of one second's worth. Requests above it
     /// wait, but not long.
     pub fn per_second(count: u32) -> Rates {
-        let bucket = Bucket::new(Duration::from_secs(1) / count.max(1), BURST, WAIT_MAX);
+        Rates::of(Bucket::new(Duration::from_secs(1) / count.max(1), BURST, WAIT_MAX))
+    }
+
+    /// A limit with a copy of this bucket for each caller.
+    pub fn of(bucket: Bucket) -> Rates {
         let buckets = (0..BUCKETS).map(|_| Mutex::new(bucket.clone())).collect();
         Rates { hasher: RandomState::new(), buckets }
     }

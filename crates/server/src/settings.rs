@@ -69,7 +69,12 @@ pub struct Settings {
     pub max_open_runs: u64,
     /// How long the start waits for a database server that does not answer.
     pub database_wait: Duration,
+    /// Maximum number of requests per second of one user, usually [`REQUESTS_EACH`].
+    pub requests_each: u32,
 }
+
+/// Requests per second and user: a page of the console makes a dozen.
+pub const REQUESTS_EACH: u32 = 100;
 
 impl Settings {
     /// Returns the settings by option name, without secrets.

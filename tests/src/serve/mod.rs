@@ -33,13 +33,14 @@ pub struct Serve {
     folder: Folder,
     options: BTreeMap<String, String>,
     variables: BTreeMap<String, String>,
+    open_files: Option<u32>,
 }
 
 impl Serve {
     /// A command line with the defaults of tests.
     pub fn new() -> Result<Serve> {
         let folder = Folder::new("serve")?;
-        let serve = Serve { options: BTreeMap::new(), variables: BTreeMap::new(), folder };
+        let serve = Serve { options: BTreeMap::new(), variables: BTreeMap::new(), open_files: None, folder };
         let data_dir = serve.path("data").display().to_string();
         Ok(serve.with("listen", "127.0.0.1:0").with("data-dir", &data_dir).with("sample", "false"))
     }
@@ -59,6 +60,12 @@ impl Serve {
     /// Sets an environment variable.
     pub fn variable(mut self, name: &str, value: &str) -> Serve {
         self.variables.insert(name.into(), value.into());
+        self
+    }
+
+    /// Limits the files that the process may open.
+    pub fn open_files(mut self, max: u32) -> Serve {
+        self.open_files = Some(max);
         self
     }
 
@@ -95,7 +102,14 @@ impl Serve {
     }
 
     fn command(&self, subcommand: &str) -> Result<Command> {
-        let mut command = Command::new(binary()?);
+        let mut command = match self.open_files {
+            None => Command::new(binary()?),
+            Some(max) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &format!("ulimit -n {max}; exec \"$0\" \"$@\"")]).arg(binary()?);
+                shell
+            }
+        };
         command.arg(subcommand).current_dir(self.folder.path());
         command.args(self.options.iter().map(|(option, value)| format!("--{option}={value}")));
         // Environment variables of a developer or of the test's own databases must not have an effect.

@@ -19,6 +19,7 @@ use welcome::Credentials;
 pub fn run(options: Options) -> anyhow::Result<()> {
     let started = Instant::now();
     log_to_stderr();
+    raise_open_files();
     let options = options.with_file()?;
     let settings = options.settings()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -67,6 +68,27 @@ pub fn run(options: Options) -> anyhow::Result<()> {
 
 /// Maximum time for threads to end, after all important work is done.
 const SHUTDOWN_MAX: Duration = Duration::from_millis(200);
+
+/// Raises the limit of open files, which is often 1 024 although the system allows more: each connection is one. The
+/// centre limits its connections to a part of it.
+fn raise_open_files() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let limit = getrlimit(Resource::Nofile);
+        let most = limit.maximum.map_or(OPEN_FILES, |maximum| maximum.min(OPEN_FILES));
+        if limit.current.is_some_and(|current| current < most)
+            && let Err(error) =
+                setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum })
+        {
+            tracing::warn!(%error, "failed to raise the limit of open files");
+        }
+    }
+}
+
+/// Open files: twice as many as clients may have connections.
+#[cfg(target_os = "linux")]
+const OPEN_FILES: u64 = 32_768;
 
 fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("TICKWRIGHT_LOG");

@@ -303,6 +303,7 @@ impl Options {
             min_interval: duration("min-interval", self.min_interval.as_deref().unwrap_or("10ms"))?,
             max_open_runs: at_least_one("max-open-runs", self.max_open_runs)?.unwrap_or(MAX_OPEN_RUNS),
             database_wait: duration("database-wait", self.database_wait.as_deref().unwrap_or("30s"))?,
+            requests_each: server::REQUESTS_EACH,
         })
     }
 

@@ -35,6 +35,7 @@ use crate::jobs::JobRules;
 use crate::outbound::{Address, Outbound, TriggerPath};
 use crate::rate::Rates;
 use crate::request_error::RequestError;
+use crate::runs::TraceRecorder;
 use crate::settings::DeclaredJobs;
 use crate::users::Principal;
 
@@ -48,6 +49,7 @@ pub(super) struct ExecutorState {
     pub(super) outbound: Outbound,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) audit: Arc<Audit>,
+    pub(super) traces: Arc<TraceRecorder>,
     pub(super) body_slots: Arc<BodySlots>,
     pub(super) jobs: JobRules,
     /// Which programs may declare jobs.
@@ -70,6 +72,7 @@ pub fn router(node: &ServerState) -> Router {
         outbound: node.outbound.clone(),
         clock: node.clock.clone(),
         audit: node.audit.clone(),
+        traces: node.traces.clone(),
         body_slots: node.body_slots.clone(),
         jobs: JobRules::of(node),
         declared_jobs: node.declared_jobs,
@@ -350,6 +353,10 @@ impl ExecutorState {
                 }
                 covers == Some(true)
             });
+            let now = self.clock.now();
+            for (run, app) in reports.iter().filter_map(|item| owners.get_key_value(&RunId(item.log_id))) {
+                self.traces.belongs(*run, *app, now);
+            }
         }
         let written = join_all(reports.into_iter().map(|item| {
             let (run, outcome) = outcome_of(item);

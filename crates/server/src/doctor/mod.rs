@@ -13,7 +13,6 @@ use timer::{Clock, SystemClock};
 use crate::centre::ServerState;
 use crate::http::Tls;
 use crate::outbound::Calls;
-use crate::runs;
 use crate::settings::Settings;
 
 /// Result of one check.
@@ -156,8 +155,7 @@ async fn look_inside(settings: &Settings, database: std::sync::Arc<Database>, fi
         }
         Err(error) => return findings.push(not_opened(&error)),
     }
-    let (ended, _) = runs::ended();
-    let state = match ServerState::new(settings, database, settings.listen, ended) {
+    let state = match ServerState::new(settings, database, settings.listen) {
         Ok(state) => state,
         Err(error) => return findings.push(Finding::bad(error.to_string(), "correct the option")),
     };

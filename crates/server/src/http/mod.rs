@@ -31,7 +31,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -42,6 +43,10 @@ use hosts::WrongHost;
 pub use origin::{Caller, Proxies, caller};
 use pace::{Asked, Paced, Progress};
 pub use tls::{Identity, IdentityError, Tls};
+
+use crate::open_files;
+use crate::share::Shares;
+use crate::users::network;
 
 /// Configuration of the listener.
 #[derive(Clone)]
@@ -58,9 +63,11 @@ pub struct Front {
 
 /// Serves until stopped; then finishes open requests within [`DRAIN_MAX`].
 pub async fn serve(listener: TcpListener, front: Front, stop: CancellationToken) {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    // Files are also needed for executors, the database and scripts.
+    let slots = Shares::new(CONNECTIONS_MAX.min(open_files::limit() / 2));
+    let (mut open, mut warned_at) = (JoinSet::new(), None);
     loop {
-        let slot = Arc::clone(&slots).acquire_owned().await.expect("the semaphore is never closed");
+        while open.try_join_next().is_some() {}
         let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
@@ -72,15 +79,32 @@ pub async fn serve(listener: TcpListener, front: Front, stop: CancellationToken)
             },
             () = stop.cancelled() => break,
         };
+        let Some(slot) = slots.take(network(peer.ip())) else {
+            if warned_at.is_none_or(|at: Instant| at.elapsed() > WARN_EVERY) {
+                warned_at = Some(Instant::now());
+                tracing::warn!(%peer, max = slots.max(), "too many connections; rejecting those of addresses that have many");
+            }
+            // Best effort: a client without TLS can read why. The socket does not block.
+            if let Ok(mut stream) = stream.into_std() {
+                let _ = io::Write::write(&mut stream, BUSY);
+            }
+            continue;
+        };
         let (front, stop) = (front.clone(), stop.clone());
-        tokio::spawn(async move {
+        open.spawn(async move {
+            let _slot = slot;
             front.welcome(stream, peer, stop).await;
-            drop(slot);
         });
     }
-    let everybody = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
-    let _ = tokio::time::timeout(DRAIN_MAX, slots.acquire_many(everybody)).await;
+    let drained = async { while open.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(DRAIN_MAX, drained).await;
 }
+
+/// Response to a connection above the limit.
+const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nCache-Control: no-store\r\n\
+    X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n\
+    Content-Type: text/plain\r\nContent-Length: 51\r\nConnection: close\r\n\r\n\
+    too many connections from this address; close some\n";
 
 impl Front {
     async fn welcome(self, stream: TcpStream, peer: SocketAddr, stop: CancellationToken) {
@@ -257,7 +281,8 @@ fn in_order(uri: &Uri) -> Uri {
 /// Context path of XXL-JOB's admin up to 3.4.0.
 const CONTEXT_PATH: &str = "/xxl-job-admin";
 
-/// Maximum number of connections; further ones wait to be accepted. Thousands of executors keep one each.
+/// Maximum number of connections, shared fairly by client networks; further ones are closed. Thousands of executors
+/// keep one each.
 const CONNECTIONS_MAX: usize = 16_384;
 
 /// Timeout for a request head and for idle connections. Executors send a heartbeat every 30 s on the same
@@ -278,6 +303,9 @@ const HEAD_MAX: usize = 16 * 1024;
 
 /// How long open requests may take when the node stops.
 const DRAIN_MAX: Duration = Duration::from_secs(3);
+
+/// Interval of warnings about rejected connections.
+const WARN_EVERY: Duration = Duration::from_secs(60);
 
 /// Delay after a failed accept. The usual reason is too many open files, so others must close first.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);

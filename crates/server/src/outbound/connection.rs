@@ -14,9 +14,9 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::client::TlsStream;
 
 use super::Callee;
-use super::opener::ConnectionSlot;
 use super::reply::{self, Limit, Reply, ReplyError};
 use super::request::{Ask, Unsendable};
+use crate::share::Share;
 
 pub(super) struct Connection {
     stream: Stream,
@@ -31,11 +31,11 @@ pub(super) struct Connection {
     /// Whether it has been idle in the pool, so the peer may have closed it meanwhile.
     has_waited: bool,
     /// Counts this connection against the limit of open connections until it is dropped.
-    _slot: ConnectionSlot,
+    _slot: Share<String>,
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream, generation: u64, slot: ConnectionSlot) -> Connection {
+    pub(super) fn new(stream: Stream, generation: u64, slot: Share<String>) -> Connection {
         Connection {
             stream,
             body: Vec::new(),

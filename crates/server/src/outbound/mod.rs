@@ -43,11 +43,13 @@ pub use verdict::{CallError, Sent};
 
 use address::Host;
 use connection::{Connection, IDLE_MAX, SendError, Sending};
-use opener::{ConnectionSlots, Opener};
+use opener::{OpenError, Opener};
 use peer::Peer;
 use request::Ask;
 use tls::Tls;
 use verdict::{Failure, Heard};
+
+use crate::share::Shares;
 
 /// An executor to call, with the credentials of its app. The caller guarantees that the address belongs to that app.
 #[derive(Clone, Debug)]
@@ -111,8 +113,7 @@ impl Outbound {
     pub fn new(options: Options) -> Result<Outbound, OptionsError> {
         options.check()?;
         let tls = Tls::new(&options.trust)?;
-        let opener =
-            Opener { guard: options.guard, tls, slots: ConnectionSlots::new(options.connections_max) };
+        let opener = Opener { guard: options.guard, tls, slots: Shares::new(options.connections_max) };
         Ok(Outbound(Arc::new(Shared {
             timeout: options.timeout,
             in_flight_max: options.in_flight_max,
@@ -131,8 +132,8 @@ impl Outbound {
         to: &Callee,
         run: i64,
         triggered_at_ms: i64,
-        page: &LogPage,
         from_line: u32,
+        page: &LogPage,
     ) -> Result<bool, CallError> {
         let peer = self.0.peer(&to.address);
         let is_same_page = peer.sent_before(run, from_line, &page.log_content);
@@ -198,8 +199,8 @@ impl Outbound {
 
     /// Opens connections ahead of a burst, so that it does not wait for handshakes. They stay usable for a second or
     /// two; failures appear when the burst comes.
-    pub async fn warm(&self, address: &Address, connections: usize) {
-        let peer = self.0.peer(address);
+    pub async fn warm(&self, to: &Callee, connections: usize) {
+        let peer = self.0.peer(&to.address);
         if peer.circuit.state() == BreakerState::Open {
             return;
         }
@@ -207,10 +208,10 @@ impl Outbound {
         let missing = wanted.saturating_sub(peer.figures().resting_connections);
         let mut opening = JoinSet::new();
         for _ in 0..missing {
-            let (shared, peer, address) = (Arc::clone(&self.0), Arc::clone(&peer), address.clone());
+            let (shared, peer, to) = (Arc::clone(&self.0), Arc::clone(&peer), to.clone());
             opening.spawn(async move {
                 let by = Instant::now() + shared.timeout;
-                if let Ok(connection) = shared.connect(&address, &peer, by).await {
+                if let Ok(connection) = shared.connect(&to, &peer, by).await {
                     shared.rest(&peer, connection);
                 }
             });
@@ -373,11 +374,11 @@ impl Shared {
     ) -> Result<Heard, Failure> {
         let mut connection = match peer.take_resting() {
             Some(resting) => resting,
-            None => self.connect(&to.address, peer, send_by).await?,
+            None => self.connect(to, peer, send_by).await?,
         };
         let mut sent = connection.send(to, &ask, send_by).await;
         if matches!(sent, Err(SendError::Nothing(_))) && connection.has_waited() {
-            connection = self.connect(&to.address, peer, send_by).await?;
+            connection = self.connect(to, peer, send_by).await?;
             sent = connection.send(to, &ask, send_by).await;
         }
         let sending = match sent {
@@ -416,13 +417,18 @@ impl Shared {
         Err(Failure::cut_off(&to.address, &SendError::Part(error), is_silent))
     }
 
-    async fn connect(&self, address: &Address, peer: &Peer, by: Instant) -> Result<Connection, Failure> {
-        if self.opener.slots.is_full() {
+    async fn connect(&self, to: &Callee, peer: &Peer, by: Instant) -> Result<Connection, Failure> {
+        let Callee { address, app, .. } = to;
+        let slots = &self.opener.slots;
+        let slot = slots.take(app.to_owned()).or_else(|| {
             self.close_resting();
-        }
+            slots.take(app.to_owned())
+        });
+        let full = || Failure::unopened(address, &OpenError::Full(slots.max()));
+        let slot = slot.ok_or_else(full)?;
         let generation = peer.generation();
         let by = by.min(Instant::now() + self.timeout);
-        let opened = self.opener.open(address, &peer.names, by).await;
+        let opened = self.opener.open(address, &peer.names, slot, by).await;
         let (stream, slot) = opened.map_err(|error| Failure::unopened(address, &error))?;
         Ok(Connection::new(stream, generation, slot))
     }
@@ -471,17 +477,17 @@ fn lines_from(whole: &LogPage, from_line: u32) -> LogPage {
     LogPage { log_content: lines.skip(before).collect(), to_line_num: line_count(whole), ..*whole }
 }
 
+fn have_line_in_common(one: &str, other: &str) -> bool {
+    let lines: HashSet<&str> = one.lines().filter(|line| !line.trim().is_empty()).collect();
+    other.lines().any(|line| lines.contains(line))
+}
+
 fn line_count(page: &LogPage) -> i32 {
     i32::try_from(page.log_content.split_inclusive('\n').count()).unwrap_or(i32::MAX)
 }
 
 /// A line number that no log reaches.
 const BEYOND: u32 = 1_000_000_000;
-fn have_line_in_common(one: &str, other: &str) -> bool {
-    let lines: HashSet<&str> = one.lines().filter(|line| !line.trim().is_empty()).collect();
-    other.lines().any(|line| lines.contains(line))
-}
-
 
 /// More than a cluster has executors; beyond it, knowledge about addresses without calls in progress is dropped.
 const PEERS_MAX: usize = 16 * 1024;

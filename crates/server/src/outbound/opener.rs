@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,12 +15,14 @@ use super::address::{Address, Host};
 use super::connection::Stream;
 use super::guard::{ForbiddenAddress, Guard};
 use super::tls::Tls;
+use crate::share::{Share, Shares};
 
 /// State shared by all connections.
 pub(super) struct Opener {
     pub(super) guard: Guard,
     pub(super) tls: Tls,
-    pub(super) slots: Arc<ConnectionSlots>,
+    /// Open connections to all addresses together, shared fairly by apps.
+    pub(super) slots: Arc<Shares<String>>,
 }
 
 impl Opener {
@@ -30,13 +31,13 @@ impl Opener {
         &self,
         address: &Address,
         names: &Names,
+        slot: Share<String>,
         by: Instant,
-    ) -> Result<(Stream, ConnectionSlot), OpenError> {
+    ) -> Result<(Stream, Share<String>), OpenError> {
         let given = by.saturating_duration_since(Instant::now());
         if given.is_zero() {
             return Err(OpenError::Timeout { given });
         }
-        let slot = ConnectionSlots::take(&self.slots).ok_or(OpenError::Full(self.slots.max))?;
         let opening = async {
             let ips = names.resolve(address).await?;
             self.guard.check_all(&ips)?;
@@ -156,37 +157,6 @@ impl Names {
 /// A burst makes one lookup; a pod that moved is found at once, because a failed connect also clears the cache.
 const KNOWN_FOR: Duration = Duration::from_secs(5);
 
-/// Limit of open connections to all addresses together.
-pub(super) struct ConnectionSlots {
-    open: AtomicUsize,
-    max: usize,
-}
-
-impl ConnectionSlots {
-    pub(super) fn new(max: usize) -> Arc<ConnectionSlots> {
-        Arc::new(ConnectionSlots { open: AtomicUsize::new(0), max })
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.open.load(Ordering::Relaxed) >= self.max
-    }
-
-    fn take(slots: &Arc<ConnectionSlots>) -> Option<ConnectionSlot> {
-        let more = |open| (open < slots.max).then_some(open + 1);
-        slots.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(ConnectionSlot(Arc::clone(slots)))
-    }
-}
-
-/// One open connection in that count; released when dropped.
-pub(super) struct ConnectionSlot(Arc<ConnectionSlots>);
-
-impl Drop for ConnectionSlot {
-    fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Why no connection was opened.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenError {
@@ -200,7 +170,7 @@ pub(super) enum OpenError {
     Connect(#[from] io::Error),
     #[error("TLS handshake failed: {0}")]
     Tls(String),
-    #[error("{0} connections are open, the maximum")]
+    #[error("too many connections to executors are open: at most {0} of all apps")]
     Full(usize),
 }
 

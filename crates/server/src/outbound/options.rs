@@ -15,7 +15,8 @@ pub struct Options {
     pub in_flight_max: usize,
     /// Maximum number of runs that wait for one address; further runs are rejected at once.
     pub waiting_max: usize,
-    /// Maximum number of open connections to all addresses. Keep it well below the process's limit of open files.
+    /// Maximum number of open connections to all addresses, shared fairly by apps. Keep it well below the process's
+    /// limit of open files.
     pub connections_max: usize,
     /// Rules for which IP addresses may be called.
     pub guard: Guard,

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use engine::{Order, RunId, Store as _};
+use engine::{AppId, Order, RunId, Store as _};
 use store::{Database, RunLog};
 use timer::Clock;
 use tokio::sync::Mutex as AsyncMutex;
@@ -20,12 +20,16 @@ use super::log::{LogLocation, Source};
 use super::tail::Tail;
 use crate::executors::Directory;
 use crate::outbound::Outbound;
+use crate::share::{Share, Shares, has_room};
 
 /// The followed runs. Dispatch adds them; readers of logs share them.
-#[derive(Default)]
-pub struct Following(Mutex<HashMap<RunId, Followed>>);
+pub struct Following {
+    runs: Mutex<HashMap<RunId, Followed>>,
+    slots: Arc<Shares<AppId>>,
+}
 
 struct Followed {
+    _slot: Share<AppId>,
     location: LogLocation,
     tail: Arc<AsyncMutex<Tail>>,
     /// Bytes in the tail after the last read.
@@ -40,22 +44,38 @@ struct Followed {
     is_being_read: bool,
 }
 
+impl Default for Following {
+    fn default() -> Following {
+        Following { runs: Mutex::default(), slots: Shares::new(FOLLOWED_MAX) }
+    }
+}
+
 impl Following {
     /// Starts to follow a run that an executor accepted.
     pub fn begin(&self, order: &Order, address: &str, now: Duration) {
-        let mut runs = self.runs();
-        if runs.len() < FOLLOWED_MAX {
-            let location = LogLocation {
-                run: order.run.id,
-                app: order.job.spec.app,
-                address: Some(address.to_owned()),
-                triggered_at: order.run.scheduled_at,
-            };
-            let (tail, due) = (Arc::default(), now + PAUSE_MIN);
-            let followed =
-                Followed { location, tail, bytes: 0, due, pause: PAUSE_MIN, stored: 0, is_being_read: false };
-            runs.insert(order.run.id, followed);
-        }
+        let location = LogLocation {
+            run: order.run.id,
+            app: order.job.spec.app,
+            address: Some(address.to_owned()),
+            triggered_at: order.run.scheduled_at,
+        };
+        self.follow(location, now + PAUSE_MIN);
+    }
+
+    fn follow(&self, location: LogLocation, due: Duration) {
+        let Some(slot) = self.slots.take(location.app) else { return };
+        let run = location.run;
+        let followed = Followed {
+            _slot: slot,
+            location,
+            tail: Arc::default(),
+            bytes: 0,
+            due,
+            pause: PAUSE_MIN,
+            stored: 0,
+            is_being_read: false,
+        };
+        self.runs().insert(run, followed);
     }
 
     /// Records that a run has finished. If none of its log was read, its slot is freed at once; most runs are short.
@@ -81,13 +101,16 @@ impl Following {
     /// Returns at most `max` runs to read now: those waiting longest, one per executor that is not being read.
     fn due(&self, now: Duration, max: usize) -> Vec<(RunId, LogLocation, Arc<AsyncMutex<Tail>>)> {
         let mut runs = self.runs();
-        let held: usize = runs.values().map(|followed| followed.bytes).sum();
-        if held >= HELD_MAX {
-            return Vec::new();
+        let mut held: HashMap<AppId, usize> = HashMap::new();
+        for followed in runs.values() {
+            *held.entry(followed.location.app).or_default() += followed.bytes;
         }
+        let all: usize = held.values().sum();
+        let fits = |app: &AppId| has_room(HELD_MAX, all, held.get(app).copied().unwrap_or(0));
         let is_busy = runs.values().filter(|followed| followed.is_being_read);
         let mut asked: HashSet<_> = is_busy.map(|followed| followed.location.address.clone()).collect();
         let mut due: Vec<_> = runs.iter_mut().filter(|(_, followed)| followed.due <= now).collect();
+        due.retain(|(_, followed)| fits(&followed.location.app));
         due.sort_by_key(|(run, followed)| (followed.due, **run));
         due.retain(|(_, followed)| asked.insert(followed.location.address.clone()));
         due.truncate(max);
@@ -114,12 +137,17 @@ impl Following {
         is_unstored
     }
 
+    /// App of a run that is followed here.
+    pub fn app_of(&self, run: RunId) -> Option<AppId> {
+        self.runs().get(&run).map(|followed| followed.location.app)
+    }
+
     fn ids(&self) -> Vec<RunId> {
         self.runs().keys().copied().collect()
     }
 
     fn runs(&self) -> MutexGuard<'_, HashMap<RunId, Followed>> {
-        self.0.lock().expect("no holder of this lock panics")
+        self.runs.lock().expect("no holder of this lock panics")
     }
 }
 
@@ -196,7 +224,8 @@ impl LogFollower {
             }
         };
         for run in followed.into_iter().filter(|run| !open.contains(run)) {
-            if !self.ended.tell_again(run) {
+            let app = self.following.app_of(run);
+            if !self.ended.tell_again(run, app) {
                 self.following.take(run);
             }
         }
@@ -215,10 +244,11 @@ pub(super) async fn store_part(database: &Database, run: RunId, log: RunLog) {
     }
 }
 
-/// Maximum number of runs followed by one node. Logs of others are read after they have finished.
+/// Maximum number of runs followed by one node, shared fairly by apps. Logs of others are read after they have
+/// finished.
 const FOLLOWED_MAX: usize = 512;
 
-/// Maximum number of bytes held of all logs. Beyond it nothing is read until runs finish.
+/// Maximum number of bytes held of all logs, shared fairly by apps. Beyond it nothing is read until runs finish.
 const HELD_MAX: usize = 32 * 1024 * 1024;
 
 /// How often the runs to read are selected. One run of each executor is read each time, so an executor serves at
@@ -243,7 +273,6 @@ const LOOKS_PER_CHECK: u32 = 50;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::AppId;
 
     fn following(addresses: &[&str]) -> Following {
         let following = Following::default();
@@ -254,10 +283,7 @@ mod tests {
                 address: Some((*address).to_owned()),
                 triggered_at: timer::Timestamp::default(),
             };
-            let (tail, due) = (Arc::default(), Duration::from_millis(id.unsigned_abs()));
-            let followed =
-                Followed { location, tail, bytes: 0, due, pause: PAUSE_MIN, stored: 0, is_being_read: false };
-            following.runs().insert(RunId(id), followed);
+            following.follow(location, Duration::from_millis(id.unsigned_abs()));
         }
         following
     }
@@ -289,6 +315,27 @@ mod tests {
         assert_eq!(due(&following, now * 10), [] as [i64; 0]);
         following.take(RunId(1));
         assert_eq!(due(&following, now * 10), [2]);
+    }
+
+    #[test]
+    fn an_app_with_many_runs_and_long_logs_leaves_room_for_others() {
+        let following = Following::default();
+        let begin = |run: i64, app: i64| {
+            let address = Some(format!("executor-{run}"));
+            let triggered_at = timer::Timestamp::default();
+            following
+                .follow(LogLocation { run: RunId(run), app: AppId(app), address, triggered_at }, PAUSE_MIN);
+        };
+        (1..2_000).for_each(|run| begin(run, 1));
+        assert!(following.ids().len() < FOLLOWED_MAX);
+        begin(5_000, 2);
+        assert!(following.ids().contains(&RunId(5_000)));
+        let read = Read { bytes: HELD_MAX / 100, last: 3, has_news: true, failed: false };
+        let now = Duration::from_secs(10);
+        for run in following.ids().into_iter().filter(|run| run.0 < 100) {
+            following.was_read(run, now, &read);
+        }
+        assert_eq!(due(&following, now * 10), [5_000]);
     }
 
     #[test]

@@ -89,6 +89,13 @@ pub struct LogLocation {
     pub triggered_at: Timestamp,
 }
 
+impl LogLocation {
+    /// Address of the executor; empty if the run was sent to none.
+    pub fn executor(&self) -> &str {
+        self.address.as_deref().unwrap_or_default()
+    }
+}
+
 /// Returns the location of a run's log according to its row.
 pub fn location_of(run: &RunRow) -> LogLocation {
     let exact = run.open.as_ref().map(|open| open.scheduled_at);

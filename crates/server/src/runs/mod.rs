@@ -12,7 +12,7 @@ mod trace_writer;
 
 pub use clear::{Cleared, clear};
 pub use follow::{Following, LogFollower};
-pub use keep::{Ended, LogKeeper, ended};
+pub use keep::{Ended, LogKeeper};
 pub use kill::not_ended;
 pub use report::count_loop;
 pub use trace_recorder::TraceRecorder;

@@ -9,9 +9,11 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use engine::{Order, Receipt, RunId};
+use engine::{AppId, Order, Receipt, RunId};
 use store::{NodeTrace, Sending};
 use timer::Timestamp;
+
+use crate::share::has_room;
 
 /// The latest traces, as recorded by one node.
 pub struct TraceRecorder {
@@ -31,13 +33,38 @@ struct Recorded {
     /// How many runs of `order`, from the oldest on, were already checked for long duration.
     looked_at: usize,
     /// Traces of runs with trouble, still to be stored.
-    troubled: Vec<NodeTrace>,
+    troubled: Queue,
     /// Other traces still to be stored.
-    ordinary: Vec<NodeTrace>,
+    ordinary: Queue,
+}
+
+/// Traces still to be stored, with the number of each app.
+#[derive(Default)]
+struct Queue {
+    traces: Vec<NodeTrace>,
+    of: HashMap<Option<AppId>, usize>,
+}
+
+impl Queue {
+    /// Adds a trace, if its app has a share left of at most `max`.
+    fn push(&mut self, trace: NodeTrace, app: Option<AppId>, max: usize) {
+        let own = self.of.entry(app).or_default();
+        if has_room(max, self.traces.len(), *own) {
+            *own += 1;
+            self.traces.push(trace);
+        }
+    }
+
+    fn take(&mut self) -> Vec<NodeTrace> {
+        self.of.clear();
+        std::mem::take(&mut self.traces)
+    }
 }
 
 struct Held {
     trace: NodeTrace,
+    /// App of the job; unknown if another node sent the run.
+    app: Option<AppId>,
     /// Handler that was called.
     handler: String,
     /// Time since which this node knows the run.
@@ -86,7 +113,8 @@ impl TraceRecorder {
             answer: None,
         };
         let trace = self.trace(run.id, Some(sending));
-        recorded.hold(Held { trace, handler: spec.handler.clone(), since: now, is_kept: false });
+        let app = Some(spec.app);
+        recorded.hold(Held { trace, app, handler: spec.handler.clone(), since: now, is_kept: false });
     }
 
     /// Records the executor's answer to a dispatch, or that there was none.
@@ -98,6 +126,18 @@ impl TraceRecorder {
         }
     }
 
+    /// Records the app of a run whose result was received. Another node may have sent the run.
+    pub fn belongs(&self, run: RunId, app: AppId, now: Timestamp) {
+        let mut recorded = self.recorded();
+        match recorded.traces.get_mut(&run) {
+            Some(held) => held.app = Some(app),
+            None => {
+                let (trace, handler) = (self.trace(run, None), String::new());
+                recorded.hold(Held { trace, app: Some(app), handler, since: now, is_kept: false });
+            }
+        }
+    }
+
     /// Records that a run's result was received. Another node may have sent the run.
     pub fn reported(&self, run: RunId, now: Timestamp) {
         let mut recorded = self.recorded();
@@ -105,7 +145,8 @@ impl TraceRecorder {
             Some(held) => held.trace.reported_at = held.trace.reported_at.or(Some(now)),
             None => {
                 let trace = NodeTrace { reported_at: Some(now), ..self.trace(run, None) };
-                recorded.hold(Held { trace, handler: String::new(), since: now, is_kept: false });
+                let handler = String::new();
+                recorded.hold(Held { trace, app: None, handler, since: now, is_kept: false });
             }
         }
     }
@@ -113,21 +154,26 @@ impl TraceRecorder {
     /// Records that the end of a run was stored, and whether the run succeeded.
     pub fn recorded_end(&self, run: RunId, is_good: bool, now: Timestamp) {
         let mut recorded = self.recorded();
-        let trace = match recorded.traces.get_mut(&run) {
+        let (trace, app) = match recorded.traces.get_mut(&run) {
             Some(held) => {
                 held.trace.recorded_at = Some(now);
                 held.is_kept = true;
-                held.trace.clone()
+                (held.trace.clone(), held.app)
             }
-            None => NodeTrace { recorded_at: Some(now), ..self.trace(run, None) },
+            None => (NodeTrace { recorded_at: Some(now), ..self.trace(run, None) }, None),
         };
         let is_troubled = !is_good || trace.sending.as_ref().is_some_and(|sending| is_slow(sending, now));
-        recorded.keep(trace, is_troubled);
+        recorded.keep(trace, app, is_troubled);
     }
 
     /// Returns this node's trace of a run.
     pub fn of(&self, run: RunId) -> Option<NodeTrace> {
         self.recorded().traces.get(&run).map(|held| held.trace.clone())
+    }
+
+    /// Returns the app of a run that this node sent.
+    pub fn app_of(&self, run: RunId) -> Option<AppId> {
+        self.recorded().traces.get(&run)?.app
     }
 
     /// Returns the claim time of a run that has not been sent yet.
@@ -147,8 +193,8 @@ impl TraceRecorder {
     pub fn take(&self, now: Timestamp) -> Vec<NodeTrace> {
         let mut recorded = self.recorded();
         recorded.look_for_long_ones(now);
-        let mut taken = std::mem::take(&mut recorded.troubled);
-        taken.append(&mut recorded.ordinary);
+        let mut taken = recorded.troubled.take();
+        taken.append(&mut recorded.ordinary.take());
         taken
     }
 
@@ -175,11 +221,10 @@ impl Recorded {
         }
     }
 
-    fn keep(&mut self, trace: NodeTrace, is_troubled: bool) {
-        let (queue, most) =
-            if is_troubled { (&mut self.troubled, TROUBLED) } else { (&mut self.ordinary, ORDINARY) };
-        if queue.len() < most {
-            queue.push(trace);
+    fn keep(&mut self, trace: NodeTrace, app: Option<AppId>, is_troubled: bool) {
+        match is_troubled {
+            true => self.troubled.push(trace, app, TROUBLED),
+            false => self.ordinary.push(trace, app, ORDINARY),
         }
     }
 
@@ -193,13 +238,13 @@ impl Recorded {
                 // For runs sent by other nodes, the trace is stored with the run's end.
                 if !held.is_kept && held.trace.sending.is_some() {
                     held.is_kept = true;
-                    long = Some(held.trace.clone());
+                    long = Some((held.trace.clone(), held.app));
                 }
             }
             self.looked_at += 1;
-            if let Some(trace) = long {
+            if let Some((trace, app)) = long {
                 let is_troubled = went_to(&trace).is_none();
-                self.keep(trace, is_troubled);
+                self.keep(trace, app, is_troubled);
             }
         }
     }
@@ -237,8 +282,8 @@ const HELD_MAX: usize = 10_000;
 /// Runs claimed but not sent: more than the engine holds.
 const CLAIMED_MAX: usize = 65_536;
 
-/// Traces of runs with trouble that wait to be stored, which is done each second: if more runs fail, these are
-/// enough to see the cause.
+/// Traces of runs with trouble that wait to be stored, which is done each second, shared fairly by apps: if more runs
+/// fail, these are enough to see the cause.
 const TROUBLED: usize = 800;
 
 /// Other traces that wait to be stored. Most installations never have so many runs a second; at ten thousand a
@@ -248,7 +293,7 @@ const ORDINARY: usize = 200;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::{AppId, Job, JobId, JobSpec, Origin, Run, RunState, Shard};
+    use engine::{Job, JobId, JobSpec, Origin, Run, RunState, Shard};
     use std::sync::Arc;
 
     fn order(id: i64) -> Order {
@@ -361,8 +406,16 @@ mod tests {
             traces.recorded_end(RunId(id), id % 2 == 0, at(id));
         }
         let taken = traces.take(at(2_001));
-        assert_eq!(taken.len(), TROUBLED + ORDINARY);
-        assert!(taken[..TROUBLED].iter().all(|trace| trace.run.0 % 2 == 1));
+        let troubled = TROUBLED - TROUBLED / 4;
+        assert_eq!(taken.len(), troubled + ORDINARY - ORDINARY / 4, "the rest is for other apps");
+        assert!(taken[..troubled].iter().all(|trace| trace.run.0 % 2 == 1));
+        for id in 1..=2_000 {
+            traces.belongs(RunId(id), AppId(1), at(id));
+            traces.recorded_end(RunId(id), false, at(id));
+        }
+        traces.belongs(RunId(3_000), AppId(2), at(3_000));
+        traces.recorded_end(RunId(3_000), false, at(3_000));
+        assert!(traces.take(at(3_001)).iter().any(|trace| trace.run == RunId(3_000)));
         let late = TraceRecorder::new("one");
         late.leaves(&order(1), at(1_100));
         late.recorded_end(RunId(1), true, at(1_101));

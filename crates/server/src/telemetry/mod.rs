@@ -57,8 +57,9 @@ impl engine::Telemetry for Telemetry {
             StepEvent::Completed { run, outcome } => {
                 let is_good = matches!(outcome, Outcome::Succeeded(_) | Outcome::Cancelled(_));
                 self.traces.recorded_end(run, is_good, now);
+                let app = self.traces.app_of(run).or_else(|| self.following.app_of(run));
                 self.following.over(run);
-                if !self.ended.tell(run, outcome) {
+                if !self.ended.tell(run, app, outcome) {
                     self.metrics.log_kept("too_many", 1);
                 }
             }

@@ -11,7 +11,7 @@ use executor::{Context, Executor, Job};
 use store::{Database, NewToken, Registry as _};
 use tickwright_server::executors::{Directory, Key, fingerprint};
 use tickwright_server::outbound::Trust;
-use tickwright_server::{Centre, DeclaredJobs, FirstAdmin, Settings};
+use tickwright_server::{Centre, DeclaredJobs, FirstAdmin, REQUESTS_EACH, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -65,6 +65,7 @@ impl Bench {
             min_interval: Duration::from_millis(10),
             max_open_runs: 30_000,
             database_wait: Duration::from_secs(1),
+            requests_each: REQUESTS_EACH,
             java_admins: store::JavaAdmins::Auto,
         };
         change(&mut settings);

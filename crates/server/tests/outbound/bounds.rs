@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tickwright_server::outbound::{BreakerState, Calls, Options, Outbound, Sent};
+use tickwright_server::outbound::{BreakerState, Callee, Calls, Options, Outbound, Sent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
@@ -139,6 +139,30 @@ async fn a_hung_executor_costs_nobody_else() {
     assert_eq!(unknown + deferred, 100);
     assert!((5..=12).contains(&unknown), "{unknown}");
     assert_eq!(outbound.figures(&to.address).unwrap().breaker, BreakerState::Open);
+}
+
+#[tokio::test]
+async fn an_app_with_many_hung_executors_leaves_connections_for_others() {
+    let outbound = Outbound::new(Options { connections_max: 8, ..options() }).unwrap();
+    let mut runs = JoinSet::new();
+    let mut hung = Vec::new();
+    for _ in 0..8 {
+        let executor = Scripted::hanging().await;
+        let (outbound, to) = (outbound.clone(), executor.callee());
+        runs.spawn(async move { run(&outbound, &to).await });
+        hung.push(executor);
+    }
+    // Six hang; the other two are for other apps.
+    let refused = runs.join_next().await.unwrap().unwrap();
+    let Sent::Deferred { reason, .. } = refused else { panic!("{refused:?}") };
+    assert!(reason.contains("too many connections"), "{reason}");
+    assert!(runs.join_next().await.is_some());
+    let well = Scripted::answering(ok()).await;
+    let other = Callee { app: "other".to_owned(), ..well.callee() };
+    assert_eq!(run(&outbound, &other).await, Sent::Accepted);
+    for sent in runs.join_all().await {
+        assert!(matches!(sent, Sent::Unknown { .. }), "{sent:?}");
+    }
 }
 
 #[tokio::test]

@@ -140,7 +140,7 @@ async fn forgetting_an_address_closes_its_connections() {
 async fn a_burst_finds_connections_opened_ahead_of_it() {
     let executor = Scripted::answering(ok()).await;
     let (outbound, to) = (outbound(), executor.callee());
-    outbound.warm(&to.address, 4).await;
+    outbound.warm(&to, 4).await;
     until(&outbound, &to, |figures| figures.resting_connections == 4).await;
     let (a, b, c, d) =
         tokio::join!(run(&outbound, &to), run(&outbound, &to), run(&outbound, &to), run(&outbound, &to));

@@ -44,7 +44,7 @@ pub struct V1State {
     /// Ends the event streams when the node stops.
     pub closing: CancellationToken,
     /// Rate limit per user.
-    pub callers: Rates,
+    pub callers: Arc<Rates>,
     /// Time zone of jobs without one, and of times shown to users.
     pub zone: Zone,
     /// Whether script jobs are allowed.
@@ -75,7 +75,7 @@ impl V1State {
             hints: node.hints.clone(),
             streams: Streams::default(),
             closing: node.closing.clone(),
-            callers: Rates::per_second(CALLS_EACH),
+            callers: node.callers.clone(),
             zone: node.zone.clone(),
             scripts: node.scripts,
             origin: node.origin.clone(),
@@ -83,6 +83,3 @@ impl V1State {
         }
     }
 }
-
-/// Calls per second and user: a page of the console makes a dozen.
-const CALLS_EACH: u32 = 100;

@@ -19,6 +19,7 @@ mod users;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -32,6 +33,7 @@ use protocol::v1::ProblemCode;
 use protocol::xxl::{self, Fields};
 use serde_json::Value;
 use store::Database;
+use timer::Clock;
 
 use super::browser;
 use crate::audit::Audit;
@@ -40,6 +42,7 @@ use crate::executors::{Directory, Registrar};
 use crate::http::{self, BodyLimit, BodySlots, Holder, SLOT_WAIT};
 use crate::jobs::JobRules;
 use crate::outbound::Outbound;
+use crate::rate::Rates;
 use crate::request_error::RequestError;
 use crate::runs::log::LogReader;
 use crate::users::{Principal, SignedIn, Users};
@@ -59,6 +62,9 @@ struct WebState {
     users: Arc<Users>,
     audit: Arc<Audit>,
     body_slots: Arc<BodySlots>,
+    clock: Arc<dyn Clock>,
+    /// Rate limit per user.
+    callers: Arc<Rates>,
     jobs: JobRules,
     logs: LogReader,
     /// Time zone of times in requests and responses.
@@ -76,6 +82,8 @@ pub fn router(node: &ServerState) -> Router {
         users: node.users.clone(),
         audit: node.audit.clone(),
         body_slots: node.body_slots.clone(),
+        clock: node.clock.clone(),
+        callers: node.callers.clone(),
         jobs: JobRules::of(node),
         logs: LogReader::of(node),
         zone: node.zone.clone(),
@@ -104,15 +112,23 @@ async fn serve(state: Arc<WebState>, route: Route, request: Request<Body>) -> Re
     }
     let cookies = request::cookies(&head.headers);
     let signed_in = who(&state, &cookies).await;
+    // All sessions and API keys of a user share one rate limit, in all APIs.
+    let now = state.clock.monotonic();
+    let turn = match &signed_in {
+        Ok(Some(signed_in)) => state.callers.turn(signed_in.user.id, now),
+        _ => state.callers.turn(caller.ip, now),
+    };
+    match turn {
+        Some(wait) => state.clock.sleep(wait).await,
+        None => return too_many_requests(Duration::from_secs(1)),
+    }
     let room = match &signed_in {
         Ok(Some(signed_in)) => BodyLimit::Large(&state.body_slots, Holder::user(&signed_in.user)),
         _ => BodyLimit::Small,
     };
     let body = match http::body(body, xxl::BODY_MAX, room).await {
         Ok(body) => body,
-        Err(code @ StatusCode::TOO_MANY_REQUESTS) => {
-            return (code, [(header::RETRY_AFTER, HeaderValue::from(SLOT_WAIT.as_secs()))]).into_response();
-        }
+        Err(StatusCode::TOO_MANY_REQUESTS) => return too_many_requests(SLOT_WAIT),
         Err(code) => return code.into_response(),
     };
     let fields = request::fields(&head, &body);
@@ -147,6 +163,11 @@ async fn serve(state: Arc<WebState>, route: Route, request: Request<Body>) -> Re
         Ok(Reply::Cleared { more: Some(why), .. }) => dialect.refused(route.path, &why),
         Err(error) => dialect.refused(route.path, &error),
     }
+}
+
+fn too_many_requests(wait: Duration) -> Response {
+    let retry = [(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()))];
+    (StatusCode::TOO_MANY_REQUESTS, retry).into_response()
 }
 
 /// Session of the first valid cookie. There may be others of the same name, set by a Java admin.

@@ -1,11 +1,12 @@
-//! Texts longer than any legitimate one.
+//! Texts longer than any legitimate one, and more requests than one user may send.
 
 use engine::Store as _;
 use serde_json::{Value, json};
+use store::Rights;
 
 use crate::kit::Bench;
 use crate::script::{NEW, OLD, job_form};
-use crate::v1::client::body;
+use crate::v1::client::{PASSWORD, body};
 
 /// A search text has a maximum length in every list of every API: a longer one is a client error, not a database error.
 #[tokio::test]
@@ -80,5 +81,50 @@ async fn a_parameter_has_a_maximum_at_every_door() {
     let call = json!({ "id": id, "executorParam": longer }).to_string();
     let answer = bench.post("/api/triggerJob", Some(&bench.token), &call).await;
     assert!(answer.contains("executorParam: "), "{answer}");
+    bench.stop().await;
+}
+
+/// A user has one rate limit over all APIs and sessions. It does not affect other users.
+#[tokio::test]
+async fn a_user_who_sends_too_many_requests_slows_down_nobody_else() {
+    // Few, so that a busy machine can send more.
+    let bench = Bench::start_with(|settings| settings.requests_each = 20).await;
+    let greedy = bench.person("anna", Rights::VIEW).await;
+    bench.person("berta", Rights::VIEW).await;
+    let (first, second) =
+        (bench.script(OLD, "anna", PASSWORD).await, bench.script(NEW, "anna", PASSWORD).await);
+    let other = bench.script(OLD, "berta", PASSWORD).await;
+    let page = async |script: &crate::script::Script<'_>| {
+        let headers = format!("Cookie: {}\r\n", script.cookie);
+        bench.request("GET", "/xxl-job-admin/jobinfo/pageList", &headers, &[]).await
+    };
+    let flood = (0..200).map(|number| page(if number % 2 == 0 { &first } else { &second }));
+    let refused = async {
+        let replies = futures_util::future::join_all(flood).await;
+        let (mut refused, mut served) = (0, 0);
+        for reply in replies {
+            match reply.status {
+                429 => {
+                    assert_eq!(reply.header("retry-after"), ["1"], "{reply:?}");
+                    refused += 1;
+                }
+                200 => served += 1,
+                _ => panic!("{reply:?}"),
+            }
+        }
+        (refused, served)
+    };
+    let others = async {
+        for _ in 0..10 {
+            let reply = page(&other).await;
+            assert_eq!(reply.status, 200, "{reply:?}");
+        }
+    };
+    let ((refused, served), ()) = tokio::join!(refused, others);
+    assert!(refused > 0 && served > 20, "{refused} {served}");
+    // The limit counts for the other API, too: its calls are the user's next ones.
+    let flood = futures_util::future::join_all((0..200).map(|_| greedy.send("GET", "/v1/me", &Value::Null)));
+    assert!(flood.await.iter().any(|reply| reply.status == 429));
+    assert_eq!(page(&other).await.status, 200);
     bench.stop().await;
 }
