@@ -28,6 +28,9 @@ fn reports(case: &mut Case<'_>) {
         let good = match order.as_slice() {
             [(_, false)] => true,
             [(Outcome::Lost(_) | Outcome::Ambiguous(_), false), (late, true)] => late.is_reported(),
+            // Sent twice, accepted and then refused: a Java admin stores the report of the first executor, because
+            // the result column of a refused run is empty, as in XXL-JOB.
+            [(Outcome::Refused(_), false), (_, false)] => case.evidence.java_results.contains_key(run),
             _ => false,
         };
         if !good {
@@ -154,7 +157,8 @@ fn has_late_success(case: &Case<'_>, run: RunId) -> bool {
 /// Whether a run counts as failed: its executor reported it, or it was closed without a report.
 fn has_failed(case: &Case<'_>, run: RunId) -> bool {
     let reported = |result: &&Reported| result.run == run && !matches!(result.outcome, Outcome::Succeeded(_));
-    let is_lost = |outcome: &Outcome| matches!(outcome, Outcome::Lost(_) | Outcome::Ambiguous(_));
+    let is_lost =
+        |outcome: &Outcome| matches!(outcome, Outcome::Lost(_) | Outcome::Ambiguous(_) | Outcome::Refused(_));
     let was_lost = || case.endings(run).iter().any(|ended| is_lost(&ended.outcome));
     let record = case.evidence.records.get(&run);
     case.evidence.results.iter().any(|result| reported(&result))
