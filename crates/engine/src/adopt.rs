@@ -124,6 +124,12 @@ impl Engine {
         while let Some(range) = left {
             let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
             let adopted = self.inner.store.adopt(range, ADOPT_MAX, &tick).await?;
+            if adopted.unreadable > 0 {
+                tracing::warn!(
+                    jobs = adopted.unreadable,
+                    "started jobs have schedules that cannot be read, and do not fire; `tickwright doctor` lists them"
+                );
+            }
             each(adopted.changed);
             left = adopted.next.map(|after| JobRange { after, ..range });
         }

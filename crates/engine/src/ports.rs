@@ -666,6 +666,8 @@ impl JobRange {
 pub struct Adopted {
     /// Number of jobs whose changes were applied.
     pub changed: usize,
+    /// Number of those that are started, but never fire because their schedules cannot be read.
+    pub unreadable: usize,
     /// Job to continue after, if more may have changed.
     pub next: Option<JobId>,
 }

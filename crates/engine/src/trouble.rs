@@ -50,6 +50,12 @@ impl Trouble {
         Some(Trouble::new(TroubleKind::NotRun, format!("{when}: {reason}")))
     }
 
+    /// Problem of a started job that never fires because its schedule cannot be read, if any.
+    pub fn of_schedule(job: &Job) -> Option<Trouble> {
+        let problem = job.problem.as_ref().filter(|_| job.enabled && job.spec.alert)?;
+        Some(Trouble::new(TroubleKind::NotRun, format!("it does not fire: {problem}")))
+    }
+
     /// Problem of a run that starts now, if it is too late. Retries and manual triggers have no scheduled time to
     /// meet.
     pub(crate) fn of_start(job: &Job, run: &Run, now: Timestamp, late_after: Duration) -> Option<Trouble> {
@@ -101,6 +107,18 @@ mod tests {
         check(Outcome::Dropped(Disposition::MisfireSkipped, text()), Some("not_run"));
         check(Outcome::Dropped(Disposition::Blocked, text()), Some("not_run"));
         check(Outcome::Dropped(Disposition::Cancelled, text()), None);
+    }
+
+    #[test]
+    fn a_started_job_with_an_unreadable_schedule_is_notified() {
+        let check = |job: Job, expected: Option<&str>| {
+            let found = Trouble::of_schedule(&job);
+            assert_eq!(found.as_ref().map(|trouble| trouble.message.as_str()), expected, "{job:?}");
+        };
+        let broken = Job { problem: Some("`x` is not a cron".into()), ..watched() };
+        check(watched(), None);
+        check(Job { enabled: false, ..broken.clone() }, None);
+        check(broken, Some("it does not fire: `x` is not a cron"));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Adopts changes that other programs made to jobs in the database: updates our rows to match.
 
 use cron::Schedule;
-use engine::{Adopted, Job, JobId, JobRange, NextFire, Planner};
+use engine::{Adopted, Job, JobId, JobRange, NextFire, Planner, Trouble};
 use timer::Timestamp;
 
+use crate::alerts;
 use crate::control;
 use crate::database::Tables;
 use crate::jobs::{self, STOPPED, Stored};
@@ -53,9 +54,25 @@ pub async fn adopt(
     let (new, changed) = differing_jobs(s, tables, range, max).await?;
     let is_last = new.len() + changed.len() < max;
     let next = if is_last { None } else { new.last().max(changed.last()).copied().map(JobId) };
-    let added = add_own_rows(s, tables, &new, planner).await?;
-    let aligned = align_own_rows(s, tables, &changed, planner).await?;
-    Ok(Adopted { changed: added + aligned, next })
+    let mut adopted = add_own_rows(s, tables, &new, planner).await?;
+    adopted.extend(align_own_rows(s, tables, &changed, planner).await?);
+    let unreadable = report_unreadable(s, tables, &adopted).await?;
+    Ok(Adopted { changed: adopted.len(), unreadable, next })
+}
+
+/// Raises alerts for started jobs whose schedules cannot be read. Returns the number of such jobs.
+async fn report_unreadable(
+    s: &mut dyn Session,
+    tables: &Tables,
+    jobs: &[Job],
+) -> Result<usize, SessionError> {
+    let unreadable: Vec<&Job> = jobs.iter().filter(|job| job.enabled && job.problem.is_some()).collect();
+    if !unreadable.is_empty() {
+        let now = s.now().await?;
+        let about = unreadable.iter().filter_map(|job| Some((job.id, None, Trouble::of_schedule(job)?)));
+        alerts::raise(s, tables, now, about.collect()).await?;
+    }
+    Ok(unreadable.len())
 }
 
 /// SQL condition for the ids in a range, with its parameters.
@@ -111,22 +128,22 @@ async fn add_own_rows(
     tables: &Tables,
     ids: &[i64],
     planner: &dyn Planner,
-) -> Result<usize, SessionError> {
+) -> Result<Vec<Job>, SessionError> {
     let found = jobs::load(s, tables, ids).await?;
-    let new: Vec<&Job> =
-        found.values().filter(|stored| stored.shadow.is_none()).map(|stored| &stored.job).collect();
-    let rows: Vec<_> = new.iter().map(|job| (*job, claim_of(job, planner))).collect();
+    let new: Vec<Stored> = found.into_values().filter(|stored| stored.shadow.is_none()).collect();
+    let rows: Vec<_> = new.iter().map(|stored| (&stored.job, claim_of(&stored.job, planner))).collect();
     jobs::insert_own(s, tables, &rows).await?;
-    remember(s, found.values()).await?;
+    remember(s, new.iter()).await?;
+    let new: Vec<Job> = new.into_iter().map(|stored| stored.job).collect();
     // Started in the database without a next time: these begin now.
-    let is_idle = |job: &&&Job| job.enabled && job.next_fire_at.is_none() && job.problem.is_none();
-    let idle: Vec<&Job> = new.iter().filter(is_idle).copied().collect();
+    let is_idle = |job: &&Job| job.enabled && job.next_fire_at.is_none() && job.problem.is_none();
+    let idle: Vec<&Job> = new.iter().filter(is_idle).collect();
     if !idle.is_empty() {
         let now = s.now().await?;
         let nexts: Vec<_> = idle.into_iter().map(|job| (job.id, planner.next_after(job, now))).collect();
         set_nexts(s, nexts).await?;
     }
-    Ok(new.len())
+    Ok(new)
 }
 
 /// Updates our rows of jobs that others changed. Rows that are locked now are left for the next sweep.
@@ -135,7 +152,7 @@ async fn align_own_rows(
     tables: &Tables,
     ids: &[i64],
     planner: &dyn Planner,
-) -> Result<usize, SessionError> {
+) -> Result<Vec<Job>, SessionError> {
     let locked = jobs::lock(s, ids, Lock::Skip).await?;
     let found = jobs::load(s, tables, &locked).await?;
     // Another node may have been faster.
@@ -155,7 +172,7 @@ async fn align_own_rows(
     align(s, &jobs, planner).await?;
     remember(s, changed.iter()).await?;
     replan(s, tables, reworded, planner).await?;
-    Ok(changed.len())
+    Ok(jobs)
 }
 
 /// Applies new schedules to jobs whose next time others have left as it was. A fire that is due by then is still

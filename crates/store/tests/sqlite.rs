@@ -159,7 +159,11 @@ async fn jobs_that_others_wrote_are_adopted() {
     let broken = insert("CRON", "not a cron", next);
     let unknown = insert("FIX_DELAY", "5", next);
     let unplanned = insert("CRON", "0 0 0 * * ?", 0);
-    assert_eq!(store.adopt(JobRange::ALL, 100, &Plain).await.map(|adopted| adopted.changed), Ok(5));
+    let adopted = store.adopt(JobRange::ALL, 100, &Plain).await.unwrap();
+    assert_eq!((adopted.changed, adopted.unreadable), (5, 2));
+    let alerts = store.take_alerts(Timestamp::from_millis(next), Duration::from_secs(1), 10).await.unwrap();
+    let alerts: Vec<_> = alerts.iter().map(|alert| (alert.job, alert.trouble.kind)).collect();
+    assert_eq!(alerts, [(broken, engine::TroubleKind::NotRun), (unknown, engine::TroubleKind::NotRun)]);
     assert_eq!(store.adopt(JobRange::ALL, 100, &Plain).await.map(|adopted| adopted.changed), Ok(0));
 
     let job = async |id| store.job(id).await.unwrap().unwrap();

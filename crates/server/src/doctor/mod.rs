@@ -161,7 +161,7 @@ async fn look_inside(settings: &Settings, database: std::sync::Arc<Database>, fi
     };
     let looked = async {
         state.registrar.load().await?;
-        scripts(&state, settings, findings).await?;
+        jobs(&state, settings, findings).await?;
         executors(&state, findings).await
     };
     if let Err(error) = looked.await {
@@ -190,33 +190,50 @@ fn clock(about: &About) -> Finding {
     }
 }
 
-/// Finds jobs that would not run because scripts are disabled.
-async fn scripts(
+/// Finds started jobs that would not run: with a schedule that cannot be read, or a script while scripts are disabled.
+async fn jobs(
     state: &ServerState,
     settings: &Settings,
     findings: &mut Vec<Finding>,
 ) -> Result<(), StoreError> {
-    if settings.scripts {
-        return Ok(());
-    }
-    let (mut count, mut page) = (0, Page::first(Page::MAX));
+    let (mut scripts, mut unreadable, mut named) = (0, 0, Vec::new());
+    let mut page = Page::first(Page::MAX);
     loop {
         let found = state.database.job_page(&JobFilter::default(), page).await?;
-        let jobs = found.rows.iter().map(|row| &row.job);
-        count += jobs.filter(|job| job.enabled && job.spec.script.is_some()).count();
+        for job in found.rows.iter().map(|row| &row.job).filter(|job| job.enabled) {
+            scripts += usize::from(job.spec.script.is_some() && !settings.scripts);
+            let Some(problem) = &job.problem else { continue };
+            unreadable += 1;
+            if named.len() < NAMED_MAX {
+                named.push(format!("job {} ({problem})", job.id));
+            }
+        }
         match found.next {
             Some(after) => page = Page::After { after: Some(after), limit: Page::MAX },
             None => break,
         }
     }
-    if count > 0 {
+    if scripts > 0 {
         findings.push(Finding::bad(
-            format!("{count} started jobs are scripts, but scripts are disabled: their runs fail"),
+            format!("{scripts} started jobs are scripts, but scripts are disabled: their runs fail"),
             "set --allow-scripts, or change the jobs to call handlers",
+        ));
+    }
+    if unreadable > 0 {
+        let more = if unreadable > named.len() { ", …" } else { "" };
+        findings.push(Finding::bad(
+            format!(
+                "{unreadable} started jobs do not fire, because their schedules cannot be read: {}{more}",
+                named.join(", ")
+            ),
+            "correct the schedules of these jobs, or stop the jobs",
         ));
     }
     Ok(())
 }
+
+/// Jobs with unreadable schedules that a finding names.
+const NAMED_MAX: usize = 5;
 
 async fn executors(state: &ServerState, findings: &mut Vec<Finding>) -> Result<(), StoreError> {
     let mut calls = Vec::new();

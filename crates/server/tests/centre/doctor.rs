@@ -7,7 +7,7 @@ use tickwright_server::doctor::{Health, examine};
 use crate::kit::Bench;
 
 #[tokio::test]
-async fn executors_that_do_not_answer_and_scripts_that_would_not_run_are_found() {
+async fn executors_that_do_not_answer_and_jobs_that_would_not_run_are_found() {
     let bench = Bench::start_with(|settings| settings.database.push_str("?shared=true")).await;
     let addresses = Addresses::Manual(vec!["http://127.0.0.1:1".into()]);
     let spec = AppSpec { name: "far-away".into(), title: "Far".into(), addresses };
@@ -25,6 +25,10 @@ async fn executors_that_do_not_answer_and_scripts_that_would_not_run_are_found()
         })
         .await;
     bench.engine.start(job).await.unwrap();
+    let unreadable = bench.job("edited by hand", |_| {}).await;
+    let path = bench.settings.database.trim_start_matches("sqlite:").trim_end_matches("?shared=true");
+    let sql = "UPDATE xxl_job_info SET schedule_type = 'CRON', schedule_conf = 'at noon', trigger_status = 1 WHERE id = ?";
+    rusqlite::Connection::open(path).unwrap().execute(sql, [unreadable.0]).unwrap();
 
     let settings = Settings { scripts: false, ..bench.settings.clone() };
     let findings = examine(&settings).await;
@@ -38,6 +42,9 @@ async fn executors_that_do_not_answer_and_scripts_that_would_not_run_are_found()
     has(Health::Weak, "no notifications are sent for alerts");
     has(Health::Weak, "the app `tickwright-sample` has no executor");
     has(Health::Bad, "1 started jobs are scripts");
+    let named =
+        format!("1 started jobs do not fire, because their schedules cannot be read: job {unreadable} (");
+    has(Health::Bad, &named);
     has(Health::Bad, "the executor http://127.0.0.1:1 of the app `far-away` does not respond");
     bench.stop().await;
 }
