@@ -7,7 +7,7 @@ use engine::{Bugs, Sabotage};
 use tickwright_tests::for_each;
 use tickwright_tests::sim::{Setup, simulate};
 
-const BUGS: [Sabotage; 18] = [
+const BUGS: [Sabotage; 19] = [
     Sabotage::AdvanceWithoutRow,
     Sabotage::AckBeforeCommit,
     Sabotage::NoFencing,
@@ -15,6 +15,7 @@ const BUGS: [Sabotage; 18] = [
     Sabotage::OwnClock,
     Sabotage::RescueWithoutProbe,
     Sabotage::StopWithoutConfirm,
+    Sabotage::ConfirmFirstStep,
     Sabotage::SilentMisfire,
     Sabotage::NextFromNow,
     Sabotage::SendEarly,

@@ -4,6 +4,8 @@
 //! hold them take them back. The change is acknowledged when all of these nodes have answered, so afterwards no
 //! node sends anything of the old definition (I7).
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cron::Schedule;
@@ -11,7 +13,7 @@ use cron::Schedule;
 use crate::engine::{Engine, RETRY};
 use crate::job::{JobId, JobSpec};
 use crate::plan::Tick;
-use crate::ports::{CancelAnswer, Control, Controlled, NewJob, StoreError, Trigger};
+use crate::ports::{CancelAnswer, Change, Changed, Changes, Control, NewJob, StoreError, Trigger};
 use crate::run::{LOOK_AHEAD, RunId};
 use crate::sabotage::Sabotage;
 
@@ -23,10 +25,9 @@ impl Engine {
 
     /// Adds a job with its state and tags, in one transaction.
     pub async fn add(&self, job: &NewJob) -> Result<JobId, StoreError> {
-        let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
-        let id = self.inner.store.add_job(job, &tick).await?;
-        self.inner.claim_now.notify_one();
-        Ok(id)
+        let mut done = self.change(&[Change::Add(Box::new(job.clone()))], true).await;
+        let none = || Err(StoreError::Invalid("nothing was added".into()));
+        done.pop().unwrap_or_else(none).map(|added| added.job)
     }
 
     /// Makes sure that a job with this key exists with this definition, and is started. Any number of processes may
@@ -64,12 +65,12 @@ impl Engine {
     }
 
     /// Starts the schedule of the job; it first fires at its next scheduled time.
-    pub async fn start(&self, job: JobId) -> Result<Controlled, StoreError> {
+    pub async fn start(&self, job: JobId) -> Result<Changed, StoreError> {
         self.control(job, Control::Start).await
     }
 
     /// Stops the schedule of the job. When this returns, none of its fires is sent any more.
-    pub async fn stop(&self, job: JobId) -> Result<Controlled, StoreError> {
+    pub async fn stop(&self, job: JobId) -> Result<Changed, StoreError> {
         self.control(job, Control::Stop).await
     }
 
@@ -80,25 +81,12 @@ impl Engine {
         job: JobId,
         spec: JobSpec,
         revision: Option<i64>,
-    ) -> Result<Controlled, StoreError> {
+    ) -> Result<Changed, StoreError> {
         self.control(job, Control::Edit { spec: Box::new(spec), revision }).await
     }
 
-    /// Replaces the definition of the job with its state and tags, in one transaction: `enabled` starts or stops
-    /// it, `tags` replace the existing ones.
-    pub async fn put(
-        &self,
-        job: JobId,
-        spec: JobSpec,
-        revision: Option<i64>,
-        enabled: Option<bool>,
-        tags: Vec<String>,
-    ) -> Result<Controlled, StoreError> {
-        self.control(job, Control::Put { spec: Box::new(spec), revision, enabled, tags }).await
-    }
-
     /// Deletes the job. When this returns, none of its runs is sent any more.
-    pub async fn delete(&self, job: JobId) -> Result<Controlled, StoreError> {
+    pub async fn delete(&self, job: JobId) -> Result<Changed, StoreError> {
         self.control(job, Control::Delete).await
     }
 
@@ -124,102 +112,204 @@ impl Engine {
         }
     }
 
-    async fn control(&self, job: JobId, control: Control) -> Result<Controlled, StoreError> {
-        // Runs that an unfinished stop still has to withdraw must not be mistaken for fires of the new start.
-        while matches!(control, Control::Start | Control::Put { enabled: Some(true), .. })
-            && self.withdraw(job).await?
-        {}
-        // A stop takes small steps itself.
-        if matches!(control, Control::Edit { .. } | Control::Put { enabled: None | Some(true), .. }) {
-            self.hold_back(job).await?;
-        }
-        let since = self.inner.clock.monotonic();
-        let controlled = loop {
-            let turn = self.inner.step.lock().await;
-            let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
-            let size = self.inner.paces.steps.size();
-            match self.inner.store.control(job, &control, size, &tick).await {
-                Err(StoreError::Unsettled(_)) => drop(turn),
-                controlled => break controlled,
-            }
-            self.await_earlier_change(job, since).await?;
-        };
-        let controlled = match controlled {
-            // Deleted, perhaps just now, by a caller that did not get the response. For this caller, too, it is
-            // done only when none of its runs is sent any more.
-            Err(StoreError::NoSuchJob(_)) => {
-                self.confirm(job, true, self.inner.store.cancelling(job).await?).await?;
-                return Err(StoreError::NoSuchJob(job));
-            }
-            controlled => controlled?,
-        };
-        self.inner.claim_now.notify_one();
-        self.confirm(job, controlled.more, controlled.cancelling).await?;
-        Ok(controlled)
+    async fn control(&self, job: JobId, control: Control) -> Result<Changed, StoreError> {
+        let mut done = self.change(&[Change::Control(job, control)], true).await;
+        done.pop().unwrap_or_else(|| Err(StoreError::NoSuchJob(job)))
     }
 
-    /// Waits a little for an earlier change of a job, which waits for nodes to release its runs.
-    pub(crate) async fn await_earlier_change(&self, job: JobId, since: Duration) -> Result<(), StoreError> {
+    /// Applies many changes, in their order and in few transactions; if `atomic`, all or none of them, in one. When
+    /// this returns, nothing that the successful changes stopped, replaced or deleted is sent any more. Returns the
+    /// result of each change.
+    pub async fn change(&self, changes: &[Change], atomic: bool) -> Vec<Result<Changed, StoreError>> {
+        let mut results: Vec<Result<Changed, StoreError>> = Vec::with_capacity(changes.len());
+        if let Err(error) = self.finish_stops_before(changes).await {
+            return changes.iter().map(|_| Err(error.clone())).collect();
+        }
+        let (mut unfinished, mut asked) = (Vec::new(), BTreeSet::new());
+        let since = self.inner.clock.monotonic();
+        while results.len() < changes.len() {
+            let rest = &changes[results.len()..];
+            let size = if atomic { rest.len() } else { self.inner.paces.changes.size().min(rest.len()) };
+            let step = with_known_children(&rest[..size], &results);
+            let done = self.change_settled(&step, atomic, since).await;
+            match done {
+                Ok(done) => {
+                    if results.is_empty() || !self.sabotaged(Sabotage::ConfirmFirstStep) {
+                        unfinished.extend(done.unfinished);
+                        asked.extend(done.cancelling.into_iter().map(|(job, _)| job));
+                    }
+                    let at = done.at;
+                    let changed = |result: Result<JobId, StoreError>| result.map(|job| Changed { job, at });
+                    results.extend(done.results.into_iter().map(changed));
+                }
+                // The database is unavailable: the other steps would fail too, each after a timeout.
+                Err(error) if error.is_transient() => results.extend(rest.iter().map(|_| Err(error.clone()))),
+                Err(error) => results.extend(step.iter().map(|_| Err(error.clone()))),
+            }
+        }
+        self.inner.claim_now.notify_one();
+        // Deleted, perhaps just now, by a caller that did not get the response. For this caller, too, it is done only
+        // when none of its runs is sent any more.
+        let gone = results.iter().filter_map(|result| match result {
+            Err(StoreError::NoSuchJob(job)) => Some(*job),
+            _ => None,
+        });
+        unfinished.extend(gone);
+        asked.extend(unfinished.iter().copied());
+        if let Err(held) = self.confirm(unfinished, asked.into_iter().collect()).await {
+            held.mark(&mut results);
+        }
+        results
+    }
+
+    /// Completes earlier stops of jobs that are started: the runs that they still have to withdraw must not be
+    /// mistaken for fires of the new start.
+    async fn finish_stops_before(&self, changes: &[Change]) -> Result<(), StoreError> {
+        let starts = changes.iter().filter_map(|change| match change {
+            Change::Control(job, Control::Start | Control::Put { enabled: Some(true), .. }) => Some(*job),
+            _ => None,
+        });
+        let mut left: Vec<JobId> = starts.collect();
+        while !left.is_empty() {
+            left = self.withdraw(&left).await?;
+        }
+        Ok(())
+    }
+
+    /// Applies changes, and applies those again that wait for earlier changes of their jobs.
+    async fn change_settled(
+        &self,
+        changes: &[Change],
+        atomic: bool,
+        since: Duration,
+    ) -> Result<Changes, StoreError> {
+        self.hold_back(changes).await?;
+        let mut done = self.change_some(changes, atomic).await?;
+        loop {
+            let is_unsettled =
+                |result: &Result<JobId, StoreError>| matches!(result, Err(StoreError::Unsettled(_)));
+            let left: Vec<usize> = (0..changes.len()).filter(|at| is_unsettled(&done.results[*at])).collect();
+            if left.is_empty() || !self.await_earlier_change(since).await? {
+                return Ok(done);
+            }
+            if atomic {
+                // Nothing was written.
+                done = self.change_some(changes, atomic).await?;
+                continue;
+            }
+            let known: Vec<_> = done
+                .results
+                .iter()
+                .map(|result| result.clone().map(|job| Changed { job, at: done.at }))
+                .collect();
+            let again: Vec<Change> = left.iter().map(|at| changes[*at].clone()).collect();
+            let more = self.change_some(&with_known_children(&again, &known), atomic).await?;
+            for (at, result) in left.into_iter().zip(more.results) {
+                done.results[at] = result;
+            }
+            done.cancelling.extend(more.cancelling);
+            done.unfinished.extend(more.unfinished);
+        }
+    }
+
+    /// Waits a little for earlier changes, which wait for nodes to release runs. Returns whether to try again.
+    pub(crate) async fn await_earlier_change(&self, since: Duration) -> Result<bool, StoreError> {
         if self.inner.clock.monotonic() - since > CONFIRM_MAX {
-            return Err(StoreError::Unsettled(job));
+            return Ok(false);
         }
         self.take_back_asked().await?;
         self.inner.clock.sleep(CONFIRM_LOOK).await;
-        Ok(())
+        Ok(true)
     }
 
-    /// Waits until none of the job's runs can be sent any more: withdraws them step by step while there are `more`,
-    /// and waits for nodes that are asked to release theirs.
-    pub(crate) async fn confirm(&self, job: JobId, mut more: bool, mut left: u64) -> Result<(), StoreError> {
-        if self.sabotaged(Sabotage::StopWithoutConfirm) {
-            return Ok(());
-        }
-        let mut moved_at = self.inner.clock.monotonic();
-        while more || left > 0 {
-            if more {
-                more = self.withdraw(job).await?;
-                moved_at = self.inner.clock.monotonic();
-            }
-            if self.inner.clock.monotonic() - moved_at > CONFIRM_MAX {
-                return Err(StoreError::Conflict(format!(
-                    "job {job} is changed, but {left} of its runs are held by nodes that have not responded; they may still be sent"
-                )));
-            }
-            self.take_back_asked().await?;
-            left = self.inner.store.cancelling(job).await?;
-            if !more && left > 0 {
-                self.inner.clock.sleep(CONFIRM_LOOK).await;
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits until few fires of the job are claimed ahead of their time, because an edit cancels them in one
+    /// Waits until few fires of each edited job are claimed ahead of their time, because an edit cancels them in one
     /// transaction. A job that fires every 10 ms has 150; only faster ones and large broadcasts have to wait.
-    async fn hold_back(&self, job: JobId) -> Result<(), StoreError> {
+    async fn hold_back(&self, changes: &[Change]) -> Result<(), StoreError> {
+        let edited = changes.iter().filter_map(|change| match change {
+            // A stop takes small steps itself.
+            Change::Control(job, Control::Edit { .. } | Control::Put { enabled: None | Some(true), .. }) => {
+                Some(*job)
+            }
+            _ => None,
+        });
+        let mut held: Vec<JobId> = edited.collect();
         let started = self.inner.clock.monotonic();
         loop {
-            let is_held = {
+            if !held.is_empty() {
                 let _turn = self.inner.step.lock().await;
-                self.inner.store.hold_back(job, self.inner.paces.steps.size()).await?
-            };
-            if !is_held || self.inner.clock.monotonic() - started > LOOK_AHEAD {
+                held = self.inner.store.hold_back(&held, self.inner.paces.steps.size()).await?;
+            }
+            if held.is_empty() || self.inner.clock.monotonic() - started > LOOK_AHEAD {
                 return Ok(());
             }
             self.inner.clock.sleep(HOLD_LOOK).await;
         }
     }
 
-    /// Runs one step of a stop or deletion; returns whether there is another.
-    async fn withdraw(&self, job: JobId) -> Result<bool, StoreError> {
+    async fn change_some(&self, changes: &[Change], atomic: bool) -> Result<Changes, StoreError> {
+        let _turn = self.inner.step.lock().await;
+        let pace = &self.inner.paces.changes;
+        let started = self.inner.clock.monotonic();
+        let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
+        let step = self.inner.paces.steps.size();
+        let runs = step.max(changes.len().saturating_mul(step.min(RUNS_PER_JOB)));
+        let done = self.inner.store.change_jobs(changes, atomic, runs, &tick).await?;
+        if changes.len() > 1 {
+            pace.took(changes.len(), self.inner.clock.monotonic() - started);
+        }
+        Ok(done)
+    }
+
+    /// Waits until nothing can be sent any more that a change has invalidated: withdraws the runs of `unfinished`
+    /// jobs step by step, and waits for the nodes that are `asked` to release runs.
+    pub(crate) async fn confirm(
+        &self,
+        mut unfinished: Vec<JobId>,
+        mut asked: Vec<JobId>,
+    ) -> Result<(), Unconfirmed> {
+        if self.sabotaged(Sabotage::StopWithoutConfirm) {
+            return Ok(());
+        }
+        let mut moved_at = self.inner.clock.monotonic();
+        while !unfinished.is_empty() || !asked.is_empty() {
+            let unconfirmed = |jobs: &[JobId], error: StoreError| Unconfirmed { jobs: jobs.to_vec(), error };
+            if !unfinished.is_empty() {
+                unfinished = self.withdraw(&unfinished).await.map_err(|error| unconfirmed(&asked, error))?;
+                moved_at = self.inner.clock.monotonic();
+            }
+            self.take_back_asked().await.map_err(|error| unconfirmed(&asked, error))?;
+            let left = self.inner.store.cancelling(&asked).await;
+            let left = left.map_err(|error| unconfirmed(&asked, error))?;
+            let runs: u64 = left.iter().map(|(_, runs)| runs).sum();
+            let waiting: BTreeSet<JobId> =
+                left.into_iter().map(|(job, _)| job).chain(unfinished.iter().copied()).collect();
+            if waiting.len() < asked.len() {
+                moved_at = self.inner.clock.monotonic();
+            }
+            asked = waiting.into_iter().collect();
+            if !asked.is_empty() && self.inner.clock.monotonic() - moved_at > CONFIRM_MAX {
+                let error = StoreError::Conflict(format!(
+                    "the change is stored, but {runs} runs are held by nodes that have not responded; they may still be sent"
+                ));
+                return Err(unconfirmed(&asked, error));
+            }
+            if unfinished.is_empty() && !asked.is_empty() {
+                self.inner.clock.sleep(CONFIRM_LOOK).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs one step of the stops and deletions of these jobs; returns those with runs left.
+    async fn withdraw(&self, jobs: &[JobId]) -> Result<Vec<JobId>, StoreError> {
         let _turn = self.inner.step.lock().await;
         let pace = &self.inner.paces.steps;
         let (size, started) = (pace.size(), self.inner.clock.monotonic());
-        let more = self.inner.store.withdraw(job, size).await?;
-        if more {
+        let left = self.inner.store.withdraw(jobs, size).await?;
+        if !left.is_empty() {
             pace.took(size, self.inner.clock.monotonic() - started);
         }
-        Ok(more)
+        Ok(left)
     }
 
     /// Completes unfinished stops and deletions: of nodes that died, and of changes made directly in the database.
@@ -227,10 +317,12 @@ impl Engine {
         loop {
             let before = self.now() - WITHDRAWAL_OVERDUE;
             let unfinished = self.inner.store.withdrawals(before, WITHDRAWALS_MAX).await?;
-            for job in &unfinished {
-                while self.withdraw(*job).await? {}
+            let is_last = unfinished.len() < WITHDRAWALS_MAX;
+            let mut left = unfinished;
+            while !left.is_empty() {
+                left = self.withdraw(&left).await?;
             }
-            if unfinished.len() < WITHDRAWALS_MAX {
+            if is_last {
                 return Ok(());
             }
         }
@@ -299,11 +391,67 @@ impl Engine {
     }
 }
 
+/// The changes with the ids of jobs that earlier steps have added, in place of their stand-ins. A stand-in of the
+/// same step counts from its beginning.
+fn with_known_children<'a>(step: &'a [Change], before: &[Result<Changed, StoreError>]) -> Cow<'a, [Change]> {
+    let children = |change: &Change| match change {
+        Change::Add(new) => new.spec.children.iter().any(|child| child.stands_for().is_some()),
+        Change::Control(_, Control::Edit { spec, .. } | Control::Put { spec, .. }) => {
+            spec.children.iter().any(|child| child.stands_for().is_some())
+        }
+        Change::Control(..) => false,
+    };
+    if before.is_empty() || !step.iter().any(children) {
+        return Cow::Borrowed(step);
+    }
+    let known = |child: JobId| match child.stands_for() {
+        // A rejected job stays a stand-in, of a change that does not exist, which is rejected too.
+        Some(change) => match before.get(change) {
+            Some(Ok(added)) => added.job,
+            Some(Err(_)) => JobId::added_by(usize::MAX >> 1),
+            None => JobId::added_by(change - before.len()),
+        },
+        None => child,
+    };
+    let mut step = step.to_vec();
+    for change in &mut step {
+        let children = match change {
+            Change::Add(new) => &mut new.spec.children,
+            Change::Control(_, Control::Edit { spec, .. } | Control::Put { spec, .. }) => &mut spec.children,
+            Change::Control(..) => continue,
+        };
+        children.iter_mut().for_each(|child| *child = known(*child));
+    }
+    Cow::Owned(step)
+}
+
+/// Jobs whose change is stored, but with runs that may still be sent.
+pub(crate) struct Unconfirmed {
+    jobs: Vec<JobId>,
+    pub(crate) error: StoreError,
+}
+
+impl Unconfirmed {
+    fn mark(self, results: &mut [Result<Changed, StoreError>]) {
+        let held: BTreeSet<JobId> = self.jobs.into_iter().collect();
+        for result in results {
+            let job = match result {
+                Ok(changed) => changed.job,
+                Err(StoreError::NoSuchJob(job)) => *job,
+                Err(_) => continue,
+            };
+            if held.contains(&job) {
+                *result = Err(self.error.clone());
+            }
+        }
+    }
+}
+
+/// Runs that one step withdraws for each of its jobs. Jobs that fire every second have one or two claimed ahead.
+const RUNS_PER_JOB: usize = 2;
+
 /// Number of times a trigger is repeated if its commit is in doubt; its key makes it idempotent.
 const TRIES: u32 = 5;
-
-/// Polling interval of an edit that waits until few fires are claimed ahead.
-const HOLD_LOOK: Duration = Duration::from_millis(50);
 
 /// Polling interval for cancelled runs while a node holds any.
 const CANCEL_LOOK: Duration = Duration::from_millis(100);
@@ -319,6 +467,9 @@ const WITHDRAWAL_OVERDUE: Duration = Duration::from_secs(20);
 
 /// Maximum number of them listed at a time.
 const WITHDRAWALS_MAX: usize = 16;
+
+/// Polling interval of an edit that waits for fires that are claimed ahead.
+const HOLD_LOOK: Duration = Duration::from_millis(50);
 
 /// Polling interval of a change that waits for the nodes' answers.
 const CONFIRM_LOOK: Duration = Duration::from_millis(25);

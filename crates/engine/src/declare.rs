@@ -106,14 +106,15 @@ impl Engine {
         let declared = loop {
             let tick = Tick::new(self.now(), &*self.inner.router, self.inner.options.bugs);
             match self.inner.store.declare(declaration, key, &tick).await {
-                Err(StoreError::Unsettled(job)) => self.await_earlier_change(job, since).await?,
+                Err(StoreError::Unsettled(_)) if self.await_earlier_change(since).await? => {}
                 declared => break declared?,
             }
         };
         if declared.is_change() {
             self.inner.claim_now.notify_one();
         }
-        self.confirm(declared.job, false, declared.cancelling).await?;
+        let asked = if declared.cancelling > 0 { vec![declared.job] } else { Vec::new() };
+        self.confirm(Vec::new(), asked).await.map_err(|held| held.error)?;
         Ok(declared)
     }
 }

@@ -21,7 +21,7 @@ use crate::complete::Reports;
 use crate::membership::{Beat, Membership, Skew};
 use crate::note::Notes;
 use crate::outbox::Outbox;
-use crate::pace::{Pace, STEP_MAX};
+use crate::pace::{CHANGES_MAX, Pace, STEP_MAX};
 use crate::policy::Router;
 use crate::ports::{Alarms, Dispatch, Move, Peer, Store, StoreError, To};
 use crate::quota::Quota;
@@ -72,6 +72,9 @@ pub struct Options {
     pub open_runs_max: Option<u64>,
     /// Maximum number of rows changed by one step of a stop or deletion. Tests set it low to get many steps.
     pub step_max: usize,
+    /// Maximum number of jobs changed by one transaction of a batch that is not atomic. Tests set it low to get
+    /// many transactions.
+    pub changes_max: usize,
     /// Deliberate bugs, to prove that the tests find them.
     pub bugs: Bugs,
 }
@@ -87,6 +90,7 @@ impl Default for Options {
             late_after: None,
             open_runs_max: None,
             step_max: STEP_MAX,
+            changes_max: CHANGES_MAX,
             bugs: Bugs::default(),
         }
     }
@@ -138,6 +142,7 @@ pub(crate) struct Paces {
     pub(crate) notes: Pace,
     pub(crate) endings: Pace,
     pub(crate) steps: Pace,
+    pub(crate) changes: Pace,
 }
 
 impl Engine {
@@ -163,6 +168,7 @@ impl Engine {
                     notes: Pace::new(),
                     endings: Pace::new(),
                     steps: Pace::step(parts.options.step_max.max(1)),
+                    changes: Pace::changes(parts.options.changes_max.max(1)),
                 },
                 quota: Quota::new(parts.options.open_runs_max),
                 adopting: Mutex::new(Some(Adopting { done: 0, total: 0 })),

@@ -13,6 +13,18 @@ use crate::run::RunId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub i64);
 
+impl JobId {
+    /// Stand-in for the id of a job that an earlier change of the same batch adds; only in [`JobSpec::children`].
+    pub fn added_by(change: usize) -> JobId {
+        JobId(i64::try_from(change).map_or(i64::MIN, |change| -1 - change))
+    }
+
+    /// The change that this is a stand-in for; `None` for an id.
+    pub fn stands_for(self) -> Option<usize> {
+        if self.0 < 0 { usize::try_from(-1 - self.0).ok() } else { None }
+    }
+}
+
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -33,6 +33,11 @@ impl Pace {
         Pace::within(Limits { min: STEP_MIN.min(max), max, moment: STEP_MOMENT })
     }
 
+    /// For changes of many jobs at once: at most `max` jobs.
+    pub(crate) fn changes(max: usize) -> Self {
+        Pace::within(Limits { min: BATCH_MIN.min(max), max, moment: CHANGES_MOMENT })
+    }
+
     fn within(limits: Limits) -> Self {
         Pace { size: AtomicUsize::new(limits.max), limits }
     }
@@ -81,6 +86,13 @@ const STEP_MIN: usize = 20;
 /// Target time of one step. On SQLite, which has one writer, a fire that is claimed exactly at its time waits for
 /// it.
 const STEP_MOMENT: Duration = Duration::from_millis(15);
+
+/// Default maximum number of jobs changed by one transaction.
+pub(crate) const CHANGES_MAX: usize = 500;
+
+/// Target time of one transaction that changes many jobs. On SQLite all other writes wait for it: no change may delay
+/// the fires of other apps by more than 50 ms.
+const CHANGES_MOMENT: Duration = Duration::from_millis(40);
 
 #[cfg(test)]
 mod tests {

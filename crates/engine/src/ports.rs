@@ -167,30 +167,51 @@ pub trait Store: Send + Sync {
     /// Adds a job, stopped. An existing key is a [`StoreError::Conflict`].
     async fn create_job(&self, spec: &JobSpec) -> Result<JobId, StoreError>;
 
-    /// Adds a job with its state and tags. An existing key is a [`StoreError::Conflict`].
-    async fn add_job(&self, job: &NewJob, planner: &dyn Planner) -> Result<JobId, StoreError>;
+    /// Applies changes to many jobs in one transaction, effective at the database's current time. A change that is
+    /// rejected changes nothing and does not affect the others; if `atomic`, it leaves all jobs unchanged.
+    ///
+    /// Claimed and waiting runs that a change invalidates are cancelled: unclaimed ones at once, claimed ones by
+    /// asking their node (`Cancelling`, with the version that the node knows). Runs that an executor has, or may
+    /// have, are marked [`recalled`](Run::recalled) by a stop or delete. All stops and deletes of the batch together
+    /// process at most `max` runs; the others are left to [`withdraw`](Store::withdraw). A change may be acknowledged
+    /// when none is left and [`cancelling`](Store::cancelling) does not return its job.
+    async fn change_jobs(
+        &self,
+        changes: &[Change],
+        atomic: bool,
+        max: usize,
+        planner: &dyn Planner,
+    ) -> Result<Changes, StoreError>;
 
-    /// Starts, stops, edits or deletes a job, effective at the database's current time, and cancels claimed and
-    /// waiting runs that the change invalidates: unclaimed ones at once, claimed ones by asking their node
-    /// (`Cancelling`, with the version that the node knows). Runs that an executor has, or may have, are marked
-    /// [`recalled`](Run::recalled) by a stop or delete. A stop or delete processes at most `max` runs; the others
-    /// are left to [`withdraw`](Store::withdraw). The change may be acknowledged when none is left and
-    /// [`cancelling`](Store::cancelling) returns 0.
+    /// [`change_jobs`](Store::change_jobs) for one new job.
+    async fn add_job(&self, job: &NewJob, planner: &dyn Planner) -> Result<JobId, StoreError> {
+        let added = self.change_jobs(&[Change::Add(Box::new(job.clone()))], true, 0, planner).await?;
+        added.only()
+    }
+
+    /// [`change_jobs`](Store::change_jobs) for one existing job.
     async fn control(
         &self,
         job: JobId,
         control: &Control,
         max: usize,
         planner: &dyn Planner,
-    ) -> Result<Controlled, StoreError>;
+    ) -> Result<Controlled, StoreError> {
+        let changes = [Change::Control(job, control.clone())];
+        let done = self.change_jobs(&changes, true, max, planner).await?;
+        let cancelling = done.cancelling.iter().map(|(_, runs)| runs).sum();
+        let (at, more) = (done.at, !done.unfinished.is_empty());
+        done.only()?;
+        Ok(Controlled { at, cancelling, more })
+    }
 
-    /// Whether more than `max` fires of the job are claimed ahead of their time; then no more are claimed before they
-    /// are due. An edit waits for this, so that it has few runs to cancel.
-    async fn hold_back(&self, job: JobId, max: usize) -> Result<bool, StoreError>;
+    /// Those of the jobs with more than `max` fires claimed ahead of their time; no more of these are claimed before
+    /// they are due. An edit waits for this, so that it has few runs to cancel.
+    async fn hold_back(&self, jobs: &[JobId], max: usize) -> Result<Vec<JobId>, StoreError>;
 
-    /// Continues a stop or delete of the job with at most `max` of its runs. Returns whether more are left; false
-    /// for a job with nothing to withdraw.
-    async fn withdraw(&self, job: JobId, max: usize) -> Result<bool, StoreError>;
+    /// Continues stops and deletes of these jobs with at most `max` of their runs in all. Returns the jobs with runs
+    /// left; never one with nothing to withdraw.
+    async fn withdraw(&self, jobs: &[JobId], max: usize) -> Result<Vec<JobId>, StoreError>;
 
     /// Jobs with a stop or delete that began before `before` and is unfinished, because its node died or because
     /// the change was made by others in the database. Oldest first, at most `max`.
@@ -212,8 +233,8 @@ pub trait Store: Send + Sync {
         planner: &dyn Planner,
     ) -> Result<Declared, StoreError>;
 
-    /// Number of runs of the job that wait for their node to confirm the cancellation.
-    async fn cancelling(&self, job: JobId) -> Result<u64, StoreError>;
+    /// Those of the jobs that have runs waiting for their node to confirm the cancellation, with their number.
+    async fn cancelling(&self, jobs: &[JobId]) -> Result<Vec<(JobId, u64)>, StoreError>;
 
     /// Runs of this incarnation that control wants cancelled, ordered by id after `after`, at most `max`.
     async fn asked_to_cancel(
@@ -707,6 +728,8 @@ pub enum Control {
         enabled: Option<bool>,
         /// Tags that replace the existing ones.
         tags: Vec<String>,
+        /// Remark on the script, if it changes.
+        remark: String,
     },
     /// Delete the job; all its unsent runs are cancelled.
     Delete,
@@ -721,6 +744,54 @@ pub struct NewJob {
     pub enabled: bool,
     /// Tags to search by.
     pub tags: Vec<String>,
+    /// Remark on its script.
+    pub remark: String,
+}
+
+impl NewJob {
+    /// A stopped job without tags.
+    pub fn stopped(spec: JobSpec) -> NewJob {
+        NewJob { spec, enabled: false, tags: Vec::new(), remark: String::new() }
+    }
+}
+
+/// One change of a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Add a job. An existing key is a [`StoreError::Conflict`].
+    Add(Box<NewJob>),
+    /// Change an existing job. A batch has at most one change of each.
+    Control(JobId, Control),
+}
+
+/// Result of [`Store::change_jobs`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changes {
+    /// Time of the database's clock when the changes took effect.
+    pub at: Timestamp,
+    /// The changed job or the reason for the rejection, in the order of the changes.
+    pub results: Vec<Result<JobId, StoreError>>,
+    /// Jobs with runs that wait for their nodes to confirm the cancellation, with their number.
+    pub cancelling: Vec<(JobId, u64)>,
+    /// Jobs with runs left for [`Store::withdraw`].
+    pub unfinished: Vec<JobId>,
+}
+
+impl Changes {
+    /// Result of a batch of one change.
+    pub fn only(mut self) -> Result<JobId, StoreError> {
+        let none = || Err(StoreError::Invalid("the batch is empty".into()));
+        self.results.pop().unwrap_or_else(none)
+    }
+}
+
+/// A change of a job that took effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Id of the job.
+    pub job: JobId,
+    /// Time of the database's clock when it took effect.
+    pub at: Timestamp,
 }
 
 /// Result of a [`Control`].

@@ -17,6 +17,8 @@ pub enum Sabotage {
     RescueWithoutProbe,
     /// A stop is acknowledged before the nodes have taken back their claimed runs (I7).
     StopWithoutConfirm,
+    /// Of a batch of changes, only the first transaction is confirmed by the nodes (I7).
+    ConfirmFirstStep,
     /// Missed scheduled times are dropped without a record (I5).
     SilentMisfire,
     /// The next scheduled time is computed from now, not from the last one (I1).

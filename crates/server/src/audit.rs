@@ -46,10 +46,12 @@ impl Audit {
 
     /// Records all actions of one request.
     pub async fn record_all(&self, entries: &[AuditEntry]) {
-        let Some(first) = entries.first() else { return };
-        if let Err(error) = self.database.append_audit(entries).await {
-            let AuditEntry { principal: who, action, .. } = first;
-            tracing::error!(%error, who, action, "failed to write the audit log; this entry is lost");
+        for entries in entries.chunks(ENTRIES_MAX) {
+            let Some(first) = entries.first() else { return };
+            if let Err(error) = self.database.append_audit(entries).await {
+                let (AuditEntry { principal: who, action, .. }, lost) = (first, entries.len());
+                tracing::error!(%error, who, action, lost, "failed to write the audit log; these entries are lost");
+            }
         }
     }
 
@@ -109,6 +111,9 @@ pub fn entry(
         ..AuditEntry::default()
     }
 }
+
+/// Entries written per transaction, so that a request about many jobs does not delay others.
+const ENTRIES_MAX: usize = 500;
 
 /// Interval at which a budget admits one entry.
 const EVERY: Duration = Duration::from_secs(1);

@@ -1,11 +1,13 @@
 //! Adopts changes that other programs made to jobs in the database: updates our rows to match.
 
+use std::collections::BTreeMap;
+
 use cron::Schedule;
 use engine::{Adopted, Job, JobId, JobRange, NextFire, Planner, Trouble};
 use timer::Timestamp;
 
 use crate::alerts;
-use crate::control;
+use crate::changes::{self, taken};
 use crate::database::Tables;
 use crate::jobs::{self, STOPPED, Stored};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
@@ -193,13 +195,15 @@ async fn replan(
     if jobs.is_empty() {
         return Ok(());
     }
-    control::cancel_after(s, tables, &jobs.iter().map(|job| job.id).collect::<Vec<_>>(), at).await?;
-    let mut nexts = Vec::with_capacity(jobs.len());
-    for job in jobs {
-        let after = control::first_free(s, tables, job.id, at).await?;
-        nexts.push((job.id, planner.next_after(job, after)));
-    }
-    set_nexts(s, nexts).await
+    let ids: Vec<i64> = jobs.iter().map(|job| job.id.0).collect();
+    changes::cancel_after(s, tables, &ids, at).await?;
+    // Fires that a Java admin has taken are still sent.
+    let taken = if tables.beside_java { taken::last_taken(s, &ids).await? } else { BTreeMap::new() };
+    let next = |job: &Job| {
+        let last = taken.get(&job.id.0).copied().unwrap_or(at);
+        planner.next_after(job, last.clamp(at, at + taken::JAVA_READ_AHEAD))
+    };
+    set_nexts(s, jobs.into_iter().map(|job| (job.id, next(job))).collect()).await
 }
 
 /// Sets when started jobs are next to fire and to be claimed.

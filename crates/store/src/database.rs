@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use cron::Zone;
 use engine::policy::Repeats;
 use engine::{
-    Abandoned, Adopted, Alert, AppId, CancelAnswer, Claim, Control, Controlled, Declaration, Declared, Ender,
+    Abandoned, Adopted, Alert, AppId, CancelAnswer, Change, Changes, Claim, Declaration, Declared, Ender,
     Ending, Heartbeat, HistoryEntry, Job, JobId, JobRange, JobSpec, Joined, LIFELINE_GRACE, LifelineId,
-    Lifelines, Move, Moved, NewJob, Node, Order, Outcome, Planner, Retention, Run, RunId, RunRecord, Slots,
-    Store, StoreError, Trigger, Verdict, Watched,
+    Lifelines, Move, Moved, Node, Order, Outcome, Planner, Retention, Run, RunId, RunRecord, Slots, Store,
+    StoreError, Trigger, Verdict, Watched,
 };
 use timer::Timestamp;
 
@@ -19,8 +19,8 @@ use crate::schema::Schema;
 use crate::session::{Backend, Session, SessionError};
 use crate::wall::Wall;
 use crate::{
-    JavaAdmins, Options, adopt, alerts, claim, complete, control, declare, foreign, jobs, moves, nodes,
-    prune, read, withdraw,
+    JavaAdmins, Options, adopt, alerts, changes, claim, complete, control, declare, foreign, jobs, moves,
+    nodes, prune, read, withdraw,
 };
 
 /// A database with all data of the scheduling centre: the engine's [`Store`], and the methods in `records`.
@@ -327,29 +327,25 @@ impl Store for Database {
     }
 
     async fn create_job(&self, spec: &JobSpec) -> Result<JobId, StoreError> {
-        transaction!(self, s => control::create_job(s, &self.tables, spec))
+        transaction!(self, s => changes::create_job(s, &self.tables, spec))
     }
 
-    async fn add_job(&self, job: &NewJob, planner: &dyn Planner) -> Result<JobId, StoreError> {
-        transaction!(self, s => control::add_job(s, &self.tables, job, planner))
-    }
-
-    async fn control(
+    async fn change_jobs(
         &self,
-        job: JobId,
-        control: &Control,
+        changes: &[Change],
+        atomic: bool,
         max: usize,
         planner: &dyn Planner,
-    ) -> Result<Controlled, StoreError> {
-        transaction!(self, s => control::control(s, &self.tables, job, control, max, planner))
+    ) -> Result<Changes, StoreError> {
+        transaction!(self, s => changes::change_jobs(s, &self.tables, changes, atomic, max, planner))
     }
 
-    async fn hold_back(&self, job: JobId, max: usize) -> Result<bool, StoreError> {
-        transaction!(self, s => control::hold_back(s, job, max))
+    async fn hold_back(&self, jobs: &[JobId], max: usize) -> Result<Vec<JobId>, StoreError> {
+        transaction!(self, s => changes::hold_back(s, jobs, max))
     }
 
-    async fn withdraw(&self, job: JobId, max: usize) -> Result<bool, StoreError> {
-        transaction!(self, s => withdraw::withdraw(s, &self.tables, job, max))
+    async fn withdraw(&self, jobs: &[JobId], max: usize) -> Result<Vec<JobId>, StoreError> {
+        transaction!(self, s => withdraw::withdraw(s, &self.tables, jobs, max))
     }
 
     async fn withdrawals(&self, before: Timestamp, max: usize) -> Result<Vec<JobId>, StoreError> {
@@ -369,8 +365,9 @@ impl Store for Database {
         transaction!(self, s => declare::declare(s, &self.tables, declaration, key, planner))
     }
 
-    async fn cancelling(&self, job: JobId) -> Result<u64, StoreError> {
-        transaction!(self, s => control::cancelling(s, job))
+    async fn cancelling(&self, jobs: &[JobId]) -> Result<Vec<(JobId, u64)>, StoreError> {
+        let ids: Vec<i64> = jobs.iter().map(|job| job.0).collect();
+        transaction!(self, s => control::cancelling(s, &ids))
     }
 
     async fn asked_to_cancel(

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use engine::policy::Named;
-use engine::{AppId, Declaration, Declared, JobId, JobSpec, Planner, StoreError};
+use engine::{AppId, Change, Control, Declaration, Declared, JobId, JobSpec, NewJob, Planner, StoreError};
 
-use crate::control;
 use crate::database::Tables;
 use crate::jobs::{self, ScheduleWords};
 use crate::session::{Lock, Row, Session, SessionError, Value};
 use crate::table::table;
+use crate::{changes, control};
 
 pub async fn declare(
     s: &mut dyn Session,
@@ -86,11 +86,11 @@ async fn create(
     planner: &dyn Planner,
 ) -> Result<Declared, SessionError> {
     let spec = JobSpec { key: Some(key.to_owned()), ..declaration.spec() };
-    let job = control::create_job(s, tables, &spec).await.map_err(overtaken)?;
+    let new = NewJob { enabled: true, ..NewJob::stopped(spec.clone()) };
+    let added = changes::change_jobs(s, tables, &[Change::Add(Box::new(new))], true, 0, planner).await?;
+    let job = added.only().map_err(SessionError::from).map_err(overtaken)?;
     // If another process was faster, this insert or the key collides, and the retry finds its job.
     insert(s, tables, job, declaration).await?;
-    let at = s.now().await?;
-    control::start(s, tables, jobs::new(job, spec.clone()), at, planner).await?;
     Ok(Declared { job, before: None, after: spec, overridden: Vec::new(), cancelling: 0 })
 }
 
@@ -128,8 +128,12 @@ async fn change(
     let cancelling = match merged == job.spec {
         true => 0,
         false => {
-            let at = s.now().await?;
-            control::edit(s, tables, job.clone(), at, &merged, None, planner).await?
+            let edit = Control::Edit { spec: Box::new(merged.clone()), revision: None };
+            let edited =
+                changes::change_jobs(s, tables, &[Change::Control(id, edit)], true, 0, planner).await?;
+            let cancelling = edited.cancelling.iter().map(|(_, runs)| runs).sum();
+            edited.only()?;
+            cancelling
         }
     };
     match before {
@@ -148,6 +152,9 @@ async fn change(
 }
 
 // ── Rows ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Table of the declarations.
+pub const TABLE: &str = "tw_declaration";
 
 /// A declaration to write.
 #[derive(Clone, Copy)]
@@ -229,9 +236,4 @@ pub async fn declarations_of(
         Ok((row.job_id.0, read(tables, row)))
     };
     rows.into_iter().map(read).collect()
-}
-
-/// Deletes the declaration of a deleted job.
-pub async fn forget(s: &mut dyn Session, job: JobId) -> Result<(), SessionError> {
-    s.delete("tw_declaration", "job_id", &[job.0]).await.map(drop)
 }

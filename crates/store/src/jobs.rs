@@ -209,6 +209,8 @@ struct Info<'a> {
     spec: &'a JobSpec,
     wording: &'a Wording,
     now: &'a Value,
+    next: NextFire,
+    remark: &'a str,
 }
 
 table! {
@@ -216,8 +218,8 @@ table! {
     struct InfoRow in "xxl_job_info" of job: Info<'_> {
         glue_type: String = job.spec.script.as_ref().map_or(HANDLER, |script| script.language.stored()),
         glue_updatetime: Option<String> = job.now.clone(),
-        trigger_status: i64 = STOPPED,
-        trigger_next_time: i64 = NO_TIME,
+        trigger_status: i64 = status(job.next, job.wording),
+        trigger_next_time: i64 = next_time(job.next),
     }
     edited by id with update_time {
         job_group: AppId = job.spec.app,
@@ -238,7 +240,7 @@ table! {
     not inserted { id: JobId = job.id }
     not read {
         glue_source = job.spec.script.as_ref().map_or("", |script| script.source.as_str()),
-        glue_remark = "",
+        glue_remark = job.remark,
         add_time = job.now.clone(),
         update_time = job.now.clone(),
         trigger_last_time = NO_TIME,
@@ -571,6 +573,56 @@ pub async fn lock(s: &mut dyn Session, ids: &[i64], lock: Lock) -> Result<Vec<i6
     rows.into_iter().map(|row| row.read().int()).collect()
 }
 
+/// `trigger_status` of a job with this next fire.
+fn status(next: NextFire, wording: &Wording) -> i64 {
+    match next {
+        NextFire::Never => STOPPED,
+        NextFire::At { .. } | NextFire::AfterRun if wording.kind.is_some() => STARTED_HERE,
+        NextFire::At { .. } | NextFire::AfterRun => STARTED,
+    }
+}
+
+/// `trigger_next_time` of a job with this next fire.
+fn next_time(next: NextFire) -> Value {
+    next_columns(next).0.map_or(NO_TIME.into(), Value::from)
+}
+
+/// Sets when jobs with these schedules are next to fire and to be claimed, in XXL-JOB's rows and ours. `Never` stops
+/// a job.
+pub async fn set_next_times(
+    s: &mut dyn Session,
+    tables: &Tables,
+    jobs: &[(JobId, Schedule, NextFire)],
+) -> Result<(), SessionError> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let (mut infos, mut owns) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
+    for (id, schedule, next) in jobs {
+        let wording = Wording::of(schedule, tables)?;
+        infos.push(vec![id.0.into(), status(*next, &wording).into(), next_time(*next)]);
+        let (fire_at, claim_at) = next_columns(*next);
+        owns.push(vec![id.0.into(), fire_at.into(), claim_at.into()]);
+    }
+    let columns = ["trigger_status", "trigger_next_time"];
+    s.update(Columns { table: "xxl_job_info", keys: &["id"], columns: &columns }, infos).await?;
+    let columns = ["next_ms", "claim_ms"];
+    s.update(Columns { table: "tw_job", keys: &["job_id"], columns: &columns }, owns).await?;
+    Ok(())
+}
+
+/// Stops jobs: they have no next fire.
+pub async fn stop(s: &mut dyn Session, jobs: &[i64]) -> Result<(), SessionError> {
+    let row = |id: &i64| vec![(*id).into(), STOPPED.into(), NO_TIME.into()];
+    let columns = ["trigger_status", "trigger_next_time"];
+    let set = Columns { table: "xxl_job_info", keys: &["id"], columns: &columns };
+    s.update(set, jobs.iter().map(row).collect()).await?;
+    let row = |id: &i64| vec![(*id).into(), Value::Null, Value::Null];
+    let set = Columns { table: "tw_job", keys: &["job_id"], columns: &["next_ms", "claim_ms"] };
+    s.update(set, jobs.iter().map(row).collect()).await?;
+    Ok(())
+}
+
 /// Sets when a job is next to fire and to be claimed, in XXL-JOB's row and ours. `Never` stops it.
 pub async fn set_next(s: &mut dyn Session, id: JobId, next: NextFire) -> Result<(), SessionError> {
     let (fire_at, claim_at) = next_columns(next);
@@ -622,6 +674,16 @@ pub async fn rearm_after(
     Ok(())
 }
 
+/// Those of the jobs that have open runs of their schedules.
+pub async fn with_scheduled_runs(s: &mut dyn Session, jobs: &[i64]) -> Result<BTreeSet<i64>, SessionError> {
+    if jobs.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let sql = format!("SELECT DISTINCT job_id FROM tw_run WHERE job_id IN ? AND {IS_SCHEDULED}");
+    let rows = s.query(&sql, &[Value::Ids(jobs.to_vec())], Lock::None).await?;
+    rows.into_iter().map(|row| row.read().int()).collect()
+}
+
 pub async fn has_scheduled_run(s: &mut dyn Session, job: JobId) -> Result<bool, SessionError> {
     let sql = format!("SELECT run_id FROM tw_run WHERE job_id = ? AND {IS_SCHEDULED} LIMIT 1");
     Ok(!s.query(&sql, &[job.0.into()], Lock::None).await?.is_empty())
@@ -640,7 +702,8 @@ pub fn check(tables: &Tables, spec: &JobSpec) -> Result<(), StoreError> {
     let wording = &Wording::of(&spec.schedule, tables)?;
     let job = &new(JobId(0), spec.clone());
     let (into, row) = InfoRow::INSERT;
-    tables.schema.check_row(into, &row(Info { id: job.id, spec, wording, now: &Value::Null }))?;
+    let info = Info { id: job.id, spec, wording, now: &Value::Null, next: NextFire::Never, remark: "" };
+    tables.schema.check_row(into, &row(info))?;
     let (into, row) = OwnRow::INSERT;
     tables.schema.check_row(into, &row(Own { job, wording, claim_at: None }))
 }
@@ -651,37 +714,41 @@ pub fn check_source(tables: &Tables, source: &str) -> Result<(), StoreError> {
     tables.schema.check_fits("xxl_job_info", "glue_source", source)
 }
 
-/// Adds XXL-JOB's rows for new jobs, stopped. [`insert_own`] adds ours.
+/// Adds XXL-JOB's rows for new jobs, each with its first fire (`Never` if it is stopped) and the remark on its script.
+/// [`insert_own`] adds ours.
 pub async fn insert(
     s: &mut dyn Session,
     tables: &Tables,
-    specs: &[&JobSpec],
+    jobs: &[(&JobSpec, NextFire, &str)],
     now: Timestamp,
 ) -> Result<Vec<JobId>, SessionError> {
     let now = &tables.wall.time(now);
     let (into, row) = InfoRow::INSERT;
-    let row = |spec: &&JobSpec| {
+    let row = |(spec, next, remark): &(&JobSpec, NextFire, &str)| {
         let wording = &Wording::of(&spec.schedule, tables)?;
-        Ok(row(Info { id: JobId(0), spec, wording, now }))
+        Ok(row(Info { id: JobId(0), spec, wording, now, next: *next, remark }))
     };
-    let rows = specs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
+    let rows = jobs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
     let (columns, rows) = tables.schema.existing(into, rows);
     let ids = s.insert_numbered(Columns { columns: &columns, ..into }, rows).await?;
     Ok(ids.into_iter().map(JobId).collect())
 }
 
-/// Writes a new definition into XXL-JOB's row.
+/// Writes new definitions into XXL-JOB's rows.
 pub async fn update(
     s: &mut dyn Session,
     tables: &Tables,
-    id: JobId,
-    spec: &JobSpec,
+    jobs: &[&Job],
     now: Timestamp,
 ) -> Result<(), SessionError> {
-    let wording = &Wording::of(&spec.schedule, tables)?;
+    let now = &tables.wall.time(now);
     let (set, row) = InfoRow::EDIT;
-    let row = row(Info { id, spec, wording, now: &tables.wall.time(now) });
-    let (columns, rows) = tables.schema.existing(set, vec![row]);
+    let row = |job: &&Job| {
+        let wording = &Wording::of(&job.spec.schedule, tables)?;
+        Ok(row(Info { id: job.id, spec: &job.spec, wording, now, next: NextFire::Never, remark: "" }))
+    };
+    let rows = jobs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
+    let (columns, rows) = tables.schema.existing(set, rows);
     s.update(Columns { columns: &columns, ..set }, rows).await?;
     Ok(())
 }
@@ -704,10 +771,13 @@ pub async fn insert_own(
     s.insert(into, jobs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?).await
 }
 
-/// Writes a new definition into our row.
-pub async fn update_own(s: &mut dyn Session, tables: &Tables, job: &Job) -> Result<(), SessionError> {
-    let wording = &Wording::of(&job.spec.schedule, tables)?;
+/// Writes new definitions into our rows.
+pub async fn update_own(s: &mut dyn Session, tables: &Tables, jobs: &[&Job]) -> Result<(), SessionError> {
     let (set, row) = OwnRow::EDIT;
-    s.update(set, vec![row(Own { job, wording, claim_at: None })]).await?;
+    let row = |job: &&Job| {
+        let wording = &Wording::of(&job.spec.schedule, tables)?;
+        Ok(row(Own { job, wording, claim_at: None }))
+    };
+    s.update(set, jobs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?).await?;
     Ok(())
 }

@@ -7,6 +7,7 @@
 mod addresses;
 mod adopt;
 mod alerts;
+mod changes;
 mod claim;
 mod complete;
 #[cfg(feature = "conformance")]

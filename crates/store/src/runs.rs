@@ -131,6 +131,18 @@ pub async fn lock(s: &mut dyn Session, ids: &[i64]) -> Result<BTreeMap<i64, Run>
     Ok(runs.into_iter().map(|run| (run.id.0, run)).collect())
 }
 
+/// Reads the ids of the open runs that match `tail`, then locks them in the order of their ids, as every transaction
+/// does, so that two do not wait for each other. Until a run is locked it may end or change its state.
+pub async fn lock_matching(
+    s: &mut dyn Session,
+    tail: &str,
+    params: &[Value],
+) -> Result<Vec<Run>, SessionError> {
+    let rows = s.query(&format!("SELECT run_id FROM tw_run {tail}"), params, Lock::None).await?;
+    let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
+    Ok(lock(s, &ids).await?.into_values().collect())
+}
+
 impl OpenRow {
     fn run(self) -> Result<Run, SessionError> {
         Ok(Run {

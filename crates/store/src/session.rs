@@ -53,6 +53,8 @@ pub enum Value {
     Time(String),
     /// A list of ids, only as a parameter, written `IN ?` without parentheses. Never empty.
     Ids(Vec<i64>),
+    /// The same for a list of texts.
+    Texts(Vec<String>),
 }
 
 /// A row, column by column.

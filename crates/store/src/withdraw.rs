@@ -5,7 +5,7 @@
 //! `tw_withdrawal` stands for the rest. While it exists, the job is not started again, and a retry of a run that is
 //! not withdrawn yet is withdrawn too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{JobId, Outcome, Run, RunState};
 use timer::Timestamp;
@@ -25,22 +25,23 @@ pub enum Scope {
     All,
 }
 
-/// Begins, with at most `max` runs, for a job that the caller has locked or deleted. Returns whether more are left.
+/// Begins, with at most `max` runs, for jobs that the caller has locked or deleted. Returns those with runs left.
 pub async fn begin(
     s: &mut dyn Session,
     tables: &Tables,
-    job: JobId,
+    jobs: &[i64],
     scope: Scope,
     at: Timestamp,
     max: usize,
-) -> Result<bool, SessionError> {
-    // Replaces an earlier stop that was not finished.
-    s.delete("tw_withdrawal", "job_id", &[job.0]).await?;
-    let more = step(s, tables, job, scope, at, max).await?;
-    if more {
-        remember(s, &[job.0], scope, at).await?;
+) -> Result<Vec<JobId>, SessionError> {
+    if jobs.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(more)
+    // Replaces earlier stops that were not finished.
+    s.delete("tw_withdrawal", "job_id", jobs).await?;
+    let left = step(s, tables, jobs, scope, at, max).await?;
+    remember(s, &left, scope, at).await?;
+    Ok(left.into_iter().map(JobId).collect())
 }
 
 /// Leaves all runs for later, for jobs that other programs have stopped or deleted in the database. The caller has
@@ -55,10 +56,12 @@ pub async fn begin_later(s: &mut dyn Session, jobs: &[i64], scope: Scope) -> Res
     remember(s, &open, scope, Timestamp::from_millis(0)).await
 }
 
-/// Finishes unfinished withdrawals for jobs that other programs have started again, before they fire.
+/// Finishes, in the caller's transaction, unfinished withdrawals for jobs that are started again, before they fire.
 pub async fn finish_all(s: &mut dyn Session, tables: &Tables, jobs: &[i64]) -> Result<(), SessionError> {
-    for job in jobs_in(s, "tw_withdrawal", jobs).await? {
-        finish(s, tables, JobId(job)).await?;
+    // The caller has withdrawn most of them, so hardly any is left.
+    let mut left: Vec<JobId> = jobs_in(s, "tw_withdrawal", jobs).await?.into_iter().map(JobId).collect();
+    while !left.is_empty() {
+        left = withdraw(s, tables, &left, FINISH_STEP).await?;
     }
     Ok(())
 }
@@ -79,40 +82,49 @@ async fn remember(
     scope: Scope,
     at: Timestamp,
 ) -> Result<(), SessionError> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
     let scheduled_only = i64::from(scope == Scope::Scheduled);
     let into = Columns { table: "tw_withdrawal", keys: &[], columns: &["job_id", "scheduled_only", "at_ms"] };
     let rows = jobs.iter().map(|job| vec![(*job).into(), scheduled_only.into(), at.into()]);
     s.insert(into, rows.collect()).await
 }
 
-/// Continues a withdrawal. Returns whether more is left.
+/// Continues withdrawals of these jobs with at most `max` runs. Returns the jobs with runs left.
 pub async fn withdraw(
     s: &mut dyn Session,
     tables: &Tables,
-    job: JobId,
+    jobs: &[JobId],
     max: usize,
-) -> Result<bool, SessionError> {
-    // A transaction that opens a retry of the job, or starts it, locks it too.
-    jobs::lock(s, &[job.0], Lock::Wait).await?;
-    let sql = "SELECT scheduled_only FROM tw_withdrawal WHERE job_id = ?";
-    let rows = s.query(sql, &[job.0.into()], Lock::Wait).await?;
-    let Some(row) = rows.into_iter().next() else { return Ok(false) };
-    let scope = if row.read().int()? != 0 { Scope::Scheduled } else { Scope::All };
-    let at = s.now().await?;
-    let more = step(s, tables, job, scope, at, max).await?;
-    if !more {
-        s.delete("tw_withdrawal", "job_id", &[job.0]).await?;
+) -> Result<Vec<JobId>, SessionError> {
+    let ids: Vec<i64> = jobs.iter().map(|job| job.0).collect();
+    let begun: Vec<i64> = jobs_in(s, "tw_withdrawal", &ids).await?.into_iter().collect();
+    if begun.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(more)
+    let (now, later) = begun.split_at(max.clamp(1, begun.len()));
+    // A transaction that opens a retry of a job, or starts it, locks it too.
+    jobs::lock(s, now, Lock::Wait).await?;
+    let sql = "SELECT job_id, scheduled_only FROM tw_withdrawal WHERE job_id IN ? ORDER BY job_id";
+    let (mut scheduled, mut all) = (Vec::new(), Vec::new());
+    for row in s.query(sql, &[Value::Ids(now.to_vec())], Lock::Wait).await? {
+        let mut row = row.read();
+        let job = row.int()?;
+        if row.int()? != 0 { scheduled.push(job) } else { all.push(job) }
+    }
+    let at = s.now().await?;
+    let mut left = step(s, tables, &scheduled, Scope::Scheduled, at, max).await?;
+    left.extend(step(s, tables, &all, Scope::All, at, max).await?);
+    let done: Vec<i64> = scheduled.into_iter().chain(all).filter(|job| !left.contains(job)).collect();
+    if !done.is_empty() {
+        s.delete("tw_withdrawal", "job_id", &done).await?;
+    }
+    left.extend(later);
+    Ok(left.into_iter().map(JobId).collect())
 }
 
-/// Finishes, in the caller's transaction, the withdrawal for a job that is started again.
-pub async fn finish(s: &mut dyn Session, tables: &Tables, job: JobId) -> Result<(), SessionError> {
-    while withdraw(s, tables, job, FINISH_STEP).await? {}
-    Ok(())
-}
-
-/// The caller has withdrawn most of them, so hardly any is left.
+/// Runs per step of [`finish_all`].
 const FINISH_STEP: usize = 500;
 
 pub async fn withdrawals(
@@ -126,28 +138,46 @@ pub async fn withdrawals(
 }
 
 /// Closes waiting runs, recalls those that a node has claimed, and marks those on an executor so that they are not
-/// dispatched again or retried. The earliest first.
+/// dispatched again or retried: at most `max` runs, the earliest of each job first. Returns the jobs that may have
+/// more.
 async fn step(
     s: &mut dyn Session,
     tables: &Tables,
-    job: JobId,
+    jobs: &[i64],
     scope: Scope,
     at: Timestamp,
     max: usize,
-) -> Result<bool, SessionError> {
+) -> Result<Vec<i64>, SessionError> {
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
     let kinds = if scope == Scope::Scheduled { format!(" AND {IS_SCHEDULED}") } else { String::new() };
-    let tail = format!(
-        "WHERE job_id = ? AND recalled = {NOT_RECALLED} AND state <> {CANCELLING}{kinds} ORDER BY scheduled_ms, run_id LIMIT ?"
+    let sql = format!(
+        "SELECT run_id, job_id FROM tw_run WHERE job_id IN ? AND recalled = {NOT_RECALLED} AND state <> {CANCELLING}{kinds} \
+         ORDER BY job_id, scheduled_ms, run_id LIMIT ?"
     );
-    let open = runs::select(s, &tail, &[job.0.into(), limit(max)], Lock::Wait).await?;
-    let more = open.len() >= max;
-    let (waiting, held): (Vec<Run>, Vec<Run>) =
-        open.into_iter().partition(|run| run.state == RunState::Waiting);
+    let (mut ids, mut last) = (Vec::new(), None);
+    for row in s.query(&sql, &[Value::Ids(jobs.to_vec()), limit(max)], Lock::None).await? {
+        let mut row = row.read();
+        ids.push(row.int()?);
+        last = Some(row.int()?);
+    }
+    let is_full = ids.len() >= max;
+    // In the order of their ids, as every transaction locks runs.
+    let open = runs::lock(s, &ids).await?.into_values();
+    let open = open.filter(|run| !run.recalled && run.state != RunState::Cancelling);
+    let (waiting, held): (Vec<Run>, Vec<Run>) = open.partition(|run| run.state == RunState::Waiting);
     let held: Vec<Run> = held.into_iter().map(recalled).collect();
     runs::save(s, &held).await?;
     close_withdrawn(s, tables, at, waiting).await?;
-    let more_keys = scope == Scope::All && forget_triggers(s, job, max).await?;
-    Ok(more || more_keys)
+    let mut left: BTreeSet<i64> = match last.filter(|_| is_full) {
+        Some(last) => jobs.iter().copied().filter(|job| *job >= last).collect(),
+        None => BTreeSet::new(),
+    };
+    if scope == Scope::All {
+        left.extend(forget_triggers(s, jobs, max).await?);
+    }
+    Ok(left.into_iter().collect())
 }
 
 /// The run as its holder is to see it. It keeps its version, because the holder may be storing its result now.
@@ -172,17 +202,26 @@ pub async fn close_withdrawn(
     Ok(())
 }
 
-/// Deletes the keys of manual triggers of a deleted job.
-async fn forget_triggers(s: &mut dyn Session, job: JobId, max: usize) -> Result<bool, SessionError> {
-    let sql = "SELECT trigger_key FROM tw_trigger WHERE job_id = ? LIMIT ?";
-    let rows = s.query(sql, &[job.0.into(), limit(max)], Lock::None).await?;
-    let keys = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
-    let more = keys.len() >= max;
-    if !keys.is_empty() {
-        let sql = "DELETE FROM tw_trigger WHERE job_id = ? AND trigger_key IN ?";
-        s.execute(sql, &[job.0.into(), Value::Ids(keys)]).await?;
+/// Deletes the keys of manual triggers of deleted jobs, at most `max`. Returns the jobs that may have more.
+async fn forget_triggers(s: &mut dyn Session, jobs: &[i64], max: usize) -> Result<Vec<i64>, SessionError> {
+    let sql = "SELECT job_id, trigger_key FROM tw_trigger WHERE job_id IN ? ORDER BY job_id LIMIT ?";
+    let mut found: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    let rows = s.query(sql, &[Value::Ids(jobs.to_vec()), limit(max)], Lock::None).await?;
+    let is_full = rows.len() >= max;
+    for row in rows {
+        let mut row = row.read();
+        found.entry(row.int()?).or_default().push(row.int()?);
     }
-    Ok(more)
+    // All keys of every job but the last were found.
+    let last = if is_full { found.pop_last() } else { None };
+    let whole: Vec<i64> = found.into_keys().collect();
+    if !whole.is_empty() {
+        s.delete("tw_trigger", "job_id", &whole).await?;
+    }
+    let Some((last, keys)) = last else { return Ok(Vec::new()) };
+    let sql = "DELETE FROM tw_trigger WHERE job_id = ? AND trigger_key IN ?";
+    s.execute(sql, &[last.into(), Value::Ids(keys)]).await?;
+    Ok(jobs.iter().copied().filter(|job| *job >= last).collect())
 }
 
 fn limit(max: usize) -> Value {

@@ -52,7 +52,7 @@ impl Client {
         loop {
             let wait =
                 if restless { self.dice.millis(200, 15_000) } else { self.dice.millis(10_000, 60_000) };
-            if self.rest(wait).await {
+            if rest(&self.world, &self.over, wait).await {
                 break;
             }
             match self.dice.number(0, 99) {
@@ -60,7 +60,7 @@ impl Client {
                     self.perform(if self.enabled { Operation::Stop } else { Operation::Start }).await
                 }
                 25..=44 => {
-                    let spec = self.edited();
+                    let spec = edited(&self.spec, &mut self.dice);
                     self.perform(Operation::Edit(Box::new(spec))).await;
                 }
                 45..=47 => self.perform(Operation::Delete).await,
@@ -74,31 +74,6 @@ impl Client {
             }
         }
         self.perform(Operation::Stop).await;
-    }
-
-    /// Waits; returns true if no more operations should be sent.
-    async fn rest(&self, mut wait: Duration) -> bool {
-        const LOOK: Duration = Duration::from_millis(500);
-        while !wait.is_zero() && !self.over.load(Ordering::Relaxed) {
-            let step = wait.min(LOOK);
-            self.world.sleep(step).await;
-            wait -= step;
-        }
-        self.over.load(Ordering::Relaxed)
-    }
-
-    fn edited(&mut self) -> JobSpec {
-        let mut spec = self.spec.clone();
-        // A fixed delay counts from the end of a run; switching between delay and rate would test neither.
-        let is_delay = matches!(spec.schedule, cron::Schedule::FixedDelay { .. } | cron::Schedule::Never);
-        if !is_delay && self.dice.chance(0.5) {
-            let other = plan::schedule(&mut self.dice);
-            if !matches!(other, cron::Schedule::FixedDelay { .. }) {
-                spec.schedule = other;
-            }
-        }
-        spec.param = format!("edited {}", self.dice.number(0, 999));
-        spec
     }
 
     /// Asks one node after the other until one acknowledges the operation.
@@ -132,8 +107,8 @@ impl Client {
             .await;
             let acked = self.world.now();
             let done = match answer {
-                Ok(Some(Ok(Answer::Controlled(controlled)))) => {
-                    Some(Done { at: controlled.at.as_millis(), acked, run: None })
+                Ok(Some(Ok(Answer::Changed(changed)))) => {
+                    Some(Done { at: changed.at.as_millis(), acked, run: None })
                 }
                 Ok(Some(Ok(Answer::Run(run)))) => Some(Done { at: acked, acked, run: Some(run) }),
                 // A schedule that has ended cannot be started.
@@ -175,7 +150,33 @@ impl Client {
     }
 }
 
-fn name(operation: &Operation) -> &'static str {
+/// Waits; returns true if no more operations should be sent.
+pub(super) async fn rest(world: &World, over: &AtomicBool, mut wait: Duration) -> bool {
+    const LOOK: Duration = Duration::from_millis(500);
+    while !wait.is_zero() && !over.load(Ordering::Relaxed) {
+        let step = wait.min(LOOK);
+        world.sleep(step).await;
+        wait -= step;
+    }
+    over.load(Ordering::Relaxed)
+}
+
+/// Another definition of a job.
+pub(super) fn edited(spec: &JobSpec, dice: &mut Dice) -> JobSpec {
+    let mut spec = spec.clone();
+    // A fixed delay counts from the end of a run; switching between delay and rate would test neither.
+    let is_delay = matches!(spec.schedule, cron::Schedule::FixedDelay { .. } | cron::Schedule::Never);
+    if !is_delay && dice.chance(0.5) {
+        let other = plan::schedule(dice);
+        if !matches!(other, cron::Schedule::FixedDelay { .. }) {
+            spec.schedule = other;
+        }
+    }
+    spec.param = format!("edited {}", dice.number(0, 999));
+    spec
+}
+
+pub(super) fn name(operation: &Operation) -> &'static str {
     match operation {
         Operation::Start => "start",
         Operation::Stop => "stop",

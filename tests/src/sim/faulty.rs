@@ -606,30 +606,27 @@ impl Store for Faulty {
         self.call("create_job", self.store.create_job(spec), nothing).await
     }
 
-    async fn add_job(&self, job: &NewJob, planner: &dyn Planner) -> Result<JobId, StoreError> {
-        self.call("add_job", self.store.add_job(job, planner), nothing).await
-    }
-
-    async fn control(
+    async fn change_jobs(
         &self,
-        job: JobId,
-        control: &Control,
+        changes: &[Change],
+        atomic: bool,
         max: usize,
         planner: &dyn Planner,
-    ) -> Result<Controlled, StoreError> {
-        self.call("control", self.store.control(job, control, max, planner), |_, _, controlled| {
-            self.world.note(|| format!("n{} {} of job {job}: {controlled:?}", self.node, name_of(control)));
+    ) -> Result<Changes, StoreError> {
+        self.call("change_jobs", self.store.change_jobs(changes, atomic, max, planner), |_, _, done| {
+            let each = || changes.iter().map(name_of).collect::<Vec<_>>().join(", ");
+            self.world.note(|| format!("n{} changes jobs ({}): {done:?}", self.node, each()));
         })
         .await
     }
 
-    async fn hold_back(&self, job: JobId, max: usize) -> Result<bool, StoreError> {
-        self.call("hold_back", self.store.hold_back(job, max), nothing).await
+    async fn hold_back(&self, jobs: &[JobId], max: usize) -> Result<Vec<JobId>, StoreError> {
+        self.call("hold_back", self.store.hold_back(jobs, max), nothing).await
     }
 
-    async fn withdraw(&self, job: JobId, max: usize) -> Result<bool, StoreError> {
-        self.call("withdraw", self.store.withdraw(job, max), |_, _, more| {
-            self.world.note(|| format!("n{} withdraws runs of job {job}, more: {more}", self.node));
+    async fn withdraw(&self, jobs: &[JobId], max: usize) -> Result<Vec<JobId>, StoreError> {
+        self.call("withdraw", self.store.withdraw(jobs, max), |_, _, left| {
+            self.world.note(|| format!("n{} withdraws runs of jobs {jobs:?}, left: {left:?}", self.node));
         })
         .await
     }
@@ -651,8 +648,8 @@ impl Store for Faulty {
         self.call("declare", self.store.declare(declaration, key, planner), nothing).await
     }
 
-    async fn cancelling(&self, job: JobId) -> Result<u64, StoreError> {
-        self.call("cancelling", self.store.cancelling(job), nothing).await
+    async fn cancelling(&self, jobs: &[JobId]) -> Result<Vec<(JobId, u64)>, StoreError> {
+        self.call("cancelling", self.store.cancelling(jobs), nothing).await
     }
 
     async fn asked_to_cancel(
@@ -719,11 +716,12 @@ pub fn state_of(outcome: &Outcome) -> RunState {
     }
 }
 
-fn name_of(control: &Control) -> &'static str {
-    match control {
-        Control::Start => "start",
-        Control::Stop => "stop",
-        Control::Edit { .. } | Control::Put { .. } => "edit",
-        Control::Delete => "delete",
+fn name_of(change: &Change) -> String {
+    match change {
+        Change::Add(_) => "add".into(),
+        Change::Control(job, Control::Start) => format!("start {job}"),
+        Change::Control(job, Control::Stop) => format!("stop {job}"),
+        Change::Control(job, Control::Edit { .. } | Control::Put { .. }) => format!("edit {job}"),
+        Change::Control(job, Control::Delete) => format!("delete {job}"),
     }
 }

@@ -10,6 +10,7 @@
 //! paused between any two steps.
 
 mod alarms;
+mod bulk_client;
 pub mod check;
 mod client;
 mod clock;
@@ -44,6 +45,7 @@ pub use graceful_stop::{GracefulStop, graceful_stop};
 pub use overload::{LOAD_DROPS_AT, Served, overload};
 pub use replacing::{Replacing, replacing};
 
+use bulk_client::BulkClient;
 use client::Client;
 use clock::{Ms, START};
 use executor::Executors;
@@ -191,13 +193,20 @@ async fn play(world: &Arc<World>, bugs: Bugs) {
         tokio::spawn(nemesis::break_executor(world.clone(), executors.clone(), index));
     }
     let over = Arc::new(AtomicBool::new(false));
-    let clients: Vec<_> = jobs
+    let spec = |job: &JobId| world.evidence().jobs[job].clone();
+    let (together, alone) =
+        jobs.split_at(if BulkClient::is_in(world.plan.seed) { jobs.len() / 2 } else { 0 });
+    let mut clients: Vec<_> = alone
         .iter()
         .map(|job| {
-            let spec = world.evidence().jobs[job].clone();
-            tokio::spawn(Client::new(world.clone(), queues.clone(), *job, spec, over.clone()).run())
+            tokio::spawn(Client::new(world.clone(), queues.clone(), *job, spec(job), over.clone()).run())
         })
         .collect();
+    if !together.is_empty() {
+        let jobs: Vec<_> = together.iter().map(|job| (*job, spec(job))).collect();
+        let client = BulkClient::new(world.clone(), queues.clone(), jobs.into_iter(), over.clone());
+        clients.push(tokio::spawn(client.run()));
+    }
 
     world.sleep_until(world.plan.faults_until).await;
     world.clear_up();

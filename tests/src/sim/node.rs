@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use engine::Dispatch;
 use engine::policy::Router;
-use engine::{Bugs, Controlled, Engine, JobId, Options, Outcome, Parts, RunId, Store, StoreError, Verdict};
+use engine::{
+    Bugs, Change, Changed, Control, Engine, JobId, Options, Outcome, Parts, RunId, Store, StoreError, Verdict,
+};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use server::executors::Registrar;
@@ -127,8 +129,8 @@ impl Host {
             dispatch,
             alarms: Arc::new(Alarms { world: self.world.clone(), dice: dice("alarms") }),
             telemetry: Arc::new(Steps::new(self.index, self.world.clone())),
-            // So few rows per step that stopping most jobs takes several steps.
-            options: Options { bugs: self.bugs, step_max: 2, ..Options::default() },
+            // So few rows per step that stopping most jobs, and changing many, takes several steps.
+            options: Options { bugs: self.bugs, step_max: 2, changes_max: 3, ..Options::default() },
         });
         let registrar = lines.map(|lines| lines.registrar);
         let stop = self.gate.begin(self.world.now());
@@ -215,12 +217,28 @@ async fn obey(
         },
         Request::Report(run, outcome) => engine.report(run, outcome).await.map(Answer::Verdict),
         Request::Operation(job, operation) => match operation {
-            Operation::Start => engine.start(job).await.map(Answer::Controlled),
-            Operation::Stop => engine.stop(job).await.map(Answer::Controlled),
-            Operation::Edit(spec) => engine.edit(job, *spec, None).await.map(Answer::Controlled),
-            Operation::Delete => engine.delete(job).await.map(Answer::Controlled),
+            Operation::Start => engine.start(job).await.map(Answer::Changed),
+            Operation::Stop => engine.stop(job).await.map(Answer::Changed),
+            Operation::Edit(spec) => engine.edit(job, *spec, None).await.map(Answer::Changed),
+            Operation::Delete => engine.delete(job).await.map(Answer::Changed),
             Operation::Trigger(key) => engine.trigger(job, key, None).await.map(Answer::Run),
         },
+        Request::Batch(batch, atomic) => {
+            let change = |(job, operation)| Some(Change::Control(job, control(operation)?));
+            let changes: Vec<Change> = batch.into_iter().filter_map(change).collect();
+            Ok(Answer::Batch(engine.change(&changes, atomic).await))
+        }
+    }
+}
+
+/// The operation as a change of a batch; `None` for a trigger.
+fn control(operation: Operation) -> Option<Control> {
+    match operation {
+        Operation::Start => Some(Control::Start),
+        Operation::Stop => Some(Control::Stop),
+        Operation::Edit(spec) => Some(Control::Edit { spec, revision: None }),
+        Operation::Delete => Some(Control::Delete),
+        Operation::Trigger(_) => None,
     }
 }
 
@@ -232,6 +250,8 @@ pub enum Request {
     Register(usize),
     /// An operation of a client.
     Operation(JobId, Operation),
+    /// Operations of a client on many jobs, all or none of them if the flag is set.
+    Batch(Vec<(JobId, Operation)>, bool),
 }
 
 /// Response of a node.
@@ -241,7 +261,9 @@ pub enum Answer {
     /// To a registration.
     Registered,
     /// To a change of a job.
-    Controlled(Controlled),
+    Changed(Changed),
+    /// To changes of many jobs.
+    Batch(Vec<Result<Changed, StoreError>>),
     /// To a trigger.
     Run(RunId),
 }

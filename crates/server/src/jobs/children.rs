@@ -105,15 +105,15 @@ impl Jobs<'_> {
     }
 }
 
-fn wrong(why: String) -> RequestError {
+pub(super) fn wrong(why: String) -> RequestError {
     RequestError::field("children", why)
 }
 
 /// Usually more than their column can hold.
-const CHILDREN_MAX: usize = 100;
+pub(super) const CHILDREN_MAX: usize = 100;
 
 /// Each job is read once, while the client waits.
-const FOLLOWED_MAX: usize = 500;
+pub(super) const FOLLOWED_MAX: usize = 500;
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@
 //! uses this module, so permissions are checked in one place. A job that the caller may not see gives the same
 //! error as one that does not exist.
 
+mod batch;
 mod children;
 mod declared;
 mod form;
@@ -15,7 +16,10 @@ use std::time::Duration;
 
 use cron::{Schedule, Timestamp, Zone};
 use engine::policy::Route;
-use engine::{AppId, Engine, Job, JobId, JobSpec, NewJob, RunId, Script, Store as _, StoreError, Trigger};
+use engine::{
+    AppId, Change, Control, Engine, Job, JobId, JobSpec, NewJob, RunId, Script, Store as _, StoreError,
+    Trigger,
+};
 use protocol::v1::{Event, ProblemCode};
 use store::{Database, Rights};
 
@@ -25,6 +29,7 @@ use crate::executors::{Candidates, Directory};
 use crate::request_error::RequestError;
 use crate::telemetry::Hints;
 use crate::users::Principal;
+pub use batch::{Family, was_overtaken};
 pub use form::{misfire_word, preview, source};
 
 /// Parts of a node that the job rules use.
@@ -76,17 +81,19 @@ impl Jobs<'_> {
     /// Adds a job to an app that the caller may edit, with its belongings, and starts it if requested.
     pub async fn create(&self, spec: JobSpec, belongings: Belongings<'_>) -> Result<JobId, RequestError> {
         self.check_new(&spec, &belongings).await?;
-        let Belongings { enabled, tags, remark } = belongings;
-        let enabled = enabled == Some(true);
-        let script = spec.script.clone();
-        let job = self.rules.engine.add(&NewJob { spec, enabled, tags }).await?;
+        let job = self.rules.engine.add(&belongings.new_job(spec)).await?;
         self.rules.hints.announce(Event::Jobs);
-        self.remark(job, script, remark).await;
         Ok(job)
     }
 
     /// Checks whether the caller, who may edit jobs of the app, may add this one.
     pub async fn check_new(&self, spec: &JobSpec, belongings: &Belongings<'_>) -> Result<(), RequestError> {
+        self.check_new_definition(spec, belongings)?;
+        self.check_children(&spec.children, None).await
+    }
+
+    /// The part of [`check_new`](Jobs::check_new) that does not depend on other jobs.
+    fn check_new_definition(&self, spec: &JobSpec, belongings: &Belongings<'_>) -> Result<(), RequestError> {
         check_param(&spec.param)?;
         if spec.script.is_some() {
             self.check_may_script(spec.app)?;
@@ -95,7 +102,7 @@ impl Jobs<'_> {
         if belongings.enabled == Some(true) {
             self.check_may_start(&spec.schedule, spec.app, self.rules.engine.now())?;
         }
-        self.check_children(&spec.children, None).await
+        Ok(())
     }
 
     /// Replaces the definition of a job that the caller may edit, unless it was changed in the meantime. Its
@@ -115,20 +122,8 @@ impl Jobs<'_> {
         spec: JobSpec,
         belongings: Belongings<'_>,
     ) -> Result<(), RequestError> {
-        let Belongings { enabled, tags, remark } = belongings;
-        let script = spec.script.clone().filter(|script| is_new_script(job, script));
-        self.rules.engine.put(job.id, spec, Some(job.revision), enabled, tags).await?;
-        self.rules.hints.announce(Event::Jobs);
-        self.remark(job.id, script, remark).await;
-        Ok(())
-    }
-
-    /// Stores the remark on a script that was just saved. If that fails, the script stays saved.
-    async fn remark(&self, job: JobId, script: Option<Script>, remark: &str) {
-        let Some(script) = script.filter(|_| !remark.is_empty()) else { return };
-        if let Err(error) = self.rules.database.remark_script(job, &script.source, remark).await {
-            tracing::warn!(%error, %job, remark, "failed to store the remark of a script; the script is saved without it");
-        }
+        let mut done = self.change(&[belongings.put(job, spec)], true).await;
+        done.pop().unwrap_or_else(|| Err(StoreError::NoSuchJob(job.id).into())).map(drop)
     }
 
     /// Checks whether the caller, who may edit the job, may give it that definition, and start or stop it.
@@ -138,11 +133,17 @@ impl Jobs<'_> {
         spec: &JobSpec,
         enabled: Option<bool>,
     ) -> Result<(), RequestError> {
+        self.check_new_values(job, spec, enabled)?;
+        match spec.children == job.spec.children {
+            true => Ok(()),
+            false => self.check_children(&spec.children, Some(job)).await,
+        }
+    }
+
+    /// The part of [`check_edit`](Jobs::check_edit) that does not depend on other jobs.
+    fn check_new_values(&self, job: &Job, spec: &JobSpec, enabled: Option<bool>) -> Result<(), RequestError> {
         if spec.param != job.spec.param {
             check_param(&spec.param)?;
-        }
-        if spec.children != job.spec.children {
-            self.check_children(&spec.children, Some(job)).await?;
         }
         let moves = spec.app != job.spec.app;
         if spec.script.as_ref().is_some_and(|script| moves || is_new_script(job, script)) {
@@ -179,9 +180,7 @@ impl Jobs<'_> {
 
     /// Deletes a job that the caller may edit. A job that was deleted in the meantime is no error.
     pub async fn delete(&self, job: &Job) -> Result<(), RequestError> {
-        if job.enabled && !self.who.may(Rights::OPERATE, job.spec.app) {
-            return Err(may_not_operate());
-        }
+        self.check_delete(job)?;
         match self.rules.engine.delete(job.id).await {
             Ok(_) | Err(StoreError::NoSuchJob(_)) => {
                 self.rules.hints.announce(Event::Jobs);
@@ -189,6 +188,17 @@ impl Jobs<'_> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn check_delete(&self, job: &Job) -> Result<(), RequestError> {
+        match job.enabled && !self.who.may(Rights::OPERATE, job.spec.app) {
+            true => Err(may_not_operate()),
+            false => Ok(()),
+        }
+    }
+
+    fn check_stop(&self, job: &Job) -> Result<(), RequestError> {
+        if self.who.may(Rights::OPERATE, job.spec.app) { Ok(()) } else { Err(may_not_operate()) }
     }
 
     /// Starts the schedule of a job.
@@ -201,9 +211,7 @@ impl Jobs<'_> {
 
     /// Stops the schedule of a job.
     pub async fn stop(&self, job: &Job) -> Result<(), RequestError> {
-        if !self.who.may(Rights::OPERATE, job.spec.app) {
-            return Err(may_not_operate());
-        }
+        self.check_stop(job)?;
         self.rules.engine.stop(job.id).await?;
         self.rules.hints.announce(Event::Jobs);
         Ok(())
@@ -335,6 +343,21 @@ pub struct Belongings<'a> {
     pub tags: Vec<String>,
     /// Remark on the script, if the script is new.
     pub remark: &'a str,
+}
+
+impl Belongings<'_> {
+    /// A new job with that definition.
+    pub fn new_job(self, spec: JobSpec) -> NewJob {
+        let (enabled, remark) = (self.enabled == Some(true), self.remark.to_owned());
+        NewJob { spec, enabled, tags: self.tags, remark }
+    }
+
+    /// The change of a job to that definition, unless it was changed in the meantime.
+    pub fn put(self, job: &Job, spec: JobSpec) -> Change {
+        let Belongings { enabled, tags, remark } = self;
+        let (spec, revision) = (Box::new(spec), Some(job.revision));
+        Change::Control(job.id, Control::Put { spec, revision, enabled, tags, remark: remark.to_owned() })
+    }
 }
 
 fn is_new_script(job: &Job, script: &Script) -> bool {

@@ -174,6 +174,11 @@ impl Bench {
         self.store.control(job, &control, 1_000, &Simple { now: self.now }).await.unwrap().cancelling
     }
 
+    /// Number of the job's runs that its nodes are asked to cancel.
+    pub async fn cancelling(&self, job: JobId) -> u64 {
+        self.store.cancelling(&[job]).await.unwrap().into_iter().map(|(_, runs)| runs).sum()
+    }
+
     /// Next fire of the job.
     pub async fn next_of(&self, job: JobId) -> Option<Timestamp> {
         self.store.job(job).await.unwrap().unwrap().next_fire_at

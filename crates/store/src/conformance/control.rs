@@ -140,7 +140,7 @@ pub async fn a_stop_cancels_what_nobody_has_sent(fresh: Fresh) {
     let by_hand = bench.trigger(job, 1).await;
 
     assert_eq!(bench.control(job, Control::Stop).await, 1);
-    assert_eq!(bench.store.cancelling(job).await, Ok(1));
+    assert_eq!(bench.cancelling(job).await, 1);
     let states: Vec<_> = bench.open_of(job).await.iter().map(|run| (run.id, run.state)).collect();
     let expected =
         [(running.id, RunState::Running), (claimed.id, RunState::Cancelling), (by_hand, RunState::Waiting)];
@@ -156,9 +156,9 @@ pub async fn a_stop_cancels_what_nobody_has_sent(fresh: Fresh) {
     let stale = CancelAnswer { version: claimed.version - 1, ..answer.clone() };
     let planner = Simple { now: bench.now };
     bench.store.answer_cancel(&[stale], &planner).await.unwrap();
-    assert_eq!(bench.store.cancelling(job).await, Ok(1), "an answer about an older version is none");
+    assert_eq!(bench.cancelling(job).await, 1, "an answer about an older version is none");
     bench.store.answer_cancel(&[answer.clone(), answer], &planner).await.unwrap();
-    assert_eq!(bench.store.cancelling(job).await, Ok(0));
+    assert_eq!(bench.cancelling(job).await, 0);
     let last = bench.store.history(job, None, 10).await.unwrap().pop().unwrap();
     assert_eq!((last.run, last.unsent.first), (Some(claimed.id), claimed.scheduled_at));
     assert_eq!(bench.end(claimed.id, ok()).await, Verdict::Missing, "a withdrawn fire leaves no run");
@@ -174,16 +174,17 @@ pub async fn a_stop_withdraws_many_runs_some_at_a_time(fresh: Fresh) {
     }
     let running = bench.run(job).await;
     let by_hand = bench.trigger(job, 1).await;
-    let cancelling = async || store.cancelling(job).await.unwrap();
+    let cancelling = async || bench.cancelling(job).await;
+    let withdraw = async |max| store.withdraw(&[job], max).await.map(|left| !left.is_empty());
 
     let stopped = store.control(job, &Control::Stop, 3, &planner).await.unwrap();
     assert_eq!((stopped.more, stopped.cancelling), (true, 3));
     let later = stopped.at + HOUR;
     assert_eq!(store.withdrawals(later, 10).await, Ok(vec![job]));
     assert_eq!(store.withdrawals(stopped.at, 10).await, Ok(vec![]), "its own node is at it");
-    assert_eq!((store.withdraw(job, 3).await, cancelling().await), (Ok(true), 6));
-    assert_eq!((store.withdraw(job, 3).await, cancelling().await), (Ok(false), 7));
-    assert_eq!(store.withdraw(job, 3).await, Ok(false));
+    assert_eq!((withdraw(3).await, cancelling().await), (Ok(true), 6));
+    assert_eq!((withdraw(3).await, cancelling().await), (Ok(false), 7));
+    assert_eq!(withdraw(3).await, Ok(false));
     assert_eq!(store.withdrawals(later, 10).await, Ok(vec![]));
     assert!(bench.open(running.id).await.unwrap().recalled, "it is not tried again");
     assert!(!bench.open(by_hand).await.unwrap().recalled, "it is not the schedule's");
@@ -200,7 +201,7 @@ pub async fn a_stop_withdraws_many_runs_some_at_a_time(fresh: Fresh) {
 
     let deleted = store.control(job, &Control::Delete, 1, &planner).await.unwrap();
     assert!(deleted.more);
-    while store.withdraw(job, 1).await.unwrap() {}
+    while withdraw(1).await.unwrap() {}
     assert_eq!(bench.open(by_hand).await, None);
     assert_eq!(bench.open_of(job).await.len(), 1, "the executor has it");
 }
@@ -222,11 +223,11 @@ pub async fn no_operation_on_a_job_writes_more_rows_at_once_than_a_step(fresh: F
         bench.trigger(job, key).await;
     }
     // An edit waits until few fires are left that are claimed and not due.
-    assert_eq!(store.hold_back(job, STEP).await, Ok(true));
+    assert_eq!(store.hold_back(&[job], STEP).await, Ok(vec![job]));
     for run in &runs[..6] {
         bench.accept(run).await;
     }
-    assert_eq!(store.hold_back(job, STEP).await, Ok(false));
+    assert_eq!(store.hold_back(&[job], STEP).await, Ok(vec![]));
     bench.faults.take_most_rows();
     let spec = Box::new(JobSpec { name: "edited".into(), ..bench.hourly() });
     let edited = store.control(job, &Control::Edit { spec, revision: None }, STEP, &planner).await.unwrap();
@@ -234,7 +235,7 @@ pub async fn no_operation_on_a_job_writes_more_rows_at_once_than_a_step(fresh: F
     small("edit");
     for control in [Control::Stop, Control::Delete] {
         assert!(store.control(job, &control, STEP, &planner).await.unwrap().more);
-        while store.withdraw(job, STEP).await.unwrap() {}
+        while !store.withdraw(&[job], STEP).await.unwrap().is_empty() {}
         small(&format!("{control:?}"));
     }
     for run in &runs[..6] {
@@ -260,8 +261,8 @@ pub async fn fires_are_claimed_when_they_are_due_while_many_are_claimed_ahead(fr
         claim.orders.len()
     };
     assert_eq!((claim(bench.now).await, claim(bench.now + HOUR).await), (1, 1), "an hour ahead");
-    assert_eq!(bench.store.hold_back(job, 2).await, Ok(false));
-    assert_eq!(bench.store.hold_back(job, 1).await, Ok(true));
+    assert_eq!(bench.store.hold_back(&[job], 2).await, Ok(vec![]));
+    assert_eq!(bench.store.hold_back(&[job], 1).await, Ok(vec![job]));
     assert_eq!(
         (claim(bench.now + HOUR * 2).await, claim(bench.now + HOUR * 3).await),
         (0, 1),
@@ -306,7 +307,7 @@ pub async fn a_job_is_not_started_again_before_its_stop_is_finished(fresh: Fresh
     bench.control(job, Control::Start).await;
     assert_eq!(bench.open(retry.id).await, None);
     assert!(bench.open(running[1].id).await.unwrap().recalled);
-    assert_eq!(store.withdraw(job, 1).await, Ok(false));
+    assert_eq!(store.withdraw(&[job], 1).await, Ok(vec![]));
     // The first two fires already have their runs.
     for _ in 0..2 {
         assert!(bench.fire(job).await.is_empty());
@@ -444,7 +445,7 @@ pub async fn an_answer_that_comes_too_late_moves_the_job_past_the_instant(fresh:
     assert_eq!(bench.next_of(job).await, Some(claimed.scheduled_at + HOUR));
     let run = bench.open(claimed.id).await.unwrap();
     assert_eq!((run.state, run.check_at), (RunState::Running, asked.due_at + HOUR));
-    assert_eq!(bench.store.cancelling(job).await, Ok(0));
+    assert_eq!(bench.cancelling(job).await, 0);
     assert!(bench.claim_at(claimed.scheduled_at).await.orders.is_empty());
 
     // A run that was never dispatched cannot have been returned.
@@ -464,7 +465,7 @@ pub async fn a_report_about_a_run_that_was_to_be_cancelled_moves_the_job_past_it
     let spec = Box::new(JobSpec { param: "new".into(), ..bench.hourly() });
     bench.control(job, Control::Edit { spec, revision: None }).await;
     assert_eq!(bench.end(claimed.id, ok()).await, Verdict::Applied);
-    assert_eq!(bench.store.cancelling(job).await, Ok(0));
+    assert_eq!(bench.cancelling(job).await, 0);
     assert_eq!(bench.next_of(job).await, Some(claimed.scheduled_at + HOUR));
     assert!(bench.claim_at(claimed.scheduled_at).await.orders.is_empty());
     assert_eq!(bench.fire(job).await.len(), 1);
@@ -549,7 +550,7 @@ pub async fn a_job_that_does_not_exist_cannot_be_controlled(fresh: Fresh) {
     let trigger = Trigger { key: 1, at: Some(bench.now), param: None, address: None };
     assert_eq!(bench.store.trigger(nobody, &trigger).await, Err(StoreError::NoSuchJob(nobody)));
     assert_eq!(bench.store.job(nobody).await, Ok(None));
-    assert_eq!(bench.store.cancelling(nobody).await, Ok(0));
+    assert_eq!(bench.cancelling(nobody).await, 0);
 }
 
 pub async fn a_trigger_asked_for_twice_opens_one_run(fresh: Fresh) {
@@ -620,14 +621,15 @@ pub async fn a_job_is_put_with_all_that_belongs_to_it_or_not_at_all(fresh: Fresh
     let bench = Bench::new(fresh).await;
     let planner = Simple { now: bench.now };
     let tags = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let new = NewJob { spec: bench.hourly(), enabled: true, tags: tags(&["b", "a"]) };
+    let new = NewJob { enabled: true, tags: tags(&["b", "a"]), ..NewJob::stopped(bench.hourly()) };
     let id = bench.store.add_job(&new, &planner).await.unwrap();
     let look = async || bench.store.job_rows(&[id]).await.unwrap().pop().unwrap();
     let row = look().await;
     assert_eq!((row.job.enabled, row.tags, row.job.next_fire_at.is_some()), (true, tags(&["a", "b"]), true));
 
     let put = async |spec: &JobSpec, revision, enabled, words: &[&str]| {
-        let control = Control::Put { spec: Box::new(spec.clone()), revision, enabled, tags: tags(words) };
+        let (spec, remark) = (Box::new(spec.clone()), String::new());
+        let control = Control::Put { spec, revision, enabled, tags: tags(words), remark };
         bench.store.control(id, &control, 1_000, &planner).await
     };
     let other = JobSpec { name: "other".into(), ..bench.hourly() };
@@ -652,7 +654,7 @@ pub async fn a_job_is_put_with_all_that_belongs_to_it_or_not_at_all(fresh: Fresh
     assert!(matches!(put(&bench.hourly(), None, Some(true), &["e\0"]).await, Err(StoreError::Invalid(_))));
     assert_eq!(look().await, before);
     let jobs = bench.store.jobs(None, 10).await.unwrap().len();
-    let unstartable = NewJob { spec: over, enabled: true, tags: vec![] };
+    let unstartable = NewJob { enabled: true, ..NewJob::stopped(over) };
     assert!(bench.store.add_job(&unstartable, &planner).await.is_err());
     assert_eq!(bench.store.jobs(None, 10).await.unwrap().len(), jobs, "it is not added, stopped");
     put(&bench.hourly(), None, Some(true), &[]).await.unwrap();
@@ -668,7 +670,7 @@ pub async fn a_definition_and_its_script_are_put_together_or_not_at_all(fresh: F
     };
     let spec =
         |name: &str, source: &str| JobSpec { name: name.into(), script: script(source), ..bench.hourly() };
-    let new = NewJob { spec: spec("one", "echo 1"), enabled: true, tags: vec![] };
+    let new = NewJob { enabled: true, ..NewJob::stopped(spec("one", "echo 1")) };
     let id = store.add_job(&new, &planner).await.unwrap();
     let look = async || {
         let job = store.job(id).await.unwrap().unwrap();
@@ -681,7 +683,8 @@ pub async fn a_definition_and_its_script_are_put_together_or_not_at_all(fresh: F
     assert_eq!((versions.len(), versions[0].source.as_str()), (1, "echo 1"));
 
     let put = async |spec: JobSpec, revision| {
-        let put = Control::Put { spec: Box::new(spec), revision, enabled: None, tags: vec![] };
+        let remark = format!("{} it", spec.name);
+        let put = Control::Put { spec: Box::new(spec), revision, enabled: None, tags: vec![], remark };
         store.control(id, &put, 1_000, &planner).await
     };
     put(spec("two", "echo 2"), Some(job.revision)).await.unwrap();
@@ -696,17 +699,17 @@ pub async fn a_definition_and_its_script_are_put_together_or_not_at_all(fresh: F
     assert!(matches!(outdated, Err(StoreError::Conflict(_))), "{outdated:?}");
     for (name, source) in [("three\0", "echo 3"), ("three", "echo 3\0")] {
         assert!(matches!(put(spec(name, source), None).await, Err(StoreError::Invalid(_))), "{name:?}");
-        let new = NewJob { spec: spec(name, source), enabled: false, tags: vec![] };
+        let new = NewJob::stopped(spec(name, source));
         assert!(matches!(store.add_job(&new, &planner).await, Err(StoreError::Invalid(_))), "{name:?}");
     }
     assert_eq!(look().await, (edited, versions));
     assert_eq!(store.jobs(None, 10).await.unwrap().len(), 1);
 
-    // A remark is stored only with its own script.
-    store.remark_script(id, "echo 1", "of another").await.unwrap();
-    store.remark_script(id, "echo 2", "the second").await.unwrap();
-    store.remark_script(id, "echo 2", "once more").await.unwrap();
+    // A remark is stored only with a new script.
+    put(spec("three", "echo 2"), None).await.unwrap();
+    let long = "x".repeat(1_000);
+    assert!(matches!(put(spec(&long, "echo 3"), None).await, Err(StoreError::Invalid(_))));
     let remarks: Vec<String> = look().await.1.into_iter().map(|version| version.remark).collect();
-    assert_eq!(remarks, ["the second", ""]);
-    assert_eq!(store.job_rows(&[id]).await.unwrap()[0].script_remark, "the second");
+    assert_eq!(remarks, ["two it", ""]);
+    assert_eq!(store.job_rows(&[id]).await.unwrap()[0].script_remark, "two it");
 }

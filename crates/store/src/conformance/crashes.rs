@@ -4,8 +4,8 @@ use std::future::Future;
 
 use engine::policy::{Backoff, Overlap, Retry};
 use engine::{
-    CancelAnswer, Claim, Control, Ending, HistoryEntry, Job, JobSpec, Move, Run, RunRecord, RunState, Slots,
-    Store as _, StoreError, To, Verdict,
+    CancelAnswer, Change, Claim, Control, Ending, HistoryEntry, Job, JobSpec, Move, NewJob, Run, RunRecord,
+    RunState, Slots, Store as _, StoreError, To, Verdict,
 };
 
 use super::bench::{Bench, HOUR, SECOND, Simple, failed, ok, shards};
@@ -186,6 +186,43 @@ pub async fn a_control_cut_anywhere_leaves_all_or_nothing(fresh: Fresh) {
     }
 }
 
+pub async fn a_batch_cut_anywhere_leaves_all_or_nothing(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let (store, planner) = (&bench.store, Simple { now: bench.now });
+    let mut jobs = Vec::new();
+    for _ in 0..4 {
+        let job = bench.start(&bench.hourly()).await;
+        bench.fire(job).await;
+        bench.trigger(job, 1).await;
+        jobs.push(job);
+    }
+    let stopped = bench.create(|spec| spec.schedule = bench.hourly().schedule).await;
+    let put = Control::Put {
+        spec: Box::new(JobSpec { name: "put".into(), ..bench.hourly() }),
+        revision: None,
+        enabled: Some(false),
+        tags: vec!["a".into()],
+        remark: String::new(),
+    };
+    let edit =
+        Control::Edit { spec: Box::new(JobSpec { name: "edited".into(), ..bench.hourly() }), revision: None };
+    let changes = [
+        Change::Add(Box::new(NewJob {
+            enabled: true,
+            tags: vec!["b".into()],
+            ..NewJob::stopped(bench.hourly())
+        })),
+        Change::Control(jobs[0], Control::Stop),
+        Change::Control(jobs[1], Control::Delete),
+        Change::Control(jobs[2], edit),
+        Change::Control(jobs[3], put),
+        Change::Control(stopped, Control::Start),
+    ];
+    let done = cut_everywhere(&bench, || store.change_jobs(&changes, false, 100, &planner)).await;
+    assert!(done.results.iter().all(Result::is_ok), "{done:?}");
+    assert_eq!(done.cancelling.len(), 4);
+}
+
 pub async fn an_answer_cut_anywhere_leaves_all_or_nothing(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let planner = Simple { now: bench.now };
@@ -203,7 +240,7 @@ pub async fn an_answer_cut_anywhere_leaves_all_or_nothing(fresh: Fresh) {
         .map(|(run, sent)| CancelAnswer { run: run.id, version: run.version, sent })
         .collect();
     cut_everywhere(&bench, || bench.store.answer_cancel(&answers, &planner)).await;
-    assert_eq!((bench.store.cancelling(one).await, bench.store.cancelling(two).await), (Ok(0), Ok(0)));
+    assert_eq!(bench.store.cancelling(&[one, two]).await, Ok(vec![]));
     assert_eq!(bench.next_of(one).await, Some(asked[0].scheduled_at));
     assert_eq!(bench.next_of(two).await, Some(asked[1].scheduled_at + HOUR));
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::future::Future;
 
 use engine::policy::Overlap;
-use engine::{ChildrenMode, JobId, JobSpec, Order, RunId, Slots, Store as _, Trigger, Verdict};
+use engine::{
+    Change, ChildrenMode, Control, JobId, JobSpec, NewJob, Order, RunId, Slots, Store as _, StoreError,
+    Trigger, Verdict,
+};
 use timer::Timestamp;
 
 use super::Fresh;
@@ -192,4 +195,42 @@ pub async fn joins_at_once_get_different_epochs(fresh: Fresh) {
     let alive: Vec<i64> =
         beat.nodes.iter().filter(|peer| peer.node.name == "same").map(|peer| peer.node.epoch).collect();
     assert_eq!(alive, [*joined.iter().max().unwrap()]);
+}
+
+pub async fn batches_at_once_all_succeed_and_a_key_is_one_job(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    const BATCH: usize = 300;
+    let jobs = bench.start_many(bench.hourly(), BATCH, bench.now + HOUR).await;
+    bench.claim_at(bench.now + HOUR).await;
+    let results = at_once(crew(&bench, 4).await, {
+        let jobs = jobs.clone();
+        move |bench| {
+            let jobs = jobs.clone();
+            async move {
+                let add = |number| {
+                    let spec = JobSpec { key: Some(format!("k/{number}")), ..bench.hourly() };
+                    Change::Add(Box::new(NewJob {
+                        enabled: true,
+                        tags: vec!["t".into()],
+                        ..NewJob::stopped(spec)
+                    }))
+                };
+                // Listed in another order than locked.
+                let stops = jobs.iter().rev().map(|job| Change::Control(*job, Control::Stop));
+                let changes: Vec<Change> = (0..BATCH).rev().map(add).chain(stops).collect();
+                let planner = Simple { now: bench.now };
+                bench.store.change_jobs(&changes, false, 10_000, &planner).await.unwrap().results
+            }
+        }
+    })
+    .await;
+    let added = results.iter().flat_map(|results| &results[..BATCH]).filter(|result| result.is_ok());
+    assert_eq!(added.count(), BATCH, "each key is added by one of them");
+    let refused = |result: &Result<JobId, StoreError>| matches!(result, Ok(_) | Err(StoreError::Conflict(_)));
+    assert!(results.iter().flatten().all(refused), "{results:?}");
+    assert!(results.iter().flat_map(|results| &results[BATCH..]).all(Result::is_ok));
+    assert_eq!(bench.store.cancelling(&jobs).await.unwrap().len(), BATCH);
+    assert!(
+        bench.claim_at(bench.now + HOUR * 2).await.orders.iter().all(|order| !jobs.contains(&order.run.job))
+    );
 }

@@ -6,6 +6,7 @@
 
 pub mod alerts;
 pub mod apps;
+pub mod batches;
 mod bench;
 pub mod claims;
 pub mod control;
@@ -135,6 +136,10 @@ macro_rules! conformance_tests {
             control::a_job_that_does_not_exist_cannot_be_controlled
             control::a_trigger_asked_for_twice_opens_one_run
             control::texts_come_back_as_they_were_or_are_refused
+            batches::many_jobs_are_changed_together_each_as_if_alone
+            batches::a_rejected_change_leaves_the_others_unless_all_or_none_are_wanted
+            batches::a_batch_adds_children_together_with_their_parents
+            batches::stops_of_many_jobs_withdraw_some_runs_at_a_time
             declarations::a_declared_job_is_added_once_and_started
             declarations::what_people_change_stays_and_the_rest_follows_the_program
             declarations::a_job_that_people_made_is_taken_for_the_declared_one_and_stays_theirs
@@ -189,11 +194,13 @@ macro_rules! conformance_tests {
             crowds::one_place_is_never_held_by_two
             crowds::triggers_at_once_open_one_run
             crowds::joins_at_once_get_different_epochs
+            crowds::batches_at_once_all_succeed_and_a_key_is_one_job
             crashes::a_claim_cut_anywhere_leaves_all_or_nothing
             crashes::a_claim_of_waiting_runs_cut_anywhere_leaves_all_or_nothing
             crashes::a_move_cut_anywhere_leaves_all_or_nothing
             crashes::an_ending_cut_anywhere_leaves_all_or_nothing
             crashes::a_control_cut_anywhere_leaves_all_or_nothing
+            crashes::a_batch_cut_anywhere_leaves_all_or_nothing
             crashes::an_answer_cut_anywhere_leaves_all_or_nothing
             crashes::a_claim_with_an_unknown_commit_is_found_by_its_owner
             crashes::an_ending_with_an_unknown_commit_is_harmless_to_repeat
@@ -223,6 +230,7 @@ macro_rules! conformance_tests {
 pub const FUNCTIONS: &str = concat!(
     include_str!("alerts.rs"),
     include_str!("apps.rs"),
+    include_str!("batches.rs"),
     include_str!("claims.rs"),
     include_str!("control.rs"),
     include_str!("crashes.rs"),

@@ -106,7 +106,7 @@ pub async fn a_node_that_leaves_hands_its_runs_back(fresh: Fresh) {
     let run = &bench.open_of(job).await[0];
     assert_eq!((run.state, &run.node), (RunState::Waiting, &None));
     assert!(bench.open_of(stopped).await.is_empty());
-    assert_eq!(bench.store.cancelling(stopped).await, Ok(0));
+    assert_eq!(bench.cancelling(stopped).await, 0);
 
     let other = bench.another("second").await;
     let taken = other.claim_waiting_at(at).await.orders;

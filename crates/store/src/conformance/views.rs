@@ -130,7 +130,8 @@ pub async fn a_job_is_found_by_its_tags_while_it_is_there(fresh: Fresh) {
     let tags = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let tag = async |job, words: &[&str]| {
         let spec = Box::new(store.job(job).await.unwrap().unwrap().spec);
-        let put = Control::Put { spec, revision: None, enabled: None, tags: tags(words) };
+        let remark = String::new();
+        let put = Control::Put { spec, revision: None, enabled: None, tags: tags(words), remark };
         store.control(job, &put, 1_000, &Simple { now: bench.now }).await
     };
     tag(one, &["月结", "nightly", "nightly"]).await.unwrap();

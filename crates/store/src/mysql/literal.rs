@@ -37,6 +37,13 @@ pub fn write_value(text: &mut String, value: &Value) {
             }
             text.push(')');
         }
+        Value::Texts(texts) => {
+            for (index, value) in texts.iter().enumerate() {
+                text.push(if index == 0 { '(' } else { ',' });
+                write_text(text, value);
+            }
+            text.push(')');
+        }
     }
 }
 
@@ -59,7 +66,7 @@ pub fn write_text(text: &mut String, value: &str) {
 /// Appends the value as JSON.
 pub fn write_json(text: &mut String, value: &Value) {
     match value {
-        Value::Null | Value::Ids(_) => text.push_str("null"),
+        Value::Null | Value::Ids(_) | Value::Texts(_) => text.push_str("null"),
         Value::Int(number) => write_infallibly(text, format_args!("{number}")),
         Value::Text(value) | Value::Time(value) => {
             text.push('"');
@@ -101,8 +108,12 @@ mod tests {
 
     #[test]
     fn parameters_take_the_place_of_their_marks() {
-        let params = [Value::Int(-5), Value::Null, Value::Ids(vec![3, 4])];
-        let filled = fill_in("a = ? AND b IS ? AND c = '?' AND d IN ?", &params);
-        assert_eq!(filled, "a = -5 AND b IS NULL AND c = '?' AND d IN (3,4)");
+        let texts = Value::Texts(vec!["x".into(), "it's".into()]);
+        let params = [Value::Int(-5), Value::Null, Value::Ids(vec![3, 4]), texts];
+        let filled = fill_in("a = ? AND b IS ? AND c = '?' AND d IN ? AND e IN ?", &params);
+        assert_eq!(
+            filled,
+            "a = -5 AND b IS NULL AND c = '?' AND d IN (3,4) AND e IN ('x',_utf8mb4 X'69742773')"
+        );
     }
 }

@@ -43,16 +43,23 @@ impl Statement {
             Value::Int(number) => self.push_argument(*number, ""),
             Value::Text(text) => self.push_argument(text.clone(), ""),
             Value::Time(text) => self.push_argument(text.clone(), "::timestamp"),
-            Value::Ids(ids) => {
-                let (operator, array) = match self.sql.strip_suffix("NOT IN ") {
-                    Some(before) => (before.len(), "<> ALL("),
-                    None => (self.sql.strip_suffix("IN ").map_or(self.sql.len(), str::len), "= ANY("),
-                };
-                self.sql.truncate(operator);
-                self.sql.push_str(array);
-                self.push_argument(ids.clone(), ")");
-            }
+            Value::Ids(ids) => self.push_list(ids.clone()),
+            Value::Texts(texts) => self.push_list(texts.clone()),
         }
+    }
+
+    /// Replaces the `IN` before the parameter by a comparison with an array.
+    fn push_list<'q, T>(&mut self, list: T)
+    where
+        T: sqlx::Encode<'q, Postgres> + sqlx::Type<Postgres> + 'q,
+    {
+        let (operator, array) = match self.sql.strip_suffix("NOT IN ") {
+            Some(before) => (before.len(), "<> ALL("),
+            None => (self.sql.strip_suffix("IN ").map_or(self.sql.len(), str::len), "= ANY("),
+        };
+        self.sql.truncate(operator);
+        self.sql.push_str(array);
+        self.push_argument(list, ")");
     }
 
     /// Appends a column of values as an array.
@@ -109,5 +116,6 @@ mod tests {
         );
         check("id IN ? AND x = ?", &[Value::Ids(vec![1, 2]), Value::Int(3)], "id = ANY($1) AND x = $2");
         check("id NOT IN ?", &[Value::Ids(vec![1])], "id <> ALL($1)");
+        check("x IN ?", &[Value::Texts(vec!["y".into()])], "x = ANY($1)");
     }
 }

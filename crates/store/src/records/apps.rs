@@ -1,5 +1,7 @@
 //! Apps: rows of `xxl_job_group`, with the app's name and, for Java admins, the addresses of its executors.
 
+use std::collections::BTreeSet;
+
 use engine::{AppId, RunId, StoreError};
 use timer::Timestamp;
 
@@ -202,10 +204,15 @@ pub async fn ensure_app(s: &mut dyn Session, tables: &Tables, name: &str) -> Res
     })
 }
 
-/// Locks an app against deletion until the transaction ends; returns false if it does not exist.
-pub async fn lock(s: &mut dyn Session, id: AppId) -> Result<bool, SessionError> {
-    let rows = s.query("SELECT id FROM xxl_job_group WHERE id = ?", &[id.0.into()], Lock::Wait).await?;
-    Ok(!rows.is_empty())
+/// Locks apps against deletion until the transaction ends; returns those that exist.
+pub async fn lock(s: &mut dyn Session, apps: &BTreeSet<AppId>) -> Result<BTreeSet<AppId>, SessionError> {
+    if apps.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let ids = Value::Ids(apps.iter().map(|app| app.0).collect());
+    let sql = "SELECT id FROM xxl_job_group WHERE id IN ? ORDER BY id";
+    let rows = s.query(sql, &[ids], Lock::Wait).await?;
+    rows.into_iter().map(|row| row.read().int().map(AppId)).collect()
 }
 
 pub async fn update_app(
@@ -232,7 +239,7 @@ pub async fn update_app(
 pub async fn delete_app(s: &mut dyn Session, tables: &Tables, id: AppId) -> Result<bool, SessionError> {
     counters::raise(s, REGISTRY).await?;
     // A transaction that adds a job to this app commits before we get the lock, or then finds the app deleted.
-    lock(s, id).await?;
+    lock(s, &BTreeSet::from([id])).await?;
     let Some(app) = app(s, tables, id).await? else {
         return Ok(false);
     };

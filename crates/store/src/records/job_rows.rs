@@ -6,10 +6,11 @@ use engine::{AppId, Declaration, Job, JobId, StoreError};
 use timer::Timestamp;
 
 use super::job_tags::tags_of;
-use super::page::{Conditions, Page, Paged, Total, check_search};
+use super::page::{Conditions, Page, Paged, Total, check_search, limit_of};
 use crate::database::{Database, Tables, transaction};
 use crate::declare::declarations_of;
 use crate::jobs::{self, CRON, NO_TIME, STOPPED};
+use crate::schema::check_text;
 use crate::session::{Lock, Session, SessionError, Value};
 use crate::table::table;
 
@@ -23,6 +24,21 @@ impl Database {
     pub async fn job_rows(&self, jobs: &[JobId]) -> Result<Vec<JobRow>, StoreError> {
         let ids: Vec<i64> = jobs.iter().map(|job| job.0).collect();
         transaction!(self, s => rows_of(s, &self.tables, &ids))
+    }
+
+    /// Returns the jobs with these keys, in any order; keys that no job has are omitted.
+    pub async fn job_rows_by_key(&self, keys: &[&str]) -> Result<Vec<JobRow>, StoreError> {
+        transaction!(self, s => rows_by_key(s, &self.tables, keys))
+    }
+
+    /// Returns the ids of matching jobs after `after`, ascending.
+    pub async fn job_ids(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<JobId>, StoreError> {
+        transaction!(self, s => job_ids(s, &self.tables, filter, after, limit))
     }
 }
 
@@ -113,6 +129,41 @@ pub async fn rows_of(s: &mut dyn Session, tables: &Tables, ids: &[i64]) -> Resul
         }
     }
     Ok(rows)
+}
+
+pub async fn rows_by_key(
+    s: &mut dyn Session,
+    tables: &Tables,
+    keys: &[&str],
+) -> Result<Vec<JobRow>, SessionError> {
+    let keys: Vec<String> =
+        keys.iter().filter(|key| check_text(key).is_ok()).map(|key| (*key).to_owned()).collect();
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT job_id FROM tw_job WHERE job_key IN ?";
+    let rows = s.query(sql, &[Value::Texts(keys)], Lock::None).await?;
+    let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
+    rows_of(s, tables, &ids).await
+}
+
+pub async fn job_ids(
+    s: &mut dyn Session,
+    tables: &Tables,
+    filter: &JobFilter,
+    after: Option<JobId>,
+    limit: usize,
+) -> Result<Vec<JobId>, SessionError> {
+    if filter.apps.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(Vec::new());
+    }
+    let mut conditions = conditions(tables, filter)?;
+    if let Some(after) = after {
+        conditions.and("j.id > ?", [after.0.into()]);
+    }
+    let sql = format!("SELECT j.id FROM {} {} ORDER BY j.id LIMIT ?", source(filter), conditions.sql());
+    let rows = s.query(&sql, &conditions.params([limit_of(limit)]), Lock::None).await?;
+    rows.into_iter().map(|row| row.read().int().map(JobId)).collect()
 }
 
 pub fn conditions(tables: &Tables, filter: &JobFilter) -> Result<Conditions, StoreError> {

@@ -1,34 +1,41 @@
 //! Tags of jobs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use engine::JobId;
+use engine::{JobId, StoreError};
 
 use crate::database::Tables;
-use crate::jobs;
 use crate::schema::check_text;
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 
-/// Replaces the tags of a job.
-pub async fn set_job_tags(
-    s: &mut dyn Session,
-    tables: &Tables,
-    job: JobId,
-    tags: &[String],
-) -> Result<(), SessionError> {
+/// Rejects tags that their column cannot hold.
+pub fn check(tables: &Tables, tags: &[String]) -> Result<(), StoreError> {
     for tag in tags {
         check_text(tag)?;
         tables.schema.check_fits("tw_job_tag", "tag", tag)?;
     }
-    jobs::lock(s, &[job.0], Lock::Wait).await?;
-    s.delete("tw_job_tag", "job_id", &[job.0]).await?;
-    let mut tags: Vec<&str> = tags.iter().map(String::as_str).collect();
-    tags.sort_unstable();
-    tags.dedup();
-    if tags.is_empty() {
+    Ok(())
+}
+
+/// Replaces the tags of jobs that the caller has locked.
+pub async fn replace(s: &mut dyn Session, jobs: &[(JobId, &[String])]) -> Result<(), SessionError> {
+    if jobs.is_empty() {
         return Ok(());
     }
-    let rows = tags.into_iter().map(|tag| vec![job.0.into(), tag.into()]).collect();
+    s.delete("tw_job_tag", "job_id", &jobs.iter().map(|(job, _)| job.0).collect::<Vec<_>>()).await?;
+    insert(s, jobs).await
+}
+
+/// Adds the tags of jobs that have none.
+pub async fn insert(s: &mut dyn Session, jobs: &[(JobId, &[String])]) -> Result<(), SessionError> {
+    let mut rows = Vec::new();
+    for (job, tags) in jobs {
+        let tags: BTreeSet<&str> = tags.iter().map(String::as_str).collect();
+        rows.extend(tags.into_iter().map(|tag| vec![job.0.into(), tag.into()]));
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
     s.insert(Columns { table: "tw_job_tag", keys: &[], columns: &["job_id", "tag"] }, rows).await
 }
 

@@ -9,7 +9,7 @@ use timer::Timestamp;
 use crate::database::{Database, Tables, transaction};
 use crate::jobs;
 use crate::schema::check_text;
-use crate::session::{Columns, Lock, Row, Session, SessionError};
+use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::table::table;
 
 impl Database {
@@ -27,11 +27,6 @@ impl Database {
         remark: &str,
     ) -> Result<(), StoreError> {
         transaction!(self, s => save_script(s, &self.tables, job, language, source, remark))
-    }
-
-    /// Adds a remark to a script that was saved without one; does nothing if the job has another script by now.
-    pub async fn remark_script(&self, job: JobId, source: &str, remark: &str) -> Result<(), StoreError> {
-        transaction!(self, s => remark_script(s, &self.tables, job, source, remark))
     }
 }
 
@@ -106,7 +101,8 @@ pub async fn save_script(
     keep_version(s, job).await
 }
 
-fn check_remark(tables: &Tables, remark: &str) -> Result<(), SessionError> {
+/// Rejects a remark that its columns cannot hold.
+pub fn check_remark(tables: &Tables, remark: &str) -> Result<(), StoreError> {
     check_text(remark)?;
     for table in ["xxl_job_info", "xxl_job_logglue"] {
         tables.schema.check_fits(table, "glue_remark", remark)?;
@@ -116,31 +112,19 @@ fn check_remark(tables: &Tables, remark: &str) -> Result<(), SessionError> {
 
 /// Stores the current script of a job as a version.
 pub async fn keep_version(s: &mut dyn Session, job: JobId) -> Result<(), SessionError> {
-    let sql = "INSERT INTO xxl_job_logglue (job_id, glue_type, glue_source, glue_remark, add_time, update_time) \
-               SELECT id, glue_type, glue_source, glue_remark, glue_updatetime, glue_updatetime \
-               FROM xxl_job_info WHERE id = ?";
-    s.execute(sql, &[job.0.into()]).await?;
+    keep_first_versions(s, &[job.0]).await?;
     forget_versions(s, job).await
 }
 
-pub async fn remark_script(
-    s: &mut dyn Session,
-    tables: &Tables,
-    job: JobId,
-    source: &str,
-    remark: &str,
-) -> Result<(), SessionError> {
-    check_remark(tables, remark)?;
-    jobs::lock(s, &[job.0], Lock::Wait).await?;
-    let newest = script_versions(s, tables, job).await?.into_iter().next();
-    let Some(version) = newest.filter(|newest| newest.source == source && newest.remark.is_empty()) else {
+/// The same for new jobs, which have no earlier versions.
+pub async fn keep_first_versions(s: &mut dyn Session, jobs: &[i64]) -> Result<(), SessionError> {
+    if jobs.is_empty() {
         return Ok(());
-    };
-    for (table, id) in [("xxl_job_info", job.0), ("xxl_job_logglue", version.id)] {
-        let set = Columns { table, keys: &["id"], columns: &["glue_remark"] };
-        s.update(set, vec![vec![id.into(), remark.into()]]).await?;
     }
-    Ok(())
+    let sql = "INSERT INTO xxl_job_logglue (job_id, glue_type, glue_source, glue_remark, add_time, update_time) \
+               SELECT id, glue_type, glue_source, glue_remark, glue_updatetime, glue_updatetime \
+               FROM xxl_job_info WHERE id IN ? ORDER BY id";
+    s.execute(sql, &[Value::Ids(jobs.to_vec())]).await.map(drop)
 }
 
 /// The time stored as the script's change. Executors compare versions by it, to the second, so it must differ from

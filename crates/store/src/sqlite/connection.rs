@@ -161,6 +161,10 @@ impl ToSql for Value {
                 // Not `from_rc`: in rusqlite 0.39 its destructor drops an `Rc<c_void>` and leaks the list.
                 ToSqlOutput::new_boxed(ids, c"rarray")
             }
+            Value::Texts(texts) => {
+                let texts: Vec<_> = texts.iter().cloned().map(rusqlite::types::Value::Text).collect();
+                ToSqlOutput::new_boxed(texts, c"rarray")
+            }
         })
     }
 }
