@@ -215,14 +215,15 @@ export type Backoff = { delay_ms: number; kind: 'fixed' } | { first_ms: number; 
 export const Block = ['serial', 'discard_later', 'cover_early'] as const
 export type Block = (typeof Block)[number]
 
-/** Request for one action on many jobs. */
+/** Request for one action on many jobs: a list of them, or all that match a filter. */
 export interface Bulk {
   /** Action for each of them. */
   action: BulkAction
   /** Name of the target app of a `move`. */
   app?: string
-  /** Ids of the jobs, at most 1000. */
-  jobs: number[]
+  filter?: JobFilter
+  /** Ids of the jobs. Omit it if there is a `filter`. */
+  jobs?: number[]
 }
 
 /** Action on many jobs. */
@@ -471,6 +472,22 @@ export interface JobChangePage {
   total?: number
 }
 
+/** Filter for jobs: those that match all given fields. An empty filter matches all jobs that the caller may view. */
+export interface JobFilter {
+  /** Name of an app. */
+  app?: string
+  /** Text that the author contains. */
+  author?: string
+  /** `true`: started jobs only; `false`: stopped jobs only. */
+  enabled?: boolean
+  /** Text that the handler contains. */
+  handler?: string
+  /** Tag of the job. */
+  tag?: string
+  /** Text that the name, handler, author or key contains. */
+  text?: string
+}
+
 /** One page of a list. */
 export interface JobPage {
   /** Items of this page, in the order of the list. */
@@ -572,6 +589,18 @@ export interface JobView {
   valid_from?: Instant
   /** The schedule fires only up to this time. */
   valid_until?: Instant
+}
+
+/** A job to create or replace. */
+export interface KeyedJob {
+  /** Whether the job is rejected if it already exists, as `If-None-Match: *`. Default: false. */
+  create_only?: boolean
+  /** Definition of the job. */
+  job: JobBody
+  /** Key of the job, at most 190 characters. */
+  key: string
+  /** Required revision, as `If-Match`: the job is rejected if it has another one, or does not exist. */
+  revision?: number
 }
 
 /** Request to cancel a run. */
@@ -776,6 +805,36 @@ export interface Problem {
 /** Error codes, each with its HTTP status and a page in `docs/errors`. */
 export const ProblemCode = ['malformed_request', 'invalid_fields', 'not_signed_in', 'wrong_password', 'not_allowed', 'foreign_origin', 'no_such_path', 'not_found', 'wrong_method', 'conflict', 'outdated', 'too_large', 'too_many_requests', 'app_offline', 'executor_unreachable', 'executor_refused', 'database_unavailable', 'database_broken'] as const
 export type ProblemCode = (typeof ProblemCode)[number]
+
+/** Request to create or replace many jobs, by key. */
+export interface PutJobs {
+  /** Whether no job is changed if one of them is rejected. Default: false. */
+  atomic?: boolean
+  /** Whether the request is only checked: the response is the same, but no job is changed. Default: false. */
+  dry_run?: boolean
+  /** Jobs to create or replace, at most 1000. A job may be a child of another one of the same request. */
+  jobs: KeyedJob[]
+}
+
+/** Result for one job of `PUT /v1/jobs`. */
+export const PutOutcome = ['created', 'replaced', 'unchanged', 'rejected'] as const
+export type PutOutcome = (typeof PutOutcome)[number]
+
+/** Result for one job of `PUT /v1/jobs`. */
+export interface PutResult {
+  /** Names of the fields that changed in an existing job. */
+  fields?: string[]
+  /** Id of the job; absent if it does not exist. */
+  id?: number
+  /** Key of the job. */
+  key: string
+  /** Result of the request for this job. */
+  outcome: PutOutcome
+  /** Why the job was rejected. */
+  problem?: Problem
+  /** Revision of the job afterwards; absent if it does not exist. */
+  revision?: number
+}
 
 /** Retry policy of failed runs. Each attempt is a run of its own. */
 export interface Retry {

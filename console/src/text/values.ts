@@ -199,6 +199,7 @@ export const VALUES = {
     'job.stop': { en: 'Job stopped', zh: '停用任务' },
     'job.move': { en: 'Job moved', zh: '移动任务' },
     'job.trigger': { en: 'Job triggered', zh: '手动执行任务' },
+    'job.batch': { en: 'Jobs imported', zh: '批量导入任务' },
     'job.bulk': { en: 'Jobs changed in bulk', zh: '批量修改任务' },
     'job.declare': { en: 'Job declared by an executor', zh: '执行器声明任务' },
     'script.put': { en: 'Script saved', zh: '保存脚本' },

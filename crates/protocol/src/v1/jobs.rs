@@ -213,18 +213,116 @@ pub struct Triggered {
     pub run: i64,
 }
 
-/// Request for one action on many jobs.
+/// Request to create or replace many jobs, by key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PutJobs {
+    /// Jobs to create or replace, at most 1000. A job may be a child of another one of the same request.
+    pub jobs: Vec<KeyedJob>,
+    /// Whether no job is changed if one of them is rejected. Default: false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub atomic: bool,
+    /// Whether the request is only checked: the response is the same, but no job is changed. Default: false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+}
+
+/// A job to create or replace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct KeyedJob {
+    /// Key of the job, at most 190 characters.
+    pub key: String,
+    /// Definition of the job.
+    pub job: JobBody,
+    /// Required revision, as `If-Match`: the job is rejected if it has another one, or does not exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
+    /// Whether the job is rejected if it already exists, as `If-None-Match: *`. Default: false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub create_only: bool,
+}
+
+/// Result for one job of `PUT /v1/jobs`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PutResult {
+    /// Key of the job.
+    pub key: String,
+    /// Result of the request for this job.
+    pub outcome: PutOutcome,
+    /// Id of the job; absent if it does not exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<i64>,
+    /// Revision of the job afterwards; absent if it does not exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
+    /// Names of the fields that changed in an existing job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
+    /// Why the job was rejected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<super::Problem>,
+}
+
+/// Result for one job of `PUT /v1/jobs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PutOutcome {
+    /// The job is new.
+    Created,
+    /// The definition of the job was replaced.
+    Replaced,
+    /// The job has this definition already.
+    Unchanged,
+    /// The job was not changed, for the reason in `problem`.
+    Rejected,
+}
+
+/// Request for one action on many jobs: a list of them, or all that match a filter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Bulk {
-    /// Ids of the jobs, at most 1000.
-    pub jobs: Vec<i64>,
+    /// Ids of the jobs. Omit it if there is a `filter`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<Vec<i64>>,
+    /// Filter for the jobs, as in `GET /v1/jobs`. Omit it if `jobs` lists them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<JobFilter>,
     /// Action for each of them.
     pub action: BulkAction,
     /// Name of the target app of a `move`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
+}
+
+/// Filter for jobs: those that match all given fields. An empty filter matches all jobs that the caller may view.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct JobFilter {
+    /// Name of an app.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
+    /// `true`: started jobs only; `false`: stopped jobs only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// Text that the name, handler, author or key contains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Tag of the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// Text that the handler contains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handler: Option<String>,
+    /// Text that the author contains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
 }
 
 /// Action on many jobs.

@@ -30,7 +30,8 @@ pub use centre::{
 pub use events::Event;
 pub use instant::Instant;
 pub use jobs::{
-    Bulk, BulkAction, BulkResult, JobBody, JobChange, JobView, ScriptBody, ScriptVersion, Trigger, Triggered,
+    Bulk, BulkAction, BulkResult, JobBody, JobChange, JobFilter, JobView, KeyedJob, PutJobs, PutOutcome,
+    PutResult, ScriptBody, ScriptVersion, Trigger, Triggered,
 };
 pub use page::Page;
 pub use problem::{FieldProblem, Problem, ProblemCode};

@@ -110,7 +110,8 @@ pub async fn admit_app(call: &Call, name: &str, needs: Needs) -> Result<Authoris
     Ok(Authorised(app.0))
 }
 
-fn lacks(needs: Needs) -> RequestError {
+/// Error for a caller who may view the object, but lacks the right.
+pub fn lacks(needs: Needs) -> RequestError {
     let why = format!("this requires the right to {} in this app", needs.word());
     RequestError::new(ProblemCode::NotAllowed, why)
 }

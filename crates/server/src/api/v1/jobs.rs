@@ -1,26 +1,27 @@
 //! `/v1/jobs`: job definitions, triggers, missed fires and scripts.
 
+use std::collections::BTreeMap;
+
 use axum::http::StatusCode;
-use engine::{Job, JobId, JobSpec, Store as _, StoreError};
+use engine::{AppId, Job, JobId, JobSpec, Store as _, StoreError};
 use protocol::v1::{
-    Bulk, BulkAction, BulkResult, IDEMPOTENCY_KEY, JobBody, JobChange, JobView, Miss, MissReason, Page,
-    Problem, ProblemCode, ScriptBody, ScriptVersion, Trigger, Triggered,
+    IDEMPOTENCY_KEY, JobBody, JobChange, JobView, Miss, MissReason, Page, ProblemCode, ScriptBody,
+    ScriptVersion, Trigger, Triggered,
 };
+use serde_json::Value;
 use store::{AuditFilter, AuditRecord, JobFilter, JobKey, JobMark, JobOrder, JobRow, Rights};
 
-use super::authorise::{
-    AppInBody, Authorised, BY_NUMBER, Nothing, PutTarget, Seen, admit_app, find_job, job_name,
-};
+use super::authorise::{AppInBody, Authorised, BY_NUMBER, PutTarget, Seen, admit_app, find_job, job_name};
 use super::call::{Call, instant, page};
 use super::job_body::{Reading, Showing, check_key};
-use super::reply::{Noted, Reply};
+use super::reply::Reply;
 use super::route::Needs;
 use super::session::rights_view;
-use super::{history, problem, schedules};
+use super::{history, schedules};
 use crate::jobs::{Belongings, JobRules};
 use crate::request_error::RequestError;
 
-const EDIT: Needs = Needs::Right(Rights::EDIT);
+pub const EDIT: Needs = Needs::Right(Rights::EDIT);
 
 // ── Read ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -211,11 +212,11 @@ fn wants_new(call: &Call) -> bool {
     call.header("if-none-match").is_some_and(|tag| tag.trim() == "*")
 }
 
-const THERE_ALREADY: &str = "this job already exists";
+pub const THERE_ALREADY: &str = "this job already exists";
 
-const OVERTAKEN: &str = "the job was changed in the meantime; read it again";
+pub const OVERTAKEN: &str = "the job was changed in the meantime; read it again";
 
-fn outdated(why: &str) -> RequestError {
+pub fn outdated(why: &str) -> RequestError {
     RequestError::new(ProblemCode::Outdated, why)
 }
 
@@ -250,12 +251,12 @@ async fn edit(call: &Call, body: &JobBody, job: Job) -> Result<Reply, RequestErr
     Ok(Reply::json(&view).revision(view.revision).changed(before, after))
 }
 
-fn reading<'a>(call: &'a Call, before: Option<&'a Job>) -> Reading<'a> {
+pub fn reading<'a>(call: &'a Call, before: Option<&'a Job>) -> Reading<'a> {
     let before = before.map(|job| &job.spec);
     Reading { zone: &call.state.zone, now: call.state.engine.now(), before }
 }
 
-fn belongings(body: &JobBody) -> Belongings<'_> {
+pub fn belongings(body: &JobBody) -> Belongings<'_> {
     let remark = body.script.as_ref().map_or("", |script| &script.remark);
     Belongings { enabled: body.enabled, tags: body.tags.clone(), remark }
 }
@@ -282,10 +283,10 @@ async fn children(call: &Call, body: &JobBody, job: Option<&Job>) -> Result<Vec<
 }
 
 /// Each child is looked up in the database; their column holds fewer than this.
-const CHILDREN_READ: usize = 100;
+pub const CHILDREN_READ: usize = 100;
 
 /// Definition of a job as stored in the audit log.
-async fn written(call: &Call, job: JobId) -> Result<Option<serde_json::Value>, RequestError> {
+async fn written(call: &Call, job: JobId) -> Result<Option<Value>, RequestError> {
     Ok(on_record(&call.state.jobs, job).await?)
 }
 
@@ -297,15 +298,25 @@ pub async fn text_on_record(rules: &JobRules, id: &str) -> Option<String> {
 }
 
 /// Shared by all APIs. Without the source of the script, since its versions are stored anyway.
-async fn on_record(rules: &JobRules, job: JobId) -> Result<Option<serde_json::Value>, StoreError> {
-    let Some(row) = rules.database.job_rows(&[job]).await?.pop() else { return Ok(None) };
-    let children = rules.database.job_names(&row.job.spec.children).await?;
-    let apps = rules.directory.names();
-    let app = apps.into_iter().find(|(id, _)| *id == row.job.spec.app).map(|(_, name)| name);
-    let (zone, app, rights) = (&rules.zone, app.unwrap_or_default(), Vec::new());
-    let showing = Showing { zone, app, rights, children: &children, all_children: true, with_source: false };
-    let body = showing.body(&row);
-    Ok(Some(serde_json::to_value(body).expect("API types have text keys")))
+async fn on_record(rules: &JobRules, job: JobId) -> Result<Option<Value>, StoreError> {
+    let rows = rules.database.job_rows(&[job]).await?;
+    Ok(records_of(rules, &rows).await?.remove(&job))
+}
+
+/// Definitions of jobs as stored in the audit log.
+pub async fn records_of(rules: &JobRules, rows: &[JobRow]) -> Result<BTreeMap<JobId, Value>, StoreError> {
+    let children: Vec<JobId> = rows.iter().flat_map(|row| row.job.spec.children.iter().copied()).collect();
+    let children = rules.database.job_names(&children).await?;
+    let apps: BTreeMap<AppId, String> = rules.directory.names().into_iter().collect();
+    let record = |row: &JobRow| {
+        let app = apps.get(&row.job.spec.app).cloned().unwrap_or_default();
+        let (zone, rights) = (&rules.zone, Vec::new());
+        let showing =
+            Showing { zone, app, rights, children: &children, all_children: true, with_source: false };
+        let body = serde_json::to_value(showing.body(row)).expect("API types have text keys");
+        (row.job.id, body)
+    };
+    Ok(rows.iter().map(record).collect())
 }
 
 pub async fn delete(call: Call, job: Authorised<Job>) -> Result<Reply, RequestError> {
@@ -374,66 +385,3 @@ pub async fn save_script(call: Call, job: Authorised<Job>) -> Result<Reply, Requ
     call.jobs().save_script(&job, language, &source, &remark).await?;
     Ok(Reply::done().changed(None, Some(serde_json::json!({ "language": language, "remark": remark }))))
 }
-
-// ── Bulk operations ─────────────────────────────────────────────────────────────────────────────────────────────
-
-pub async fn bulk(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestError> {
-    let bulk: Bulk = call.json()?;
-    if bulk.jobs.len() > BULK_MAX {
-        return Err(RequestError::field("jobs", format!("must have at most {BULK_MAX} jobs")));
-    }
-    let (mut results, mut each) = (Vec::new(), Vec::new());
-    for id in bulk.jobs.iter().copied() {
-        let (problem, before, after) = match one(&call, &bulk, JobId(id)).await {
-            Ok((before, after)) => (None, before, after),
-            Err(refused) => (Some(problem::of_part("/v1/jobs/bulk", &refused)), None, None),
-        };
-        let result =
-            problem.as_ref().map_or_else(|| "done".into(), |problem: &Problem| problem.detail.clone());
-        let action = match bulk.action {
-            BulkAction::Start => "job.start",
-            BulkAction::Stop => "job.stop",
-            BulkAction::Delete => "job.delete",
-            BulkAction::Move => "job.move",
-        };
-        each.push(Noted { action, object: job_name(JobId(id)), result, before, after });
-        results.push(BulkResult { job: id, problem });
-    }
-    Ok(Reply::json(&results).noting(each))
-}
-
-/// Applies the action to one job. Returns its definition before and after, if the action changes it.
-async fn one(call: &Call, bulk: &Bulk, id: JobId) -> Result<Change, RequestError> {
-    let right = match bulk.action {
-        BulkAction::Start | BulkAction::Stop => Rights::OPERATE,
-        BulkAction::Delete | BulkAction::Move => Rights::EDIT,
-    };
-    let jobs = call.jobs();
-    let job = jobs.find(id, Rights::VIEW).await?;
-    if !call.who.principal.may(right, job.spec.app) {
-        return Err(RequestError::new(
-            ProblemCode::NotAllowed,
-            "this requires another right in the job's app",
-        ));
-    }
-    let defines = matches!(bulk.action, BulkAction::Delete | BulkAction::Move);
-    let before = if defines { written(call, id).await? } else { None };
-    match bulk.action {
-        BulkAction::Start => jobs.start(&job).await?,
-        BulkAction::Stop => jobs.stop(&job).await?,
-        BulkAction::Delete => jobs.delete(&job).await?,
-        BulkAction::Move => {
-            let app = admit_app(call, bulk.app.as_deref().unwrap_or_default(), EDIT).await?;
-            let spec = JobSpec { app: app.id, ..job.spec.clone() };
-            jobs.edit(&job, spec).await?;
-        }
-    }
-    let after = if defines { written(call, id).await? } else { None };
-    Ok((before, after))
-}
-
-/// Definition of a job before and after a change.
-type Change = (Option<serde_json::Value>, Option<serde_json::Value>);
-
-/// Upper limit, because the client waits for all of them.
-const BULK_MAX: usize = 1_000;

@@ -9,6 +9,7 @@ mod alerts;
 mod apps;
 mod audit;
 mod authorise;
+mod batches;
 mod call;
 mod caller;
 mod centre;
@@ -112,14 +113,48 @@ async fn serve(
         Some(refused) => Err(refused),
         None => admit(&state, &route, &who, &head, origin).await,
     };
-    let served = match admitted {
-        Ok(()) => match read(&state, &route, who, head, path, body, origin).await {
-            Ok(call) => (route.serve)(call).await,
-            Err(refused) => Served { object, result: Err(refused) },
-        },
+    let read = match admitted {
+        Ok(()) => read(&state, &route, who, head, path, body, origin).await,
+        Err(refused) => Err(refused),
+    };
+    let handled = handle(state, route.clone(), read, object, Client { name, known, origin });
+    // A change that has begun is completed and recorded, even if the client closes the connection meanwhile.
+    let served = match route.method.changes() {
+        true => tokio::spawn(handled)
+            .await
+            .unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())),
+        false => handled.await,
+    };
+    let is_localised = route.is_localised() && served.result.is_ok();
+    let mut response = answered(route.path, served.result);
+    if is_localised {
+        language::name(response.headers_mut(), language);
+    }
+    response
+}
+
+/// The client of a request, for the audit log.
+struct Client {
+    name: String,
+    /// Whether it is authenticated.
+    known: bool,
+    origin: Origin,
+}
+
+/// Handles a request that was read, and records it in the audit log.
+async fn handle(
+    state: Arc<V1State>,
+    route: Arc<Route>,
+    read: Result<Call, RequestError>,
+    object: String,
+    client: Client,
+) -> Served {
+    let served = match read {
+        Ok(call) => (route.serve)(call).await,
         Err(refused) => Served { object, result: Err(refused) },
     };
     // Bodies cannot be shared between threads, so the audit entries are built before the next await.
+    let Client { name, known, origin } = client;
     let entries = Record { principal: name, origin, route: &route, served: &served }.entries();
     match known || served.result.is_ok() {
         true => state.audit.record_all(&entries).await,
@@ -130,12 +165,7 @@ async fn serve(
             }
         }
     }
-    let is_localised = route.is_localised() && served.result.is_ok();
-    let mut response = answered(route.path, served.result);
-    if is_localised {
-        language::name(response.headers_mut(), language);
-    }
-    response
+    served
 }
 
 /// Checks rate limit, origin and credentials. Rights on the object are checked later.
@@ -251,7 +281,8 @@ impl Record<'_> {
                     after: each.after.as_ref().map(text),
                     ..entry.clone()
                 };
-                reply.each.iter().map(noted).collect()
+                let summary = reply.after.is_some().then(|| self.entry());
+                summary.into_iter().chain(reply.each.iter().map(noted)).collect()
             }
             _ => vec![entry],
         }

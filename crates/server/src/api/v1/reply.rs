@@ -19,7 +19,7 @@ pub struct Reply {
     pub before: Option<Value>,
     /// Object after the change.
     pub after: Option<Value>,
-    /// One record per object, for a bulk operation.
+    /// One record per object, for a request about many. `after`, if any, is the summary of the request.
     pub each: Vec<Noted>,
 }
 

@@ -4,8 +4,8 @@ use protocol::v1::{
     About, AlertKind, AlertState, AlertView, ApiKeyBody, ApiKeyView, AppBody, AppView, AuditView, Bulk,
     BulkResult, Calendar, Clear, Cleared, Event, ExecutorCheck, ExecutorView, IDEMPOTENCY_KEY, JobBody,
     JobChange, JobView, Kill, LogPage, Me, Miss, NewApiKey, NewToken, NodeView, Overview, PasswordChange,
-    Preview, PreviewRequest, RunStatus, RunView, ScriptBody, ScriptVersion, SessionView, SettingView, SignIn,
-    Statistics, TokenView, Trigger, Triggered, UserBody, UserView, Word,
+    Preview, PreviewRequest, PutJobs, PutResult, RunStatus, RunView, ScriptBody, ScriptVersion, SessionView,
+    SettingView, SignIn, Statistics, TokenView, Trigger, Triggered, UserBody, UserView, Word,
 };
 use store::Rights;
 
@@ -13,7 +13,9 @@ use super::route::Method::{Delete, Get, Post, Put};
 use super::route::Plane::{Api, Open, Person};
 use super::route::Values::{self, Flag, Instant, Number, OneOf, Text};
 use super::route::{Needs, Parameter, Route, route};
-use super::{alerts, apps, audit, centre, events, jobs, keys, runs, schedules, session, statistics, users};
+use super::{
+    alerts, apps, audit, batches, centre, events, jobs, keys, runs, schedules, session, statistics, users,
+};
 
 const NOTHING: Needs = Needs::Nothing;
 const OWN: Needs = Needs::Own;
@@ -87,7 +89,8 @@ pub fn table() -> Vec<Route> {
         // Jobs.
         route(Get, "/v1/jobs", Api, VIEW, jobs::list).summary("List jobs, without script sources.").query(&[APP, ("enabled", "`true`: started jobs only; `false`: stopped jobs only.", Flag), ("text", "Text that the name, handler, author or key contains.", Text), ("tag", "Tag of the job.", Text), ("handler", "Text that the handler contains.", Text), ("author", "Text that the author contains.", Text), ("sort", "Sort order; descending with a leading minus. Default: `-id`.", JOB_ORDERS), AFTER, LIMIT]).returns_page::<JobView>(),
         route(Post, "/v1/jobs", Api, EDIT, jobs::create).audited_as("job.create").summary("Create a job without a key.").body::<JobBody>().returns::<JobView>(201).large(),
-        route(Post, "/v1/jobs/bulk", Api, NOTHING, jobs::bulk).audited_as("job.bulk").summary("Apply one operation to many jobs. The right is checked for each job.").body::<Bulk>().returns_list::<BulkResult>(),
+        route(Put, "/v1/jobs", Api, NOTHING, batches::put).audited_as("job.batch").summary("Create or replace many jobs, by key. The right is checked for each job.").body::<PutJobs>().returns_list::<PutResult>().large(),
+        route(Post, "/v1/jobs/bulk", Api, NOTHING, batches::bulk).audited_as("job.bulk").summary("Apply one operation to many jobs, listed or found by a filter. The right is checked for each job.").body::<Bulk>().returns_list::<BulkResult>(),
         route(Get, "/v1/jobs/{job}", Api, VIEW, jobs::show).summary("Return a job.").returns::<JobView>(200),
         route(Put, "/v1/jobs/{job}", Api, EDIT, jobs::put).audited_as("job.put").summary("Create or replace a job. Returns 201 if it was created.").headers(&[IF_MATCH, IF_NONE_MATCH]).body::<JobBody>().returns_new_or_changed::<JobView>().large(),
         route(Delete, "/v1/jobs/{job}", Api, EDIT, jobs::delete).audited_as("job.delete").summary("Delete a job.").returns_status(204),

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod apps;
+mod batches;
 pub mod client;
 mod events;
 mod jobs;
