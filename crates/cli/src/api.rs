@@ -129,13 +129,13 @@ impl Client {
             let body = response.into_body().collect().await.map_err(|error| self.lost(&error))?.to_bytes();
             Ok(Answer { base: self.base.clone(), headers, body })
         };
-        tokio::time::timeout(PATIENCE, whole).await.unwrap_or_else(|_| Err(self.silent()))
+        tokio::time::timeout(call.patience, whole).await.unwrap_or_else(|_| Err(self.silent(call.patience)))
     }
 
     /// Sends a request and streams the response body.
     pub async fn open(&self, call: Call) -> Result<Incoming, Trouble> {
         let begun = tokio::time::timeout(PATIENCE, self.begin(&call)).await;
-        Ok(begun.unwrap_or_else(|_| Err(self.silent()))?.into_body())
+        Ok(begun.unwrap_or_else(|_| Err(self.silent(PATIENCE)))?.into_body())
     }
 
     /// Returns the head of a successful response; an error response is read completely and returned as an error.
@@ -169,8 +169,8 @@ impl Client {
         Trouble::Unreachable { base: self.base.clone(), cause: cause.unwrap_or_default() }
     }
 
-    fn silent(&self) -> Trouble {
-        let cause = format!("no response within {} s", PATIENCE.as_secs());
+    fn silent(&self, patience: Duration) -> Trouble {
+        let cause = format!("no response within {} s", patience.as_secs());
         Trouble::Unreachable { base: self.base.clone(), cause }
     }
 
@@ -180,6 +180,16 @@ impl Client {
         call: Call,
         most: usize,
     ) -> Result<(Vec<T>, bool), Trouble> {
+        self.list_watched(call, most, |_, _| {}).await
+    }
+
+    /// The same; after each page, `watch` gets the number of items so far and in all, if that is known.
+    pub async fn list_watched<T: DeserializeOwned>(
+        &self,
+        call: Call,
+        most: usize,
+        mut watch: impl FnMut(usize, Option<u64>),
+    ) -> Result<(Vec<T>, bool), Trouble> {
         let mut rows = Vec::new();
         let mut after = None;
         loop {
@@ -187,6 +197,7 @@ impl Client {
             let page = call.clone().query("limit", Some(limit)).query("after", after);
             let page: Page<T> = self.fetch(page).await?;
             rows.extend(page.items);
+            watch(rows.len(), page.total);
             match page.next {
                 Some(_) if rows.len() >= most => return Ok((rows, true)),
                 Some(next) => after = Some(next),
@@ -198,6 +209,9 @@ impl Client {
 
 /// Timeout of a call. An edit waits until all nodes know it.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Timeout of a call about many jobs: 100 000 take half a minute, and longer beside others.
+const LONG_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Maximum number of retries after a rate limit, and maximum wait before each.
 const TURNS_MAX: usize = 5;
@@ -233,6 +247,7 @@ pub struct Call {
     query: Vec<(&'static str, String)>,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Option<Bytes>,
+    patience: Duration,
 }
 
 impl Call {
@@ -257,7 +272,13 @@ impl Call {
     }
 
     fn new(method: Method, path: impl Into<String>) -> Call {
-        Call { method, path: path.into(), query: Vec::new(), headers: Vec::new(), body: None }
+        let (query, headers) = (Vec::new(), Vec::new());
+        Call { method, path: path.into(), query, headers, body: None, patience: PATIENCE }
+    }
+
+    /// Sets the timeout, for a request about many jobs.
+    pub fn patient(self) -> Call {
+        Call { patience: LONG_PATIENCE, ..self }
     }
 
     /// Adds a query parameter, if it has a value.

@@ -28,11 +28,14 @@ pub struct Export {
 pub async fn run(options: Export) -> Result<()> {
     let client = Client::of(&options.remote)?;
     let call = Call::get("/v1/jobs").query("app", options.app).query("sort", Some("id"));
-    let (views, _) = client.list::<JobView>(call, usize::MAX).await?;
+    let bar = terminal::progress("reading", 0);
+    let watch = |read: usize, total: Option<u64>| {
+        total.into_iter().for_each(|total| bar.set_length(total));
+        bar.set_position(read as u64);
+    };
+    let (views, _) = client.list_watched::<JobView>(call, usize::MAX, watch).await?;
     let (mut jobs, mut without_key) = (Jobs::default(), 0);
-    let bar = terminal::progress("reading", views.len());
     for mut view in views {
-        bar.inc(1);
         let Some(key) = view.key.take() else {
             without_key += 1;
             continue;

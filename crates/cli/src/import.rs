@@ -1,20 +1,16 @@
 //! `tickwright import`: creates or updates jobs from a file, by key. Idempotent.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use ::cron::{Cron, Dialect, DstRule, Zone};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use protocol::v1::{CronDialect, JobBody, JobView, Me, ProblemCode, Schedule, ScriptBody, ScriptLanguage};
+use protocol::v1::{JobBody, KeyedJob, Problem, ProblemCode, PutJobs, PutOutcome, PutResult};
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::api::{Call, Client, Output, Remote, path};
+use crate::api::{Call, Client, Output, Remote};
 use crate::terminal::{self, Mood, Paint};
-use crate::trouble::Trouble;
 use crate::yaml::Jobs;
 
 /// Options of `tickwright import`.
@@ -26,26 +22,43 @@ pub struct Import {
     /// Print the changes without applying them.
     #[arg(long)]
     dry_run: bool,
+    /// Change no job if one of them is rejected; for at most 1000 jobs.
+    #[arg(long)]
+    atomic: bool,
     #[command(flatten)]
     remote: Remote,
 }
 
-/// Imports a file. A rejected job does not prevent the import of the others.
+/// Imports a file, some jobs per request. A rejected job does not prevent the import of the others, unless all or none
+/// are wanted. An interrupted import is completed by the next one.
 pub async fn run(options: Import) -> Result<()> {
-    let jobs = Jobs::read(&text(&options.file)?).with_context(|| options.file.display().to_string())?;
+    let mut jobs = Jobs::read(&text(&options.file)?).with_context(|| options.file.display().to_string())?;
     let client = Client::of(&options.remote)?;
-    let me: Me = client.fetch(Call::get("/v1/me")).await?;
-    let mut steps = Vec::with_capacity(jobs.jobs.len());
-    let bar = terminal::progress(if options.dry_run { "comparing" } else { "importing" }, jobs.jobs.len());
-    for key in jobs.in_order() {
-        let step = match Step::plan(&client, key, &jobs.jobs[key], &me.zone).await {
-            Ok(step) if options.dry_run => step,
-            Ok(step) => step.take(&client, &jobs.jobs[key]).await,
-            Err(trouble) if stops(&trouble) => return Err(trouble.into()),
-            Err(trouble) => Step::refused(key, &trouble),
+    let order: Vec<String> = jobs.in_order().into_iter().map(str::to_owned).collect();
+    if options.atomic && order.len() > REQUEST_MAX {
+        bail!("--atomic supports at most {REQUEST_MAX} jobs; the file has {}", order.len());
+    }
+    let mut steps = Vec::with_capacity(order.len());
+    let bar = terminal::progress(if options.dry_run { "comparing" } else { "importing" }, order.len());
+    let mut left = order.into_iter().filter_map(|key| jobs.jobs.remove_entry(&key)).peekable();
+    while left.peek().is_some() {
+        let request = request(&mut left, &options);
+        let sent = client.fetch(Call::put("/v1/jobs").json(&request).patient());
+        let results: Vec<PutResult> = tokio::select! {
+            results = sent => results?,
+            _ = tokio::signal::ctrl_c() => bail!(
+                "interrupted after {} of {} jobs; import the file again to complete it",
+                steps.len(),
+                bar.length().unwrap_or_default()
+            ),
         };
-        steps.push(step);
-        bar.inc(1);
+        steps.extend(results.into_iter().map(Step::from));
+        bar.set_position(steps.len() as u64);
+        if let Some(problem) =
+            steps.iter().filter_map(|step| step.trouble.as_ref()).find(|problem| stops(problem))
+        {
+            bail!("{}; import the file again to complete it", problem.detail);
+        }
     }
     bar.finish_and_clear();
     report(&steps, &options)?;
@@ -57,6 +70,33 @@ pub async fn run(options: Import) -> Result<()> {
     }
 }
 
+/// Takes the jobs of one request.
+fn request(
+    left: &mut std::iter::Peekable<impl Iterator<Item = (String, JobBody)>>,
+    options: &Import,
+) -> PutJobs {
+    let (mut jobs, mut size) = (Vec::new(), 0);
+    while let Some((_, job)) = left.peek() {
+        let source = job.script.as_ref().map_or(0, |script| script.source.len());
+        size += JOB_SIZE + 2 * (source + job.param.len());
+        if !jobs.is_empty() && size > SIZE_MAX || jobs.len() == REQUEST_MAX {
+            break;
+        }
+        let next = left.next();
+        jobs.extend(next.map(|(key, job)| KeyedJob { key, job, revision: None, create_only: false }));
+    }
+    PutJobs { jobs, atomic: options.atomic, dry_run: options.dry_run }
+}
+
+/// Maximum number of jobs of one request: that of the API.
+const REQUEST_MAX: usize = 1_000;
+
+/// Approximate maximum length of a request; the API accepts 4 MiB.
+const SIZE_MAX: usize = 2 * 1024 * 1024;
+
+/// Approximate length of a definition, without script and parameter.
+const JOB_SIZE: usize = 1024;
+
 fn text(file: &Path) -> Result<String> {
     let text = if file == Path::new("-") {
         let mut text = String::new();
@@ -67,12 +107,12 @@ fn text(file: &Path) -> Result<String> {
     text.with_context(|| format!("failed to read {}", file.display()))
 }
 
-/// Whether the next job would fail with the same error.
-fn stops(trouble: &Trouble) -> bool {
-    trouble.exit_code() == 5 || trouble.is(ProblemCode::NotSignedIn)
+/// Whether the next request would fail with the same error.
+fn stops(problem: &Problem) -> bool {
+    matches!(problem.code, ProblemCode::DatabaseUnavailable | ProblemCode::DatabaseBroken)
 }
 
-/// Planned change of one job.
+/// Change of one job.
 #[derive(Serialize)]
 struct Step {
     job: String,
@@ -82,12 +122,8 @@ struct Step {
     /// Why the change failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
-    /// Revision the plan is based on; the change fails if the job was changed since.
     #[serde(skip)]
-    revision: Option<String>,
-    /// Whether the script is unchanged and need not be sent.
-    #[serde(skip)]
-    keeps_script: bool,
+    trouble: Option<Problem>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
@@ -98,53 +134,15 @@ enum Change {
     None,
 }
 
-impl Step {
-    /// Compares the file with the scheduling centre.
-    async fn plan(client: &Client, key: &str, body: &JobBody, zone: &str) -> Result<Step, Trouble> {
-        let mut step = Step {
-            job: key.to_owned(),
-            change: Change::Add,
-            fields: Vec::new(),
-            problem: None,
-            revision: None,
-            keeps_script: false,
+impl From<PutResult> for Step {
+    fn from(result: PutResult) -> Step {
+        let change = match result.outcome {
+            PutOutcome::Created => Change::Add,
+            PutOutcome::Replaced => Change::Edit,
+            PutOutcome::Unchanged | PutOutcome::Rejected => Change::None,
         };
-        let answer = match client.send(Call::get(path("/v1/jobs/", key, ""))).await {
-            Err(trouble) if trouble.is(ProblemCode::NotFound) => return Ok(step),
-            answer => answer?,
-        };
-        let now = answer.read::<JobView>()?.body;
-        step.fields = differences(body, &now, zone);
-        step.change = if step.fields.is_empty() { Change::None } else { Change::Edit };
-        step.revision = answer.header("etag").map(str::to_owned);
-        step.keeps_script = !step.fields.iter().any(|field| field == "script");
-        Ok(step)
-    }
-
-    /// Applies the change.
-    async fn take(mut self, client: &Client, body: &JobBody) -> Step {
-        if self.change == Change::None {
-            return self;
-        }
-        let script = body.script.clone().filter(|_| !self.keeps_script);
-        let mut call = Call::put(path("/v1/jobs/", &self.job, "")).json(&JobBody { script, ..body.clone() });
-        if let Some(revision) = &self.revision {
-            call = call.header("if-match", revision);
-        }
-        self.problem = client.send(call).await.err().map(|trouble| trouble.to_string());
-        self
-    }
-
-    fn refused(key: &str, trouble: &Trouble) -> Step {
-        let problem = Some(trouble.to_string());
-        Step {
-            job: key.into(),
-            change: Change::None,
-            fields: Vec::new(),
-            problem,
-            revision: None,
-            keeps_script: false,
-        }
+        let problem = result.problem.as_ref().map(|problem| problem.detail.clone());
+        Step { job: result.key, change, fields: result.fields, problem, trouble: result.problem }
     }
 }
 
@@ -171,116 +169,4 @@ fn report(steps: &[Step], options: &Import) -> Result<()> {
     let note = if options.dry_run { "; dry run, nothing was changed" } else { "" };
     eprintln!("{} jobs, {unchanged} of them unchanged{note}", steps.len());
     Ok(())
-}
-
-/// Fields in which a job differs from the file. A field that is omitted in the file and means "unchanged" is no
-/// difference.
-fn differences(file: &JobBody, now: &JobBody, zone: &str) -> Vec<String> {
-    let mut wanted = file.clone();
-    wanted.enabled = wanted.enabled.or(now.enabled);
-    if file.script.as_ref().is_none_or(|script| now.script.as_ref().is_some_and(|now| is_same(script, now))) {
-        wanted.script.clone_from(&now.script);
-    }
-    if let (
-        Schedule::FixedRate { every_ms, anchor: anchor @ None },
-        Schedule::FixedRate { every_ms: same, anchor: now },
-    ) = (&mut wanted.schedule, &now.schedule)
-        && every_ms == same
-    {
-        *anchor = *now;
-    }
-    wanted.schedule = settled(&wanted.schedule, zone);
-    let now = JobBody { schedule: settled(&now.schedule, zone), ..now.clone() };
-    let fields = |body: &JobBody| match serde_json::to_value(body) {
-        Ok(Value::Object(fields)) => fields,
-        _ => serde_json::Map::new(),
-    };
-    let (wanted, now) = (fields(&wanted), fields(&now));
-    let names: BTreeSet<&String> = wanted.keys().chain(now.keys()).collect();
-    names.into_iter().filter(|name| wanted.get(*name) != now.get(*name)).cloned().collect()
-}
-
-/// Whether two scripts are equivalent. The server removes carriage returns from shell scripts, because they break
-/// shells.
-fn is_same(a: &ScriptBody, b: &ScriptBody) -> bool {
-    let source = |script: &ScriptBody| match script.language {
-        ScriptLanguage::Shell => script.source.replace('\r', ""),
-        _ => script.source.clone(),
-    };
-    a.language == b.language && source(a) == source(b)
-}
-
-/// Fills in all defaults of a schedule, so that equivalent schedules are equal.
-fn settled(schedule: &Schedule, centre: &str) -> Schedule {
-    let Schedule::Cron { expression, dialect, zone, dst } = schedule else { return schedule.clone() };
-    let known = match dialect {
-        CronDialect::Quartz => Dialect::Quartz,
-        CronDialect::Unix => Dialect::Unix,
-    };
-    let expression =
-        Cron::parse_in(known, expression).map_or_else(|_| expression.clone(), |cron| cron.to_string());
-    let usual = if zone.is_some() { DstRule::NATURAL } else { DstRule::QUARTZ };
-    let dst = dst.as_ref().map_or_else(|| usual.to_string(), Clone::clone);
-    let zone = zone.as_deref().unwrap_or(centre);
-    let zone = Zone::parse(zone).map_or_else(|_| zone.to_owned(), |zone| zone.name().to_owned());
-    Schedule::Cron { expression, dialect: *dialect, zone: Some(zone), dst: Some(dst) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn body(change: impl FnOnce(&mut JobBody)) -> JobBody {
-        let json = r#"{"app":"orders","name":"Sync","handler":"sync",
-            "schedule":{"kind":"cron","expression":"0 0 2 * * ?"}}"#;
-        let mut body = serde_json::from_str(json).unwrap();
-        change(&mut body);
-        body
-    }
-
-    fn schedule(json: &str) -> Schedule {
-        serde_json::from_str(json).unwrap()
-    }
-
-    #[test]
-    fn what_a_file_leaves_out_is_no_difference() {
-        let check = |file: JobBody, now: JobBody, expected: &[&str]| {
-            assert_eq!(differences(&file, &now, "Europe/London"), expected);
-        };
-        let script = |source: &str, remark: &str| {
-            Some(ScriptBody { language: ScriptLanguage::Shell, source: source.into(), remark: remark.into() })
-        };
-        check(body(|_| {}), body(|now| now.enabled = Some(true)), &[]);
-        check(body(|file| file.enabled = Some(false)), body(|now| now.enabled = Some(true)), &["enabled"]);
-        check(body(|_| {}), body(|now| now.param = "x".into()), &["param"]);
-        check(body(|_| {}), body(|now| now.script = script("a", "")), &[]);
-        check(
-            body(|file| file.script = script("a\r\n", "")),
-            body(|now| now.script = script("a\n", "b")),
-            &[],
-        );
-        check(
-            body(|file| file.script = script("b", "")),
-            body(|now| now.script = script("a", "")),
-            &["script"],
-        );
-    }
-
-    #[test]
-    fn schedules_that_mean_the_same_are_the_same() {
-        let check = |file: &str, now: &str, is_same: bool| {
-            let (file, now) =
-                (body(|body| body.schedule = schedule(file)), body(|body| body.schedule = schedule(now)));
-            assert_eq!(differences(&file, &now, "Europe/London").is_empty(), is_same);
-        };
-        let every = r#"{"kind":"fixed_rate","every_ms":1000}"#;
-        let anchored = r#"{"kind":"fixed_rate","every_ms":1000,"anchor":"2026-06-21T08:00:00Z"}"#;
-        check(every, anchored, true);
-        check(anchored, every, false);
-        let cron = |more: &str| format!(r#"{{"kind":"cron","expression":"0 0 2 * * ?"{more}}}"#);
-        check(&cron(""), &cron(r#","zone":null"#), true);
-        check(&cron(r#","zone":"europe/london""#), &cron(r#","dst":"natural""#), true);
-        check(&cron(r#","zone":"Europe/London""#), &cron(""), false);
-        check(&cron(r#","zone":"Asia/Tokyo""#), &cron(r#","zone":"Asia/Tokyo","dst":"natural""#), true);
-    }
 }

@@ -157,6 +157,16 @@ pub fn progress(what: &'static str, length: usize) -> ProgressBar {
     ProgressBar::new(u64::try_from(length).unwrap_or(u64::MAX)).with_style(style).with_message(what)
 }
 
+/// Activity indicator, shown on terminals only.
+pub fn spinner(what: String) -> ProgressBar {
+    let bar = ProgressBar::new_spinner().with_message(what);
+    bar.enable_steady_tick(SPIN);
+    bar
+}
+
+/// Interval between two pictures of a spinner.
+const SPIN: std::time::Duration = std::time::Duration::from_millis(100);
+
 /// Formats a time in this machine's time zone.
 pub fn local(at: Instant) -> String {
     let at = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);

@@ -4,7 +4,10 @@ mod definition;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use protocol::v1::{AppView, IDEMPOTENCY_KEY, JobBody, JobView, Preview, ProblemCode, Trigger, Triggered};
+use protocol::v1::{
+    AppView, Bulk, BulkAction, BulkResult, IDEMPOTENCY_KEY, JobBody, JobFilter, JobView, Page, Preview,
+    ProblemCode, Trigger, Triggered,
+};
 
 use crate::api::{Call, Client, Most, Output, Remote, path};
 use crate::duration;
@@ -50,24 +53,18 @@ enum Command {
     },
     /// Delete jobs.
     Rm {
-        /// Keys of the jobs, or their ids as id:42.
-        #[arg(required = true)]
-        jobs: Vec<String>,
-        /// Do not ask for confirmation.
-        #[arg(long, short)]
-        yes: bool,
+        #[command(flatten)]
+        which: Which,
     },
     /// Start the schedules of jobs.
     Start {
-        /// Keys of the jobs, or their ids as id:42.
-        #[arg(required = true)]
-        jobs: Vec<String>,
+        #[command(flatten)]
+        which: Which,
     },
     /// Stop the schedules of jobs; active runs continue.
     Stop {
-        /// Keys of the jobs, or their ids as id:42.
-        #[arg(required = true)]
-        jobs: Vec<String>,
+        #[command(flatten)]
+        which: Which,
     },
     /// Run a job now.
     Trigger {
@@ -91,6 +88,35 @@ enum Command {
         #[arg(short = 'n', long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
         count: u16,
     },
+}
+
+/// Maximum number of rejected jobs that are printed; `--output json` prints all.
+const SHOWN_MAX: usize = 20;
+
+/// Jobs by name, or all that match the options.
+#[derive(Args)]
+struct Which {
+    /// Keys of the jobs, or their ids as id:42.
+    #[arg(required_unless_present_any = ["all", "app", "tag", "text", "handler"], conflicts_with_all = ["all", "app", "tag", "text", "handler"])]
+    jobs: Vec<String>,
+    /// All jobs.
+    #[arg(long)]
+    all: bool,
+    /// Jobs of this app.
+    #[arg(long)]
+    app: Option<String>,
+    /// Jobs with this tag.
+    #[arg(long)]
+    tag: Option<String>,
+    /// Jobs with this text in their name or key.
+    #[arg(long)]
+    text: Option<String>,
+    /// Jobs that call this handler.
+    #[arg(long)]
+    handler: Option<String>,
+    /// Do not ask for confirmation.
+    #[arg(long, short)]
+    yes: bool,
 }
 
 #[derive(Args)]
@@ -126,9 +152,12 @@ pub async fn run(Job { remote, command }: Job) -> Result<()> {
         Command::Show { job } => jobs.show(&job).await,
         Command::Add { key, definition, start } => jobs.add(&key, &definition, start).await,
         Command::Edit { job, definition } => jobs.edit(&job, &definition).await,
-        Command::Rm { jobs: names, yes } => jobs.remove(&names, yes).await,
-        Command::Start { jobs: names } => jobs.switch(&names, "/start", "started").await,
-        Command::Stop { jobs: names } => jobs.switch(&names, "/stop", "stopped").await,
+        Command::Rm { which } if which.jobs.is_empty() => jobs.bulk(which, BulkAction::Delete).await,
+        Command::Rm { which } => jobs.remove(&which.jobs, which.yes).await,
+        Command::Start { which } if which.jobs.is_empty() => jobs.bulk(which, BulkAction::Start).await,
+        Command::Start { which } => jobs.switch(&which.jobs, "/start", "started").await,
+        Command::Stop { which } if which.jobs.is_empty() => jobs.bulk(which, BulkAction::Stop).await,
+        Command::Stop { which } => jobs.switch(&which.jobs, "/stop", "stopped").await,
         Command::Trigger { job, param, address, follow } => {
             jobs.trigger(&job, Trigger { param, address }, follow).await
         }
@@ -268,6 +297,46 @@ impl Jobs {
             self.done(&view, done)?;
         }
         Ok(())
+    }
+
+    /// Applies an action to all jobs that match, with one request.
+    async fn bulk(&self, which: Which, action: BulkAction) -> Result<()> {
+        let (verb, doing, done) = match action {
+            BulkAction::Start => ("start", "starting", "started"),
+            BulkAction::Stop => ("stop", "stopping", "stopped"),
+            BulkAction::Delete | BulkAction::Move => ("delete", "deleting", "deleted"),
+        };
+        let Which { app, tag, text, handler, yes, .. } = which;
+        let first = Call::get("/v1/jobs").query("limit", Some(1));
+        let first = first.query("app", app.as_ref()).query("tag", tag.as_ref());
+        let first = first.query("text", text.as_ref()).query("handler", handler.as_ref());
+        let found: Page<JobView> = self.client.fetch(first).await?;
+        let count = found.total.unwrap_or_default();
+        if count == 0 {
+            bail!("no job matches");
+        }
+        if !yes && !is_sure(&format!("{verb} {count} jobs?"))? {
+            bail!("nothing was changed");
+        }
+        let filter = Some(JobFilter { app, tag, text, handler, ..JobFilter::default() });
+        let bulk = Bulk { jobs: None, filter, action, app: None };
+        let spinner = terminal::spinner(format!("{doing} {count} jobs"));
+        let results: Vec<BulkResult> =
+            self.client.fetch(Call::post("/v1/jobs/bulk").json(&bulk).patient()).await?;
+        spinner.finish_and_clear();
+        if self.output == Output::Json {
+            return terminal::say_json(&results);
+        }
+        let rejected: Vec<_> =
+            results.iter().filter_map(|result| Some((result.job, result.problem.as_ref()?))).collect();
+        terminal::say(&format!("{} jobs {done}", results.len() - rejected.len()))?;
+        for (job, problem) in rejected.iter().take(SHOWN_MAX) {
+            eprintln!("id:{job} rejected: {}", problem.detail);
+        }
+        match rejected.len() {
+            0 => Ok(()),
+            rejected => bail!("{rejected} of {} jobs were rejected", results.len()),
+        }
     }
 
     async fn trigger(&self, job: &str, trigger: Trigger, follow: bool) -> Result<()> {

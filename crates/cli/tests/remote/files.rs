@@ -55,3 +55,28 @@ fn an_import_names_what_it_changes_and_goes_on_after_what_is_refused() {
     centre.shell().run("import nowhere.yaml").fails(1, "failed to read nowhere.yaml");
     centre.stop();
 }
+
+#[test]
+fn an_import_takes_many_jobs_at_once_and_all_or_none_if_asked() {
+    let centre = Centre::signed_in();
+    let job = |number: usize, name: &str| {
+        format!("  many/{number:05}: {{app: {APP}, name: '{name}', handler: h, schedule: {{kind: none}}}}\n")
+    };
+    let file = |jobs: std::ops::Range<usize>, bad: Option<usize>| {
+        let each = jobs.map(|number| job(number, if bad == Some(number) { " " } else { "x" }));
+        format!("jobs:\n{}", each.collect::<String>())
+    };
+    let atomic = centre.shell().input(&file(0..20, Some(7))).run("import - --atomic");
+    assert!(atomic.stdout.contains("rejected  many/00007  name: "), "{}", atomic.stdout);
+    atomic.fails(1, "20 of 20 jobs were rejected");
+    assert_eq!(centre.json("job list"), json!([]));
+    // More than one request.
+    let imported = centre.shell().input(&file(0..2_300, Some(1_500))).run("import -");
+    imported.fails(1, "1 of 2300 jobs were rejected");
+    let again = centre.shell().input(&file(0..2_300, None)).run("import -");
+    assert!(again.stderr.contains("2300 jobs, 2299 of them unchanged"), "{}", again.stderr);
+    let too_many = centre.shell().input(&file(0..1_001, None)).run("import - --atomic");
+    too_many.fails(1, "at most 1000 jobs");
+    assert_eq!(centre.json("job list --all").as_array().unwrap().len(), 2_300);
+    centre.stop();
+}

@@ -98,3 +98,24 @@ fn an_app_is_added_and_its_executors_get_a_token() {
     centre.shell().run("app token nobody").fails(4, "app `nobody`");
     centre.stop();
 }
+
+#[test]
+fn many_jobs_are_started_stopped_and_deleted_by_what_they_have_in_common() {
+    let centre = Centre::signed_in();
+    for (key, tag) in [("a/one", "nightly"), ("a/two", "nightly"), ("b/three", "daily")] {
+        centre.says(&format!("job add {key} --app {APP} --handler h --every 1h --tag {tag}"));
+    }
+    assert_eq!(centre.says("job start --tag nightly --yes"), "2 jobs started\n");
+    assert_eq!(centre.json("job list --started").as_array().unwrap().len(), 2);
+    assert_eq!(centre.says("job stop --text a/ --yes"), "2 jobs stopped\n");
+    centre.shell().run("job stop --all").fails(1, "add --yes to confirm");
+    centre.shell().run("job start --tag weekly --yes").fails(1, "no job matches");
+    centre.shell().run("job start").fails(2, "required");
+    centre.shell().run("job stop a/one --all --yes").fails(2, "cannot be used with");
+    centre.says(&format!("job add by/hand --app {APP} --handler h --manual"));
+    let started = centre.shell().run("job start --all --yes");
+    assert!(started.stdout.contains("3 jobs started"), "{}", started.stdout);
+    started.fails(1, "1 of 4 jobs were rejected");
+    assert_eq!(centre.says(&format!("job rm --app {APP} --yes")), "4 jobs deleted\n");
+    centre.stop();
+}
