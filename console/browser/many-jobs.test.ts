@@ -60,15 +60,11 @@ describe.runIf(hasSqlite)('a hundred thousand jobs', () => {
     expect(await rows().count()).toBeLessThan(ROWS_MAX)
   })
 
-  test('all can be selected, and the very last be reached', async () => {
+  test('all can be selected without reading them', async () => {
     await page.getByLabel(t.jobs.selectAll).check()
     await page.getByRole('button', { name: t.jobs.selectEvery(JOBS) }).click()
-    await page.getByText(t.common.selected(JOBS)).waitFor({ timeout: 60_000 })
-    await page.evaluate(scrollTo, JOBS)
-    await row(0).waitFor()
+    await page.getByText(t.common.selected(JOBS)).waitFor()
     expect(await rows().count()).toBeLessThan(ROWS_MAX)
-    await page.evaluate(() => (document.querySelector('[role=table]')!.scrollTop = 0))
-    await row(JOBS - 1).waitFor()
     await page.getByRole('toolbar').getByRole('button', { name: t.common.clear }).click()
     const busy = await page.evaluate(() => window.longTasks)
     console.log(`the page was busy ${busy.length} times for more than 50 ms, at most ${Math.max(0, ...busy)} ms`)

@@ -1,6 +1,20 @@
 import { answer, get, post, put, query, remove } from './call'
 import type { Page } from './page'
-import type { BulkAction, BulkResult, JobBody, JobChange, JobView, Miss, Preview, Schedule, ScriptBody, ScriptVersion } from './wire'
+import type {
+  Bulk,
+  BulkAction,
+  BulkResult,
+  JobBody,
+  JobChange,
+  JobView,
+  KeyedJob,
+  Miss,
+  Preview,
+  PutResult,
+  Schedule,
+  ScriptBody,
+  ScriptVersion,
+} from './wire'
 
 export interface JobFilter {
   app?: string
@@ -30,11 +44,11 @@ export async function job(id: number): Promise<{ job: JobView; etag: string | nu
 /** Creates a job without a key. */
 export const create = (body: JobBody) => post<JobView>('/v1/jobs', body)
 
-/** Makes the job with that key be so, whether it is there or not. */
-export const apply = (body: JobBody, key: string) => put<JobView>(byKey(key), body)
-
 /** Creates a job with that key; one that has it already is left as it is, and the call refused as outdated. */
 export const createAs = (body: JobBody, key: string) => put<JobView>(byKey(key), body, { 'If-None-Match': '*' })
+
+/** Makes the jobs with these keys be so, with a result for each. */
+export const putAll = (jobs: KeyedJob[]) => put<PutResult[]>('/v1/jobs', { jobs })
 
 export const edit = (id: number, body: JobBody, etag: string | null) =>
   put<JobView>(path(id), body, etag === null ? undefined : { 'If-Match': etag })
@@ -50,7 +64,9 @@ export const misses = (id: number, after?: string) => get<Page<Miss>>(`${path(id
 export const changes = (id: number, after?: string) => get<Page<JobChange>>(`${path(id)}/changes${query({ after })}`)
 export const scripts = (id: number) => get<ScriptVersion[]>(`${path(id)}/script`)
 export const saveScript = (id: number, body: ScriptBody) => put<void>(`${path(id)}/script`, body)
-export const bulk = (ids: number[], action: BulkAction, app?: string) => post<BulkResult[]>('/v1/jobs/bulk', { jobs: ids, action, app })
+/** Does the same with many jobs: those listed, or all that match a filter. */
+export const bulk = (which: Pick<Bulk, 'jobs' | 'filter'>, action: BulkAction, app?: string) =>
+  post<BulkResult[]>('/v1/jobs/bulk', { ...which, action, app })
 
 export const preview = (schedule: Schedule, count: number) => post<Preview>('/v1/schedules/preview', { schedule, count })
 
