@@ -20,7 +20,8 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// The times after `at`, by the definitions in force until now. Jobs without any are omitted.
+    /// The times after `at`, by the definitions in force until now, and by those before them. Jobs without any are
+    /// omitted.
     pub async fn read(
         s: &mut dyn Session,
         tables: &Tables,
@@ -31,15 +32,16 @@ impl Taken {
         if !tables.beside_java || started.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let mut last = last_taken(s, &started).await?;
-        last.retain(|_, last| *last > at);
-        let ours = open_after(s, &last.keys().copied().collect::<Vec<_>>(), at).await?;
+        let last = last_taken(s, &started).await?;
+        let earlier = remembered(s, &started).await?;
+        let ours = open_after(s, &started, at).await?;
         let none = BTreeSet::new();
         let taken = jobs.iter().filter_map(|job| {
             let last = (*last.get(&job.id.0)?).min(at + JAVA_READ_AHEAD);
             let ours = ours.get(&job.id.0).unwrap_or(&none);
-            let by_java: BTreeSet<Timestamp> =
-                times_between(&job.spec, at, last).filter(|time| !ours.contains(time)).collect();
+            let earlier = earlier.get(&job.id.0).into_iter().flatten().copied().filter(|time| *time > at);
+            let times = times_between(&job.spec, at, last).chain(earlier);
+            let by_java: BTreeSet<Timestamp> = times.filter(|time| !ours.contains(time)).collect();
             let last = by_java.last().copied()?;
             Some((job.id.0, Taken { by_java, last }))
         });
@@ -76,22 +78,46 @@ pub async fn fire_around(
     Ok(around.into_iter().map(|(job, taken)| (job.id.0, taken.last)).collect())
 }
 
-/// Leaves in `trigger_last_time`, for the next start of the jobs, the last time that a Java admin has taken.
+/// Stores the times that a Java admin has taken, for the next change of the jobs: by then their definitions are others.
+/// The last one is in `trigger_last_time`, which may be that of a run of ours that was withdrawn.
 pub async fn remember(
     s: &mut dyn Session,
-    stopped: &[i64],
+    changed: &[i64],
     taken: &BTreeMap<i64, Taken>,
     at: Timestamp,
 ) -> Result<(), SessionError> {
     let sql = "UPDATE xxl_job_info SET trigger_last_time = ? WHERE id IN ? AND trigger_last_time > ?";
-    s.execute(sql, &[at.into(), Value::Ids(stopped.to_vec()), at.into()]).await?;
-    let row = |id: &i64| Some(vec![(*id).into(), taken.get(id)?.last.into()]);
-    let rows: Vec<Vec<Value>> = stopped.iter().filter_map(row).collect();
-    if !rows.is_empty() {
-        let set = Columns { table: "xxl_job_info", keys: &["id"], columns: &["trigger_last_time"] };
-        s.update(set, rows).await?;
+    s.execute(sql, &[at.into(), Value::Ids(changed.to_vec()), at.into()]).await?;
+    let with: Vec<(i64, &Taken)> = changed.iter().filter_map(|id| Some((*id, taken.get(id)?))).collect();
+    if with.is_empty() {
+        return Ok(());
     }
+    let set = Columns { table: "xxl_job_info", keys: &["id"], columns: &["trigger_last_time"] };
+    let row = |(id, taken): &(i64, &Taken)| vec![(*id).into(), taken.last.into()];
+    s.update(set, with.iter().map(row).collect()).await?;
+    let text = |times: &BTreeSet<Timestamp>| {
+        times.iter().map(|time| time.as_millis().to_string()).collect::<Vec<_>>().join(",")
+    };
+    let set = Columns { table: "tw_job", keys: &["job_id"], columns: &["taken"] };
+    let row = |(id, taken): &(i64, &Taken)| vec![(*id).into(), text(&taken.by_java).into()];
+    s.update(set, with.iter().map(row).collect()).await?;
     Ok(())
+}
+
+/// The times that [`remember`] stored.
+async fn remembered(
+    s: &mut dyn Session,
+    jobs: &[i64],
+) -> Result<BTreeMap<i64, BTreeSet<Timestamp>>, SessionError> {
+    let sql = "SELECT job_id, taken FROM tw_job WHERE job_id IN ? AND taken IS NOT NULL";
+    let mut found = BTreeMap::new();
+    for row in s.query(sql, &[Value::Ids(jobs.to_vec())], Lock::None).await? {
+        let mut row = row.read();
+        let (job, text) = (row.int()?, row.text()?);
+        let times = text.split(',').filter_map(|time| time.parse().ok()).map(Timestamp::from_millis);
+        found.insert(job, times.collect());
+    }
+    Ok(found)
 }
 
 /// The last taken fires of these jobs.

@@ -26,6 +26,8 @@ CREATE TABLE IF NOT EXISTS tw_job (
     schedule_text TEXT,
     -- Schedule in XXL-JOB's columns when this row was written, to find edits by other programs.
     written VARCHAR(255),
+    -- Scheduled times that a Java admin had taken ahead when the job was last changed, separated by commas.
+    taken TEXT,
     valid_from_ms BIGINT,
     valid_until_ms BIGINT,
     jitter_ms BIGINT NOT NULL DEFAULT 0,
