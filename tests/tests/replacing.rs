@@ -1,6 +1,6 @@
-//! An executor that does not respond to the request to end a run delays no other job.
+//! Executors that do not end a run on request: they delay no other job, and their results count.
 
-use tickwright_tests::sim::replacing;
+use tickwright_tests::sim::{overdue, replacing};
 
 #[test]
 fn an_executor_that_never_answers_a_kill_delays_only_the_job_that_replaces_its_run() {
@@ -14,3 +14,11 @@ fn an_executor_that_never_answers_a_kill_delays_only_the_job_that_replaces_its_r
 
 /// Time after which the request is given up, in milliseconds, less the resolution of the clock.
 const GIVEN_UP: i64 = 2_990;
+
+#[test]
+fn a_run_beyond_its_timeout_stays_open_if_its_executor_refuses_to_end_it() {
+    let seen = overdue(1);
+    assert!(seen.runs > 3, "half of the executors do not enforce timeouts: {seen:?}");
+    let all = (seen.runs, seen.runs, seen.runs);
+    assert_eq!((seen.open, seen.told, seen.succeeded), all, "each is told of once: {seen:?}");
+}

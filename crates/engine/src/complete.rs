@@ -128,7 +128,8 @@ impl Ender for After<'_> {
     fn recorded(&self, run: &Run, reported: &Outcome) -> Outcome {
         match reported {
             Outcome::Failed(text) | Outcome::FailedWith(_, text) | Outcome::TimedOut(text) if run.cancel => {
-                Outcome::Cancelled(format!("cancelled on request; the executor reports: {text}"))
+                let why = if run.replaced { REPLACED } else { "cancelled on request" };
+                Outcome::Cancelled(format!("{why}; the executor reports: {text}"))
             }
             reported => reported.clone(),
         }
@@ -258,6 +259,9 @@ const REPORT_TRIES: u32 = 5;
 
 const LINGER: Duration = Duration::from_millis(5);
 
+/// Message of the end of a run that a later one of its job replaced.
+pub(crate) const REPLACED: &str = "replaced by a later run of the job";
+
 /// Maximum depth of children: a run this deep starts no more children.
 pub const CHILD_DEPTH_MAX: u32 = 16;
 
@@ -313,6 +317,9 @@ mod tests {
             recorded,
             Outcome::Cancelled("cancelled on request; the executor reports: no luck".into())
         );
+        let replaced = Run { replaced: true, ..cancel.clone() };
+        let text = "replaced by a later run of the job; the executor reports: no luck";
+        assert_eq!(after.recorded(&replaced, &failed()), Outcome::Cancelled(text.into()));
         for kept in [Outcome::Succeeded("yes".into()), Outcome::Lost("dead".into())] {
             assert_eq!(after.recorded(&cancel, &kept), kept);
         }

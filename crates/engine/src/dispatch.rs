@@ -12,13 +12,14 @@ use cron::Timestamp;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
+use crate::complete::REPLACED;
 use crate::engine::{Engine, RETRY};
-use crate::job::JobId;
+use crate::job::{Job, JobId};
 use crate::lifeline::LIFELINE_LOOK;
 use crate::plan::{self, TOO_LATE};
 use crate::policy::Delivery;
-use crate::ports::{Ending, Moved, Receipt, To};
-use crate::run::{Order, Outcome, RunId};
+use crate::ports::{Ending, KillAnswer, Moved, Receipt, To};
+use crate::run::{Order, Outcome, Run, RunId};
 use crate::sabotage::Sabotage;
 use crate::telemetry::StepEvent;
 use crate::watch;
@@ -54,16 +55,31 @@ impl Engine {
     }
 
     /// Asks the executor of a replaced run to end it. Returns its job, the next fire of which may be sent now: only
-    /// that job waits for an executor that does not respond.
+    /// that job waits for an executor that does not respond. If the executor does not end the run, it stays open and
+    /// its real result counts.
     async fn end_replaced(&self, replaced: Order) -> JobId {
         let Order { run, job } = replaced;
-        tracing::info!(run = %run.id, job = %run.job, "cancelled: replaced by a later run");
-        tokio::select! {
-            biased;
-            _ = self.inner.dispatch.kill(&run, Some(&job)) => {}
-            () = self.inner.clock.sleep(KILL_MAX) => {}
+        match self.ask_to_end(&run, Some(&job)).await {
+            KillAnswer::Ended => {
+                tracing::info!(run = %run.id, job = %run.job, "cancelled: replaced by a later run");
+                let outcome = Outcome::Cancelled(REPLACED.into());
+                self.conclude(Ending { run: run.id, outcome, version: None, address: None }).await;
+            }
+            answer => {
+                let why = answer.problem().unwrap_or_default();
+                tracing::warn!(run = %run.id, job = %run.job, "replaced by a later run, but it goes on: {why}");
+            }
         }
         run.job
+    }
+
+    /// Asks the executor of a run to end it, and waits for its response for a bounded time.
+    pub(crate) async fn ask_to_end(&self, run: &Run, job: Option<&Job>) -> KillAnswer {
+        tokio::select! {
+            biased;
+            answer = self.inner.dispatch.kill(run, job) => answer,
+            () = self.inner.clock.sleep(KILL_MAX) => KillAnswer::Unheard(format!("no response in {KILL_MAX:?}")),
+        }
     }
 
     fn take_due(&self) -> Vec<Order> {
@@ -243,7 +259,7 @@ impl Engine {
     }
 }
 
-/// Maximum time that a run waits for the executor's response to the request to end the run that it replaces.
+/// Maximum time to wait for an executor's response to the request to end a run.
 const KILL_MAX: Duration = Duration::from_secs(3);
 
 /// Nothing is sent in the last moments of a lease: the request must be sent before it expires.

@@ -86,9 +86,10 @@ impl Planner for Tick<'_> {
 
     fn assign(&self, job: &Job, run: &Run) -> Assignment {
         if run.recalled {
-            let why = match run.cancel {
-                true => "cancelled on request before it was sent",
-                false => "the job was stopped or changed before the run was sent",
+            let why = match () {
+                () if run.replaced => "replaced by a later run of the job before it was sent",
+                () if run.cancel => "cancelled on request before it was sent",
+                () => "the job was stopped or changed before the run was sent",
             };
             return Assignment::Cancel(why.into());
         }

@@ -472,7 +472,7 @@ pub enum Assignment {
 pub struct Claim {
     /// Runs claimed by the caller, ordered by due time.
     pub orders: Vec<Order>,
-    /// Runs ended to be replaced by them: their executors are to be notified.
+    /// Runs that they replace, [marked](Run::replaced) as such: their executors are to be asked to end them.
     pub replaced: Vec<Order>,
     /// Whether more than `max` were due.
     pub more: bool,
@@ -948,6 +948,18 @@ pub enum KillAnswer {
     Refused(String),
     /// It could not be asked, or did not respond.
     Unheard(String),
+}
+
+impl KillAnswer {
+    /// Why the run goes on; none if it ends.
+    pub fn problem(&self) -> Option<String> {
+        match self {
+            KillAnswer::Ended => None,
+            KillAnswer::NotThere => Some("the executor does not have the run".into()),
+            KillAnswer::Refused(reason) => Some(format!("the executor refused: {reason}")),
+            KillAnswer::Unheard(reason) => Some(format!("the executor was not reached: {reason}")),
+        }
+    }
 }
 
 /// Response of an executor to a question about a run.

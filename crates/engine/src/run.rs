@@ -58,9 +58,12 @@ pub struct Run {
     /// Set if the run is obsolete (its job was stopped, edited or deleted, or another run replaces it): it is
     /// cancelled if it proves unsent, and is not retried.
     pub recalled: bool,
-    /// Set if a user cancelled it while an executor had it. Then it is also `recalled`, and a failure counts as
+    /// Set if a user cancelled it, or a later run replaced it, while an executor had it. Then it is also `recalled`, and a failure counts as
     /// cancelled.
     pub cancel: bool,
+    /// Set if a later run of its job replaced it while an executor had it. Then it is also `cancel`, and no longer
+    /// counts as the active run of its job.
+    pub replaced: bool,
     /// Address of the executor selected for it.
     pub address: Option<String>,
     /// Parameter for this run instead of the job's.

@@ -49,6 +49,7 @@ pub(crate) fn run(id: i64, state: RunState, due: i64) -> Run {
         doubt_since: None,
         recalled: false,
         cancel: false,
+        replaced: false,
         address: None,
         param: None,
     }

@@ -11,8 +11,10 @@ use crate::engine::Engine;
 use crate::job::Job;
 use crate::plan::{self, TOO_LATE};
 use crate::policy::Delivery;
-use crate::ports::{Ending, Move, Moved, Probe, StoreError, To, Watched};
+use crate::ports::{Ending, KillAnswer, Move, Moved, Probe, StoreError, To, Watched};
 use crate::run::{Outcome, Run, RunState};
+use crate::sabotage::Sabotage;
+use crate::trouble::{Trouble, TroubleKind};
 
 impl Engine {
     pub(crate) async fn watch_loop(&self) {
@@ -94,14 +96,12 @@ impl Engine {
                 mine.push(watched);
             }
         }
-        let judged: Vec<(Run, Judgement)> =
+        let judged: Vec<(Run, Judgement, Option<Trouble>)> =
             stream::iter(mine).map(|watched| self.ask(watched)).buffer_unordered(ASK_AT_ONCE).collect().await;
         let mut moves = Vec::new();
-        for (run, judgement) in judged {
+        for (run, judgement, trouble) in judged {
             match judgement {
-                Judgement::Move(to) => {
-                    moves.push(Move { run: run.id, version: run.version, to, trouble: None })
-                }
+                Judgement::Move(to) => moves.push(Move { run: run.id, version: run.version, to, trouble }),
                 Judgement::End(outcome) => {
                     tracing::warn!(run = %run.id, job = %run.job, ?outcome, "closing a run without a result");
                     self.conclude(Ending { run: run.id, outcome, version: Some(run.version), address: None })
@@ -117,12 +117,24 @@ impl Engine {
         Ok(moves)
     }
 
-    async fn ask(&self, watched: Watched) -> (Run, Judgement) {
+    /// Asks the executor about a run. One that exceeds its timeout it is also asked to end; if it does not, the run
+    /// stays open like a cancelled one, with a problem to notify.
+    async fn ask(&self, watched: Watched) -> (Run, Judgement, Option<Trouble>) {
         let Watched { run, job, .. } = watched;
         let job = job.as_deref();
-        if let Some(over) = timed_out(&run, job, self.now()) {
-            self.inner.dispatch.kill(&run, job).await;
-            return (run, over);
+        let mut trouble = None;
+        if let Some((timeout, is_first)) = exceeded(&run, job, self.now()) {
+            let late = format!("no result {TIMEOUT_GRACE:?} after its timeout of {timeout:?}");
+            let answer = self.ask_to_end(&run, job).await;
+            let Some(problem) = answer.problem() else {
+                return (run, Judgement::End(Outcome::TimedOut(late)), None);
+            };
+            let text = format!("{late}; cancel requested, {problem}");
+            tracing::warn!(run = %run.id, job = %run.job, "{text}");
+            // Otherwise the run ends soon, at the next request or as lost, and that is notified.
+            let is_refused = matches!(answer, KillAnswer::Refused(_));
+            let is_wanted = is_refused && is_first && job.is_some_and(|job| job.spec.alert);
+            trouble = is_wanted.then(|| Trouble::new(TroubleKind::TimedOut, text));
         }
         let probe = tokio::select! {
             biased;
@@ -144,15 +156,14 @@ enum Judgement {
     End(Outcome),
 }
 
-/// The scheduling centre enforces the timeout of a job too, in case the executor does not.
-fn timed_out(run: &Run, job: Option<&Job>, now: Timestamp) -> Option<Judgement> {
+/// The timeout that a run exceeds, if so, and whether this is the first check that finds it. The scheduling centre
+/// enforces the timeout of a job too, in case the executor does not.
+fn exceeded(run: &Run, job: Option<&Job>, now: Timestamp) -> Option<(Duration, bool)> {
     let timeout = job?.spec.timeout?;
-    let over = run.state == RunState::Running && now.duration_since(run.due_at) > timeout + TIMEOUT_GRACE;
-    over.then(|| {
-        Judgement::End(Outcome::TimedOut(format!(
-            "no result {TIMEOUT_GRACE:?} after its timeout of {timeout:?}"
-        )))
-    })
+    let over = run.due_at + timeout + TIMEOUT_GRACE;
+    // The check before this one was at most one interval earlier. A run in doubt is checked more often, and ends soon.
+    let is_first = run.check_at <= over + WATCH_EVERY && run.doubt_since.is_none();
+    (run.state == RunState::Running && now > over).then_some((timeout, is_first))
 }
 
 /// Judges a run that was possibly sent.
@@ -398,11 +409,14 @@ mod tests {
         let mut job = each_second(0);
         job.spec.timeout = Some(Duration::from_secs(5));
         let run = run(1, RunState::Running, 0);
-        assert_eq!(timed_out(&run, Some(&job), ms(25_000)), None);
-        assert!(timed_out(&run, Some(&job), ms(25_001)).is_some());
+        assert_eq!(exceeded(&run, Some(&job), ms(25_000)), None);
+        let timeout = Duration::from_secs(5);
+        assert_eq!(exceeded(&run, Some(&job), ms(25_001)), Some((timeout, true)));
+        let again = Run { check_at: ms(55_001), ..run.clone() };
+        assert_eq!(exceeded(&again, Some(&job), ms(99_000)), Some((timeout, false)), "told before");
         assert_eq!(first_check(&job, ms(0)), ms(25_250));
         job.spec.timeout = None;
-        assert_eq!(timed_out(&run, Some(&job), ms(9_999_999)), None);
+        assert_eq!(exceeded(&run, Some(&job), ms(9_999_999)), None);
         assert_eq!(first_check(&job, ms(0)), ms(30_000));
     }
 }

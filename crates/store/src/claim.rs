@@ -316,7 +316,7 @@ async fn next_claim(s: &mut dyn Session, now: Timestamp) -> Result<Option<Timest
 
 /// Result of ending the run that occupies an exclusive job.
 enum Ended {
-    /// It is over, with all runs of its fire.
+    /// All runs of its fire are over, or marked as replaced; their executors are to be asked to end them.
     All(Vec<Run>),
     /// A node may or may not have dispatched a part of it; the node is asked to cancel that part.
     Asked,
@@ -344,9 +344,15 @@ async fn end_holder(
         return Ok(Ended::Asked);
     }
     let outcome = Outcome::Cancelled("replaced by a later fire of the job".into());
-    let closings: Vec<Closing> = holders.into_iter().map(|run| Closing::last(run, outcome.clone())).collect();
+    let (waiting, sent): (Vec<Run>, Vec<Run>) =
+        holders.into_iter().partition(|run| run.state == RunState::Waiting);
+    let closings: Vec<Closing> = waiting.into_iter().map(|run| Closing::last(run, outcome.clone())).collect();
     runs::close(s, tables, now, &closings).await?;
-    Ok(Ended::All(closings.into_iter().map(|closing| closing.run).collect()))
+    // Each keeps its version, because a node may be watching it.
+    let replaced = |run| Run { recalled: true, cancel: true, replaced: true, ..run };
+    let sent: Vec<Run> = sent.into_iter().map(replaced).collect();
+    runs::save(s, &sent).await?;
+    Ok(Ended::All(closings.into_iter().map(|closing| closing.run).chain(sent).collect()))
 }
 
 /// The ended runs that an executor must be notified of.
@@ -524,7 +530,7 @@ struct Taken {
     troubles: Vec<About>,
     opened: Vec<Run>,
     split: Vec<(RunId, Shard)>,
-    /// Already closed, replaced by a new run.
+    /// Already closed, or marked: replaced by a new run.
     replaced: Vec<Run>,
 }
 

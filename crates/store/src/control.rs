@@ -59,8 +59,8 @@ pub async fn request_cancel(s: &mut dyn Session, run: RunId) -> Result<bool, Ses
     if runs::select(s, &tail, &[run.0.into()], Lock::Wait).await?.is_empty() {
         return Ok(false);
     }
-    let sql = "UPDATE tw_run SET recalled = ? WHERE run_id = ?";
-    s.execute(sql, &[runs::CANCEL.into(), run.0.into()]).await?;
+    let sql = "UPDATE tw_run SET recalled = ? WHERE run_id = ? AND recalled < ?";
+    s.execute(sql, &[runs::CANCEL.into(), run.0.into(), runs::CANCEL.into()]).await?;
     Ok(true)
 }
 

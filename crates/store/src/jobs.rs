@@ -15,7 +15,7 @@ use timer::Timestamp;
 
 use crate::database::Tables;
 use crate::foreign;
-use crate::runs::{IS_SCHEDULED, WAITING};
+use crate::runs::{IS_SCHEDULED, REPLACED, WAITING};
 use crate::schema::{Schema, check_text};
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::table::table;
@@ -110,7 +110,8 @@ async fn find_places(s: &mut dyn Session, tables: &Tables, found: &mut [Stored])
     }
     let open = foreign::without_result(tables);
     let sql = format!(
-        "SELECT job_id, run_id, fire_id, state FROM tw_run WHERE job_id IN ?{open} ORDER BY job_id, run_id"
+        "SELECT job_id, run_id, fire_id, state FROM tw_run WHERE job_id IN ? AND recalled <> {REPLACED}{open} \
+         ORDER BY job_id, run_id"
     );
     let mut open: BTreeMap<i64, Vec<(RunId, RunId, bool)>> = BTreeMap::new();
     for row in s.query(&sql, &[Value::Ids(exclusive)], Lock::None).await? {

@@ -162,7 +162,8 @@ impl OpenRow {
             check_at: self.check_ms,
             doubt_since: self.doubt_ms,
             recalled: self.recalled != NOT_RECALLED,
-            cancel: self.recalled == CANCEL,
+            cancel: self.recalled >= CANCEL,
+            replaced: self.recalled == REPLACED,
             address: self.address,
             param: self.param,
         })
@@ -181,15 +182,18 @@ fn origin_of(run: RunId, kind: i64, cause: i64) -> Result<Origin, SessionError> 
     Ok(Origin::from_numbers(kind, cause).ok_or_else(unknown)?)
 }
 
-/// The values of `recalled`: not, withdrawn by a change of its job, a user requested to cancel it, or withdrawn by a
-/// change of its job that continues after its time, so that the time is fired again if the run was not sent.
+/// The values of `recalled`: not, withdrawn by a change of its job, to be cancelled because a user requested it, or
+/// because a later run replaced it, or withdrawn by a change of its job that continues after its time, so that the
+/// time is fired again if the run was not sent.
 pub const NOT_RECALLED: i64 = 0;
 const RECALLED: i64 = 1;
 pub const CANCEL: i64 = 2;
-pub const REOPEN: i64 = 3;
+pub const REPLACED: i64 = 3;
+pub const REOPEN: i64 = 4;
 
 fn recall(run: &Run) -> i64 {
     match () {
+        () if run.replaced => REPLACED,
         () if run.cancel => CANCEL,
         () if run.recalled => RECALLED,
         () => NOT_RECALLED,
@@ -227,6 +231,7 @@ pub fn waiting(job: JobId, origin: Origin, scheduled_at: Timestamp, due_at: Time
         doubt_since: None,
         recalled: false,
         cancel: false,
+        replaced: false,
         address: None,
         param: None,
     }
@@ -362,7 +367,8 @@ pub async fn wake(s: &mut dyn Session, jobs: &[i64], now: Timestamp) -> Result<(
         select(s, "WHERE job_id IN ? ORDER BY run_id", &[Value::Ids(jobs.to_vec())], Lock::None).await?;
     let mut woken = Vec::new();
     for job in jobs {
-        if open.iter().any(|run| run.job.0 == *job && run.state != RunState::Waiting) {
+        let is_active = |run: &Run| run.state != RunState::Waiting && !run.replaced;
+        if open.iter().any(|run| run.job.0 == *job && is_active(run)) {
             continue;
         }
         let first =

@@ -30,7 +30,7 @@ impl engine::Alarms for Alarms {
         self.world.note(|| format!("alert about run {:?}: {}", alert.run, alert.trouble.message));
         let at = self.world.now();
         if let Some(run) = alert.run {
-            self.world.evidence().alarms.push((at, run));
+            self.world.evidence().alarms.push((at, run, alert.trouble.kind));
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
     Disposition, HistoryEntry, JobId, JobSpec, Node, Origin, Outcome, Run, RunId, RunRecord, RunState, Shard,
-    Verdict,
+    TroubleKind, Verdict,
 };
 
 use super::clock::Ms;
@@ -16,8 +16,8 @@ pub struct Evidence {
     pub attempts: Vec<Attempt>,
     /// The journals of all executors: received requests.
     pub received: Vec<Received>,
-    /// Requests to end the run of a job.
-    pub kills: Vec<(Ms, JobId)>,
+    /// Requests to end a run.
+    pub kills: Vec<(Ms, JobId, RunId)>,
     /// Results of handlers, by run; repeated if a run was executed twice.
     pub results: Vec<Reported>,
     /// Acknowledgements of reports, as received by executors.
@@ -41,7 +41,7 @@ pub struct Evidence {
     /// Graceful stops of nodes.
     pub stopped: Vec<(usize, Ms)>,
     /// Delivered alerts.
-    pub alarms: Vec<(Ms, RunId)>,
+    pub alarms: Vec<(Ms, RunId, TroubleKind)>,
     /// Committed outcomes, by run and message.
     pub durable: BTreeSet<(RunId, String)>,
     /// The last observed state of each run.

@@ -401,6 +401,7 @@ fn work(dice: &mut Dice, task: &Task) -> (Option<Duration>, Outcome) {
         handlers::FLAKY => (Some(short), if fails { failed } else { succeeded }),
         handlers::FAILS => (Some(short), failed),
         handlers::LONG => (Some(long), succeeded),
+        handlers::OVERDUE => (Some(handlers::OVERDUE_TAKES), succeeded),
         _ => (None, succeeded),
     };
     // Every other executor enforces timeouts; the centre must do it for the rest.

@@ -3,6 +3,7 @@
 //! It wraps the real store for an engine and records every commit, regardless of the response that the engine
 //! received.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -308,11 +309,15 @@ impl Planner for WatchedPlanner<'_> {
 struct WatchedEnder<'a> {
     inner: &'a dyn Ender,
     world: &'a World,
+    /// Outcomes that were recorded instead of the reported ones.
+    recorded: Mutex<BTreeMap<RunId, Outcome>>,
 }
 
 impl Ender for WatchedEnder<'_> {
     fn recorded(&self, run: &Run, reported: &Outcome) -> Outcome {
-        self.inner.recorded(run, reported)
+        let recorded = self.inner.recorded(run, reported);
+        self.recorded.lock().expect("no holder of this lock panics").insert(run.id, recorded.clone());
+        recorded
     }
 
     fn follow(&self, job: &Job, run: &Run, outcome: &Outcome) -> FollowUps {
@@ -501,7 +506,7 @@ impl Store for Faulty {
         endings: &[Ending],
         ender: &dyn Ender,
     ) -> Result<Vec<Verdict>, StoreError> {
-        let ender = WatchedEnder { inner: ender, world: &self.world };
+        let ender = WatchedEnder { inner: ender, world: &self.world, recorded: Mutex::default() };
         if let Some(discarded) = endings.iter().position(|ending| self.discards(ending)) {
             self.discard(&endings[discarded]);
             let mut verdicts = self.complete(now, &endings[..discarded], ender.inner).await?;
@@ -523,6 +528,8 @@ impl Store for Faulty {
                     }
                     if matches!(verdict, Verdict::Applied | Verdict::Late) {
                         let late = *verdict == Verdict::Late;
+                        let recorded = ender.recorded.lock().expect("no holder of this lock panics");
+                        let outcome = recorded.get(&run).unwrap_or(outcome);
                         evidence.endings.push(Ended { at, run, outcome: outcome.clone(), late });
                         evidence.state(at, run, state_of(outcome));
                     }

@@ -30,6 +30,7 @@ use super::executor::{Executors, Presence, Reaction, Task};
 use super::faulty::{Faulty, nothing};
 use super::network::{PROBE_MAX, Wire};
 use super::node::{Answer, Request, RequestQueues};
+use super::plan::Kills;
 use super::world::World;
 
 /// App of all executors.
@@ -381,6 +382,11 @@ impl Calls for ModelCalls {
     }
 
     async fn kill(&self, to: &Callee, job: i64) -> Result<String, CallError> {
+        if self.wire.world.plan.kills == Kills::Refused {
+            self.aside(to, drop).await?;
+            let reason = "simulated refusal".into();
+            return Err(CallError::Refused { code: TroubleCode::Refused, reason });
+        }
         self.aside(to, |index| self.wire.executors.kill_job(index, job)).await.map(|()| String::new())
     }
 

@@ -25,6 +25,7 @@ mod lines;
 mod nemesis;
 mod network;
 mod node;
+mod overdue;
 mod overload;
 mod plan;
 mod replacing;
@@ -42,6 +43,7 @@ use store::{JavaAdmins, Options, Registry, SqliteStore};
 pub use check::Counts;
 pub use evidence::Violation;
 pub use graceful_stop::{GracefulStop, graceful_stop};
+pub use overdue::{Overdue, overdue};
 pub use overload::{LOAD_DROPS_AT, Served, overload};
 pub use replacing::{Replacing, replacing};
 

@@ -124,9 +124,11 @@ impl Dispatch for Wire {
     async fn kill(&self, run: &Run, _job: Option<&Job>) -> KillAnswer {
         self.world.note(|| format!("n{} kills {}", self.node, run.id));
         let at = self.world.now();
-        self.world.evidence().kills.push((at, run.job));
-        if self.world.plan.kills == Kills::Unanswered {
-            return std::future::pending().await;
+        self.world.evidence().kills.push((at, run.job, run.id));
+        match self.world.plan.kills {
+            Kills::Obeyed => {}
+            Kills::Refused => return KillAnswer::Refused("simulated refusal".into()),
+            Kills::Unanswered => return std::future::pending().await,
         }
         match run.address.as_deref().and_then(Executors::index) {
             Some(executor) => {

@@ -48,7 +48,9 @@ pub struct Plan {
 pub enum Kills {
     /// They end it.
     Obeyed,
-    /// They never respond, and do not end it.
+    /// They refuse, and the run goes on.
+    Refused,
+    /// They never respond, and the run goes on.
     Unanswered,
 }
 
@@ -137,7 +139,7 @@ impl Plan {
             java,
             begins,
             row_cost,
-            kills: Kills::Obeyed,
+            kills: if Dice::new(seed, "kills", 0).chance(0.2) { Kills::Refused } else { Kills::Obeyed },
         }
     }
 
@@ -155,6 +157,7 @@ impl Plan {
             registering: None,
             java: false,
             begins: START,
+            kills: Kills::Obeyed,
             ..Plan::new(seed)
         }
     }
@@ -201,6 +204,10 @@ pub mod handlers {
     pub const LONG: &str = "long";
     /// Does not end by itself.
     pub const NEVER: &str = "never";
+    /// Takes longer than its timeout and the time after which the centre ends it, and succeeds.
+    pub const OVERDUE: &str = "overdue";
+    /// How long it takes.
+    pub const OVERDUE_TAKES: std::time::Duration = std::time::Duration::from_secs(75);
 }
 
 /// Routing strategies of the simulated jobs.

@@ -41,7 +41,7 @@ pub fn replacing(seed: u64) -> Replacing {
         for job in others {
             in_time(&evidence, *job, &mut seen);
         }
-        for (at, job) in evidence.kills.iter().filter(|(_, job)| replacing.contains(job)) {
+        for (at, job, _) in evidence.kills.iter().filter(|(_, job, _)| replacing.contains(job)) {
             let arrival =
                 evidence.received.iter().find(|received| received.run.job == *job && received.at >= *at);
             seen.waited.extend(arrival.map(|received| received.at - at));

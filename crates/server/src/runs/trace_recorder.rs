@@ -317,6 +317,7 @@ mod tests {
             doubt_since: None,
             recalled: false,
             cancel: false,
+            replaced: false,
             address: None,
             param: None,
         };

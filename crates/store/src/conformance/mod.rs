@@ -109,6 +109,7 @@ macro_rules! conformance_tests {
             places::runs_that_may_not_overlap_are_blocked
             places::runs_wait_for_the_one_place_and_the_oldest_goes_first
             places::a_later_fire_takes_the_place_of_a_running_one
+            places::a_replaced_run_has_its_real_result
             places::a_later_fire_waits_for_the_answer_about_an_unsent_one
             places::an_attempt_of_a_broadcast_is_not_kept_out_by_its_own_fire
             control::a_job_comes_back_as_it_was_written

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::policy::{Backoff, Overlap, Retry};
-use engine::{CancelAnswer, Disposition, JobSpec, RunState, Store as _, Verdict};
+use engine::{CancelAnswer, Disposition, JobSpec, Run, RunState, Store as _, Verdict};
 
 use super::Fresh;
 use super::bench::{Bench, HOUR, SECOND, Simple, failed, ok, shards};
@@ -64,20 +64,46 @@ pub async fn runs_wait_for_the_one_place_and_the_oldest_goes_first(fresh: Fresh)
 pub async fn a_later_fire_takes_the_place_of_a_running_one(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let job = bench.start(&with(&bench, Overlap::Replace)).await;
+    let running = async || bench.store.job(job).await.unwrap().unwrap().running;
     let first = bench.run(job).await;
     let at = bench.next_of(job).await.unwrap();
     let claim = bench.claim_at(at).await;
-    assert_eq!(claim.replaced.iter().map(|order| order.run.id).collect::<Vec<_>>(), [first.id]);
-    assert_eq!(claim.replaced[0].run.address, first.address);
+    let replaced = Run { recalled: true, cancel: true, replaced: true, ..first.clone() };
+    assert_eq!(claim.replaced.iter().map(|order| &order.run).collect::<Vec<_>>(), [&replaced]);
     let second = bench.accept(&claim.orders[0].run).await;
-    assert_eq!(bench.end(first.id, ok()).await, Verdict::Duplicate);
-    assert_eq!(bench.dispositions(job).await, [Disposition::Cancelled]);
+    assert_eq!((bench.open(first.id).await, running().await), (Some(replaced), Some(second.id)));
 
     let third = bench.trigger(job, 1).await;
     let claim = bench.claim_waiting_at(bench.now).await;
-    assert_eq!(claim.replaced.iter().map(|order| order.run.id).collect::<Vec<_>>(), [second.id]);
+    assert_eq!(
+        claim.replaced.iter().map(|order| order.run.id).collect::<Vec<_>>(),
+        [first.id, second.id],
+        "an executor that has not ended its run is asked once more"
+    );
     assert_eq!(claim.orders.iter().map(|order| order.run.id).collect::<Vec<_>>(), [third]);
-    assert_eq!(bench.store.job(job).await.unwrap().unwrap().running, Some(third));
+    assert_eq!(running().await, Some(third));
+    assert!(
+        !bench.store.request_cancel(third).await.unwrap()
+            && bench.store.request_cancel(first.id).await.unwrap()
+    );
+    assert!(bench.open(first.id).await.unwrap().replaced, "a user's request does not make it the active one");
+}
+
+pub async fn a_replaced_run_has_its_real_result(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let job = bench.start(&with(&bench, Overlap::Replace)).await;
+    let mut runs = vec![bench.run(job).await];
+    for _ in 0..2 {
+        let claim = bench.claim_at(bench.next_of(job).await.unwrap()).await;
+        assert!(!claim.replaced.is_empty());
+        runs.push(bench.accept(&claim.orders[0].run).await);
+    }
+    assert_eq!(bench.end(runs[0].id, ok()).await, Verdict::Applied, "its executor did not end it");
+    assert_eq!(bench.end(runs[1].id, failed()).await, Verdict::Applied);
+    let states: Vec<_> = bench.records(job).await.iter().map(|record| record.state).collect();
+    assert_eq!(states, [RunState::Succeeded, RunState::Cancelled, RunState::Running]);
+    assert_eq!(bench.listed_as_failed().await, 0);
+    assert_eq!(bench.open_of(job).await.iter().map(|run| run.id).collect::<Vec<_>>(), [runs[2].id]);
 }
 
 pub async fn a_later_fire_waits_for_the_answer_about_an_unsent_one(fresh: Fresh) {

@@ -516,7 +516,7 @@ impl From<OpenRow> for OpenRun {
             attempt: row.attempt.into(),
             origin: Origin::from_numbers(row.kind, row.cause),
             retry_of: row.retry_of,
-            cancel: row.recalled == runs::CANCEL,
+            cancel: row.recalled >= runs::CANCEL,
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::policy::Overlap;
-use engine::{CHILD_DEPTH_MAX, ChildrenMode, Disposition, JobId, Origin, Outcome, RunId, RunState, Verdict};
+use engine::{
+    CHILD_DEPTH_MAX, ChildrenMode, Disposition, JobId, Origin, Outcome, RunId, RunState, TroubleKind, Verdict,
+};
 
 use super::Case;
 use super::firing::since;
@@ -11,6 +13,7 @@ use super::timeline::State;
 use crate::sim::clock::Ms;
 use crate::sim::evidence::{Facts, Reported};
 use crate::sim::faulty::state_of;
+use crate::sim::plan::Kills;
 
 pub(super) fn check(case: &mut Case<'_>) {
     reports(case);
@@ -52,6 +55,9 @@ fn reports(case: &mut Case<'_>) {
             }
         }
     }
+    let is_success = |result: &&Reported| matches!(result.outcome, Outcome::Succeeded(_));
+    let succeeded: BTreeSet<RunId> =
+        case.evidence.results.iter().filter(is_success).map(|result| result.run).collect();
     for ack in &case.evidence.acks {
         *case.counts.checked.entry("I8").or_default() += 1;
         let endings = case.endings.get(&ack.run).map_or(&[][..], Vec::as_slice);
@@ -62,6 +68,12 @@ fn reports(case: &mut Case<'_>) {
             }
             (_, None) if case.evidence.own_history(ack.run).is_none() => {
                 found.push(format!("the report of run {} is acknowledged, and it never ended", ack.run));
+            }
+            // An executor that ends no run on request has the last word about it.
+            (_, Some(Outcome::Cancelled(text)))
+                if case.plan.kills == Kills::Refused && succeeded.contains(&ack.run) =>
+            {
+                found.push(format!("run {} succeeded, and is cancelled: {text}", ack.run));
             }
             (_, Some(Outcome::Lost(_) | Outcome::Ambiguous(_))) => {
                 found.push(format!("the report of run {} is acknowledged, and it is still lost", ack.run));
@@ -242,13 +254,18 @@ fn all_shards_succeeded(case: &Case<'_>, facts: &Facts) -> bool {
 
 /// I13: a failure is notified if the job wants alerts, and notified again only if a node died during the notification.
 fn alerts(case: &mut Case<'_>) {
-    let mut told: BTreeMap<RunId, Vec<Ms>> = BTreeMap::new();
-    for (at, run) in &case.evidence.alarms {
-        told.entry(*run).or_default().push(*at);
+    // A run that its executor did not end at its timeout is notified then, and again when it fails.
+    let mut told: BTreeMap<RunId, Vec<(Ms, TroubleKind)>> = BTreeMap::new();
+    for (at, run, kind) in &case.evidence.alarms {
+        told.entry(*run).or_default().push((*at, *kind));
     }
     let mut found = Vec::new();
     let javas = &case.evidence.java_runs;
-    for (run, endings) in case.endings.iter().filter(|(run, _)| !javas.contains(run)) {
+    // A Java admin stores the failure of a run that was replaced as it is; to us the run is cancelled.
+    let killed: BTreeSet<RunId> = case.evidence.kills.iter().map(|(_, _, run)| *run).collect();
+    let is_cancelled = |run: &RunId| killed.contains(run) && case.evidence.java_results.contains_key(run);
+    let ours = |run: &RunId| !javas.contains(run) && !is_cancelled(run);
+    for (run, endings) in case.endings.iter().filter(|(run, _)| ours(run)) {
         let Some(facts) = case.evidence.facts(*run) else { continue };
         let (Some(spec), Some(first)) = (case.timelines[&facts.job].specs.first(), endings.first()) else {
             continue;
@@ -270,8 +287,9 @@ fn alerts(case: &mut Case<'_>) {
             }
         }
     }
-    for (run, times) in told {
-        for pair in times.windows(2) {
+    for (run, alarms) in told {
+        for pair in alarms.windows(2).filter(|pair| pair[0].1 == pair[1].1) {
+            let pair = [pair[0].0, pair[1].0];
             let excused = |from: Ms, until: Ms| {
                 case.evidence.troubles.iter().any(|trouble| trouble.from <= until && from <= trouble.until)
             };
