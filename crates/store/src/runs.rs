@@ -182,14 +182,14 @@ fn origin_of(run: RunId, kind: i64, cause: i64) -> Result<Origin, SessionError> 
     Ok(Origin::from_numbers(kind, cause).ok_or_else(unknown)?)
 }
 
-/// The values of `recalled`: not, withdrawn by a change of its job, to be cancelled because a user requested it, or
-/// because a later run replaced it, or withdrawn by a change of its job that continues after its time, so that the
-/// time is fired again if the run was not sent.
+/// The values of `recalled`: withdrawn by a change of its job that continues after its time, so that the time is fired
+/// again if the run was not sent; not; withdrawn by a change of its job; to be cancelled, because a user requested it
+/// or because a later run replaced it.
+pub const REOPEN: i64 = -1;
 pub const NOT_RECALLED: i64 = 0;
 const RECALLED: i64 = 1;
 pub const CANCEL: i64 = 2;
 pub const REPLACED: i64 = 3;
-pub const REOPEN: i64 = 4;
 
 fn recall(run: &Run) -> i64 {
     match () {
