@@ -7,7 +7,7 @@ use engine::{Bugs, Sabotage};
 use tickwright_tests::for_each;
 use tickwright_tests::sim::{Setup, simulate};
 
-const BUGS: [Sabotage; 19] = [
+const BUGS: [Sabotage; 21] = [
     Sabotage::AdvanceWithoutRow,
     Sabotage::AckBeforeCommit,
     Sabotage::NoFencing,
@@ -21,10 +21,12 @@ const BUGS: [Sabotage; 19] = [
     Sabotage::SendEarly,
     Sabotage::OneRetryTooMany,
     Sabotage::SendHoweverLate,
+    Sabotage::ResendHoweverLate,
     Sabotage::ClaimBeforeAdopting,
     Sabotage::KeepAmbiguous,
     Sabotage::DropJavaResults,
-    Sabotage::BlindToJava,
+    Sabotage::BlindToStoredResults,
+    Sabotage::BlindToTakenFires,
     Sabotage::CircuitStaysOpen,
     Sabotage::BlindToRegistrations,
 ];

@@ -169,7 +169,9 @@ impl Engine {
             return false;
         }
         let missed = plan::missed_in_hand(&order.job, &order.run, self.now());
-        let Some(disposition) = missed.filter(|_| !self.sabotaged(Sabotage::SendHoweverLate)) else {
+        let resent = order.run.version > plan::FIRST_CLAIM && self.sabotaged(Sabotage::ResendHoweverLate);
+        let Some(disposition) = missed.filter(|_| !self.sabotaged(Sabotage::SendHoweverLate) && !resent)
+        else {
             return false;
         };
         self.end_unsent(order, Outcome::Dropped(disposition, TOO_LATE.into()), None).await;

@@ -94,7 +94,9 @@ impl Planner for Tick<'_> {
             return Assignment::Cancel(why.into());
         }
         // All nodes were down since it was claimed ahead of time, or since it was to be sent again.
+        let is_resent = run.version > FIRST_CLAIM && self.bugs.has(Sabotage::ResendHoweverLate);
         if may_be_too_late(job, run)
+            && !is_resent
             && let Some(disposition) = too_late(job, run, true, self.now)
         {
             return Assignment::Drop(disposition, TOO_LATE.into());
@@ -469,7 +471,7 @@ const DEFER_MIN: Duration = Duration::from_secs(1);
 const DEFER_MAX: Duration = Duration::from_secs(10);
 
 /// Version of a run up to its first claim; a run that was released or sent before has a higher one.
-const FIRST_CLAIM: i64 = 2;
+pub(crate) const FIRST_CLAIM: i64 = 2;
 
 /// Time for a decision to send a run again, or to try it once more at the end of its time, to take effect.
 const RESEND_MARGIN: Duration = Duration::from_secs(1);

@@ -29,6 +29,8 @@ pub enum Sabotage {
     OneRetryTooMany,
     /// Runs held through an outage are sent however late they are (I6).
     SendHoweverLate,
+    /// Runs whose first request certainly did not arrive are sent again however late they are (I6).
+    ResendHoweverLate,
     /// A node claims before it has adopted the jobs that others wrote into the database (I1).
     ClaimBeforeAdopting,
     /// A late result does not replace the outcome of a run that was unknown to have started (I8). Implemented by the
@@ -36,8 +38,10 @@ pub enum Sabotage {
     KeepAmbiguous,
     /// Results of runs that a Java admin started are acknowledged and discarded (I8).
     DropJavaResults,
-    /// Neither results that a Java admin stored nor fires that it has taken are seen (I2, I8, I11).
-    BlindToJava,
+    /// Results that a Java admin stored are not seen (I8, I11). Implemented by the store, as is the following.
+    BlindToStoredResults,
+    /// Fires that a Java admin has taken ahead fire again after an edit or a start (I2).
+    BlindToTakenFires,
     /// An executor that answers or registers again stays suspended (I1). Implemented by the simulated network.
     CircuitStaysOpen,
     /// Executors that registered at another node are not noticed at once (I1). Implemented by the simulated

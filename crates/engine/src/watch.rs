@@ -142,10 +142,15 @@ impl Engine {
             () = self.inner.clock.sleep(PROBE_MAX) => Probe::Silent,
         };
         let judgement = match run.state {
-            RunState::Unknown => judge_unknown(&run, job, &probe, self.now()),
+            RunState::Unknown => match judge_unknown(&run, job, &probe, self.now()) {
+                Judgement::End(Outcome::Dropped(..)) if self.sabotaged(Sabotage::ResendHoweverLate) => {
+                    Judgement::Move(To::Waiting { due_at: self.now() })
+                }
+                judgement => judgement,
+            },
             _ => judge_running(&run, &probe, self.now()),
         };
-        (run, judgement)
+        (run, judgement, trouble)
     }
 }
 

@@ -198,7 +198,7 @@ async fn replan(
     let ids: Vec<i64> = jobs.iter().map(|job| job.id.0).collect();
     changes::cancel_after(s, tables, &ids, at).await?;
     // Fires that a Java admin has taken are still sent.
-    let taken = if tables.beside_java { taken::last_taken(s, &ids).await? } else { BTreeMap::new() };
+    let taken = if tables.sees_taken { taken::last_taken(s, &ids).await? } else { BTreeMap::new() };
     let next = |job: &Job| {
         let last = taken.get(&job.id.0).copied().unwrap_or(at);
         planner.next_after(job, last.clamp(at, at + taken::JAVA_READ_AHEAD))

@@ -39,6 +39,10 @@ pub struct Tables {
     pub zone: Zone,
     /// Whether Java admins may use the same tables.
     pub beside_java: bool,
+    /// Whether results that they store are read. As `beside_java`, except for a deliberate bug.
+    pub sees_results: bool,
+    /// Whether fires that they have taken ahead are respected. As `beside_java`, except for a deliberate bug.
+    pub sees_taken: bool,
     /// The query for jobs, before its conditions.
     pub select_jobs: String,
     /// How repeated incidents are grouped into one alert.
@@ -85,7 +89,9 @@ impl Database {
         };
         let (wall, zone, repeats) = (Wall::new(&options.zone), options.zone.clone(), options.repeats);
         let select_jobs = jobs::select_from(&schema);
-        let tables = Tables { schema, wall, zone, beside_java, select_jobs, repeats };
+        let (sees_results, sees_taken) = (beside_java, beside_java);
+        let tables =
+            Tables { schema, wall, zone, beside_java, sees_results, sees_taken, select_jobs, repeats };
         Database {
             backend: Box::new(backend),
             tables,
@@ -138,11 +144,30 @@ impl Database {
         Ok(added)
     }
 
+    /// Enables a deliberate bug, to prove that the tests find it.
+    #[cfg(feature = "conformance")]
+    pub fn ignore(&mut self, ignored: Ignored) {
+        match ignored {
+            Ignored::StoredResults => self.tables.sees_results = false,
+            Ignored::TakenFires => self.tables.sees_taken = false,
+        }
+    }
+
     /// Fault injection for tests.
     #[cfg(feature = "conformance")]
     pub fn faults(&self) -> std::sync::Arc<crate::faults::Faults> {
         self.faults.clone()
     }
+}
+
+/// Work of a Java admin that a store with a deliberate bug ignores.
+#[cfg(feature = "conformance")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ignored {
+    /// Results that it stored for runs of ours.
+    StoredResults,
+    /// Fires that it has taken ahead.
+    TakenFires,
 }
 
 /// Whether to retry: after a collision, with a random backoff that grows, so that the colliding transactions spread
@@ -275,7 +300,7 @@ impl Store for Database {
     }
 
     async fn stored_results(&self, max: usize) -> Result<Vec<(RunId, Outcome)>, StoreError> {
-        if !self.tables.beside_java {
+        if !self.tables.sees_results {
             return Ok(Vec::new());
         }
         transaction!(self, s => foreign::results(s, max))

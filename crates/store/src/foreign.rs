@@ -34,7 +34,7 @@ pub async fn results_of(
     ids: Vec<i64>,
     lock: Lock,
 ) -> Result<BTreeMap<RunId, Outcome>, SessionError> {
-    if !tables.beside_java || ids.is_empty() {
+    if !tables.sees_results || ids.is_empty() {
         return Ok(BTreeMap::new());
     }
     // The result is compared here and not in SQL, because a condition would leave the other rows unlocked.
@@ -48,7 +48,7 @@ pub async fn results_of(
 
 /// Condition on `tw_run` for runs without a result in the log.
 pub fn without_result(tables: &Tables) -> String {
-    match tables.beside_java {
+    match tables.sees_results {
         true => {
             let none = codes::NONE;
             format!(

@@ -52,6 +52,8 @@ use engine::policy::Repeats;
 use timer::SystemClock;
 
 pub use database::Database;
+#[cfg(feature = "conformance")]
+pub use database::Ignored;
 pub use mysql::MySqlStore;
 pub use postgres::PostgresStore;
 pub use records::*;

@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use engine::{AppId, Bugs, JobId, Sabotage, Store};
-use store::{JavaAdmins, Options, Registry, SqliteStore};
+use store::{Ignored, JavaAdmins, Options, Registry, SqliteStore};
 
 pub use check::Counts;
 pub use evidence::Violation;
@@ -119,12 +119,18 @@ struct Cluster {
 impl Cluster {
     async fn new(world: &Arc<World>, bugs: Bugs) -> Self {
         let java_admins = match world.plan.java {
-            true if !bugs.has(Sabotage::BlindToJava) => JavaAdmins::Beside,
-            _ => JavaAdmins::None,
+            true => JavaAdmins::Beside,
+            false => JavaAdmins::None,
         };
         let options = Options { zone: cron::Zone::utc(), java_admins, ..Options::default() };
         let clock = Arc::new(world.clock.clone());
-        let sqlite = SqliteStore::in_memory_with(clock, &options).expect("memory is there");
+        let mut sqlite = SqliteStore::in_memory_with(clock, &options).expect("memory is there");
+        if bugs.has(Sabotage::BlindToStoredResults) {
+            sqlite.ignore(Ignored::StoredResults);
+        }
+        if bugs.has(Sabotage::BlindToTakenFires) {
+            sqlite.ignore(Ignored::TakenFires);
+        }
         let app = sqlite.ensure_app(lines::APP).await.expect("the store is empty");
         let sqlite = Arc::new(sqlite);
         let java = world.plan.java.then(|| Arc::new(JavaAdmin::new(world.clone(), sqlite.clone())));

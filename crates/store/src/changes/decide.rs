@@ -57,7 +57,7 @@ impl Facts {
             Change::Control(job, Control::Start | Control::Put { enabled: Some(true), .. }) => Some(job.0),
             _ => None,
         });
-        let last_taken = match tables.beside_java {
+        let last_taken = match tables.sees_taken {
             true => taken::last_taken(s, &starts.collect::<Vec<_>>()).await?,
             false => BTreeMap::new(),
         };

@@ -321,7 +321,7 @@ async fn redefine(
     let waiting = jobs::with_scheduled_runs(s, &idle.collect::<Vec<_>>()).await?;
     let firing = going_on.iter().map(|(_, job)| job).filter(|job| !waiting.contains(&job.id.0));
     let firing: Vec<&Job> = firing.collect();
-    if tables.beside_java && !firing.is_empty() {
+    if tables.sees_taken && !firing.is_empty() {
         taken::remember(s, &firing.iter().map(|job| job.id.0).collect::<Vec<_>>(), taken, at).await?;
     }
     let after = taken::fire_around(s, tables, &firing, taken, at).await?;

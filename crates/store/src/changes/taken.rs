@@ -29,7 +29,7 @@ impl Taken {
         at: Timestamp,
     ) -> Result<BTreeMap<i64, Taken>, SessionError> {
         let started: Vec<i64> = jobs.iter().filter(|job| job.enabled).map(|job| job.id.0).collect();
-        if !tables.beside_java || started.is_empty() {
+        if !tables.sees_taken || started.is_empty() {
             return Ok(BTreeMap::new());
         }
         let last = last_taken(s, &started).await?;
