@@ -45,6 +45,7 @@ test('every action on record has words', () => {
     'token.end',
     'executor.check',
     'job.create',
+    'job.batch',
     'job.bulk',
     'job.put',
     'job.delete',
