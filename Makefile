@@ -42,7 +42,7 @@ audit: toolchain ## Audits dependencies: advisories, licences, bans and sources 
 	@scripts/audit
 
 .PHONY: bench
-bench: bench-cron bench-timer bench-store bench-executor bench-outbound bench-centre bench-hostile bench-history ## Runs all benchmarks.
+bench: bench-cron bench-timer bench-store bench-executor bench-outbound bench-centre bench-hostile bench-history bench-move ## Runs all benchmarks.
 
 .PHONY: bench-cron
 bench-cron: toolchain ## Measures how fast the next fire of a schedule is found.
@@ -78,6 +78,11 @@ bench-hostile: toolchain ## Measures how late fires are, and how much memory is 
 bench-history: toolchain ## Measures a centre with ten million runs in its log: pages of it, and fires while old runs are deleted.
 	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin bench-history
 	scripts/databases run -- target/release/bench-history
+
+.PHONY: bench-move
+bench-move: toolchain ## Measures how fast many jobs are adopted, imported, started and stopped, and the fires due meanwhile.
+	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin bench-move
+	scripts/databases run -- target/release/bench-move
 
 .PHONY: chaos
 chaos: toolchain ## Breaks real processes, databases and networks while jobs fire; CHAOS_SECONDS=600 sets the duration.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tickwright_tests::database::Database;
 use tickwright_tests::process::{
     Centre, Cluster, Journal, JournalExecutor, NetworkCondition, Nodes, Phases, STOP_GUARANTEED, Workload,
-    stalls, until,
+    move_in, stalls, until,
 };
 
 #[tokio::test]
@@ -157,5 +157,17 @@ async fn all_jobs_of_a_java_admin_fire_from_the_moment_the_centre_is_ready() {
         let check = cluster.check().await.unwrap();
         assert_eq!((check.doubled, check.silent, check.early), (0, 0, 0), "{}: {check}", database.name());
         cluster.remove().await.expect("the database is there");
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_jobs_move_in_and_out_while_others_fire() {
+    for database in Database::available() {
+        let moved = move_in(&database, 1_000).await.unwrap();
+        let (name, check) = (database.name(), &moved.check);
+        assert!(moved.fired > 0, "{name}: the new jobs fire");
+        assert_eq!(moved.after_stop, 0, "{name}: nothing is sent after the stop is acknowledged");
+        assert_eq!((check.lost(), check.doubled, check.silent, check.early), (0, 0, 0, 0), "{name}: {check}");
+        assert_eq!((check.phantoms, check.forgotten), (0, 0), "{name}: {check}");
     }
 }

@@ -185,6 +185,11 @@ impl Cluster {
         Ok(check)
     }
 
+    /// The database. With SQLite all nodes must have ended.
+    pub async fn store(&self) -> Result<std::sync::Arc<store::Database>> {
+        self.home.open().await
+    }
+
     /// Deletes everything.
     pub async fn remove(self) -> Result<()> {
         fs::remove_dir_all(&self.folder)?;
