@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use store::Rights;
 
 use super::client::body;
-use crate::kit::Bench;
+use crate::kit::{Bench, until};
 
 fn hourly(app: &str, name: &str) -> Value {
     let mut job = body(app, name);
@@ -205,5 +205,26 @@ async fn a_filter_finds_more_jobs_than_a_page() {
     let (first, last) = summary["jobs"].as_str().unwrap().split_once('-').unwrap();
     let (first, last): (i64, i64) = (first.parse().unwrap(), last.parse().unwrap());
     assert_eq!((last - first, &summary["done"]), (1_499, &json!(1_500)), "one range of ids");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_change_is_completed_and_recorded_although_the_client_disconnects() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let job = |n: usize| keyed(&format!("gone/{n}"), hourly(&bench.app, "Gone"));
+    let jobs: Vec<Value> = (0..800).map(job).collect();
+    admin.done("PUT", "/v1/jobs", &json!({ "jobs": jobs })).await;
+    let started = async || admin.get("/v1/jobs?enabled=true&limit=1").await["total"].as_u64().unwrap();
+    let client = admin.begin("POST", "/v1/jobs/bulk", &json!({ "action": "start", "filter": {} })).await;
+    until("the first jobs are started", async || (started().await > 0).then_some(())).await;
+    drop(client);
+    let recorded = until("the request is in the audit", async || {
+        let summary = admin.get("/v1/audit?action=job.bulk&limit=1").await;
+        summary["items"][0]["after"].as_str().map(str::to_owned)
+    })
+    .await;
+    assert!(recorded.contains("\"done\":800"), "{recorded}");
+    assert_eq!(started().await, 800);
     bench.stop().await;
 }

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 use store::{Access, Rights};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
 use crate::kit::Bench;
 use crate::script::Reply;
@@ -68,13 +70,24 @@ impl Client<'_> {
     }
 
     pub async fn send_as(&self, kind: &str, method: &str, path: &str, body: &str) -> Reply {
+        self.bench.exchange(self.request(kind, method, path, body).as_bytes()).await
+    }
+
+    /// Sends JSON and returns the connection, without waiting for an answer.
+    pub async fn begin(&self, method: &str, path: &str, body: &Value) -> TcpStream {
+        let mut stream = TcpStream::connect(self.bench.address).await.unwrap();
+        let request = self.request("application/json", method, path, &body.to_string());
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    }
+
+    fn request(&self, kind: &str, method: &str, path: &str, body: &str) -> String {
         let kind = if body.is_empty() { String::new() } else { format!("Content-Type: {kind}\r\n") };
-        let request = format!(
+        format!(
             "{method} {path} HTTP/1.1\r\nHost: centre\r\n{kind}{}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
             self.headers,
             body.len()
-        );
-        self.bench.exchange(request.as_bytes()).await
+        )
     }
 
     /// A request that succeeds; returns the body of the answer.
