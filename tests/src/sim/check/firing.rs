@@ -174,8 +174,10 @@ fn in_order(case: &mut Case<'_>) {
         if !simple || facts.attempt > 1 || !facts.origin.is_scheduled() || !seen.insert(attempt.run.id) {
             continue;
         }
-        // Later fires do not wait for a run whose executor could not be called.
-        if !case.deferred(attempt.run.id).is_empty() {
+        // Later fires do not wait for a run whose executor could not be called, and not for long for one that waits
+        // for the circuit breaker's verdict about its executor.
+        let has_waited = case.plan.registering.is_some() && attempt.at - facts.scheduled_at >= TURN_MAX;
+        if has_waited || !case.deferred(attempt.run.id).is_empty() {
             continue;
         }
         // A run of the old schedule that was sent before it could be cancelled is ahead of those of the new schedule.
@@ -502,3 +504,6 @@ pub(super) fn since(at: Ms) -> String {
 pub(super) fn violation(promise: &'static str, evidence: String) -> crate::sim::evidence::Violation {
     crate::sim::evidence::Violation { promise, evidence }
 }
+
+/// How long a fire waits for the one before it.
+const TURN_MAX: Ms = 100;
