@@ -35,7 +35,7 @@ impl Pace {
 
     /// For changes of many jobs at once: at most `max` jobs.
     pub(crate) fn changes(max: usize) -> Self {
-        Pace::within(Limits { min: BATCH_MIN.min(max), max, moment: CHANGES_MOMENT })
+        Pace::within(Limits { min: CHANGES_MIN.min(max), max, moment: CHANGES_MOMENT })
     }
 
     fn within(limits: Limits) -> Self {
@@ -89,6 +89,10 @@ const STEP_MOMENT: Duration = Duration::from_millis(15);
 
 /// Default maximum number of jobs changed by one transaction.
 pub(crate) const CHANGES_MAX: usize = 500;
+
+/// Minimum number of jobs: with fewer, the dozen statements of a transaction take longer than its rows, and smaller
+/// transactions would not end sooner.
+const CHANGES_MIN: usize = 250;
 
 /// Target time of one transaction that changes many jobs. On SQLite all other writes wait for it: no change may delay
 /// the fires of other apps by more than 50 ms.
