@@ -114,7 +114,7 @@ impl Engine {
 
     async fn control(&self, job: JobId, control: Control) -> Result<Changed, StoreError> {
         let mut done = self.change(&[Change::Control(job, control)], true).await;
-        done.pop().unwrap_or_else(|| Err(StoreError::NoSuchJob(job)))
+        done.pop().unwrap_or(Err(StoreError::NoSuchJob(job)))
     }
 
     /// Applies many changes, in their order and in few transactions; if `atomic`, all or none of them, in one. When

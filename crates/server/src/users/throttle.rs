@@ -296,7 +296,7 @@ mod tests {
         // Each right attempt removes only its own count.
         for n in 0..u64::from(FREE_BY_ADDRESS) {
             drop(throttle.admit(from(&format!("other-{n}"), ip(1)), START).unwrap_or_else(|_| panic!("{n}")));
-            let attempt = from("user-1", ip(1));
+            let attempt = Attempt { known: Some("office"), ..from("user-1", ip(1)) };
             throttle.admit(attempt, START).unwrap_or_else(|_| panic!("{n}")).give_back();
         }
         assert_eq!(
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn many_at_once_wait_for_each_other_s_results() {
         let throttle = Throttle::new();
-        let attempt = from("admin", ip(1));
+        let attempt = Attempt { known: Some("office"), ..from("admin", ip(1)) };
         let held: Vec<_> =
             (0..FREE_BY_ACCOUNT).map(|_| throttle.admit(attempt, START).ok().unwrap()).collect();
         assert_eq!(throttle.admit(attempt, START).err(), Some(Wait::ForOthers));
