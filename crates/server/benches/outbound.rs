@@ -160,7 +160,7 @@ async fn herd(executors: &[SocketAddr]) {
     let outbound = outbound();
     let callees: Vec<Callee> = executors.iter().map(|at| callee(*at)).collect();
     for callee in &callees {
-        outbound.warm(&callee, IN_FLIGHT).await;
+        outbound.warm(callee, IN_FLIGHT).await;
     }
     let started = Instant::now();
     let mut runs = JoinSet::new();

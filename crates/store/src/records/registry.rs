@@ -5,6 +5,7 @@
 //! `tw_executor_token`.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use engine::StoreError;
@@ -120,14 +121,15 @@ async fn add(
     let mut added = Vec::new();
     for index in unknown {
         let name = executors[index].app.as_str();
-        if !apps.contains_key(name) {
-            apps.insert(name, has_app(s, name).await?);
-        }
-        let app = apps[name].then_some(name);
-        if !room.contains_key(&app) {
-            room.insert(app, ADDRESSES_MAX.saturating_sub(count_of(s, app).await?));
-        }
-        let room = room.entry(app).or_default();
+        let exists = match apps.entry(name) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => *new.insert(has_app(s, name).await?),
+        };
+        let app = exists.then_some(name);
+        let room = match room.entry(app) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(ADDRESSES_MAX.saturating_sub(count_of(s, app).await?)),
+        };
         noted[index] = if *room > 0 { Noted::New } else { Noted::TooMany };
         if *room > 0 {
             *room -= 1;
