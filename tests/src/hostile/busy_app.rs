@@ -32,7 +32,7 @@ pub async fn create_and_delete(
     tokio::time::sleep(length).await;
     if all_operations {
         for job in all() {
-            attacker.put(&job, &definition("Edited")).await?;
+            ask(&attacker, "PUT", &job, &definition("Edited").to_string()).await?;
             ask(&attacker, "POST", &format!("{job}/stop"), "").await?;
         }
         let clearing = json!({ "app": APP, "before": "2100-01-01T00:00:00Z" });

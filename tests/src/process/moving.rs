@@ -41,7 +41,7 @@ pub struct MoveIn {
     pub latest: Duration,
 }
 
-/// Imports, starts, stops and deletes this many jobs, which fire every ten seconds.
+/// Imports, starts, stops and deletes this many jobs, which fire every five seconds.
 pub async fn move_in(database: &Database, jobs: usize) -> Result<MoveIn> {
     let length = STEADY + Duration::from_millis(2 * jobs as u64);
     let nodes = Nodes { centres: 1, executors: 2, lead: LEAD, length };
@@ -93,8 +93,11 @@ const LEAD: Duration = Duration::from_secs(8);
 /// How long the other jobs fire at least.
 const STEADY: Duration = Duration::from_secs(20);
 
-/// How long the new jobs fire before they are stopped.
-const FIRING: Duration = Duration::from_secs(4);
+/// Interval of the new jobs.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// How long the new jobs fire before they are stopped: each at least once.
+const FIRING: Duration = Duration::from_secs(7);
 
 /// More than the time that a request needs to arrive, and than the look-ahead of a claim.
 const QUIET: Duration = Duration::from_secs(3);
@@ -126,8 +129,9 @@ fn yaml(jobs: usize) -> String {
         writeln!(
             text,
             "  moved/{number:06}:\n    app: journal\n    name: Moved {number}\n    handler: journal\n    \
-             schedule: {{kind: fixed_rate, every_ms: 10000}}\n    route: round_robin\n    tags: [{TAG}]\n    \
-             param: '{{\"source\":\"shop\",\"target\":\"warehouse\",\"limit\":{number}}}'"
+             schedule: {{kind: fixed_rate, every_ms: {}}}\n    route: round_robin\n    tags: [{TAG}]\n    \
+             param: '{{\"source\":\"shop\",\"target\":\"warehouse\",\"limit\":{number}}}'",
+            EVERY.as_millis()
         )
         .expect("a string can be written to");
     }
