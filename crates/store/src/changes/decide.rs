@@ -140,7 +140,6 @@ impl Facts {
         control: &'a Control,
         planner: &dyn Planner,
     ) -> Result<Decision<'a>, StoreError> {
-        // Taken, because a second change of the same job would be decided about rows that the first replaces.
         let job = self.jobs.get(&id.0).map(|stored| &stored.job).ok_or(StoreError::NoSuchJob(id))?;
         self.check_settled(job)?;
         let none = Edit { job: job.clone(), stop: None, script: None, spec: None, start: None, tags: None };
@@ -178,6 +177,7 @@ impl Facts {
                 Edit { stop, script, spec, start, tags: Some(tags), ..none }
             }
         };
+        // A second change of the same job would be decided about rows that the first replaces.
         self.jobs.remove(&id.0);
         Ok(Decision::Edit(Box::new(edit)))
     }
