@@ -85,11 +85,11 @@ impl Jobs<'_> {
             return Ok(());
         }
         family.check_count(&spec.children)?;
-        self.check_no_circle_in(family, job.id, &spec.children).await
+        self.check_no_circle(family, job.id, &spec.children).await
     }
 
-    /// Rejects a cycle of jobs as they will be after the batch.
-    async fn check_no_circle_in(
+    /// Rejects a cycle, jobs that would trigger each other forever, as they will be after the batch.
+    pub async fn check_no_circle(
         &self,
         family: &mut Family,
         parent: JobId,

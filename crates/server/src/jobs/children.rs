@@ -1,11 +1,9 @@
 //! Child jobs: each must exist, the caller must be allowed to run it, and there must be no cycle.
 
-use std::collections::BTreeSet;
-
-use engine::{Job, JobId, Store as _};
+use engine::{Job, JobId};
 use store::Rights;
 
-use super::Jobs;
+use super::{Family, Jobs};
 use crate::request_error::RequestError;
 
 /// Parses comma-separated ids. A trailing comma is accepted.
@@ -78,30 +76,10 @@ impl Jobs<'_> {
             }
         }
         match parent {
-            Some(parent) => self.check_no_circle(next, parent.id).await,
+            Some(parent) => self.check_no_circle(&mut Family::default(), parent.id, &next).await,
             // No job can lead to a job that does not exist yet.
             None => Ok(()),
         }
-    }
-
-    /// Rejects a cycle: jobs that would trigger each other forever.
-    async fn check_no_circle(&self, mut next: Vec<JobId>, parent: JobId) -> Result<(), RequestError> {
-        let mut seen = BTreeSet::new();
-        while let Some(id) = next.pop() {
-            if id == parent {
-                return Err(wrong(format!("must not lead back to job {parent}: a cycle of jobs never ends")));
-            }
-            if !seen.insert(id) {
-                continue;
-            }
-            if seen.len() > FOLLOWED_MAX {
-                return Err(wrong(format!("must not lead to more than {FOLLOWED_MAX} jobs")));
-            }
-            if let Some(job) = self.rules.database.job(id).await? {
-                next.extend(job.spec.children);
-            }
-        }
-        Ok(())
     }
 }
 
