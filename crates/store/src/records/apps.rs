@@ -319,8 +319,7 @@ pub async fn publish_addresses(
     }
     let ids = Value::Ids(lists.iter().map(|(app, _)| app.0).collect());
     let sql = "SELECT id, address_list FROM xxl_job_group WHERE id IN ? AND address_type = ? ORDER BY id";
-    let now = tables.wall.time(s.now().await?);
-    let mut rows = Vec::new();
+    let mut changed = Vec::new();
     for row in s.query(sql, &[ids, REGISTERED.into()], Lock::None).await? {
         let mut row = row.read();
         let (id, stored) = (row.int()?, row.maybe_text()?);
@@ -334,11 +333,15 @@ pub async fn publish_addresses(
             tracing::warn!(app = id, %error, "failed to notify Java admins of a change; they use their last list of executors");
             continue;
         }
-        rows.push(vec![id.into(), REGISTERED.into(), list.into(), now.clone()]);
+        changed.push((id, list));
     }
-    if rows.is_empty() {
+    if changed.is_empty() {
         return Ok(0);
     }
+    let now = tables.wall.time(s.now().await?);
+    let row =
+        |(id, list): (i64, Option<String>)| vec![id.into(), REGISTERED.into(), list.into(), now.clone()];
+    let rows = changed.into_iter().map(row).collect();
     // Only these columns, and only while the app is of that kind: a Java admin or a user may be editing the rest.
     let set = Columns {
         table: "xxl_job_group",

@@ -57,6 +57,10 @@ pub async fn refresh_report(
         std::array::from_fn(|column| sum[column] + counts[column])
     });
     let now = &tables.wall.time(s.now().await?);
+    let has_counts = stored.as_ref().is_some_and(|stored| stored.counts() == counts);
+    if has_counts && !is_over(&end, now) && stored_apps(s, &day).await? == apps {
+        return Ok(false);
+    }
     let counted = Counted { id: stored.as_ref().map_or(0, |stored| stored.id), start: &start, counts, now };
     match &stored {
         Some(_) => {
@@ -73,6 +77,21 @@ pub async fn refresh_report(
     // The lock on the day's row above makes this transaction the only writer.
     write_apps(s, &day, apps).await?;
     Ok(stored.is_none_or(|stored| stored.counts() != counts))
+}
+
+/// Whether the day that ends at `end` is over. Its counts are then written once more, as the final ones.
+fn is_over(end: &Value, now: &Value) -> bool {
+    matches!((end, now), (Value::Time(end), Value::Time(now)) if now > end)
+}
+
+/// The stored counts per app, ordered as [`count`] orders them.
+async fn stored_apps(s: &mut dyn Session, day: &str) -> Result<Vec<(i64, [i64; 3])>, SessionError> {
+    let sql = "SELECT app_id, running, succeeded, failed FROM tw_report WHERE day = ? ORDER BY app_id";
+    let counts = |row: Row| {
+        let mut row = row.read();
+        Ok((row.int()?, [row.int()?, row.int()?, row.int()?]))
+    };
+    s.query(sql, &[day.into()], Lock::None).await?.into_iter().map(counts).collect()
 }
 
 async fn write_apps(s: &mut dyn Session, day: &str, apps: Vec<(i64, [i64; 3])>) -> Result<(), SessionError> {
