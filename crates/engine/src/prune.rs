@@ -33,7 +33,8 @@ impl Engine {
     }
 }
 
-const PRUNE_EVERY: Duration = Duration::from_secs(60);
+/// Interval of deletions. Retention periods are days, so rows may stay a little longer.
+const PRUNE_EVERY: Duration = Duration::from_secs(2 * 60);
 
 /// Rows per transaction: a fire waits for one of them at most, and SQLite has one writer.
 const PRUNE_MAX: usize = 200;
