@@ -37,7 +37,7 @@ impl Engine {
                 }
             }
         }
-        let mut sweep = Sweep { after: JobId(0), rounds: 1, since: self.inner.clock.monotonic() };
+        let mut sweep = Sweep::new(self.inner.clock.monotonic());
         loop {
             let started = self.inner.clock.monotonic();
             if let Err(error) = self.adopt_changes(&mut sweep).await {
@@ -45,7 +45,8 @@ impl Engine {
             }
             // On a slow database a range takes long; ranges then follow less often, to keep the load small.
             let took = self.inner.clock.monotonic() - started;
-            self.inner.clock.sleep(ADOPT_EVERY.max(took * ADOPT_SHARE)).await;
+            let every = if sweep.range == JobRange::ALL { ADOPT_ALL_EVERY } else { ADOPT_EVERY };
+            self.inner.clock.sleep(every.max(took * ADOPT_SHARE)).await;
         }
     }
 
@@ -98,17 +99,24 @@ impl Engine {
         if self.inner.store.others_wrote().await? || now - sweep.since >= ADOPT_ALWAYS {
             sweep.begin(now);
         }
+        let mut found = 0;
         if sweep.rounds > 0 {
-            let range = self.inner.store.jobs_after(sweep.after, RANGE_MAX).await?;
-            let mut found = 0;
-            self.sweep(range, |changed| found += changed).await?;
-            sweep.ended(range);
-            if found > 0 {
-                tracing::info!(changed = found, "found jobs changed by other programs");
-                self.inner.claim_now.notify_one();
+            if now >= sweep.whole_until {
+                sweep.range = self.inner.store.jobs_after(sweep.after, RANGE_MAX).await?;
+                sweep.whole_until =
+                    if sweep.range == JobRange::ALL { now + ADOPT_ALWAYS } else { Duration::ZERO };
             }
+            let range = sweep.range;
+            if self.inner.store.has_changed_jobs(range).await? {
+                self.sweep(range, |changed| found += changed).await?;
+            }
+            sweep.ended(range);
         }
-        self.finish_withdrawals().await
+        if found > 0 {
+            tracing::info!(changed = found, "found jobs changed by other programs");
+            self.inner.claim_now.notify_one();
+        }
+        if found > 0 || self.has_withdrawals() { self.finish_withdrawals().await } else { Ok(()) }
     }
 
     /// Adopts all changes in a range, a few jobs per transaction; calls `each` with the number of every transaction.
@@ -145,9 +153,18 @@ struct Sweep {
     rounds: u8,
     /// Time of the last reason to compare.
     since: Duration,
+    /// Last range.
+    range: JobRange,
+    /// Time until which that range is taken to have all jobs.
+    whole_until: Duration,
 }
 
 impl Sweep {
+    fn new(now: Duration) -> Sweep {
+        let (after, whole_until) = (JobId(0), Duration::ZERO);
+        Sweep { after, rounds: 1, since: now, range: JobRange::ALL, whole_until }
+    }
+
     /// Begins to compare all jobs.
     fn begin(&mut self, now: Duration) {
         // The jobs before the current position may have been changed too.
@@ -164,7 +181,11 @@ impl Sweep {
     }
 }
 
+/// Interval of ranges.
 const ADOPT_EVERY: Duration = Duration::from_secs(1);
+
+/// Interval if one range has all jobs. Changes are found within two seconds, as with two ranges.
+const ADOPT_ALL_EVERY: Duration = Duration::from_millis(1_750);
 
 /// Jobs per transaction: on SQLite a fire waits for one of them at most.
 const ADOPT_MAX: usize = 1000;
@@ -175,7 +196,8 @@ const ADOPT_SHARE: u32 = 20;
 /// Jobs compared at a time: changes to 100 000 jobs are found within two seconds, and no single scan takes long.
 const RANGE_MAX: usize = 50_000;
 
-/// All jobs are compared this often even if the database reports no writes of others.
+/// All jobs are compared this often even if the database reports no writes of others, and counted this often if one
+/// range has all of them.
 const ADOPT_ALWAYS: Duration = Duration::from_secs(60);
 
 const LOG_EVERY: Duration = Duration::from_secs(1);
@@ -187,7 +209,7 @@ mod tests {
     #[test]
     fn all_jobs_are_compared_after_others_wrote() {
         let range = |after, until: Option<i64>| JobRange { after: JobId(after), until: until.map(JobId) };
-        let mut sweep = Sweep { after: JobId(0), rounds: 0, since: Duration::ZERO };
+        let mut sweep = Sweep { rounds: 0, ..Sweep::new(Duration::ZERO) };
         sweep.begin(Duration::from_secs(1));
         sweep.ended(range(0, Some(50)));
         assert_eq!((sweep.after, sweep.rounds), (JobId(50), 1));

@@ -15,6 +15,10 @@ impl Engine {
     pub(crate) async fn alert_loop(&self) {
         loop {
             self.inner.clock.sleep(LOOK).await;
+            let now = self.now();
+            if !self.has_work(|agenda| agenda.alert_at.is_some_and(|at| at <= now)) {
+                continue;
+            }
             if let Err(error) = self.alert().await {
                 self.complain(&error, "failed to list alerts", LOOK);
             }
@@ -54,7 +58,8 @@ fn wait_after(tries: u32) -> Duration {
     WAIT_MIN.saturating_mul(1 << tries.saturating_sub(1).min(16)).min(WAIT_MAX)
 }
 
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval at which each node looks whether alerts are to be sent; the agenda is up to a second old.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Time for which one node has an alert to itself.
 const TAKEN_FOR: Duration = Duration::from_secs(30);

@@ -24,7 +24,7 @@ impl Engine {
             // Polling guarantees correctness: it finds runs that this node owns but does not hold in the outbox.
             if self.inner.clock.monotonic() - looked_at > OWNED_EVERY {
                 looked_at = self.inner.clock.monotonic();
-                in_doubt = true;
+                in_doubt |= self.has_work(|agenda| agenda.has_claimed);
             }
             let wait = match self.claim_all(&mut in_doubt, &mut wakes).await {
                 Ok(wait) => wait,
@@ -34,10 +34,25 @@ impl Engine {
                     RETRY
                 }
             };
+            self.await_claims(wait, looked_at + OWNED_EVERY).await;
+        }
+    }
+
+    /// Waits until there may be something to claim: for `wait` at most, or until another loop or the agenda finds
+    /// some. Without an agenda it waits for one poll only. Also returns when, after `owned_at`, this node may own runs
+    /// that it does not hold.
+    async fn await_claims(&self, wait: Duration, owned_at: Duration) {
+        let end = self.inner.clock.monotonic() + wait;
+        loop {
+            let left = end.saturating_sub(self.inner.clock.monotonic());
             tokio::select! {
                 biased;
-                () = self.inner.claim_now.notified() => {}
-                () = self.inner.clock.sleep(wait) => {}
+                () = self.inner.claim_now.notified() => return,
+                () = self.inner.clock.sleep(left.min(POLL_MAX)) => {}
+            }
+            let now = self.inner.clock.monotonic();
+            if now >= end || self.has_work(|agenda| agenda.has_claimed && now > owned_at) {
+                return;
             }
         }
     }
@@ -95,8 +110,8 @@ impl Engine {
                 while wakes.len() > WAKES_MAX {
                     wakes.pop_last();
                 }
-                let poll = next_at.map_or(POLL_MAX, |at| at.duration_since(now).clamp(POLL_MIN, POLL_MAX));
-                return Ok(wakes.first().map_or(poll, |at| at.duration_since(now).min(poll)));
+                let next = next_at.map_or(WAIT_MAX, |at| at.duration_since(now).clamp(POLL_MIN, WAIT_MAX));
+                return Ok(wakes.first().map_or(next, |at| at.duration_since(now).min(next)));
             }
         }
     }
@@ -130,6 +145,7 @@ impl Engine {
             }
             outbox.add(order);
         }
+        self.inner.holds_now.notify_one();
         self.inner.send_now.notify_one();
     }
 }
@@ -149,8 +165,12 @@ const HELD_BACK: Duration = Duration::from_millis(50);
 /// Claims look far enough ahead that a short delay makes nothing late, and lets one transaction claim more.
 const POLL_MIN: Duration = Duration::from_millis(100);
 
-/// Claims look 1.5 s ahead, so this interval is in time for everything that other nodes add.
+/// Interval of claims while the agenda cannot be read. Claims look 1.5 s ahead, so this is in time for everything that
+/// other nodes add.
 const POLL_MAX: Duration = Duration::from_millis(500);
+
+/// Maximum time between two claims. The agenda shows earlier work.
+const WAIT_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// Maximum number of wakes stored. Any more within seconds are covered by polling.
 const WAKES_MAX: usize = 10_000;

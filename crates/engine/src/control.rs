@@ -312,6 +312,12 @@ impl Engine {
         Ok(left)
     }
 
+    /// Whether there may be unfinished stops and deletions of nodes that died.
+    pub(crate) fn has_withdrawals(&self) -> bool {
+        let before = self.now() - WITHDRAWAL_OVERDUE;
+        self.has_work(|agenda| agenda.withdrawal_at.is_some_and(|at| at < before))
+    }
+
     /// Completes unfinished stops and deletions: of nodes that died, and of changes made directly in the database.
     pub(crate) async fn finish_withdrawals(&self) -> Result<(), StoreError> {
         loop {
@@ -330,15 +336,20 @@ impl Engine {
 
     /// Polls for runs of this node that any node wants cancelled.
     pub(crate) async fn cancel_loop(&self) {
-        let mut idle = 0;
         loop {
-            self.inner.clock.sleep(CANCEL_LOOK).await;
-            idle += 1;
             // A node that holds no runs has none to take back, except those of a commit with a lost response.
-            if self.outbox().len() == 0 && idle < IDLE_LOOKS {
-                continue;
+            if self.outbox().len() > 0 {
+                self.inner.clock.sleep(CANCEL_LOOK).await;
+            } else {
+                tokio::select! {
+                    biased;
+                    () = self.inner.holds_now.notified() => continue,
+                    () = self.inner.clock.sleep(IDLE_LOOK) => {}
+                }
+                if !self.has_work(|agenda| agenda.has_cancelling) {
+                    continue;
+                }
             }
-            idle = 0;
             if let Err(error) = self.take_back_asked().await {
                 self.complain(&error, "failed to list cancelled runs", CANCEL_LOOK);
             }
@@ -383,7 +394,11 @@ impl Engine {
                 self.inner.store.answer_cancel(answers, &tick).await
             };
             match answered {
-                Ok(()) => return,
+                Ok(()) => {
+                    // Fires of their jobs waited for this.
+                    self.inner.claim_now.notify_one();
+                    return;
+                }
                 Err(error) => self.complain(&error, "failed to confirm cancelled runs", RETRY),
             }
             self.inner.clock.sleep(RETRY).await;
@@ -456,8 +471,8 @@ const TRIES: u32 = 5;
 /// Polling interval for cancelled runs while a node holds any.
 const CANCEL_LOOK: Duration = Duration::from_millis(100);
 
-/// Number of polls skipped while it holds none.
-const IDLE_LOOKS: u32 = 10;
+/// Polling interval while it holds none.
+const IDLE_LOOK: Duration = Duration::from_secs(1);
 
 /// Maximum number of runs to release that are read at a time.
 const ASKED_MAX: usize = 500;

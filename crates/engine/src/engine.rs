@@ -13,7 +13,7 @@ use cron::Timestamp;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use timer::Clock;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::adopt::Adopting;
 use crate::complain::Full;
@@ -23,7 +23,7 @@ use crate::note::Notes;
 use crate::outbox::Outbox;
 use crate::pace::{CHANGES_MAX, Pace, STEP_MAX};
 use crate::policy::Router;
-use crate::ports::{Alarms, Dispatch, Move, Peer, Store, StoreError, To};
+use crate::ports::{Agenda, Alarms, Dispatch, Move, Peer, Store, StoreError, To};
 use crate::quota::Quota;
 use crate::run::Node;
 use crate::sabotage::{Bugs, Sabotage};
@@ -119,8 +119,14 @@ pub(crate) struct Inner {
     /// Held during one step of a stop or deletion, so that steps of many jobs take turns and delay the fires of
     /// others no more than one job does.
     pub(crate) step: tokio::sync::Mutex<()>,
+    /// Last agenda; none if it could not be read.
+    pub(crate) agenda: Mutex<Option<Agenda>>,
+    /// Counter of changes to the registry, from the last agenda, and the time of that.
+    pub(crate) registry: watch::Sender<Option<(i64, Timestamp)>>,
     /// Wakes the claim loop: there may be due work.
     pub(crate) claim_now: Notify,
+    /// The outbox got runs.
+    pub(crate) holds_now: Notify,
     /// The outbox or the lease changed.
     pub(crate) send_now: Notify,
     /// A node may have left runs behind.
@@ -174,7 +180,10 @@ impl Engine {
                 adopting: Mutex::new(Some(Adopting { done: 0, total: 0 })),
                 full: Mutex::new(None),
                 step: tokio::sync::Mutex::new(()),
+                agenda: Mutex::new(None),
+                registry: watch::Sender::new(None),
                 claim_now: Notify::new(),
+                holds_now: Notify::new(),
                 send_now: Notify::new(),
                 rescue_now: Notify::new(),
                 beat_now: Notify::new(),
@@ -258,7 +267,7 @@ impl Engine {
         }
     }
 
-    /// All nodes, including this one, that were not fenced at the last heartbeat.
+    /// All nodes, including this one, that were not fenced when last read.
     pub fn peers(&self) -> Vec<Peer> {
         self.life().as_ref().map(|life| life.peers.clone()).unwrap_or_default()
     }
@@ -266,9 +275,11 @@ impl Engine {
     /// One incarnation: joins, runs the loops, and returns when it has been fenced.
     async fn live(&self) {
         self.join().await;
+        self.set_agenda(None);
         let mut loops: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send + '_>>> =
             FuturesUnordered::new();
         loops.push(Box::pin(self.heart_loop()));
+        loops.push(Box::pin(self.agenda_loop()));
         loops.push(Box::pin(self.lifeline_loop()));
         loops.push(Box::pin(self.claim_loop()));
         loops.push(Box::pin(self.send_loop()));
@@ -311,8 +322,7 @@ impl Engine {
 
     /// Renews the lease of this incarnation. Returns when it is fenced.
     async fn heart_loop(&self) {
-        // The first heartbeat is immediate, because it lists the peers.
-        let mut wait = Duration::ZERO;
+        let mut wait = HEARTBEAT;
         loop {
             tokio::select! {
                 biased;
@@ -322,18 +332,9 @@ impl Engine {
             let node = self.node();
             let sent = self.inner.clock.monotonic();
             wait = match self.inner.store.heartbeat(&node, LEASE).await {
-                Ok(heartbeat) => {
-                    let beat = self.beat(sent, heartbeat.now);
+                Ok(()) => {
                     if let Some(life) = self.life().as_mut() {
-                        life.renew(LEASE, &beat);
-                        life.peers = heartbeat.nodes;
-                        if life.skew.is_too_large() {
-                            tracing::error!(
-                                skew_ms = life.skew.millis,
-                                "this machine's clock differs from the database's by more than {} ms; claiming no runs until it is corrected",
-                                Skew::MAX_MILLIS
-                            );
-                        }
+                        life.renew(LEASE, sent);
                     }
                     self.inner.send_now.notify_one();
                     HEARTBEAT
@@ -353,7 +354,7 @@ impl Engine {
         }
     }
 
-    fn beat(&self, sent: Duration, database: Timestamp) -> Beat {
+    pub(crate) fn beat(&self, sent: Duration, database: Timestamp) -> Beat {
         Beat { sent, received: self.inner.clock.monotonic(), database, wall: self.inner.clock.now() }
     }
 
@@ -479,7 +480,7 @@ pub struct Status {
 pub const LEASE: Duration = Duration::from_secs(3);
 
 /// Three per lease, so that one may be lost.
-const HEARTBEAT: Duration = Duration::from_secs(1);
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// Delay after a failed call to the store. Scheduling resumes this soon after the database is back.
 pub(crate) const RETRY: Duration = Duration::from_millis(200);

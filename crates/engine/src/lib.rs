@@ -4,11 +4,12 @@
 //! a program that schedules for itself ([`embedded`]), and the deterministic simulation all run this same code.
 //!
 //! One fire passes through these files in this order: [`plan`](Planner) → `claim` → `outbox` → `dispatch` → `note`
-//! → `complete`. Besides, `lifeline` detects dead nodes, `rescue` takes over their runs, `watch` asks executors
+//! → `complete`. Besides, `agenda` shows the loops whether they have work, `lifeline` detects dead nodes, `rescue` takes over their runs, `watch` asks executors
 //! about runs without a report, `control` starts, stops and edits jobs, `declare` applies declarations of programs,
 //! `kill` cancels one run, `alert` sends notifications and `prune` deletes old rows.
 
 mod adopt;
+mod agenda;
 mod alert;
 mod claim;
 mod complain;

@@ -50,15 +50,15 @@ impl Skew {
     }
 }
 
-/// A heartbeat with its local times.
+/// An answer of the database with its time and our local times.
 pub(crate) struct Beat {
-    /// Monotonic time before it was sent.
+    /// Monotonic time before the query was sent.
     pub(crate) sent: Duration,
-    /// Monotonic time when its response arrived.
+    /// Monotonic time when the answer arrived.
     pub(crate) received: Duration,
     /// Time of the database's clock in between.
     pub(crate) database: Timestamp,
-    /// Time of the wall clock when the response arrived.
+    /// Time of the wall clock when the answer arrived.
     pub(crate) wall: Timestamp,
 }
 
@@ -66,20 +66,24 @@ impl Membership {
     pub(crate) fn new(node: Node, lease: Duration, beat: &Beat) -> Self {
         let mut membership = Membership {
             node,
-            lease_end: Duration::ZERO,
+            lease_end: beat.sent + lease,
             time: DatabaseTime::default(),
             depends_on: BTreeSet::new(),
             lifeline: None,
             peers: Vec::new(),
             skew: Skew { millis: 0 },
         };
-        membership.renew(lease, beat);
+        membership.learn(beat);
         membership
     }
 
-    /// Processes a heartbeat that the database accepted.
-    pub(crate) fn renew(&mut self, lease: Duration, beat: &Beat) {
-        self.lease_end = beat.sent + lease;
+    /// Processes a heartbeat, sent at this monotonic time, that the database accepted.
+    pub(crate) fn renew(&mut self, lease: Duration, sent: Duration) {
+        self.lease_end = sent + lease;
+    }
+
+    /// Processes the time that the database returned.
+    pub(crate) fn learn(&mut self, beat: &Beat) {
         self.time.learn(beat);
         self.skew = Skew { millis: beat.wall.as_millis() - self.time.at(beat.received).as_millis() };
     }
@@ -193,7 +197,7 @@ impl DatabaseTime {
 
 const NANOS_PER_MILLI: i128 = 1_000_000;
 
-/// Number of heartbeats kept for the time: enough to contain a fast one, few enough that a drift between the clocks
+/// Number of answers kept for the time: enough to contain a fast one, few enough that a drift between the clocks
 /// (at most 0.5 ms per second) stays below the millisecond we count in.
 const OFFSETS_KEPT: usize = 8;
 

@@ -28,9 +28,13 @@ pub trait Store: Send + Sync {
     /// Starts a new incarnation of the node. Its epoch is above all earlier ones of that name, which are fenced.
     async fn join(&self, name: &str, lease: Duration) -> Result<Joined, StoreError>;
 
-    /// Extends the lease to `lease` from now by the database's clock, and lists the other nodes.
-    /// [`StoreError::Fenced`] if this incarnation has been fenced.
-    async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<Heartbeat, StoreError>;
+    /// Extends the lease to `lease` from now by the database's clock. [`StoreError::Fenced`] if this incarnation has
+    /// been fenced.
+    async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<(), StoreError>;
+
+    /// Reads the time, the nodes, and when each kind of work is due next, in one statement that takes no locks. With
+    /// `running`, running runs of fenced owners count as [`abandoned`](Store::abandoned) too.
+    async fn agenda(&self, running: bool) -> Result<Agenda, StoreError>;
 
     /// Fences an incarnation if its lease has expired by the database's clock. True if it is fenced, by this or
     /// another call.
@@ -130,6 +134,10 @@ pub trait Store: Send + Sync {
     /// Whether others may have written to the database since the last call. Always true where the database cannot
     /// tell.
     async fn others_wrote(&self) -> Result<bool, StoreError>;
+
+    /// Whether there is something to do in the range for [`forget_deleted`](Store::forget_deleted) or
+    /// [`adopt`](Store::adopt), in one statement.
+    async fn has_changed_jobs(&self, range: JobRange) -> Result<bool, StoreError>;
 
     /// Range of the next `count` jobs after one.
     async fn jobs_after(&self, after: JobId, count: usize) -> Result<JobRange, StoreError>;
@@ -288,14 +296,45 @@ pub struct Joined {
     pub now: Timestamp,
 }
 
-/// Result of [`Store::heartbeat`].
-#[derive(Clone, Debug)]
-pub struct Heartbeat {
+/// Result of [`Store::agenda`]: the work that is in the database, of all nodes. A loop queries its own work only when
+/// there is some.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Agenda {
     /// Time of the database's clock, read as late as possible: a delay between reading it and returning makes every
     /// fire late by as much.
     pub now: Timestamp,
     /// All incarnations that are not fenced, including the caller's.
     pub nodes: Vec<Peer>,
+    /// Earliest time at which a job is to be claimed.
+    pub claim_at: Option<Timestamp>,
+    /// Earliest due time of a waiting run.
+    pub waiting_at: Option<Timestamp>,
+    /// Earliest check time of a running or unknown run.
+    pub check_at: Option<Timestamp>,
+    /// Whether there are claimed runs.
+    pub has_claimed: bool,
+    /// Whether there are runs that their nodes are asked to cancel.
+    pub has_cancelling: bool,
+    /// Whether there are runs for [`Store::abandoned`].
+    pub has_abandoned: bool,
+    /// Earliest time at which an alert may be taken.
+    pub alert_at: Option<Timestamp>,
+    /// Earliest start of an unfinished stop or deletion.
+    pub withdrawal_at: Option<Timestamp>,
+    /// Counter of changes to apps, their executors and their tokens.
+    pub registry: i64,
+}
+
+impl Agenda {
+    /// Whether there are open runs.
+    pub fn has_open_runs(&self) -> bool {
+        self.waiting_at.is_some() || self.check_at.is_some() || self.has_claimed || self.has_cancelling
+    }
+
+    /// Whether jobs or waiting runs are to be claimed at `now`.
+    pub fn has_claims(&self, now: Timestamp) -> bool {
+        self.claim_at.is_some_and(|at| at <= now) || self.waiting_at.is_some_and(|at| at <= now + LOOK_AHEAD)
+    }
 }
 
 /// A node as seen by its peers.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::job::AppId;
-use crate::ports::StoreError;
+use crate::ports::{Agenda, StoreError};
 use crate::run::Order;
 
 /// Estimated number of open runs of each app.
@@ -61,6 +61,12 @@ impl Quota {
         counts.claimed.keys().any(|app| counts.open_runs(*app) + RESERVE >= max)
     }
 
+    /// Whether no app had more than half of the quota at the last query, and none has claimed runs since.
+    fn is_clear(&self) -> bool {
+        let counts = self.counts();
+        counts.asked_at.is_some() && counts.open.is_empty() && counts.claimed.is_empty()
+    }
+
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().expect("no holder of this lock panics")
     }
@@ -76,7 +82,8 @@ impl Counts {
 impl Engine {
     pub(crate) async fn quota_loop(&self) {
         loop {
-            if let Err(error) = self.count_open_runs().await {
+            let has_runs = self.has_work(Agenda::has_open_runs) || !self.inner.quota.is_clear();
+            if has_runs && let Err(error) = self.count_open_runs().await {
                 self.complain(&error, "failed to count the open runs of apps", COUNT_EVERY);
             }
             self.inner.clock.sleep(COUNT_EVERY).await;

@@ -19,28 +19,37 @@ use crate::sabotage::Sabotage;
 
 impl Engine {
     pub(crate) async fn rescue_loop(&self) {
+        // The first look is not left to the agenda: an earlier incarnation of this node may have just died.
+        let mut looks = true;
         loop {
             tokio::select! {
                 biased;
-                () = self.inner.rescue_now.notified() => {}
+                () = self.inner.rescue_now.notified() => looks = true,
                 () = self.inner.clock.sleep(LOOK) => {}
             }
-            if let Err(error) = self.rescue().await {
-                self.complain(&error, "failed to list runs of dead nodes", LOOK);
+            looks |= self.has_work(|agenda| agenda.has_abandoned);
+            match self.rescue(looks).await {
+                Ok(()) => looks = false,
+                Err(error) => {
+                    looks = true;
+                    self.complain(&error, "failed to list runs of dead nodes", LOOK);
+                }
             }
         }
     }
 
-    async fn rescue(&self) -> Result<(), StoreError> {
+    /// Fences nodes whose leases have ended. Then, or if it `looks`, takes over runs of fenced nodes.
+    async fn rescue(&self, mut looks: bool) -> Result<(), StoreError> {
         let now = self.now();
         let peers = self.life().as_ref().map_or_else(Vec::new, |life| life.peers.clone());
         for peer in peers.into_iter().filter(|peer| peer.lease_until < now) {
             if self.inner.store.fence(&peer.node).await? {
                 tracing::warn!(node = %peer.node, "a node's lease has ended; taking over its runs");
                 self.look_early();
+                looks = true;
             }
         }
-        loop {
+        while looks {
             let marks_first = self.inner.dispatch.marks_first();
             let mut abandoned = self.inner.store.abandoned(marks_first, BATCH_MAX).await?;
             let more = abandoned.len() == BATCH_MAX;
@@ -50,10 +59,9 @@ impl Engine {
             abandoned.retain(|left| left.lease_until.is_none_or(|until| until <= now));
             let progress = !abandoned.is_empty();
             self.take_over(abandoned, marks_first).await?;
-            if !(more && progress) {
-                return Ok(());
-            }
+            looks = more && progress;
         }
+        Ok(())
     }
 
     async fn take_over(&self, abandoned: Vec<Abandoned>, marks_first: bool) -> Result<(), StoreError> {
@@ -151,7 +159,8 @@ fn latest_of_each_job(abandoned: &[Abandoned]) -> BTreeMap<JobId, RunId> {
     latest.into_iter().map(|(job, (_, run))| (job, run)).collect()
 }
 
-/// Polling interval of each node. A dead node is found at most this long after its lease has expired.
+/// Interval at which each node compares the leases of the others with the time. A dead node is found at most this long
+/// after its lease has expired.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Runs per transaction.

@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::job::Job;
 use crate::plan::{self, TOO_LATE};
 use crate::policy::Delivery;
-use crate::ports::{Ending, KillAnswer, Move, Moved, Probe, StoreError, To, Watched};
+use crate::ports::{Agenda, Ending, KillAnswer, Move, Moved, Probe, StoreError, To, Watched};
 use crate::run::{Outcome, Run, RunState};
 use crate::sabotage::Sabotage;
 use crate::trouble::{Trouble, TroubleKind};
@@ -19,14 +19,15 @@ use crate::trouble::{Trouble, TroubleKind};
 impl Engine {
     pub(crate) async fn watch_loop(&self) {
         let mut wait = LOOK;
+        let mut looks = true;
         let mut stored_at = self.now();
         loop {
             tokio::select! {
                 biased;
-                () = self.inner.watch_now.notified() => {}
-                () = self.inner.clock.sleep(wait) => {}
+                () = self.inner.watch_now.notified() => looks = true,
+                () = self.inner.clock.sleep(wait) => looks |= wait < LOOK,
             }
-            if self.now().duration_since(stored_at) >= STORED_EVERY {
+            if self.now().duration_since(stored_at) >= STORED_EVERY && self.has_work(Agenda::has_open_runs) {
                 stored_at = self.now();
                 if let Err(error) = self.take_stored_results().await {
                     self.complain(&error, "failed to read results that Java admins stored", STORED_EVERY);
@@ -36,12 +37,18 @@ impl Engine {
             // expire; that live nodes then ask twice is harmless.
             let early = self.inner.asker_gone.swap(false, Ordering::Relaxed);
             let by = self.now() + if early { ASK_MAX } else { Duration::ZERO };
-            wait = match self.watch(by).await {
-                Ok(next) => next.map_or(LOOK, |at| at.duration_since(self.now()).min(LOOK)),
+            looks |= early || self.has_work(|agenda| agenda.check_at.is_some_and(|at| at <= by));
+            if !std::mem::take(&mut looks) {
+                wait = if self.has_work(Agenda::has_open_runs) { LOOK } else { IDLE_LOOK };
+                continue;
+            }
+            wait = LOOK;
+            match self.watch(by).await {
+                Ok(next) => wait = next.map_or(LOOK, |at| at.duration_since(self.now()).min(LOOK)),
                 Err(error) => {
+                    looks = true;
                     self.inner.asker_gone.fetch_or(early, Ordering::Relaxed);
                     self.complain(&error, "failed to check open runs", LOOK);
-                    LOOK
                 }
             };
         }
@@ -260,8 +267,11 @@ pub(crate) fn first_check(job: &Job, now: Timestamp) -> Timestamp {
     now + over.map_or(WATCH_EVERY, |over| over.min(WATCH_EVERY))
 }
 
-/// Polling interval of each node for runs to check.
+/// Interval at which each node looks whether runs are to be checked.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// The same while there are no open runs.
+const IDLE_LOOK: Duration = Duration::from_secs(1);
 
 /// Interval in which each node looks for results that Java admins stored.
 const STORED_EVERY: Duration = Duration::from_secs(1);

@@ -253,8 +253,8 @@ impl Centre {
                 tls.follow().await;
             }
         });
-        let registrar = state.registrar.clone();
-        let keeping = tokio::spawn(async move { registrar.run().await });
+        let (registrar, states) = (state.registrar.clone(), state.engine.registry_states());
+        let keeping = tokio::spawn(async move { registrar.run(states).await });
         let keeping_logs = tokio::spawn(state.log_keeper().run(state.ended.clone()));
         let following_logs = tokio::spawn(state.log_follower().run());
         let writing_traces = tokio::spawn(state.trace_writer().run());

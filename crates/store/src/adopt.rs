@@ -30,12 +30,24 @@ pub async fn jobs_after(s: &mut dyn Session, after: JobId, count: usize) -> Resu
     Ok(JobRange { after, until: until.map(JobId) })
 }
 
+pub async fn has_changed_jobs(
+    s: &mut dyn Session,
+    tables: &Tables,
+    range: JobRange,
+) -> Result<bool, SessionError> {
+    let ((of_theirs, mut params), (of_ours, more)) = (within("j.id", range), within("job_id", range));
+    params.extend(more);
+    let sql = format!(
+        "SELECT 1 FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE {of_theirs} AND ({}) \
+         UNION ALL SELECT 1 FROM tw_job WHERE {of_ours} AND {IS_DELETED} LIMIT 1",
+        differs(tables)
+    );
+    Ok(!s.query(&sql, &params, Lock::None).await?.is_empty())
+}
+
 pub async fn forget_deleted(s: &mut dyn Session, range: JobRange, max: usize) -> Result<usize, SessionError> {
     let (within, mut params) = within("job_id", range);
-    let sql = format!(
-        "SELECT job_id FROM tw_job WHERE {within} \
-         AND NOT EXISTS (SELECT 1 FROM xxl_job_info j WHERE j.id = job_id) ORDER BY job_id LIMIT ?"
-    );
+    let sql = format!("SELECT job_id FROM tw_job WHERE {within} AND {IS_DELETED} ORDER BY job_id LIMIT ?");
     params.push(limit(max));
     let rows = s.query(&sql, &params, Lock::None).await?;
     let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
@@ -45,6 +57,9 @@ pub async fn forget_deleted(s: &mut dyn Session, range: JobRange, max: usize) ->
     }
     Ok(ids.len())
 }
+
+/// Condition on `tw_job` for jobs that others deleted.
+const IS_DELETED: &str = "NOT EXISTS (SELECT 1 FROM xxl_job_info d WHERE d.id = job_id)";
 
 pub async fn adopt(
     s: &mut dyn Session,

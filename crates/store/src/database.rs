@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use cron::Zone;
 use engine::policy::Repeats;
 use engine::{
-    Abandoned, Adopted, Alert, AppId, CancelAnswer, Change, Changes, Claim, Declaration, Declared, Ender,
-    Ending, Heartbeat, HistoryEntry, Job, JobId, JobRange, JobSpec, Joined, LIFELINE_GRACE, LifelineId,
+    Abandoned, Adopted, Agenda, Alert, AppId, CancelAnswer, Change, Changes, Claim, Declaration, Declared,
+    Ender, Ending, HistoryEntry, Job, JobId, JobRange, JobSpec, Joined, LIFELINE_GRACE, LifelineId,
     Lifelines, Move, Moved, Node, Order, Outcome, Planner, Retention, Run, RunId, RunRecord, Slots, Store,
     StoreError, Trigger, Verdict, Watched,
 };
@@ -19,8 +19,8 @@ use crate::schema::Schema;
 use crate::session::{Backend, Session, SessionError};
 use crate::wall::Wall;
 use crate::{
-    JavaAdmins, Options, adopt, alerts, changes, claim, complete, control, declare, foreign, jobs, moves,
-    nodes, prune, read, withdraw,
+    JavaAdmins, Options, adopt, agenda, alerts, changes, claim, complete, control, declare, foreign, jobs,
+    moves, nodes, prune, read, withdraw,
 };
 
 /// A database with all data of the scheduling centre: the engine's [`Store`], and the methods in `records`.
@@ -79,6 +79,23 @@ macro_rules! transaction {
 
 pub(crate) use transaction;
 
+/// Runs one statement, an expression of the session `$s`, that commits by itself and may be repeated.
+macro_rules! single {
+    ($store:ident, $s:ident => $statement:expr) => {{
+        let mut tries = 0;
+        loop {
+            let attempt = async {
+                let mut session = $store.single().await?;
+                let $s = &mut *session;
+                $statement.await
+            };
+            if let ControlFlow::Break(result) = again(attempt.await, &mut tries).await {
+                break result;
+            }
+        }
+    }};
+}
+
 impl Database {
     pub(crate) fn new(backend: impl Backend, options: &Options) -> Self {
         let schema = backend.schema().clone();
@@ -120,6 +137,13 @@ impl Database {
 
     pub(crate) async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
         let session = self.backend.begin().await?;
+        #[cfg(feature = "conformance")]
+        let session = self.faults.watch(session);
+        Ok(session)
+    }
+
+    async fn single(&self) -> Result<Box<dyn Session>, SessionError> {
+        let session = self.backend.single().await?;
         #[cfg(feature = "conformance")]
         let session = self.faults.watch(session);
         Ok(session)
@@ -228,11 +252,14 @@ impl Store for Database {
         transaction!(self, s => nodes::fence_broken(s, broken))
     }
 
-    async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<Heartbeat, StoreError> {
-        let (heartbeat, known) = transaction!(self, s => nodes::heartbeat(s, node, lease))?;
-        // Committing takes milliseconds, and the engine counts from when it receives the answer.
-        let now = self.backend.clock().unwrap_or_else(|| heartbeat.now + known.elapsed());
-        Ok(Heartbeat { now, ..heartbeat })
+    async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<(), StoreError> {
+        single!(self, s => nodes::heartbeat(s, node, lease))
+    }
+
+    async fn agenda(&self, running: bool) -> Result<Agenda, StoreError> {
+        let agenda: Agenda = single!(self, s => agenda::agenda(s, running))?;
+        let now = self.backend.clock().unwrap_or(agenda.now);
+        Ok(Agenda { now, ..agenda })
     }
 
     async fn fence(&self, node: &Node) -> Result<bool, StoreError> {
@@ -312,6 +339,10 @@ impl Store for Database {
 
     async fn others_wrote(&self) -> Result<bool, StoreError> {
         self.backend.others_wrote().await.map_err(surfaced)
+    }
+
+    async fn has_changed_jobs(&self, range: JobRange) -> Result<bool, StoreError> {
+        transaction!(self, s => adopt::has_changed_jobs(s, &self.tables, range))
     }
 
     async fn jobs_after(&self, after: JobId, count: usize) -> Result<JobRange, StoreError> {

@@ -146,6 +146,10 @@ impl Session for Watched {
         Ok(self.wrote(table, rows))
     }
 
+    fn clock(&self) -> (&'static str, Option<Value>) {
+        self.session.as_ref().map_or(("NULL", None), |session| session.clock())
+    }
+
     async fn now(&mut self) -> Result<Timestamp, SessionError> {
         self.session()?.now().await
     }

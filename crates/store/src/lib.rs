@@ -6,6 +6,7 @@
 
 mod addresses;
 mod adopt;
+mod agenda;
 mod alerts;
 mod changes;
 mod claim;

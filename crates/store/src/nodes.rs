@@ -1,14 +1,14 @@
 //! Incarnations of nodes: rows of `tw_node`.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use engine::{Heartbeat, Joined, LifelineId, Node, Outcome, Peer, RunState, StoreError};
+use engine::{Joined, LifelineId, Node, Outcome, Peer, RunState, StoreError};
 use timer::Timestamp;
 
 use crate::database::Tables;
 use crate::jobs;
 use crate::runs::{self, CANCELLING, CLAIMED, Closing};
-use crate::session::{Lock, Row, Session, SessionError, Value};
+use crate::session::{Lock, Session, SessionError, Value};
 use crate::table::table;
 
 pub async fn join(
@@ -65,11 +65,13 @@ table! {
 /// The incarnations that match `tail`, with their leases.
 pub async fn select(s: &mut dyn Session, tail: &str, params: &[Value]) -> Result<Vec<Peer>, SessionError> {
     let rows = s.query(&format!("SELECT {} FROM tw_node {tail}", NodeRow::LIST), params, Lock::None).await?;
-    let peer = |row: Row| -> Result<Peer, SessionError> {
-        let row = NodeRow::read(&mut row.read())?;
-        Ok(Peer { node: Node { name: row.name, epoch: row.epoch }, lease_until: row.lease_until_ms })
-    };
-    rows.into_iter().map(peer).collect()
+    rows.into_iter().map(|row| NodeRow::read(&mut row.read()).map(Peer::from)).collect()
+}
+
+impl From<NodeRow> for Peer {
+    fn from(row: NodeRow) -> Peer {
+        Peer { node: Node { name: row.name, epoch: row.epoch }, lease_until: row.lease_until_ms }
+    }
 }
 
 /// Lifelines of earlier incarnations of this name that have an unexpired lease.
@@ -95,22 +97,19 @@ fn ids(lifelines: &[LifelineId]) -> Value {
 /// Width of the column.
 const NAME_MAX: usize = 190;
 
-/// Also returns the local time when the database's clock was read.
-pub async fn heartbeat(
-    s: &mut dyn Session,
-    node: &Node,
-    lease: Duration,
-) -> Result<(Heartbeat, Instant), SessionError> {
-    let now = s.now().await?;
-    let known = Instant::now();
-    let sql = "UPDATE tw_node SET lease_until_ms = ? WHERE name = ? AND epoch = ? AND fenced = 0";
-    let extended =
-        s.execute(sql, &[(now + lease).into(), node.name.as_str().into(), node.epoch.into()]).await?;
-    if extended == 0 {
-        return Err(StoreError::Fenced(node.clone()).into());
+/// Extends the lease, in one statement.
+pub async fn heartbeat(s: &mut dyn Session, node: &Node, lease: Duration) -> Result<(), SessionError> {
+    let (clock, now) = s.clock();
+    let lease = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
+    let sql = format!(
+        "UPDATE tw_node SET lease_until_ms = {clock} + ? WHERE name = ? AND epoch = ? AND fenced = 0"
+    );
+    let mut params: Vec<Value> = now.into_iter().collect();
+    params.extend([lease.into(), node.name.as_str().into(), node.epoch.into()]);
+    match s.execute(&sql, &params).await? {
+        0 => Err(StoreError::Fenced(node.clone()).into()),
+        _ => Ok(()),
     }
-    let nodes = select(s, "WHERE fenced = 0 ORDER BY name, epoch", &[]).await?;
-    Ok((Heartbeat { now, nodes }, known))
 }
 
 pub async fn fence(s: &mut dyn Session, node: &Node) -> Result<bool, SessionError> {

@@ -78,11 +78,7 @@ pub async fn abandoned(
     running: bool,
     max: usize,
 ) -> Result<Vec<Abandoned>, SessionError> {
-    let running = if running { format!(", {RUNNING}") } else { String::new() };
-    let tail = format!(
-        "WHERE state IN ({CLAIMED}, {CANCELLING}{running}) AND NOT EXISTS (SELECT 1 FROM tw_node n WHERE n.name = tw_run.node \
-         AND n.epoch = tw_run.epoch AND n.fenced = 0) ORDER BY run_id LIMIT ?"
-    );
+    let tail = format!("WHERE {} ORDER BY run_id LIMIT ?", is_abandoned(running));
     let found = runs::select(s, &tail, &[limit(max)], Lock::None).await?;
     if found.is_empty() {
         return Ok(Vec::new());
@@ -95,6 +91,15 @@ pub async fn abandoned(
         run,
     });
     Ok(abandoned.collect())
+}
+
+/// Condition on `tw_run` for runs of fenced owners.
+pub fn is_abandoned(running: bool) -> String {
+    let running = if running { format!(", {RUNNING}") } else { String::new() };
+    format!(
+        "state IN ({CLAIMED}, {CANCELLING}{running}) AND NOT EXISTS (SELECT 1 FROM tw_node n \
+         WHERE n.name = tw_run.node AND n.epoch = tw_run.epoch AND n.fenced = 0)"
+    )
 }
 
 async fn leases(s: &mut dyn Session) -> Result<BTreeMap<Node, Timestamp>, SessionError> {

@@ -202,6 +202,8 @@ pub struct Transaction<DB: Server> {
     /// Number of connections that may still turn out to be stale. The one after them is new, and its failure is a
     /// real error.
     stale_max: u32,
+    /// Whether it has one statement, which commits by itself, so that it never begins.
+    single: bool,
     /// Whether the transaction has begun, so that its connection must not be replaced.
     begun: bool,
     /// Whether a statement is in progress or got no answer, so that the connection's next answer is unknown.
@@ -225,25 +227,34 @@ impl<DB: Server> Transaction<DB> {
             connections: connections.clone(),
             connection: Some(connection),
             stale_max,
+            single: false,
             begun: false,
             unsettled: false,
             failed: None,
         })
     }
 
-    /// Whether it has begun, so that all statements must use the same connection.
-    pub fn has_begun(&self) -> bool {
-        self.begun
+    /// Opens a connection for one statement that commits by itself. If the connection turns out to be stale, the
+    /// statement is sent again.
+    pub async fn single(connections: &Connections<DB>) -> Result<Self, SessionError> {
+        let mut transaction = Transaction::open(connections).await?;
+        transaction.single = true;
+        Ok(transaction)
+    }
+
+    /// Whether a statement that locks or writes must begin it.
+    pub fn must_begin(&self) -> bool {
+        !self.begun && !self.single
     }
 
     /// Marks it as begun by a statement, even if that statement failed.
     pub fn has_now_begun(&mut self) {
-        self.begun = true;
+        self.begun = !self.single;
     }
 
     /// Begins it, unless it has begun.
     pub async fn begin(&mut self) -> Result<(), SessionError> {
-        while !self.begun {
+        while self.must_begin() {
             let answer = bounded(DB::run(self.connection()?, DB::BEGIN)).await;
             if !self.is_replaced(&answer).await? {
                 self.answered(answer)?;

@@ -16,6 +16,10 @@ pub trait Backend: Send + Sync + 'static {
     /// Opens a transaction (READ COMMITTED where there is a choice).
     async fn begin(&self) -> Result<Box<dyn Session>, SessionError>;
 
+    /// Opens a session without a transaction, for one statement that may be repeated: the statement commits by itself,
+    /// which saves the round trips for `BEGIN` and `COMMIT`.
+    async fn single(&self) -> Result<Box<dyn Session>, SessionError>;
+
     /// Schema of its tables.
     fn schema(&self) -> &Schema;
 
@@ -110,6 +114,9 @@ pub trait Session: Send {
 
     /// Deletes many rows by one key column.
     async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<u64, SessionError>;
+
+    /// SQL for the database's clock in milliseconds, with its parameter, if it has one.
+    fn clock(&self) -> (&'static str, Option<Value>);
 
     /// The database's clock.
     async fn now(&mut self) -> Result<Timestamp, SessionError>;

@@ -94,10 +94,7 @@ async fn what_was_committed_is_there_after_a_restart_and_earlier_lives_are_over(
 
     let store = opened(&folder.file(), false).await.unwrap();
     assert_eq!(store.job(job).await.unwrap().unwrap().spec.name, "kept");
-    assert_eq!(
-        store.heartbeat(&joined.node, lease).await.map(|_| ()),
-        Err(StoreError::Fenced(joined.node.clone()))
-    );
+    assert_eq!(store.heartbeat(&joined.node, lease).await, Err(StoreError::Fenced(joined.node.clone())));
     assert!(store.join("node", lease).await.unwrap().node.epoch > joined.node.epoch);
 }
 
@@ -159,8 +156,10 @@ async fn jobs_that_others_wrote_are_adopted() {
     let broken = insert("CRON", "not a cron", next);
     let unknown = insert("FIX_DELAY", "5", next);
     let unplanned = insert("CRON", "0 0 0 * * ?", 0);
+    assert_eq!(store.has_changed_jobs(JobRange::ALL).await, Ok(true));
     let adopted = store.adopt(JobRange::ALL, 100, &Plain).await.unwrap();
     assert_eq!((adopted.changed, adopted.unreadable), (5, 2));
+    assert_eq!(store.has_changed_jobs(JobRange::ALL).await, Ok(false));
     let alerts = store.take_alerts(Timestamp::from_millis(next), Duration::from_secs(1), 10).await.unwrap();
     let alerts: Vec<_> = alerts.iter().map(|alert| (alert.job, alert.trouble.kind)).collect();
     assert_eq!(alerts, [(broken, engine::TroubleKind::NotRun), (unknown, engine::TroubleKind::NotRun)]);

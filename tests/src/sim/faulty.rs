@@ -360,14 +360,20 @@ impl Store for Faulty {
         Ok(joined)
     }
 
-    async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<Heartbeat, StoreError> {
-        let beat = self
-            .call("heartbeat", self.store.heartbeat(node, lease), |evidence, at, _| {
-                evidence.leases.insert(node.clone(), at + lease.as_millis() as Ms);
-            })
-            .await?;
+    async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<(), StoreError> {
+        self.call("heartbeat", self.store.heartbeat(node, lease), |evidence, at, ()| {
+            evidence.leases.insert(node.clone(), at + lease.as_millis() as Ms);
+        })
+        .await
+    }
+
+    async fn agenda(&self, running: bool) -> Result<Agenda, StoreError> {
+        let mut agenda = self.call("agenda", self.store.agenda(running), nothing).await?;
         self.beat();
-        Ok(beat)
+        if self.bugs.has(Sabotage::BlindToRegistrations) {
+            agenda.registry = 0;
+        }
+        Ok(agenda)
     }
 
     async fn lifelines(&self) -> Result<Option<Lifelines>, StoreError> {
@@ -566,6 +572,10 @@ impl Store for Faulty {
 
     async fn others_wrote(&self) -> Result<bool, StoreError> {
         self.call("others_wrote", self.store.others_wrote(), nothing).await
+    }
+
+    async fn has_changed_jobs(&self, range: JobRange) -> Result<bool, StoreError> {
+        self.call("has_changed_jobs", self.store.has_changed_jobs(range), nothing).await
     }
 
     async fn jobs_after(&self, after: JobId, count: usize) -> Result<JobRange, StoreError> {

@@ -449,6 +449,10 @@ impl Registry for FaultyRegistry {
         self.connection.call("registry_revision", self.registry.registry_revision(), nothing).await
     }
 
+    fn is_beside_java(&self) -> bool {
+        self.registry.is_beside_java()
+    }
+
     async fn registry_state(&self) -> Result<(i64, Timestamp), StoreError> {
         let (revision, now) =
             self.connection.call("registry_state", self.registry.registry_state(), nothing).await?;

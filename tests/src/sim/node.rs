@@ -139,7 +139,7 @@ impl Host {
             let stopped = async { _ = stop.await };
             let keep = async {
                 match &registrar {
-                    Some(registrar) => registrar.run().await,
+                    Some(registrar) => registrar.run(engine.registry_states()).await,
                     None => std::future::pending().await,
                 }
             };

@@ -7,7 +7,7 @@ mod silence;
 mod tokens;
 
 pub use directory::{Arrival, Destination, Directory, Sighting};
-pub use registrar::{POLL, Registrar};
+pub use registrar::Registrar;
 pub use route::{Candidates, Choices};
 pub use tokens::{Key, Scope, Tokens, fingerprint, generate, is_well_known, random};
 pub(crate) use tokens::{hex, unhex};

@@ -13,7 +13,7 @@ use futures_util::stream::FuturesUnordered;
 use protocol::v1::{Event, ExecutorTrouble, ProblemCode};
 use store::{ADDRESSES_MAX, Beat, NewToken, Noted, Registration, Registry};
 use timer::{Clock, Timestamp};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::directory::{Arrival, Directory};
 use super::silence::{SILENT_MAX, Silence};
@@ -171,22 +171,26 @@ impl Registrar {
         self.read_registrations().await
     }
 
-    /// Runs all loops, forever.
-    pub async fn run(&self) {
-        tokio::join!(self.poll_loop(), self.beat_loop(), self.publish_loop(), self.ask_loop());
+    /// Runs all loops, forever. `states` are the counters of changes that the engine reads.
+    pub async fn run(&self, states: States) {
+        tokio::join!(self.poll_loop(states), self.beat_loop(), self.publish_loop(), self.ask_loop());
     }
 
-    /// Polls for changes made by other nodes. Heartbeats alone do not count as a change, so everything is also read
-    /// from time to time, and always before an executor expires: it may send heartbeats to another node.
-    async fn poll_loop(&self) {
+    /// Notices changes made by other nodes. Heartbeats alone do not count as a change, so everything is also read from
+    /// time to time, and always before an executor expires: it may send heartbeats to another node.
+    async fn poll_loop(&self, mut states: States) {
         let mut known = None;
         let mut last_read = self.clock.monotonic();
+        let read_all = if self.registry.is_beside_java() { READ_ALL_BESIDE_JAVA } else { READ_ALL };
         loop {
-            self.clock.sleep(POLL).await;
+            let state = self.next_state(&mut states).await;
             let result = async {
-                let revision = self.revision().await?;
+                let revision = match state {
+                    Some((revision, time)) => self.heard(revision, time),
+                    None => self.revision().await?,
+                };
                 let is_news = known != Some(revision);
-                let is_old = self.clock.monotonic() - last_read > READ_ALL;
+                let is_old = self.clock.monotonic() - last_read > read_all;
                 if is_news || is_old || self.directory.has_silent(self.silent_before()) {
                     self.load().await?;
                     (known, last_read) = (Some(revision), self.clock.monotonic());
@@ -203,15 +207,20 @@ impl Registrar {
         }
     }
 
+    /// Waits for the next state that the engine reads; `None` if it reads none for a while.
+    async fn next_state(&self, states: &mut States) -> Option<(i64, Timestamp)> {
+        tokio::select! {
+            biased;
+            Ok(()) = states.changed() => *states.borrow_and_update(),
+            () = self.clock.sleep(POLL_ITSELF) => None,
+        }
+    }
+
     /// Reads the counter of changes. If that fails, heartbeats cannot be read either.
     async fn revision(&self) -> Result<i64, StoreError> {
         let asked_at = self.now();
         match self.registry.registry_state().await {
-            Ok((revision, time)) => {
-                *self.database_time() = Some((time, self.clock.monotonic()));
-                self.silence().hears(time);
-                Ok(revision)
-            }
+            Ok((revision, time)) => Ok(self.heard(revision, time)),
             Err(error) => {
                 // Before the database's time is known, this node's clock would count, which may be wrong.
                 if self.database_time().is_some() {
@@ -220,6 +229,13 @@ impl Registrar {
                 Err(error)
             }
         }
+    }
+
+    /// Notes that the database has answered.
+    fn heard(&self, revision: i64, time: Timestamp) -> i64 {
+        *self.database_time() = Some((time, self.clock.monotonic()));
+        self.silence().hears(time);
+        revision
     }
 
     async fn read_apps(&self) -> Result<(), StoreError> {
@@ -353,12 +369,19 @@ fn too_many(app: &str) -> RequestError {
     RequestError::new(ProblemCode::Conflict, why)
 }
 
-/// How often a node polls for changes made by other nodes. Including the time to read them, every node knows an
-/// executor within a second after it has registered anywhere.
-pub const POLL: Duration = Duration::from_millis(500);
+/// Values of the counter of changes with the database's times, as the engine reads them. It does so twice per second
+/// while there are other nodes: including the time to read the changes, every node knows an executor within a second
+/// after it has registered anywhere.
+type States = watch::Receiver<Option<(i64, Timestamp)>>;
 
-/// How often everything is read even if nothing has changed: heartbeats at other nodes keep executors alive here.
-const READ_ALL: Duration = Duration::from_secs(15);
+/// How long to wait for the engine, which reads nothing while the database does not answer.
+const POLL_ITSELF: Duration = Duration::from_millis(1_500);
+
+/// How often everything is read even if nothing has changed, for example to show when executors were last seen.
+const READ_ALL: Duration = Duration::from_secs(60);
+
+/// The same beside Java admins: executors that register there are found only by this.
+const READ_ALL_BESIDE_JAVA: Duration = Duration::from_secs(15);
 
 /// A registration this recent may not be in the database's answer yet.
 const OVERTAKEN: Duration = Duration::from_secs(5);

@@ -191,9 +191,9 @@ pub async fn joins_at_once_get_different_epochs(fresh: Fresh) {
     })
     .await;
     assert_eq!(joined.iter().collect::<BTreeSet<_>>().len(), 4, "{joined:?}");
-    let beat = bench.store.heartbeat(&bench.node, LEASE).await.unwrap();
+    let agenda = bench.store.agenda(false).await.unwrap();
     let alive: Vec<i64> =
-        beat.nodes.iter().filter(|peer| peer.node.name == "same").map(|peer| peer.node.epoch).collect();
+        agenda.nodes.iter().filter(|peer| peer.node.name == "same").map(|peer| peer.node.epoch).collect();
     assert_eq!(alive, [*joined.iter().max().unwrap()]);
 }
 

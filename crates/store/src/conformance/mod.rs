@@ -4,6 +4,7 @@
 //! the `#[test]`s. Nothing sleeps: the tests set the time, except the database's own clock, which is only compared
 //! with itself.
 
+pub mod agenda;
 pub mod alerts;
 pub mod apps;
 pub mod batches;
@@ -69,6 +70,8 @@ macro_rules! conformance_tests {
             nodes::only_lives_that_depend_on_a_broken_lifeline_are_declared_over
             nodes::a_node_that_leaves_hands_its_runs_back
             nodes::runs_of_a_dead_life_are_found_with_its_lease
+            agenda::the_agenda_has_the_earliest_time_of_each_kind_of_work
+            agenda::the_agenda_has_runs_of_fenced_nodes
             claims::a_claim_moves_the_job_and_opens_its_run
             claims::a_claim_takes_the_earliest_first_and_says_if_there_are_more
             claims::a_node_takes_its_slots_first_and_what_others_leave_lying

@@ -13,10 +13,10 @@ pub async fn a_new_life_has_a_higher_epoch_and_ends_the_one_before(fresh: Fresh)
     assert!(again.node.epoch > bench.node.epoch);
     assert!(bench.store.fence(&bench.node).await.unwrap(), "the life before is over");
     let other = bench.another("second").await;
-    let beat = other.store.heartbeat(&other.node, LEASE).await.unwrap();
-    let alive: Vec<_> = beat.nodes.iter().map(|peer| &peer.node).collect();
+    let agenda = other.store.agenda(false).await.unwrap();
+    let alive: Vec<_> = agenda.nodes.iter().map(|peer| &peer.node).collect();
     assert_eq!(alive, [&again.node, &other.node]);
-    assert!(beat.nodes.iter().all(|peer| peer.lease_until > beat.now));
+    assert!(agenda.nodes.iter().all(|peer| peer.lease_until > agenda.now));
 
     // The row of an incarnation that left is deleted, and the next one still has a higher epoch.
     again.store.leave(&again.node).await.unwrap();
@@ -32,7 +32,10 @@ pub async fn a_new_life_has_a_higher_epoch_and_ends_the_one_before(fresh: Fresh)
 pub async fn only_a_life_whose_lease_has_ended_can_be_declared_over(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     assert!(!bench.store.fence(&bench.node).await.unwrap());
-    bench.store.heartbeat(&bench.node, LEASE).await.unwrap();
+    bench.store.heartbeat(&bench.node, 2 * LEASE).await.unwrap();
+    let agenda = bench.store.agenda(false).await.unwrap();
+    let extended = agenda.nodes[0].lease_until;
+    assert!(bench.now + 2 * LEASE <= extended && extended <= agenda.now + 2 * LEASE, "{agenda:?}");
 
     let short = bench.store.join("short", Duration::ZERO).await.unwrap().node;
     assert!(bench.store.fence(&short).await.unwrap());
@@ -51,7 +54,7 @@ pub async fn a_life_that_is_over_can_neither_claim_nor_extend_its_lease(fresh: F
     let fenced = Err(StoreError::Fenced(bench.node.clone()));
     let planner = Simple { now: at };
     let store = &bench.store;
-    assert_eq!(store.heartbeat(&bench.node, LEASE).await.map(|_| ()), fenced);
+    assert_eq!(store.heartbeat(&bench.node, LEASE).await, fenced);
     assert_eq!(store.claim_due(&bench.node, at, Slots::ALL, 10, &planner).await.map(|_| ()), fenced);
     assert_eq!(store.claim_waiting(&bench.node, at, Slots::ALL, 10, &planner).await.map(|_| ()), fenced);
     assert_eq!(bench.open(waiting).await.unwrap().state, RunState::Waiting);
@@ -84,13 +87,13 @@ pub async fn only_lives_that_depend_on_a_broken_lifeline_are_declared_over(fresh
     assert_eq!(store.fence_broken(&[broken]).await, Ok(vec![bench.node.clone()]), "whoever did it");
     let fenced = Err(StoreError::Fenced(bench.node.clone()));
     assert_eq!(store.depend_on(&bench.node, None).await, fenced);
-    assert_eq!(store.heartbeat(&bench.node, LEASE).await.map(|_| ()), fenced);
+    assert_eq!(store.heartbeat(&bench.node, LEASE).await, fenced);
 
     // Its lease has ended with it, and no earlier.
-    let beat = other.store.heartbeat(&other.node, LEASE).await.unwrap();
-    assert_eq!(beat.nodes.len(), 1);
+    let agenda = other.store.agenda(false).await.unwrap();
+    assert_eq!(agenda.nodes.len(), 1);
     let left = &other.store.abandoned(false, 10).await.unwrap()[0];
-    assert!(left.lease_until.is_some_and(|until| bench.now <= until && until <= beat.now));
+    assert!(left.lease_until.is_some_and(|until| bench.now <= until && until <= agenda.now));
 }
 
 pub async fn a_node_that_leaves_hands_its_runs_back(fresh: Fresh) {

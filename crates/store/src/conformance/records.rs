@@ -115,6 +115,7 @@ pub async fn nothing_to_adopt_changes_nothing(fresh: Fresh) {
     let job = bench.start(&bench.hourly()).await;
     bench.create(|_| {}).await;
     let planner = Simple { now: bench.now };
+    assert_eq!(bench.store.has_changed_jobs(JobRange::ALL).await, Ok(false));
     assert_eq!(bench.store.adopt(JobRange::ALL, 1_000, &planner).await.map(|adopted| adopted.changed), Ok(0));
     let at = bench.next_of(job).await.unwrap();
     bench.store.claim_due(&bench.node, at, Slots::ALL, 1_000, &Simple { now: at }).await.unwrap();

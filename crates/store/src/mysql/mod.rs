@@ -91,6 +91,11 @@ impl Backend for MySqlBackend {
         Ok(Box::new(MySqlSession::open(&self.connections, self.abilities).await?))
     }
 
+    async fn single(&self) -> Result<Box<dyn Session>, SessionError> {
+        let transaction = Transaction::single(&self.connections).await?;
+        Ok(Box::new(MySqlSession { transaction, abilities: self.abilities }))
+    }
+
     fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -141,7 +146,7 @@ impl MySqlSession {
 
     /// Runs a statement of the transaction. The first one is sent together with `BEGIN`.
     async fn run(&mut self, mut sql: String) -> Result<Ran, SessionError> {
-        if !self.transaction.has_begun() {
+        if self.transaction.must_begin() {
             sql.insert_str(0, "; ");
             sql.insert_str(0, MySql::BEGIN);
         }
@@ -183,6 +188,9 @@ impl MySqlSession {
         Ok(found)
     }
 }
+
+/// The time at which the statement began. Sessions are in UTC, where no wall-clock time is repeated.
+const CLOCK: &str = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
 
 /// Result of a statement.
 struct Ran {
@@ -250,10 +258,12 @@ impl Session for MySqlSession {
         self.run_all(bulk::deletes(table, key, ids)).await
     }
 
+    fn clock(&self) -> (&'static str, Option<Value>) {
+        (CLOCK, None)
+    }
+
     async fn now(&mut self) -> Result<Timestamp, SessionError> {
-        // Sessions are in UTC, where no wall-clock time is repeated.
-        let sql = "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
-        let rows = self.query(sql, &[], Lock::None).await?;
+        let rows = self.query(&format!("SELECT {CLOCK}"), &[], Lock::None).await?;
         match rows.first() {
             Some(Row(values)) if let [Value::Int(millis)] = values[..] => Ok(Timestamp::from_millis(millis)),
             _ => Err(StoreError::Schema("the server did not return its time".into()).into()),

@@ -84,6 +84,10 @@ impl Backend for PostgresBackend {
         Ok(Box::new(PostgresSession::open(&self.connections).await?))
     }
 
+    async fn single(&self) -> Result<Box<dyn Session>, SessionError> {
+        Ok(Box::new(PostgresSession { transaction: Transaction::single(&self.connections).await? }))
+    }
+
     fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -108,8 +112,13 @@ impl PostgresSession {
 
     async fn run(&mut self, statement: Statement) -> Result<u64, SessionError> {
         self.transaction.begin().await?;
-        let answer = bounded(statement.query().execute(self.transaction.connection()?)).await;
-        self.transaction.answered(answer).map(|done| done.rows_affected())
+        loop {
+            let query = statement.clone().query();
+            let answer = bounded(query.execute(self.transaction.connection()?)).await;
+            if !self.transaction.is_replaced(&answer).await? {
+                return self.transaction.answered(answer).map(|done| done.rows_affected());
+            }
+        }
     }
 
     /// Runs a statement of the transaction that returns rows.
@@ -131,6 +140,9 @@ impl PostgresSession {
         }
     }
 }
+
+/// Not the transaction's time, which does not advance.
+const CLOCK: &str = "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)";
 
 #[async_trait]
 impl Session for PostgresSession {
@@ -189,10 +201,12 @@ impl Session for PostgresSession {
         self.run(Statement::new(&sql, &[Value::Ids(ids.to_vec())])).await
     }
 
+    fn clock(&self) -> (&'static str, Option<Value>) {
+        (CLOCK, None)
+    }
+
     async fn now(&mut self) -> Result<Timestamp, SessionError> {
-        // Not the transaction's time, which does not advance.
-        let sql = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)";
-        let rows = self.query(sql, &[], Lock::None).await?;
+        let rows = self.query(&format!("SELECT {CLOCK}"), &[], Lock::None).await?;
         match rows.first() {
             Some(Row(values)) if let [Value::Int(millis)] = values[..] => Ok(Timestamp::from_millis(millis)),
             _ => Err(StoreError::Schema("the server did not return its time".into()).into()),

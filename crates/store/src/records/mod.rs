@@ -11,7 +11,7 @@ mod alert_rows;
 mod api_keys;
 pub(crate) mod apps;
 mod audit;
-mod counters;
+pub(crate) mod counters;
 mod handlers;
 mod job_list;
 mod job_rows;
@@ -93,6 +93,9 @@ pub trait Registry: Send + Sync {
     /// Returns the same number, and the database's time.
     async fn registry_state(&self) -> Result<(i64, Timestamp), StoreError>;
 
+    /// Whether Java admins may register executors in the same tables, without raising the counter.
+    fn is_beside_java(&self) -> bool;
+
     /// Publishes executor addresses to Java admins, for apps with registered executors: writes the lists that differ
     /// from the stored ones, and returns how many did.
     async fn publish_addresses(&self, lists: &[(AppId, Vec<String>)]) -> Result<usize, StoreError>;
@@ -136,6 +139,10 @@ impl Registry for Database {
 
     async fn registry_revision(&self) -> Result<i64, StoreError> {
         transaction!(self, s => counters::read(s, counters::REGISTRY))
+    }
+
+    fn is_beside_java(&self) -> bool {
+        self.tables.beside_java
     }
 
     async fn registry_state(&self) -> Result<(i64, Timestamp), StoreError> {

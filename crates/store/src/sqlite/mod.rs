@@ -50,8 +50,8 @@ impl SqliteStore {
         let sqlite = Sqlite::look(path).map_err(surfaced)?;
         let link = Arc::new(Mutex::new(Link::Inline(sqlite)));
         // No transaction is begun: each query reads by itself and blocks no writer.
-        let link = link.lock_owned().await;
-        let mut session = SqliteSession { link, clock: Arc::new(SystemClock::new()), open: false };
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let mut session = SqliteSession::single(&link, &clock).await;
         schema::pending(&mut session, Dialect::Sqlite).await.map_err(surfaced)
     }
 
@@ -113,6 +113,10 @@ impl Backend for SqliteBackend {
         Ok(Box::new(SqliteSession::begin(&self.link, &self.clock).await?))
     }
 
+    async fn single(&self) -> Result<Box<dyn Session>, SessionError> {
+        Ok(Box::new(SqliteSession::single(&self.link, &self.clock).await))
+    }
+
     fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -122,7 +126,7 @@ impl Backend for SqliteBackend {
     }
 
     async fn others_wrote(&self) -> Result<bool, SessionError> {
-        let mut session = SqliteSession::begin(&self.link, &self.clock).await?;
+        let mut session = SqliteSession::single(&self.link, &self.clock).await;
         // A database in memory has no other connections: all who write to it use this one.
         if matches!(*session.link, Link::Inline(_)) {
             return Ok(true);
@@ -131,7 +135,6 @@ impl Backend for SqliteBackend {
             Some(row) => row.read().int()?,
             None => return Ok(true),
         };
-        Box::new(session).commit().await?;
         Ok(self.data_version.swap(version, Ordering::Relaxed) != version)
     }
 }
@@ -200,6 +203,11 @@ impl SqliteSession {
         let mut session = SqliteSession { link, clock: clock.clone(), open: true };
         session.run(Sqlite::begin).await?;
         Ok(session)
+    }
+
+    /// Without a transaction: each statement commits by itself.
+    async fn single(link: &Arc<Mutex<Link>>, clock: &Arc<dyn Clock>) -> SqliteSession {
+        SqliteSession { link: link.clone().lock_owned().await, clock: clock.clone(), open: false }
     }
 
     /// Runs `work` in the thread of the connection.
@@ -283,11 +291,18 @@ impl Session for SqliteSession {
         self.run(move |sqlite| sqlite.execute_each(&sql, &rows)).await
     }
 
+    fn clock(&self) -> (&'static str, Option<Value>) {
+        ("?", Some(self.clock.now().into()))
+    }
+
     async fn now(&mut self) -> Result<Timestamp, SessionError> {
         Ok(self.clock.now())
     }
 
     async fn commit(mut self: Box<Self>) -> Result<(), SessionError> {
+        if !self.open {
+            return Ok(());
+        }
         let committed = self.run(Sqlite::commit).await;
         // The transaction is over, with or without an error.
         self.open = false;
