@@ -7,7 +7,7 @@ use std::time::Duration;
 use tickwright_tests::database::Database;
 use tickwright_tests::process::{
     Centre, Cluster, Journal, JournalExecutor, NetworkCondition, Nodes, Phases, STOP_GUARANTEED, Workload,
-    move_in, stalls, until,
+    at_rest, move_in, stalls, until,
 };
 
 #[tokio::test]
@@ -169,5 +169,21 @@ async fn a_thousand_jobs_move_in_and_out_while_others_fire() {
         assert_eq!(moved.after_stop, 0, "{name}: nothing is sent after the stop is acknowledged");
         assert_eq!((check.lost(), check.doubled, check.silent, check.early), (0, 0, 0, 0), "{name}: {check}");
         assert_eq!((check.phantoms, check.forgotten), (0, 0), "{name}: {check}");
+    }
+}
+
+#[tokio::test]
+async fn a_centre_at_rest_sends_three_statements_each_second_and_writes_only_its_lease() {
+    for database in Database::available() {
+        let rest = at_rest(&database, 1_000, Duration::from_secs(12)).await.unwrap();
+        // A busy machine delays the test, and then the centre does more meanwhile.
+        let seconds = rest.took.as_secs_f64().ceil() as u64;
+        match database {
+            Database::Sqlite => {
+                assert!(rest.commits <= seconds + 1, "{rest:?}");
+                assert_eq!(rest.pages, rest.commits, "each commit changes one row: {rest:?}");
+            }
+            _ => assert!(rest.statements <= 3 * seconds, "{}: {rest:?}", database.name()),
+        }
     }
 }

@@ -140,6 +140,11 @@ impl Cluster {
         self.home.hold(&format!("SELECT job_id FROM tw_job WHERE job_id <= {up_to} FOR UPDATE"), length).await
     }
 
+    /// Its database.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
     /// Access token of the executors.
     pub fn token(&self) -> &str {
         &self.token

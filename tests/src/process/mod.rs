@@ -3,6 +3,7 @@
 //! Only the executors' journals count as evidence. They are kept in the test process, outside of everything that is
 //! broken, and compared with schedules computed independently of the centre.
 
+mod at_rest;
 mod centre;
 mod checker;
 mod cluster;
@@ -19,6 +20,7 @@ mod reporter;
 mod stalls;
 mod workload;
 
+pub use at_rest::{AtRest, at_rest};
 pub use centre::{Centre, Usage, binary, signal};
 pub use checker::{Check, Timing, percentile};
 pub use cluster::{Cluster, Nodes, free_address};

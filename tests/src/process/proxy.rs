@@ -55,8 +55,15 @@ impl NetworkCondition {
 pub struct Proxy {
     address: SocketAddr,
     condition: Arc<watch::Sender<NetworkCondition>>,
-    connections: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
     serving: JoinHandle<()>,
+}
+
+/// What has passed through a proxy.
+#[derive(Default)]
+struct Counts {
+    connections: AtomicUsize,
+    statements: AtomicUsize,
 }
 
 impl Proxy {
@@ -65,9 +72,9 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let condition = Arc::new(watch::Sender::new(NetworkCondition::Clear));
-        let connections = Arc::new(AtomicUsize::new(0));
-        let serving = tokio::spawn(serve(listener, database, condition.clone(), connections.clone()));
-        Ok(Proxy { address, condition, connections, serving })
+        let counts = Arc::new(Counts::default());
+        let serving = tokio::spawn(serve(listener, database, condition.clone(), counts.clone()));
+        Ok(Proxy { address, condition, counts, serving })
     }
 
     /// Address it listens on.
@@ -77,7 +84,13 @@ impl Proxy {
 
     /// Number of connections opened so far, including those broken immediately.
     pub fn connections(&self) -> usize {
-        self.connections.load(Ordering::Relaxed)
+        self.counts.connections.load(Ordering::Relaxed)
+    }
+
+    /// Number of statements sent to the database so far, if each fits into one packet: a client waits for the response
+    /// before it sends the next.
+    pub fn statements(&self) -> usize {
+        self.counts.statements.load(Ordering::Relaxed)
     }
 
     /// Changes the effect, for existing and new connections.
@@ -96,14 +109,14 @@ async fn serve(
     listener: TcpListener,
     database: SocketAddr,
     condition: Arc<watch::Sender<NetworkCondition>>,
-    count: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
 ) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => if let Ok((client, _)) = accepted {
-                count.fetch_add(1, Ordering::Relaxed);
-                connections.spawn(connect(client, database, condition.subscribe()));
+                counts.connections.fetch_add(1, Ordering::Relaxed);
+                connections.spawn(connect(client, database, condition.subscribe(), counts.clone()));
             },
             Some(_) = connections.join_next() => {}
         }
@@ -114,6 +127,7 @@ async fn connect(
     client: TcpStream,
     database: SocketAddr,
     mut condition: watch::Receiver<NetworkCondition>,
+    counts: Arc<Counts>,
 ) -> io::Result<()> {
     if *condition.borrow() == NetworkCondition::Cut {
         return client.set_zero_linger();
@@ -131,7 +145,7 @@ async fn connect(
     let cut = condition.clone();
     let lost = AtomicBool::new(false);
     tokio::select! {
-        result = up(from_client, to_server, condition.clone(), &lost) => result,
+        result = up(from_client, to_server, condition.clone(), &lost, &counts.statements) => result,
         result = down(from_server, to_client, condition, &lost) => result,
         () = wait_for(cut, NetworkCondition::Cut) => Ok(()),
     }
@@ -143,6 +157,7 @@ async fn up(
     mut to: OwnedWriteHalf,
     mut condition: watch::Receiver<NetworkCondition>,
     lost: &AtomicBool,
+    statements: &AtomicUsize,
 ) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     loop {
@@ -151,6 +166,9 @@ async fn up(
             return Ok(());
         }
         let bytes = &buffer[..count];
+        // One packet may have several statements.
+        let sent = 1 + bytes.windows(2).filter(|end| end == b"; ").count();
+        statements.fetch_add(sent, Ordering::Relaxed);
         wait_until(&mut condition, |condition| {
             !matches!(condition, NetworkCondition::BlackHole | NetworkCondition::Mute)
         })

@@ -4,6 +4,7 @@
 //! between them, on each database, all on this machine; and in the same run, the limits of the machine without a
 //! centre. Figures come from the executors' journals.
 
+mod at_rest;
 mod hostile;
 mod limits;
 mod load;
@@ -39,6 +40,9 @@ struct Options {
     /// Measure only the lateness of fires with and without hostile input.
     #[arg(long)]
     hostile: bool,
+    /// Measure only the cost of a centre with nothing to do.
+    #[arg(long)]
+    at_rest: bool,
 }
 
 // One thread: executors should cost as little as possible.
@@ -47,7 +51,7 @@ async fn main() -> Result<()> {
     let options = Options::parse();
     let wanted: Vec<String> = options.databases.iter().map(|name| name.to_lowercase()).collect();
     let mut figures = Vec::new();
-    if options.jobs.is_none() && !options.hostile {
+    if options.jobs.is_none() && !options.hostile && !options.at_rest {
         figures.extend(limits::posts().await?);
     }
     for database in Database::available() {
@@ -55,6 +59,7 @@ async fn main() -> Result<()> {
             continue;
         }
         match options.jobs {
+            _ if options.at_rest => figures.extend(at_rest::measure(&database).await?),
             _ if options.hostile => figures.extend(hostile::measure(&database, options.seconds).await?),
             Some(jobs) => {
                 let phases = if options.herd { Phases::Together } else { Phases::Spread };
@@ -89,6 +94,7 @@ async fn all(database: &Database) -> Result<Vec<Figure>> {
         }
         most = measured.lifecycles_per_second;
     }
+    figures.extend(at_rest::measure(database).await?);
     if let Database::Sqlite = database {
         figures.extend(start::cold(database).await?);
     }
