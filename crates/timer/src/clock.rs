@@ -74,7 +74,7 @@ impl Clock for SystemClock {
 struct Alarm {
     start: Instant,
     state: Mutex<State>,
-    /// Notified when a new sleeper is due before all others.
+    /// Notified when a new sleeper is due before the time that the thread waits for.
     changed: Condvar,
 }
 
@@ -82,6 +82,10 @@ struct Alarm {
 struct State {
     sleepers: Sleepers,
     has_thread: bool,
+    /// Time until which the thread waits; `None` while it waits for any sleeper. A sleeper that is due no earlier does
+    /// not wake the thread: a loop that sleeps again until the same time would otherwise cost two context switches each
+    /// time.
+    wakes_at: Option<Duration>,
 }
 
 impl Alarm {
@@ -98,6 +102,7 @@ impl Alarm {
             }
             let next = state.sleepers.first_due();
             let wait = next.map_or(THREAD_LINGERS, |due| due - now);
+            state.wakes_at = next;
             let (woken, timeout) =
                 self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
             state = woken;
@@ -131,12 +136,15 @@ impl Future for Sleeper {
         if self.alarm.start.elapsed() >= self.bed.0 {
             return Poll::Ready(());
         }
-        let is_first = state.sleepers.sleep(self.bed, context.waker());
+        state.sleepers.sleep(self.bed, context.waker());
         if !state.has_thread {
             let alarm = Arc::clone(&self.alarm);
             thread::spawn(move || alarm.run());
             state.has_thread = true;
-        } else if is_first {
+            // Until it waits, the thread looks at all sleepers.
+            state.wakes_at = Some(Duration::ZERO);
+        } else if state.wakes_at.is_none_or(|at| self.bed.0 < at) {
+            state.wakes_at = Some(self.bed.0);
             self.alarm.changed.notify_one();
         }
         Poll::Pending

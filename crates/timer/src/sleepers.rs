@@ -20,10 +20,9 @@ impl Sleepers {
         (due, self.next_number)
     }
 
-    /// Adds a sleeper or replaces its waker. Returns whether it is the first one due.
-    pub fn sleep(&mut self, bed: Bed, waker: &Waker) -> bool {
+    /// Adds a sleeper or replaces its waker.
+    pub fn sleep(&mut self, bed: Bed, waker: &Waker) {
         self.waiting.insert(bed, waker.clone());
-        self.waiting.first_key_value().is_some_and(|(first, _)| *first == bed)
     }
 
     pub fn leave(&mut self, bed: Bed) {
