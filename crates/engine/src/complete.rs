@@ -1,7 +1,7 @@
 //! Completion: closes runs and creates their follow-ups in one transaction; only then is a report acknowledged.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cron::{Schedule, Timestamp};
@@ -12,7 +12,7 @@ use crate::job::Job;
 use crate::plan;
 use crate::ports::{Ender, Ending, FollowUps, StoreError, Verdict};
 use crate::quota::{self, Quota};
-use crate::run::{Outcome, Run, RunId};
+use crate::run::{Outcome, Run, RunId, RunState};
 use crate::sabotage::{Bugs, Sabotage};
 use crate::telemetry::StepEvent;
 use crate::trouble::{Trouble, TroubleKind};
@@ -61,6 +61,7 @@ impl Engine {
                     _ => false,
                 };
                 if is_over {
+                    self.drop_obsolete_notes(report.ending.run);
                     self.emit(StepEvent::Completed { run: report.ending.run, outcome });
                 }
                 if let Some(reply) = report.reply {
@@ -69,8 +70,10 @@ impl Engine {
                 }
             }
             self.inner.reports.written(endings.len());
-            // Follow-ups may be due at once.
-            self.inner.claim_now.notify_one();
+            // Results that arrive one by one share a commit (group commit); the first one never waits.
+            if self.inner.reports.len() < self.inner.paces.endings.size() {
+                self.inner.clock.sleep(LINGER).await;
+            }
         }
     }
 
@@ -88,13 +91,17 @@ impl Engine {
                 tracing::debug!(%error, "failed to count the open runs of apps; using the last count");
             }
             let now = self.now();
-            let ender = After { now, bugs: self.inner.options.bugs, quota: Some(&self.inner.quota) };
+            let ender = After::new(now, self.inner.options.bugs, Some(&self.inner.quota));
             let asked = self.inner.clock.monotonic();
             let error = match self.inner.store.complete(now, endings, &ender).await {
                 Ok(verdicts) => {
                     let took = self.inner.clock.monotonic() - asked;
                     self.inner.paces.endings.took(endings.len(), took);
                     self.emit(StepEvent::Stored { took });
+                    if ender.has_opened.into_inner() {
+                        // Follow-ups may be due at once.
+                        self.inner.claim_now.notify_one();
+                    }
                     return verdicts.into_iter().map(Ok).collect();
                 }
                 Err(error) => error,
@@ -122,6 +129,15 @@ pub(crate) struct After<'a> {
     now: Timestamp,
     bugs: Bugs,
     quota: Option<&'a Quota>,
+    /// Whether something may be claimed now that could not be claimed before. Most runs end without that, and a claim
+    /// after each of them would cost more than their ends.
+    has_opened: AtomicBool,
+}
+
+impl<'a> After<'a> {
+    fn new(now: Timestamp, bugs: Bugs, quota: Option<&'a Quota>) -> Self {
+        After { now, bugs, quota, has_opened: AtomicBool::new(false) }
+    }
 }
 
 impl Ender for After<'_> {
@@ -168,6 +184,15 @@ impl Ender for After<'_> {
             && follow.retry_at.is_none()
         {
             follow.rearm = Some(plan::at_or_never(job, job.spec.next_after_end(self.now)));
+        }
+        if follow.retry_at.is_some()
+            || follow.rearm.is_some()
+            || !follow.children.is_empty()
+            // A run that waits for this one may start; the job continues with its next fire.
+            || job.spec.overlap.is_exclusive()
+            || run.state == RunState::Cancelling
+        {
+            self.has_opened.store(true, Ordering::Relaxed);
         }
         follow
     }
@@ -257,6 +282,7 @@ const REPORTS_MAX: usize = 10_000;
 /// Attempts before an executor has to report again.
 const REPORT_TRIES: u32 = 5;
 
+/// Pause between two batches, so that one commit holds more results. A report is acknowledged this much later.
 const LINGER: Duration = Duration::from_millis(5);
 
 /// Message of the end of a run that a later one of its job replaced.
@@ -269,13 +295,13 @@ pub const CHILD_DEPTH_MAX: u32 = 16;
 mod tests {
     use super::*;
     use crate::job::JobId;
-    use crate::policy::{Backoff, Retry};
+    use crate::policy::{Backoff, Overlap, Retry};
     use crate::ports::NextFire;
-    use crate::run::{Origin, RunState};
+    use crate::run::Origin;
     use crate::testing::{each_second, job, ms, run};
 
     fn follow(job: &Job, run: &Run, outcome: Outcome) -> FollowUps {
-        After { now: ms(50_000), bugs: Bugs::default(), quota: None }.follow(job, run, &outcome)
+        After::new(ms(50_000), Bugs::default(), None).follow(job, run, &outcome)
     }
 
     fn failed() -> Outcome {
@@ -309,7 +335,7 @@ mod tests {
 
     #[test]
     fn the_failure_of_a_run_that_a_person_cancelled_is_a_cancellation() {
-        let after = After { now: ms(50_000), bugs: Bugs::default(), quota: None };
+        let after = After::new(ms(50_000), Bugs::default(), None);
         let running = run(1, RunState::Running, 40_000);
         let cancel = Run { cancel: true, recalled: true, ..running.clone() };
         let recorded = after.recorded(&cancel, &failed());
@@ -341,11 +367,30 @@ mod tests {
     }
 
     #[test]
+    fn only_an_end_that_opens_something_asks_for_a_claim() {
+        let check = |change: &dyn Fn(&mut Job, &mut Run), outcome: Outcome, expected| {
+            let (mut job, mut run) = (each_second(60_000), run(1, RunState::Running, 40_000));
+            change(&mut job, &mut run);
+            let after = After::new(ms(50_000), Bugs::default(), None);
+            after.follow(&job, &run, &outcome);
+            assert_eq!(after.has_opened.into_inner(), expected, "{outcome:?}");
+        };
+        let succeeded = || Outcome::Succeeded(String::new());
+        check(&|_, _| {}, succeeded(), false);
+        check(&|_, _| {}, failed(), false);
+        check(&|job, _| job.spec.retry.count = 1, failed(), true);
+        check(&|job, _| job.spec.retry.count = 1, succeeded(), false);
+        check(&|job, _| job.spec.children = vec![JobId(8)], succeeded(), true);
+        check(&|job, _| job.spec.overlap = Overlap::Wait, succeeded(), true);
+        check(&|_, run| run.state = RunState::Cancelling, succeeded(), true);
+    }
+
+    #[test]
     fn children_beyond_the_quota_of_their_app_are_blocked() {
         let child = each_second(60_000);
         let check = |max, opened, expected: bool| {
             let quota = Quota::new(max);
-            let after = After { now: ms(50_000), bugs: Bugs::default(), quota: Some(&quota) };
+            let after = After::new(ms(50_000), Bugs::default(), Some(&quota));
             let reason = after.blocks(&child, opened);
             assert_eq!(reason.is_some(), expected, "{max:?} {opened}");
             assert!(reason.is_none_or(|reason| reason.contains("--max-open-runs")));

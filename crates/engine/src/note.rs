@@ -1,7 +1,7 @@
 //! Notes: writes results of sent requests to the rows of their runs, in batches.
 
-use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
@@ -14,8 +14,16 @@ use crate::trouble::Trouble;
 /// Notes to write.
 #[derive(Default)]
 pub(crate) struct Notes {
-    waiting: Mutex<VecDeque<Note>>,
+    queue: Mutex<Queue>,
     added: Notify,
+}
+
+/// Queued notes by run and version: written in the order of ids, so that overlapping writers do not deadlock.
+#[derive(Default)]
+struct Queue {
+    notes: BTreeMap<(RunId, i64), Note>,
+    /// Number of notes that a sender waits for.
+    waited_for: usize,
 }
 
 struct Note {
@@ -23,6 +31,9 @@ struct Note {
     /// Version in which the run was sent.
     version: i64,
     to: To,
+    /// Whether the row of the run has the executor's address already, so that the note is obsolete if the run has
+    /// finished.
+    is_address_known: bool,
     trouble: Option<Trouble>,
     /// Set if the sender waits for the write, because the run is not sent yet.
     reply: Option<oneshot::Sender<Moved>>,
@@ -30,21 +41,40 @@ struct Note {
 
 impl Notes {
     fn push(&self, note: Note) {
-        self.waiting.lock().expect("no holder of this lock panics").push_back(note);
+        let mut queue = self.queue();
+        queue.waited_for += usize::from(note.reply.is_some());
+        queue.notes.insert((note.run, note.version), note);
+        drop(queue);
         self.added.notify_one();
     }
 
     fn take(&self, max: usize) -> Vec<Note> {
-        let mut waiting = self.waiting.lock().expect("no holder of this lock panics");
-        let count = waiting.len().min(max);
-        let mut notes: Vec<Note> = waiting.drain(..count).collect();
-        // Always ordered by id, so that overlapping writers do not deadlock.
-        notes.sort_by_key(|note| note.run);
-        notes
+        let mut queue = self.queue();
+        let mut taken = Vec::with_capacity(max.min(queue.notes.len()));
+        while taken.len() < max
+            && let Some((_, note)) = queue.notes.pop_first()
+        {
+            queue.waited_for -= usize::from(note.reply.is_some());
+            taken.push(note);
+        }
+        taken
+    }
+
+    /// Removes the notes of a finished run that have nothing to add to its row; returns their versions.
+    fn take_obsolete(&self, run: RunId) -> Vec<i64> {
+        let mut queue = self.queue();
+        let obsolete = |note: &Note| note.is_address_known && note.trouble.is_none() && note.reply.is_none();
+        let of_run = queue.notes.range((run, i64::MIN)..=(run, i64::MAX));
+        let versions: Vec<i64> =
+            of_run.filter(|(_, note)| obsolete(note)).map(|((_, version), _)| *version).collect();
+        for version in &versions {
+            queue.notes.remove(&(run, *version));
+        }
+        versions
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.waiting.lock().expect("no holder of this lock panics").len()
+        self.queue().notes.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -56,26 +86,50 @@ impl Notes {
         self.len() < NOTES_MAX
     }
 
+    /// Whether the next commit may wait for more notes (group commit): no sender waits, and the next batch of `size` is
+    /// not full.
+    fn may_linger(&self, size: usize) -> bool {
+        let queue = self.queue();
+        queue.waited_for == 0 && queue.notes.len() < size
+    }
+
     pub(crate) fn clear(&self) {
-        self.waiting.lock().expect("no holder of this lock panics").clear();
+        *self.queue() = Queue::default();
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().expect("no holder of this lock panics")
     }
 }
 
 impl Engine {
     /// Queues a note.
     pub(crate) fn note(&self, order: &Order, to: To) {
-        let trouble = self.late(order, &to);
-        let (run, version) = (order.run.id, order.run.version);
-        self.inner.notes.push(Note { run, version, to, trouble, reply: None });
+        self.inner.notes.push(self.about(order, to, None));
     }
 
     /// Queues a note and waits until it is written. `None` if this incarnation ended meanwhile.
     pub(crate) async fn note_and_wait(&self, order: &Order, to: To) -> Option<Moved> {
         let (reply, written) = oneshot::channel();
-        let trouble = self.late(order, &to);
-        let (run, version) = (order.run.id, order.run.version);
-        self.inner.notes.push(Note { run, version, to, trouble, reply: Some(reply) });
+        self.inner.notes.push(self.about(order, to, Some(reply)));
         written.await.ok()
+    }
+
+    fn about(&self, order: &Order, to: To, reply: Option<oneshot::Sender<Moved>>) -> Note {
+        let run = &order.run;
+        let is_running = matches!(to, To::Running { .. });
+        let is_address_known =
+            is_running && to.address().is_none_or(|sent| run.address.as_deref() == Some(sent));
+        let trouble = self.late(order, &to);
+        Note { run: run.id, version: run.version, to, is_address_known, trouble, reply }
+    }
+
+    /// Drops the notes of a finished run. Most runs are short: their results arrive before the responses of their
+    /// executors are written, and one transaction per run is saved.
+    pub(crate) fn drop_obsolete_notes(&self, run: RunId) {
+        for version in self.inner.notes.take_obsolete(run) {
+            self.outbox().forget(run, version);
+        }
     }
 
     /// Problem of a run that starts too late, if any.
@@ -106,8 +160,7 @@ impl Engine {
             let moved = self.write(&moves).await;
             self.inner.paces.notes.took(moves.len(), self.inner.clock.monotonic() - asked);
             self.settle(notes, moved).await;
-            // If no sender waits, linger a little, so that one commit holds more (group commit).
-            if self.inner.notes.len_waited_for() == 0 {
+            if self.inner.notes.may_linger(self.inner.paces.notes.size()) {
                 self.inner.clock.sleep(LINGER).await;
             }
         }
@@ -185,15 +238,9 @@ impl Engine {
     }
 }
 
-impl Notes {
-    fn len_waited_for(&self) -> usize {
-        let waiting = self.waiting.lock().expect("no holder of this lock panics");
-        waiting.iter().filter(|note| note.reply.is_some()).count()
-    }
-}
-
 /// Maximum number of queued notes; above it nothing more is sent.
 const NOTES_MAX: usize = 20_000;
 
-/// Maximum time that a note waits for others to join its commit.
-const LINGER: Duration = Duration::from_millis(10);
+/// Maximum time that a note waits for others to join its commit, or for a result that makes it obsolete. If the node
+/// dies meanwhile, another one has to ask the executor about the run.
+const LINGER: Duration = Duration::from_millis(20);
