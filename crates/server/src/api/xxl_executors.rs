@@ -342,8 +342,7 @@ impl ExecutorState {
         foreign: &mut Foreign,
     ) -> Result<(), StoreError> {
         if scope != Scope::Every {
-            let ids: Vec<RunId> = reports.iter().map(|item| RunId(item.log_id)).collect();
-            let owners: HashMap<RunId, AppId> = self.database.apps_of_runs(&ids).await?.into_iter().collect();
+            let owners = self.apps_of(&reports).await?;
             // Without a token the app of the run decides, not the app that the caller names.
             let scope = if is_anonymous(scope) { Scope::Anonymous(None) } else { scope };
             reports.retain(|item| {
@@ -366,6 +365,17 @@ impl ExecutorState {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+
+    /// Apps of the reported runs. The database is asked only about runs that this node did not send.
+    async fn apps_of(&self, reports: &[CallbackItem]) -> Result<HashMap<RunId, AppId>, StoreError> {
+        let runs = reports.iter().map(|item| RunId(item.log_id));
+        let mut apps = self.traces.apps_of(runs.clone());
+        let unknown: Vec<RunId> = runs.filter(|run| !apps.contains_key(run)).collect();
+        if !unknown.is_empty() {
+            apps.extend(self.database.apps_of_runs(&unknown).await?);
+        }
+        Ok(apps)
     }
 }
 

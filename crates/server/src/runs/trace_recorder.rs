@@ -47,11 +47,11 @@ struct Queue {
 
 impl Queue {
     /// Adds a trace, if its app has a share left of at most `max`.
-    fn push(&mut self, trace: NodeTrace, app: Option<AppId>, max: usize) {
+    fn push(&mut self, app: Option<AppId>, max: usize, trace: impl FnOnce() -> NodeTrace) {
         let own = self.of.entry(app).or_default();
         if has_room(max, self.traces.len(), *own) {
             *own += 1;
-            self.traces.push(trace);
+            self.traces.push(trace());
         }
     }
 
@@ -153,17 +153,22 @@ impl TraceRecorder {
 
     /// Records that the end of a run was stored, and whether the run succeeded.
     pub fn recorded_end(&self, run: RunId, is_good: bool, now: Timestamp) {
-        let mut recorded = self.recorded();
-        let (trace, app) = match recorded.traces.get_mut(&run) {
-            Some(held) => {
-                held.trace.recorded_at = Some(now);
-                held.is_kept = true;
-                (held.trace.clone(), held.app)
-            }
-            None => (NodeTrace { recorded_at: Some(now), ..self.trace(run, None) }, None),
+        let recorded = &mut *self.recorded();
+        let held = recorded.traces.get_mut(&run).map(|held| {
+            held.trace.recorded_at = Some(now);
+            held.is_kept = true;
+            &*held
+        });
+        let sending = held.and_then(|held| held.trace.sending.as_ref());
+        let is_troubled = !is_good || sending.is_some_and(|sending| is_slow(sending, now));
+        let (queue, max) = match is_troubled {
+            true => (&mut recorded.troubled, TROUBLED),
+            false => (&mut recorded.ordinary, ORDINARY),
         };
-        let is_troubled = !is_good || trace.sending.as_ref().is_some_and(|sending| is_slow(sending, now));
-        recorded.keep(trace, app, is_troubled);
+        queue.push(held.and_then(|held| held.app), max, || match held {
+            Some(held) => held.trace.clone(),
+            None => NodeTrace { recorded_at: Some(now), ..self.trace(run, None) },
+        });
     }
 
     /// Returns this node's trace of a run.
@@ -174,6 +179,13 @@ impl TraceRecorder {
     /// Returns the app of a run that this node sent.
     pub fn app_of(&self, run: RunId) -> Option<AppId> {
         self.recorded().traces.get(&run)?.app
+    }
+
+    /// Returns the apps of those runs that this node sent.
+    pub fn apps_of(&self, runs: impl Iterator<Item = RunId>) -> HashMap<RunId, AppId> {
+        let recorded = self.recorded();
+        let app = |run: RunId| Some((run, recorded.traces.get(&run)?.app?));
+        runs.filter_map(app).collect()
     }
 
     /// Returns the claim time of a run that has not been sent yet.
@@ -223,8 +235,8 @@ impl Recorded {
 
     fn keep(&mut self, trace: NodeTrace, app: Option<AppId>, is_troubled: bool) {
         match is_troubled {
-            true => self.troubled.push(trace, app, TROUBLED),
-            false => self.ordinary.push(trace, app, ORDINARY),
+            true => self.troubled.push(app, TROUBLED, || trace),
+            false => self.ordinary.push(app, ORDINARY, || trace),
         }
     }
 
