@@ -98,45 +98,26 @@ impl Engine {
 
     /// Sends one run and processes its receipt. Returns its job, the next fire of which may be sent now, and its
     /// fire.
+    ///
+    /// All steps but the request are rare and boxed, so that the thousands of sends of a herd take little memory.
     async fn send(&self, mut order: Order) -> (JobId, RunId) {
         let turn = (order.run.job, order.run.fire);
-        let mut known_at = self.inner.clock.monotonic();
-        if self.misses(&order).await {
+        if let Some(missed) = self.missed(&order) {
+            Box::pin(self.end_unsent(&order, missed, None)).await;
             return turn;
         }
-        if self.inner.dispatch.marks_first() {
-            let check_at = watch::first_check(&order.job, self.now());
-            match self.note_and_wait(&order, To::Running { address: None, check_at, doubt_since: None }).await
-            {
-                Some(Moved::Done(version)) => order.run.version = version,
-                // Taken over, cancelled, or this incarnation is fenced: not ours to send.
-                _ => return turn,
+        let is_ours = match self.inner.dispatch.marks_first() {
+            true => Box::pin(self.mark(&mut order)).await,
+            false => self.may_leave(),
+        };
+        if !is_ours {
+            if !self.inner.dispatch.marks_first() {
+                self.outbox().put_back(order);
             }
+            return turn;
         }
-        // Last check of ownership before the network: the process may have been paused anywhere above.
-        let mut looks = 0;
-        loop {
-            if !self.may_leave() {
-                if !self.inner.dispatch.marks_first() {
-                    self.outbox().put_back(order);
-                    return turn;
-                }
-                // Marked as running here, so no other node sends it during this incarnation. If that ends, this
-                // loop ends with it.
-                self.hold(self.now());
-                self.inner.clock.sleep(LOOK_AGAIN).await;
-                continue;
-            }
-            let now = self.inner.clock.monotonic();
-            if !self.inner.dispatch.marks_first() || now - known_at <= MARK_FRESH || looks == MARK_LOOKS {
-                break;
-            }
-            (known_at, looks) = (now, looks + 1);
-            if !self.is_still_wanted(&order).await {
-                return turn;
-            }
-        }
-        if self.misses(&order).await {
+        if let Some(missed) = self.missed(&order) {
+            Box::pin(self.end_unsent(&order, missed, None)).await;
             return turn;
         }
         let left = self.lease_left();
@@ -150,11 +131,43 @@ impl Engine {
                 let check_at = watch::first_check(&order.job, self.now());
                 self.note(&order, To::Running { address: Some(address), check_at, doubt_since: None });
             }
-            Receipt::Refused { reason } => self.end_unsent(&order, Outcome::Refused(reason), None).await,
-            Receipt::Deferred { reason } => self.defer(&order, reason).await,
-            Receipt::Unknown { address, reason } => self.doubt(&order, address, reason).await,
+            Receipt::Refused { reason } => {
+                Box::pin(self.end_unsent(&order, Outcome::Refused(reason), None)).await
+            }
+            Receipt::Deferred { reason } => Box::pin(self.defer(&order, reason)).await,
+            Receipt::Unknown { address, reason } => Box::pin(self.doubt(&order, address, reason)).await,
         }
         turn
+    }
+
+    /// Marks a run as running before it is sent. Returns whether it may be sent: not if it was taken over or cancelled,
+    /// or this incarnation is fenced.
+    async fn mark(&self, order: &mut Order) -> bool {
+        let mut known_at = self.inner.clock.monotonic();
+        let check_at = watch::first_check(&order.job, self.now());
+        match self.note_and_wait(order, To::Running { address: None, check_at, doubt_since: None }).await {
+            Some(Moved::Done(version)) => order.run.version = version,
+            _ => return false,
+        }
+        // Last check of ownership before the network: the process may have been paused anywhere above.
+        let mut looks = 0;
+        loop {
+            if !self.may_leave() {
+                // Marked as running here, so no other node sends it during this incarnation. If that ends, this
+                // loop ends with it.
+                self.hold(self.now());
+                self.inner.clock.sleep(LOOK_AGAIN).await;
+                continue;
+            }
+            let now = self.inner.clock.monotonic();
+            if now - known_at <= MARK_FRESH || looks == MARK_LOOKS {
+                return true;
+            }
+            (known_at, looks) = (now, looks + 1);
+            if !self.is_still_wanted(order).await {
+                return false;
+            }
+        }
     }
 
     /// Records that nothing could be sent until `now`.
@@ -162,20 +175,18 @@ impl Engine {
         self.inner.held_until.store(now.as_millis(), Ordering::Relaxed);
     }
 
-    /// Whether the misfire policy forbids to send the run by now, because it was held through a pause or an outage.
-    /// Ends it then. A run that is late because of load was claimed late, and that was decided by its claim.
-    async fn misses(&self, order: &Order) -> bool {
+    /// The end of a run that the misfire policy forbids to send by now, because it was held through a pause or an
+    /// outage. A run that is late because of load was claimed late, and that was decided by its claim.
+    fn missed(&self, order: &Order) -> Option<Outcome> {
         if order.run.due_at.as_millis() > self.inner.held_until.load(Ordering::Relaxed) {
-            return false;
+            return None;
         }
-        let missed = plan::missed_in_hand(&order.job, &order.run, self.now());
         let resent = order.run.version > plan::FIRST_CLAIM && self.sabotaged(Sabotage::ResendHoweverLate);
-        let Some(disposition) = missed.filter(|_| !self.sabotaged(Sabotage::SendHoweverLate) && !resent)
-        else {
-            return false;
-        };
-        self.end_unsent(order, Outcome::Dropped(disposition, TOO_LATE.into()), None).await;
-        true
+        if resent || self.sabotaged(Sabotage::SendHoweverLate) {
+            return None;
+        }
+        let disposition = plan::missed_in_hand(&order.job, &order.run, self.now())?;
+        Some(Outcome::Dropped(disposition, TOO_LATE.into()))
     }
 
     fn may_leave(&self) -> bool {

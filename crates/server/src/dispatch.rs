@@ -52,7 +52,7 @@ impl Dispatch for HttpDispatch {
         let mut is_deferred = false;
         let mut next = match &order.run.address {
             Some(address) => Some(address.clone()),
-            None => self.choose(route, order, &to).await,
+            None => Box::pin(self.choose(route, order, &to)).await,
         };
         while let Some(address) = next.take() {
             let Some(callee) = to.callee(&address) else {

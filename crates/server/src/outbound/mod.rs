@@ -256,7 +256,7 @@ impl Outbound {
         }
         // The path does not exist, so no job code has seen the request: the other path may be tried, once.
         let other = Ask::Run { request, attempt, at: at.other() };
-        match self.0.exchange(to, &peer, other, send_by).await {
+        match Box::pin(self.0.exchange(to, &peer, other, send_by)).await {
             Ok(second) if !second.lacks(at.other()) => {
                 peer.learn(at.other());
                 second.judge(to)
@@ -365,6 +365,8 @@ impl Shared {
     }
 
     /// Sends one request and reads one reply. An idle connection that breaks before it accepted a byte is replaced.
+    ///
+    /// Rare steps are boxed, so that the thousands of calls of a herd take little memory.
     async fn exchange(
         self: &Arc<Self>,
         to: &Callee,
@@ -374,17 +376,17 @@ impl Shared {
     ) -> Result<Heard, Failure> {
         let mut connection = match peer.take_resting() {
             Some(resting) => resting,
-            None => self.connect(to, peer, send_by).await?,
+            None => Box::pin(self.connect(to, peer, send_by)).await?,
         };
         let mut sent = connection.send(to, &ask, send_by).await;
         if matches!(sent, Err(SendError::Nothing(_))) && connection.has_waited() {
-            connection = self.connect(to, peer, send_by).await?;
+            connection = Box::pin(self.connect(to, peer, send_by)).await?;
             sent = connection.send(to, &ask, send_by).await;
         }
         let sending = match sent {
             Ok(sending) => sending,
             Err(SendError::Part(error)) => {
-                return self.last_words(to, connection, &ask, error).await;
+                return Box::pin(self.last_words(to, connection, &ask, error)).await;
             }
             Err(error) => return Err(Failure::unsent(&to.address, &error)),
         };
