@@ -193,7 +193,7 @@ async fn compare_and_set(s: &mut dyn Session, rows: Vec<Vec<Value>>) -> Result<(
         keys: &["id", "trigger_next_time", "trigger_status"],
         columns: &["trigger_last_time", "trigger_next_time"],
     };
-    match s.update(set, rows).await? {
+    match s.compare_and_set(set, rows).await? {
         moved if moved == wanted => Ok(()),
         moved => {
             Err(SessionError::Collision(format!("{} jobs were changed in the meantime", wanted - moved)))

@@ -135,15 +135,27 @@ impl Session for Watched {
         Ok(ids)
     }
 
-    async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<u64, SessionError> {
+    async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<(), SessionError> {
+        let (table, count) = (set.table.to_owned(), rows.len() as u64);
+        self.session()?.update(set, rows).await?;
+        self.wrote(&table, count);
+        Ok(())
+    }
+
+    async fn compare_and_set(
+        &mut self,
+        set: Columns<'_>,
+        rows: Vec<Vec<Value>>,
+    ) -> Result<u64, SessionError> {
         let table = set.table.to_owned();
-        let rows = self.session()?.update(set, rows).await?;
+        let rows = self.session()?.compare_and_set(set, rows).await?;
         Ok(self.wrote(&table, rows))
     }
 
-    async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<u64, SessionError> {
-        let rows = self.session()?.delete(table, key, ids).await?;
-        Ok(self.wrote(table, rows))
+    async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<(), SessionError> {
+        self.session()?.delete(table, key, ids).await?;
+        self.wrote(table, ids.len() as u64);
+        Ok(())
     }
 
     fn clock(&self) -> (&'static str, Option<Value>) {

@@ -70,6 +70,17 @@ pub async fn load(
     Ok(found.into_iter().map(|stored| (stored.job.id.0, stored)).collect())
 }
 
+/// Reads the jobs of open runs.
+pub async fn load_of_runs(
+    s: &mut dyn Session,
+    tables: &Tables,
+    runs: Vec<i64>,
+) -> Result<BTreeMap<i64, Stored>, SessionError> {
+    let tail = "WHERE j.id IN (SELECT job_id FROM tw_run WHERE run_id IN ?)";
+    let found = select(s, tables, tail, &[Value::Ids(runs)]).await?;
+    Ok(found.into_iter().map(|stored| (stored.job.id.0, stored)).collect())
+}
+
 pub async fn load_one(
     s: &mut dyn Session,
     tables: &Tables,

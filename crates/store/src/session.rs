@@ -89,6 +89,9 @@ pub enum Lock {
 }
 
 /// A transaction. Dropped without [`commit`](Session::commit), it is rolled back.
+///
+/// A statement that returns nothing may be sent together with a later one, to save a round trip; then a later call
+/// returns its error.
 #[async_trait]
 pub trait Session: Send {
     /// Runs a query written with `?` for each parameter.
@@ -109,11 +112,15 @@ pub trait Session: Send {
     ) -> Result<Vec<i64>, SessionError>;
 
     /// Updates many rows in one statement, each row given as its keys followed by its new columns. A key value is
-    /// never null. Returns the number of matched rows, including unchanged ones.
-    async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<u64, SessionError>;
+    /// never null.
+    async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<(), SessionError>;
+
+    /// Updates many rows like [`update`](Session::update). Returns the number of matched rows, including unchanged ones.
+    async fn compare_and_set(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>)
+    -> Result<u64, SessionError>;
 
     /// Deletes many rows by one key column.
-    async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<u64, SessionError>;
+    async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<(), SessionError>;
 
     /// SQL for the database's clock in milliseconds, with its parameter, if it has one.
     fn clock(&self) -> (&'static str, Option<Value>);

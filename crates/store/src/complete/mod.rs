@@ -14,7 +14,7 @@ use crate::addresses;
 use crate::database::Tables;
 use crate::jobs::{self, Stored};
 use crate::runs::{self, Closing, Entry, FireEnd, Opening};
-use crate::session::{Lock, Session, SessionError, Value};
+use crate::session::{Lock, Session, SessionError};
 use crate::{alerts, control, foreign};
 
 pub async fn complete(
@@ -76,10 +76,7 @@ async fn lock_jobs(
     if endings.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let sql = "SELECT DISTINCT job_id FROM tw_run WHERE run_id IN ?";
-    let rows = s.query(sql, &[Value::Ids(ids_of(endings))], Lock::None).await?;
-    let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
-    let mut found = jobs::load(s, tables, &ids).await?;
+    let mut found = jobs::load_of_runs(s, tables, ids_of(endings)).await?;
     let any_failed = endings.iter().any(|ending| !matches!(ending.outcome, Outcome::Succeeded(_)));
     let shared = found.values().filter(|stored| changes_what_follows(&stored.job, any_failed));
     let shared: Vec<i64> = shared.map(|stored| stored.job.id.0).collect();

@@ -8,7 +8,7 @@ use crate::server::{Column, columns};
 use crate::session::{Columns, Value};
 
 /// Maximum bytes of a statement; servers reject statements of more than a few megabytes.
-const STATEMENT_MAX: usize = 512 * 1024;
+pub const STATEMENT_MAX: usize = 512 * 1024;
 
 /// `INSERT` statements for all rows, each with the number of its rows.
 pub fn inserts(into: Columns<'_>, rows: &[Vec<Value>]) -> Vec<(String, usize)> {

@@ -93,7 +93,7 @@ impl Backend for MySqlBackend {
 
     async fn single(&self) -> Result<Box<dyn Session>, SessionError> {
         let transaction = Transaction::single(&self.connections).await?;
-        Ok(Box::new(MySqlSession { transaction, abilities: self.abilities }))
+        Ok(Box::new(MySqlSession { transaction, abilities: self.abilities, deferred: Vec::new() }))
     }
 
     fn schema(&self) -> &Schema {
@@ -134,6 +134,9 @@ impl Abilities {
 struct MySqlSession {
     transaction: Transaction<MySql>,
     abilities: Abilities,
+    /// Statements that no caller needs an answer to. They are sent together with the next one that has an answer, or
+    /// with the commit.
+    deferred: Vec<String>,
 }
 
 impl MySqlSession {
@@ -141,29 +144,55 @@ impl MySqlSession {
         connections: &Connections<MySql>,
         abilities: Abilities,
     ) -> Result<MySqlSession, SessionError> {
-        Ok(MySqlSession { transaction: Transaction::open(connections).await?, abilities })
+        let transaction = Transaction::open(connections).await?;
+        Ok(MySqlSession { transaction, abilities, deferred: Vec::new() })
+    }
+
+    /// Adds statements to the transaction. Their errors are returned by the next one that is sent.
+    async fn defer(&mut self, statements: Vec<String>) -> Result<(), SessionError> {
+        for statement in statements {
+            self.deferred.push(statement);
+            if self.deferred.iter().map(String::len).sum::<usize>() > bulk::STATEMENT_MAX {
+                self.flush().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the deferred statements.
+    async fn flush(&mut self) -> Result<(), SessionError> {
+        match self.deferred.pop() {
+            Some(last) => self.run(last).await.map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     /// Runs a statement of the transaction. The first one is sent together with `BEGIN`.
-    async fn run(&mut self, mut sql: String) -> Result<Ran, SessionError> {
+    async fn run(&mut self, sql: String) -> Result<Ran, SessionError> {
+        let mut statements = Vec::with_capacity(self.deferred.len() + 2);
         if self.transaction.must_begin() {
-            sql.insert_str(0, "; ");
-            sql.insert_str(0, MySql::BEGIN);
+            statements.push(MySql::BEGIN.to_owned());
         }
-        let ran = self.ask(&sql).await;
+        statements.append(&mut self.deferred);
+        let before = statements.len();
+        statements.push(sql);
+        let ran = self.ask(&statements.join("; "), before).await;
         self.transaction.has_now_begun();
         ran
     }
 
-    /// Runs a statement, which only reads if the transaction has not begun.
-    async fn ask(&mut self, sql: &str) -> Result<Ran, SessionError> {
+    /// Runs statements, which only read if the transaction has not begun. Returns the result of those after the first
+    /// `before`.
+    async fn ask(&mut self, sql: &str, before: usize) -> Result<Ran, SessionError> {
         loop {
             let connection = self.transaction.connection()?;
             let answer = bounded(async {
                 let mut ran = Ran { found: 0, first_id: 0, rows: Vec::new() };
                 let mut results = raw_sql(AssertSqlSafe(sql)).fetch_many(connection);
+                let mut done_before = 0;
                 while let Some(result) = results.try_next().await? {
                     match result {
+                        Either::Left(_) if done_before < before => done_before += 1,
                         Either::Left(done) => {
                             ran.found += done.rows_affected();
                             ran.first_id = ran.first_id.max(done.last_insert_id());
@@ -205,7 +234,8 @@ impl Session for MySqlSession {
     async fn query(&mut self, sql: &str, params: &[Value], lock: Lock) -> Result<Vec<Row>, SessionError> {
         let mut sql = fill_in(sql, params);
         let ran = match lock {
-            Lock::None => self.ask(&sql).await?,
+            Lock::None if self.deferred.is_empty() => self.ask(&sql, 0).await?,
+            Lock::None => self.run(sql).await?,
             Lock::Wait | Lock::Skip => {
                 let skips = lock == Lock::Skip && self.abilities.skip_locked;
                 sql.push_str(if skips { " FOR UPDATE SKIP LOCKED" } else { " FOR UPDATE" });
@@ -220,10 +250,7 @@ impl Session for MySqlSession {
     }
 
     async fn insert(&mut self, into: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<(), SessionError> {
-        for (statement, _) in bulk::inserts(into, &rows) {
-            self.run(statement).await?;
-        }
-        Ok(())
+        self.defer(bulk::inserts(into, &rows).into_iter().map(|(statement, _)| statement).collect()).await
     }
 
     /// The server returns the first id only. The others follow from it: for a statement with a known number of rows,
@@ -249,13 +276,21 @@ impl Session for MySqlSession {
         Ok(ids)
     }
 
-    async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<u64, SessionError> {
+    async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<(), SessionError> {
+        self.defer(bulk::updates(set, &rows, self.abilities.json_table)).await
+    }
+
+    async fn compare_and_set(
+        &mut self,
+        set: Columns<'_>,
+        rows: Vec<Vec<Value>>,
+    ) -> Result<u64, SessionError> {
         let statements = bulk::updates(set, &rows, self.abilities.json_table);
         self.run_all(statements).await
     }
 
-    async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<u64, SessionError> {
-        self.run_all(bulk::deletes(table, key, ids)).await
+    async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<(), SessionError> {
+        self.defer(bulk::deletes(table, key, ids)).await
     }
 
     fn clock(&self) -> (&'static str, Option<Value>) {
@@ -270,7 +305,8 @@ impl Session for MySqlSession {
         }
     }
 
-    async fn commit(self: Box<Self>) -> Result<(), SessionError> {
+    async fn commit(mut self: Box<Self>) -> Result<(), SessionError> {
+        self.flush().await?;
         self.transaction.commit().await
     }
 }

@@ -189,16 +189,24 @@ impl Session for PostgresSession {
         Ok(ids)
     }
 
-    async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<u64, SessionError> {
+    async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<(), SessionError> {
+        self.compare_and_set(set, rows).await.map(|_| ())
+    }
+
+    async fn compare_and_set(
+        &mut self,
+        set: Columns<'_>,
+        rows: Vec<Vec<Value>>,
+    ) -> Result<u64, SessionError> {
         if rows.is_empty() {
             return Ok(0);
         }
         self.run(bulk::update(set, &rows)).await
     }
 
-    async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<u64, SessionError> {
+    async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<(), SessionError> {
         let sql = format!("DELETE FROM {table} WHERE {key} IN ?");
-        self.run(Statement::new(&sql, &[Value::Ids(ids.to_vec())])).await
+        self.run(Statement::new(&sql, &[Value::Ids(ids.to_vec())])).await.map(|_| ())
     }
 
     fn clock(&self) -> (&'static str, Option<Value>) {

@@ -149,5 +149,5 @@ pub async fn touch_api_key(s: &mut dyn Session, id: i64) -> Result<(), SessionEr
 }
 
 pub async fn delete_api_key(s: &mut dyn Session, id: i64) -> Result<bool, SessionError> {
-    Ok(s.delete("tw_api_key", "id", &[id]).await? > 0)
+    Ok(s.execute("DELETE FROM tw_api_key WHERE id = ?", &[id.into()]).await? > 0)
 }

@@ -227,7 +227,7 @@ pub async fn update_app(
     let group = Group { id, spec, now: &tables.wall.time(s.now().await?) };
     let (set, row) = GroupRow::EDIT;
     let (columns, rows) = tables.schema.existing(set, vec![row(group)]);
-    let found = s.update(Columns { columns: &columns, ..set }, rows).await? > 0;
+    let found = s.compare_and_set(Columns { columns: &columns, ..set }, rows).await? > 0;
     // Registered addresses stay listed until the next list is published.
     if let Addresses::Manual(_) = &spec.addresses {
         let (set, row) = GroupRow::ADDRESSES;
@@ -349,7 +349,7 @@ pub async fn publish_addresses(
         columns: &["address_list", "update_time"],
     };
     let (columns, rows) = tables.schema.existing(set, rows);
-    let changed = s.update(Columns { columns: &columns, ..set }, rows).await?;
+    let changed = s.compare_and_set(Columns { columns: &columns, ..set }, rows).await?;
     Ok(usize::try_from(changed).unwrap_or(usize::MAX))
 }
 

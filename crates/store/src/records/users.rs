@@ -452,7 +452,7 @@ async fn save_own(
     names.push("changed_ms");
     row.push(s.now().await?.into());
     let set = Columns { table: "tw_user", keys: &["user_id"], columns: &names };
-    if s.update(set, vec![row.clone()]).await? == 0 {
+    if s.compare_and_set(set, vec![row.clone()]).await? == 0 {
         names.insert(0, "user_id");
         s.insert(Columns { table: "tw_user", keys: &[], columns: &names }, vec![row]).await?;
     }

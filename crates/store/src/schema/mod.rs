@@ -498,8 +498,8 @@ fn statements(script: &str) -> Vec<String> {
 
 async fn take_turn(session: &mut dyn Session, dialect: Dialect) -> Result<(), SessionError> {
     match dialect {
-        // One writer, and one process.
-        Dialect::Sqlite => Ok(()),
+        // A lock begins the transaction, and there is one writer.
+        Dialect::Sqlite => session.query("SELECT 1", &[], Lock::Wait).await.map(|_| ()),
         // MySQL commits at every CREATE, so a transaction would not protect us.
         Dialect::MySql => {
             let sql = format!("SELECT GET_LOCK({MYSQL_LOCK}, 30)");

@@ -26,9 +26,10 @@ impl Sqlite {
         let connection = Connection::open_with_flags(path, flags).map_err(trouble)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(trouble)?;
         connection
-            .execute_batch(
-                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864",
-            )
+            .execute_batch(&format!(
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864; \
+                 PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}"
+            ))
             .map_err(trouble)?;
         Sqlite::new(connection)
     }
@@ -128,6 +129,10 @@ impl Sqlite {
         rows.iter().map(|row| statement.insert(params_from_iter(row)).map_err(trouble)).collect()
     }
 }
+
+/// Size of the write-ahead log after which its pages are copied into the file, 16 MiB. Runs change the same few pages
+/// again and again, so a larger log copies them less often.
+const CHECKPOINT_PAGES: u32 = 4_000;
 
 /// How long to wait while another process holds the file. Only relevant if several share it.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -97,7 +97,7 @@ impl SqliteBackend {
     async fn new(link: Link, clock: Arc<dyn Clock>) -> Result<SqliteBackend, StoreError> {
         let link = Arc::new(Mutex::new(link));
         let prepared = async {
-            let mut session = SqliteSession::begin(&link, &clock).await?;
+            let mut session = SqliteSession::open(&link, &clock).await;
             let schema = schema::prepare(&mut session, Dialect::Sqlite).await?;
             Box::new(session).commit().await?;
             Ok(schema)
@@ -110,7 +110,7 @@ impl SqliteBackend {
 #[async_trait]
 impl Backend for SqliteBackend {
     async fn begin(&self) -> Result<Box<dyn Session>, SessionError> {
-        Ok(Box::new(SqliteSession::begin(&self.link, &self.clock).await?))
+        Ok(Box::new(SqliteSession::open(&self.link, &self.clock).await))
     }
 
     async fn single(&self) -> Result<Box<dyn Session>, SessionError> {
@@ -190,32 +190,63 @@ impl Drop for Link {
     }
 }
 
-/// A transaction that has the connection.
+/// A transaction that has the connection. As on the database servers, it begins with the first statement that locks or
+/// writes.
 struct SqliteSession {
     link: OwnedMutexGuard<Link>,
     clock: Arc<dyn Clock>,
+    /// Whether each statement commits by itself.
+    is_single: bool,
+    /// Whether it has begun and is not over.
     open: bool,
+    /// Statements that no caller needs an answer to. They run together with the next one that has an answer: the way
+    /// to the thread and back costs as much as a small statement.
+    deferred: Vec<Deferred>,
 }
 
+type Deferred = Box<dyn FnOnce(&Sqlite) -> Result<(), SessionError> + Send>;
+
 impl SqliteSession {
-    async fn begin(link: &Arc<Mutex<Link>>, clock: &Arc<dyn Clock>) -> Result<SqliteSession, SessionError> {
+    async fn open(link: &Arc<Mutex<Link>>, clock: &Arc<dyn Clock>) -> SqliteSession {
         let link = link.clone().lock_owned().await;
-        let mut session = SqliteSession { link, clock: clock.clone(), open: true };
-        session.run(Sqlite::begin).await?;
-        Ok(session)
+        let deferred = Vec::new();
+        SqliteSession { link, clock: clock.clone(), is_single: false, open: false, deferred }
     }
 
     /// Without a transaction: each statement commits by itself.
     async fn single(link: &Arc<Mutex<Link>>, clock: &Arc<dyn Clock>) -> SqliteSession {
-        SqliteSession { link: link.clone().lock_owned().await, clock: clock.clone(), open: false }
+        let mut session = SqliteSession::open(link, clock).await;
+        session.is_single = true;
+        session
     }
 
-    /// Runs `work` in the thread of the connection.
+    /// Begins the transaction, unless it has begun or there is none.
+    fn begin(&mut self) {
+        if !self.open && !self.is_single {
+            self.open = true;
+            self.deferred.push(Box::new(Sqlite::begin));
+        }
+    }
+
+    /// Adds a statement to the transaction. Its error is returned by the next one that runs.
+    fn defer(&mut self, work: impl FnOnce(&Sqlite) -> Result<(), SessionError> + Send + 'static) {
+        self.begin();
+        self.deferred.push(Box::new(work));
+    }
+
+    /// Runs `work` in the thread of the connection, after the deferred statements.
     async fn run<T, F>(&mut self, work: F) -> Result<T, SessionError>
     where
         T: Send + 'static,
         F: FnOnce(&Sqlite) -> Result<T, SessionError> + Send + 'static,
     {
+        let deferred = std::mem::take(&mut self.deferred);
+        let work = move |sqlite: &Sqlite| {
+            for statement in deferred {
+                statement(sqlite)?;
+            }
+            work(sqlite)
+        };
         let answer = match &mut *self.link {
             Link::Inline(sqlite) => return work(sqlite),
             Link::Thread { work: queue, .. } => {
@@ -256,19 +287,27 @@ impl Drop for SqliteSession {
 
 #[async_trait]
 impl Session for SqliteSession {
-    async fn query(&mut self, sql: &str, params: &[Value], _: Lock) -> Result<Vec<Row>, SessionError> {
+    async fn query(&mut self, sql: &str, params: &[Value], lock: Lock) -> Result<Vec<Row>, SessionError> {
+        if lock != Lock::None {
+            self.begin();
+        }
         let (sql, params) = (sql.to_owned(), params.to_vec());
         self.run(move |sqlite| sqlite.query(&sql, &params)).await
     }
 
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, SessionError> {
+        self.begin();
         let (sql, params) = (sql.to_owned(), params.to_vec());
         self.run(move |sqlite| sqlite.execute(&sql, &params)).await
     }
 
     async fn insert(&mut self, into: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<(), SessionError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
         let sql = insert_sql(into);
-        self.run(move |sqlite| sqlite.execute_each(&sql, &rows).map(|_| ())).await
+        self.defer(move |sqlite| sqlite.execute_each(&sql, &rows).map(|_| ()));
+        Ok(())
     }
 
     async fn insert_numbered(
@@ -276,19 +315,35 @@ impl Session for SqliteSession {
         into: Columns<'_>,
         rows: Vec<Vec<Value>>,
     ) -> Result<Vec<i64>, SessionError> {
+        self.begin();
         let sql = insert_sql(into);
         self.run(move |sqlite| sqlite.insert_each(&sql, &rows)).await
     }
 
-    async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<u64, SessionError> {
+    async fn update(&mut self, set: Columns<'_>, rows: Vec<Vec<Value>>) -> Result<(), SessionError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let sql = update_sql(set);
+        self.defer(move |sqlite| sqlite.execute_each(&sql, &rows).map(|_| ()));
+        Ok(())
+    }
+
+    async fn compare_and_set(
+        &mut self,
+        set: Columns<'_>,
+        rows: Vec<Vec<Value>>,
+    ) -> Result<u64, SessionError> {
+        self.begin();
         let sql = update_sql(set);
         self.run(move |sqlite| sqlite.execute_each(&sql, &rows)).await
     }
 
-    async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<u64, SessionError> {
+    async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<(), SessionError> {
         let sql = format!("DELETE FROM {table} WHERE {key} = ?");
         let rows: Vec<Vec<Value>> = ids.iter().map(|id| vec![Value::Int(*id)]).collect();
-        self.run(move |sqlite| sqlite.execute_each(&sql, &rows)).await
+        self.defer(move |sqlite| sqlite.execute_each(&sql, &rows).map(|_| ()));
+        Ok(())
     }
 
     fn clock(&self) -> (&'static str, Option<Value>) {
@@ -301,11 +356,12 @@ impl Session for SqliteSession {
 
     async fn commit(mut self: Box<Self>) -> Result<(), SessionError> {
         if !self.open {
-            return Ok(());
+            // Without a transaction, statements may still wait to be run.
+            return if self.deferred.is_empty() { Ok(()) } else { self.run(|_| Ok(())).await };
         }
         let committed = self.run(Sqlite::commit).await;
-        // The transaction is over, with or without an error.
-        self.open = false;
+        // The transaction is over, unless a deferred statement failed.
+        self.open = committed.is_err();
         committed
     }
 }
