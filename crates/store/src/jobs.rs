@@ -623,15 +623,15 @@ pub async fn set_next_times(
     Ok(())
 }
 
-/// Stops jobs: they have no next fire.
-pub async fn stop(s: &mut dyn Session, jobs: &[i64]) -> Result<(), SessionError> {
-    let row = |id: &i64| vec![(*id).into(), STOPPED.into(), NO_TIME.into()];
-    let columns = ["trigger_status", "trigger_next_time"];
-    let set = Columns { table: "xxl_job_info", keys: &["id"], columns: &columns };
-    s.update(set, jobs.iter().map(row).collect()).await?;
-    let row = |id: &i64| vec![(*id).into(), Value::Null, Value::Null];
-    let set = Columns { table: "tw_job", keys: &["job_id"], columns: &["next_ms", "claim_ms"] };
-    s.update(set, jobs.iter().map(row).collect()).await?;
+/// Stops jobs: they have no next fire, and a last fire after `at` is that of a run that is withdrawn.
+pub async fn stop(s: &mut dyn Session, jobs: &[i64], at: Timestamp) -> Result<(), SessionError> {
+    let sql = format!(
+        "UPDATE xxl_job_info SET trigger_status = {STOPPED}, trigger_next_time = {NO_TIME}, \
+         trigger_last_time = CASE WHEN trigger_last_time > ? THEN ? ELSE trigger_last_time END WHERE id IN ?"
+    );
+    s.execute(&sql, &[at.into(), at.into(), Value::Ids(jobs.to_vec())]).await?;
+    let sql = "UPDATE tw_job SET next_ms = NULL, claim_ms = NULL WHERE job_id IN ?";
+    s.execute(sql, &[Value::Ids(jobs.to_vec())]).await?;
     Ok(())
 }
 

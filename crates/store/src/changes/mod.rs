@@ -271,8 +271,8 @@ async fn stop(
     let ending = edits.iter().filter(|edit| edit.stop.is_some()).map(|edit| &edit.job);
     settle(s, tables, ending, at, Unclaimed::Cancelled, planner).await?;
     if !stopped.is_empty() {
-        taken::remember(s, &stopped, taken, at).await?;
-        jobs::stop(s, &stopped).await?;
+        jobs::stop(s, &stopped, at).await?;
+        taken::remember(s, &stopped, taken).await?;
     }
     if !deleted.is_empty() {
         for (table, key) in [
@@ -322,7 +322,9 @@ async fn redefine(
     let firing = going_on.iter().map(|(_, job)| job).filter(|job| !waiting.contains(&job.id.0));
     let firing: Vec<&Job> = firing.collect();
     if tables.sees_taken && !firing.is_empty() {
-        taken::remember(s, &firing.iter().map(|job| job.id.0).collect::<Vec<_>>(), taken, at).await?;
+        let ids: Vec<i64> = firing.iter().map(|job| job.id.0).collect();
+        taken::forget_ahead(s, &ids, at).await?;
+        taken::remember(s, &ids, taken).await?;
     }
     let after = taken::fire_around(s, tables, &firing, taken, at).await?;
     let next = |job: &&Job| {

@@ -78,16 +78,20 @@ pub async fn fire_around(
     Ok(around.into_iter().map(|(job, taken)| (job.id.0, taken.last)).collect())
 }
 
+/// Resets the last fires of jobs that are after `at`: they are those of runs of ours that were withdrawn.
+/// [`remember`] then stores those that a Java admin has taken.
+pub async fn forget_ahead(s: &mut dyn Session, changed: &[i64], at: Timestamp) -> Result<(), SessionError> {
+    let sql = "UPDATE xxl_job_info SET trigger_last_time = ? WHERE id IN ? AND trigger_last_time > ?";
+    s.execute(sql, &[at.into(), Value::Ids(changed.to_vec()), at.into()]).await?;
+    Ok(())
+}
+
 /// Stores the times that a Java admin has taken, for the next change of the jobs: by then their definitions are others.
-/// The last one is in `trigger_last_time`, which may be that of a run of ours that was withdrawn.
 pub async fn remember(
     s: &mut dyn Session,
     changed: &[i64],
     taken: &BTreeMap<i64, Taken>,
-    at: Timestamp,
 ) -> Result<(), SessionError> {
-    let sql = "UPDATE xxl_job_info SET trigger_last_time = ? WHERE id IN ? AND trigger_last_time > ?";
-    s.execute(sql, &[at.into(), Value::Ids(changed.to_vec()), at.into()]).await?;
     let with: Vec<(i64, &Taken)> = changed.iter().filter_map(|id| Some((*id, taken.get(id)?))).collect();
     if with.is_empty() {
         return Ok(());
