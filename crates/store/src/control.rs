@@ -47,7 +47,7 @@ pub async fn lock_job(
     jobs::lock(s, &[id.0], Lock::Wait).await?;
     let stored = jobs::load_one(s, tables, id).await?.ok_or(StoreError::NoSuchJob(id))?;
     if stored.shadow.is_none() {
-        jobs::insert_own(s, tables, &[(&stored.job, claim_of(&stored.job, planner))]).await?;
+        jobs::insert_adopted(s, tables, &[(&stored, claim_of(&stored.job, planner))]).await?;
     }
     Ok(stored)
 }

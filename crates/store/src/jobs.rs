@@ -264,6 +264,8 @@ table! {
 struct Own<'a> {
     job: &'a Job,
     wording: &'a Wording,
+    /// Schedule in XXL-JOB's columns, as one text.
+    written: &'a str,
     claim_at: Option<Timestamp>,
 }
 
@@ -281,7 +283,7 @@ table! {
         anchor_ms: Option<Timestamp> = own.wording.anchor,
         schedule_kind: Option<String> = own.wording.kind,
         schedule_text: Option<String> = own.wording.text.as_deref(),
-        written: Option<String> = own.wording.written.as_str(),
+        written: Option<String> = own.written,
         valid_from_ms: Option<Timestamp> = own.job.spec.valid_from,
         valid_until_ms: Option<Timestamp> = own.job.spec.valid_until,
         jitter_ms: i64 = whole_millis(own.job.spec.jitter),
@@ -717,7 +719,7 @@ pub fn check(tables: &Tables, spec: &JobSpec) -> Result<(), StoreError> {
     let info = Info { id: job.id, spec, wording, now: &Value::Null, next: NextFire::Never, remark: "" };
     tables.schema.check_row(into, &row(info))?;
     let (into, row) = OwnRow::INSERT;
-    tables.schema.check_row(into, &row(Own { job, wording, claim_at: None }))
+    tables.schema.check_row(into, &row(Own { job, wording, written: &wording.written, claim_at: None }))
 }
 
 /// Rejects a script that its column cannot hold.
@@ -778,7 +780,22 @@ pub async fn insert_own(
     let (into, row) = OwnRow::INSERT;
     let row = |(job, claim_at): &(&Job, Option<Timestamp>)| {
         let wording = &Wording::of(&job.spec.schedule, tables)?;
-        Ok(row(Own { job, wording, claim_at: *claim_at }))
+        Ok(row(Own { job, wording, written: &wording.written, claim_at: *claim_at }))
+    };
+    s.insert(into, jobs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?).await
+}
+
+/// Adds our rows for jobs that others created, each with its claim time. Their schedules are stored as others wrote
+/// them, for example with fewer or more spaces than we would write.
+pub async fn insert_adopted(
+    s: &mut dyn Session,
+    tables: &Tables,
+    jobs: &[(&Stored, Option<Timestamp>)],
+) -> Result<(), SessionError> {
+    let (into, row) = OwnRow::INSERT;
+    let row = |(stored, claim_at): &(&Stored, Option<Timestamp>)| {
+        let wording = &Wording::of(&stored.job.spec.schedule, tables)?;
+        Ok(row(Own { job: &stored.job, wording, written: &stored.written, claim_at: *claim_at }))
     };
     s.insert(into, jobs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?).await
 }
@@ -788,7 +805,7 @@ pub async fn update_own(s: &mut dyn Session, tables: &Tables, jobs: &[&Job]) -> 
     let (set, row) = OwnRow::EDIT;
     let row = |job: &&Job| {
         let wording = &Wording::of(&job.spec.schedule, tables)?;
-        Ok(row(Own { job, wording, claim_at: None }))
+        Ok(row(Own { job, wording, written: &wording.written, claim_at: None }))
     };
     s.update(set, jobs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?).await?;
     Ok(())

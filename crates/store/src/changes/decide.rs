@@ -48,9 +48,9 @@ impl Facts {
         jobs::lock(s, &ids, Lock::Wait).await?;
         let jobs = jobs::load(s, tables, &ids).await?;
         let foreign = jobs.values().filter(|stored| stored.shadow.is_none());
-        let foreign: Vec<_> = foreign.map(|stored| (&stored.job, claim_of(&stored.job, planner))).collect();
+        let foreign: Vec<_> = foreign.map(|stored| (stored, claim_of(&stored.job, planner))).collect();
         if !foreign.is_empty() {
-            jobs::insert_own(s, tables, &foreign).await?;
+            jobs::insert_adopted(s, tables, &foreign).await?;
         }
         let wanted: Vec<&JobSpec> = changes.iter().filter_map(definition).collect();
         let starts = changes.iter().filter_map(|change| match change {
