@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use cron::Schedule;
+use engine::policy::Misfire;
 use engine::{Adopted, Job, JobId, JobRange, NextFire, Planner, Trouble};
 use timer::Timestamp;
 
 use crate::alerts;
-use crate::changes::{self, taken};
+use crate::changes::{self, Unclaimed, settle, taken};
+use crate::claim;
 use crate::database::Tables;
-use crate::jobs::{self, STOPPED, Stored};
+use crate::jobs::{self, NO_TIME, STARTED, STOPPED, Stored};
+use crate::records::counters::{self, ADOPTION};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::withdraw::{self, Scope};
 
@@ -30,24 +33,39 @@ pub async fn jobs_after(s: &mut dyn Session, after: JobId, count: usize) -> Resu
     Ok(JobRange { after, until: until.map(JobId) })
 }
 
+/// Like [`adopt`] and [`forget_deleted`] together, rows of ours without one of XXL-JOB's are found by counting both.
 pub async fn has_changed_jobs(
     s: &mut dyn Session,
     tables: &Tables,
     range: JobRange,
 ) -> Result<bool, SessionError> {
-    let ((of_theirs, mut params), (of_ours, more)) = (within("j.id", range), within("job_id", range));
+    let (of_theirs, mut params) = within("j.id", range);
+    let ((ours, more), (theirs, most)) = (within("job_id", range), within("id", range));
     params.extend(more);
+    params.extend(most);
     let sql = format!(
         "SELECT 1 FROM xxl_job_info j LEFT JOIN tw_job t ON t.job_id = j.id WHERE {of_theirs} AND ({}) \
-         UNION ALL SELECT 1 FROM tw_job WHERE {of_ours} AND {IS_DELETED} LIMIT 1",
+         UNION ALL SELECT 1 FROM (SELECT COUNT(*) AS rows_of FROM tw_job WHERE {ours}) AS ours, \
+         (SELECT COUNT(*) AS rows_of FROM xxl_job_info WHERE {theirs}) AS theirs \
+         WHERE ours.rows_of > theirs.rows_of LIMIT 1",
         differs(tables)
     );
     Ok(!s.query(&sql, &params, Lock::None).await?.is_empty())
 }
 
+/// Expects that the range has been adopted: then rows of ours without one of XXL-JOB's are found by counting both,
+/// which takes a tenth of the time of comparing them.
 pub async fn forget_deleted(s: &mut dyn Session, range: JobRange, max: usize) -> Result<usize, SessionError> {
-    let (within, mut params) = within("job_id", range);
-    let sql = format!("SELECT job_id FROM tw_job WHERE {within} AND {IS_DELETED} ORDER BY job_id LIMIT ?");
+    if rows_within(s, "tw_job", "job_id", range).await? <= rows_within(s, "xxl_job_info", "id", range).await?
+    {
+        return Ok(0);
+    }
+    counters::raise(s, ADOPTION).await?;
+    let (within, mut params) = within("t.job_id", range);
+    let sql = format!(
+        "SELECT t.job_id FROM tw_job t LEFT JOIN xxl_job_info j ON j.id = t.job_id \
+         WHERE {within} AND j.id IS NULL ORDER BY t.job_id LIMIT ?"
+    );
     params.push(limit(max));
     let rows = s.query(&sql, &params, Lock::None).await?;
     let ids = rows.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
@@ -58,9 +76,20 @@ pub async fn forget_deleted(s: &mut dyn Session, range: JobRange, max: usize) ->
     Ok(ids.len())
 }
 
-/// Condition on `tw_job` for jobs that others deleted.
-const IS_DELETED: &str = "NOT EXISTS (SELECT 1 FROM xxl_job_info d WHERE d.id = job_id)";
+async fn rows_within(
+    s: &mut dyn Session,
+    table: &str,
+    key: &str,
+    range: JobRange,
+) -> Result<i64, SessionError> {
+    let (within, params) = within(key, range);
+    let rows = s.query(&format!("SELECT COUNT(*) FROM {table} WHERE {within}"), &params, Lock::None).await?;
+    Ok(rows.into_iter().next().map(|row| row.read().int()).transpose()?.unwrap_or(0))
+}
 
+/// Adopts in two steps: a query that locks nothing finds whether there is anything to adopt. Only then does the
+/// transaction take its turn among the nodes, and reads what is left: nodes that start at once would otherwise insert
+/// the same rows, and all but one of them would have to repeat each batch.
 pub async fn adopt(
     s: &mut dyn Session,
     tables: &Tables,
@@ -68,6 +97,11 @@ pub async fn adopt(
     max: usize,
     planner: &dyn Planner,
 ) -> Result<Adopted, SessionError> {
+    let (new, changed) = differing_jobs(s, tables, range, 1).await?;
+    if new.is_empty() && changed.is_empty() {
+        return Ok(Adopted::default());
+    }
+    counters::raise(s, ADOPTION).await?;
     let (new, changed) = differing_jobs(s, tables, range, max).await?;
     let is_last = new.len() + changed.len() < max;
     let next = if is_last { None } else { new.last().max(changed.last()).copied().map(JobId) };
@@ -130,16 +164,18 @@ async fn differing_jobs(
     Ok((new, changed))
 }
 
-/// Condition for jobs `j` whose row of ours, `t`, is missing or differs.
+/// Condition for jobs `j` whose row of ours, `t`, is missing or differs, or that are started without a next time
+/// ([`Stored::is_idle`]).
 fn differs(tables: &Tables) -> String {
     format!(
         "t.job_id IS NULL OR (j.trigger_status <> {STOPPED} AND j.trigger_next_time <> COALESCE(t.next_ms, 0)) \
-         OR (j.trigger_status = {STOPPED} AND t.next_ms IS NOT NULL) OR t.written IS NULL OR t.written <> {}",
+         OR (j.trigger_status = {STOPPED} AND t.next_ms IS NOT NULL) OR t.written IS NULL OR t.written <> {} \
+         OR (j.trigger_status = {STARTED} AND j.trigger_next_time <= {NO_TIME} AND t.problem IS NULL)",
         jobs::written_sql(&tables.schema)
     )
 }
 
-/// Adds our rows for jobs that others created. If another node is faster, its rows collide with these.
+/// Adds our rows for jobs that others created.
 async fn add_own_rows(
     s: &mut dyn Session,
     tables: &Tables,
@@ -147,20 +183,39 @@ async fn add_own_rows(
     planner: &dyn Planner,
 ) -> Result<Vec<Job>, SessionError> {
     let found = jobs::load(s, tables, ids).await?;
-    let new: Vec<Stored> = found.into_values().filter(|stored| stored.shadow.is_none()).collect();
-    let rows: Vec<_> = new.iter().map(|stored| (&stored.job, claim_of(&stored.job, planner))).collect();
-    jobs::insert_own(s, tables, &rows).await?;
-    remember(s, new.iter()).await?;
-    let new: Vec<Job> = new.into_iter().map(|stored| stored.job).collect();
-    // Started in the database without a next time: these begin now.
-    let is_idle = |job: &&Job| job.enabled && job.next_fire_at.is_none() && job.problem.is_none();
-    let idle: Vec<&Job> = new.iter().filter(is_idle).collect();
-    if !idle.is_empty() {
-        let now = s.now().await?;
-        let nexts: Vec<_> = idle.into_iter().map(|job| (job.id, planner.next_after(job, now))).collect();
-        set_nexts(s, nexts).await?;
+    let mut new: Vec<Stored> = found.into_values().filter(|stored| stored.shadow.is_none()).collect();
+    catch_up(s, tables, &mut new, planner).await?;
+    let rows: Vec<_> = new.iter().map(|stored| (stored, claim_of(&stored.job, planner))).collect();
+    jobs::insert_adopted(s, tables, &rows).await?;
+    start_idle(s, tables, &new, planner).await?;
+    Ok(new.into_iter().map(|stored| stored.job).collect())
+}
+
+/// Handles the missed fires of new jobs by their misfire policies, and moves the jobs to their next times. Otherwise
+/// the first claims would have to do so, for all jobs of the database, and fires that are due meanwhile would be late.
+async fn catch_up(
+    s: &mut dyn Session,
+    tables: &Tables,
+    jobs: &mut [Stored],
+    planner: &dyn Planner,
+) -> Result<(), SessionError> {
+    let at = s.now().await?;
+    let is_missed = |stored: &&mut Stored| {
+        stored.job.problem.is_none() && stored.job.next_fire_at.is_some_and(|next| next + Misfire::GRACE < at)
+    };
+    let missed: Vec<&mut Stored> = jobs.iter_mut().filter(is_missed).collect();
+    if missed.is_empty() {
+        return Ok(());
     }
-    Ok(new)
+    claim::take_turn(s, tables).await?;
+    settle(s, tables, missed.iter().map(|stored| &stored.job), at, Unclaimed::Sent, planner).await?;
+    let next = |stored: &&mut Stored| planner.next_after(&stored.job, at);
+    let nexts: Vec<NextFire> = missed.iter().map(next).collect();
+    move_jobs(s, tables, missed.iter().map(|stored| &**stored).zip(nexts.iter().copied())).await?;
+    for (stored, next) in missed.into_iter().zip(nexts) {
+        stored.job.next_fire_at = jobs::next_columns(next).0;
+    }
+    Ok(())
 }
 
 /// Updates our rows of jobs that others changed. Rows that are locked now are left for the next sweep.
@@ -172,11 +227,13 @@ async fn align_own_rows(
 ) -> Result<Vec<Job>, SessionError> {
     let locked = jobs::lock(s, ids, Lock::Skip).await?;
     let found = jobs::load(s, tables, &locked).await?;
-    // Another node may have been faster.
-    let is_changed = |stored: &Stored| !stored.is_in_line() || stored.seen.as_ref() != Some(&stored.written);
+    // Another transaction may have been faster.
+    let is_changed = |stored: &Stored| {
+        !stored.is_in_line() || stored.is_idle() || stored.seen.as_ref() != Some(&stored.written)
+    };
     let changed: Vec<Stored> = found.into_values().filter(is_changed).collect();
-    let (reworded, moved): (Vec<&Stored>, Vec<&Stored>) =
-        changed.iter().partition(|stored| stored.is_in_line());
+    let is_moved = |stored: &&Stored| !stored.is_in_line() || stored.is_idle();
+    let (moved, reworded): (Vec<&Stored>, Vec<&Stored>) = changed.iter().partition(is_moved);
     let numbers = |enabled: bool| -> Vec<i64> {
         moved.iter().filter(|stored| stored.job.enabled == enabled).map(|stored| stored.job.id.0).collect()
     };
@@ -189,7 +246,32 @@ async fn align_own_rows(
     align(s, &jobs, planner).await?;
     remember(s, changed.iter()).await?;
     replan(s, tables, reworded, planner).await?;
+    start_idle(s, tables, &changed, planner).await?;
     Ok(jobs)
+}
+
+/// Sets the next times of jobs that were started without one, for example with
+/// `UPDATE xxl_job_info SET trigger_status = 1`: they begin now. A job with a fixed delay and an open run begins when
+/// that has ended.
+async fn start_idle(
+    s: &mut dyn Session,
+    tables: &Tables,
+    jobs: &[Stored],
+    planner: &dyn Planner,
+) -> Result<(), SessionError> {
+    let idle: Vec<&Stored> = jobs.iter().filter(|stored| stored.is_idle()).collect();
+    if idle.is_empty() {
+        return Ok(());
+    }
+    let is_delayed = |stored: &&&Stored| matches!(stored.job.spec.schedule, Schedule::FixedDelay { .. });
+    let delayed: Vec<i64> = idle.iter().filter(is_delayed).map(|stored| stored.job.id.0).collect();
+    let running = jobs::with_scheduled_runs(s, &delayed).await?;
+    let now = s.now().await?;
+    let next = |stored: &Stored| match running.contains(&stored.job.id.0) {
+        true => NextFire::AfterRun,
+        false => planner.next_after(&stored.job, now),
+    };
+    set_nexts(s, tables, idle.into_iter().map(|stored| (stored, next(stored))).collect()).await
 }
 
 /// Applies new schedules to jobs whose next time others have left as it was. A fire that is due by then is still
@@ -206,41 +288,66 @@ async fn replan(
             && stored.job.problem.is_none()
             && stored.job.next_fire_at.is_some_and(|next| next > at)
     };
-    let jobs: Vec<&Job> = reworded.into_iter().filter(is_ahead).map(|stored| &stored.job).collect();
-    if jobs.is_empty() {
+    let ahead: Vec<&Stored> = reworded.into_iter().filter(is_ahead).collect();
+    if ahead.is_empty() {
         return Ok(());
     }
-    let ids: Vec<i64> = jobs.iter().map(|job| job.id.0).collect();
+    let ids: Vec<i64> = ahead.iter().map(|stored| stored.job.id.0).collect();
     changes::cancel_after(s, tables, &ids, at).await?;
     // Fires that a Java admin has taken are still sent.
     let taken = if tables.sees_taken { taken::last_taken(s, &ids).await? } else { BTreeMap::new() };
-    let next = |job: &Job| {
-        let last = taken.get(&job.id.0).copied().unwrap_or(at);
-        planner.next_after(job, last.clamp(at, at + taken::JAVA_READ_AHEAD))
+    let next = |stored: &Stored| {
+        let last = taken.get(&stored.job.id.0).copied().unwrap_or(at);
+        planner.next_after(&stored.job, last.clamp(at, at + taken::JAVA_READ_AHEAD))
     };
-    set_nexts(s, jobs.into_iter().map(|job| (job.id, next(job))).collect()).await
+    set_nexts(s, tables, ahead.into_iter().map(|stored| (stored, next(stored))).collect()).await
 }
 
 /// Sets when started jobs are next to fire and to be claimed.
-async fn set_nexts(s: &mut dyn Session, nexts: Vec<(JobId, NextFire)>) -> Result<(), SessionError> {
-    let (never, at): (Vec<_>, Vec<_>) = nexts.into_iter().partition(|(_, next)| *next == NextFire::Never);
-    for (job, next) in never {
-        jobs::set_next(s, job, next).await?;
-    }
-    let mut times: Vec<Vec<Value>> = Vec::with_capacity(at.len());
-    let mut shadows: Vec<Vec<Value>> = Vec::with_capacity(at.len());
-    for (job, next) in at {
+async fn set_nexts(
+    s: &mut dyn Session,
+    tables: &Tables,
+    nexts: Vec<(&Stored, NextFire)>,
+) -> Result<(), SessionError> {
+    move_jobs(s, tables, nexts.iter().copied()).await?;
+    let shadow = |(stored, next): (&Stored, NextFire)| {
         let (fire_at, claim_at) = jobs::next_columns(next);
-        times.push(vec![job.0.into(), fire_at.map_or(jobs::NO_TIME.into(), Value::from)]);
-        shadows.push(vec![job.0.into(), fire_at.into(), claim_at.into()]);
-    }
-    if !times.is_empty() {
-        let set = Columns { table: "xxl_job_info", keys: &["id"], columns: &["trigger_next_time"] };
-        s.update(set, times).await?;
-        let set = Columns { table: "tw_job", keys: &["job_id"], columns: &["next_ms", "claim_ms"] };
-        s.update(set, shadows).await?;
-    }
+        vec![stored.job.id.0.into(), fire_at.into(), claim_at.into()]
+    };
+    let set = Columns { table: "tw_job", keys: &["job_id"], columns: &["next_ms", "claim_ms"] };
+    s.update(set, nexts.into_iter().map(shadow).collect()).await?;
     Ok(())
+}
+
+/// Moves started jobs to their next times in XXL-JOB's rows, if others have not changed them since they were read: a
+/// Java admin may have taken fires, or stopped jobs.
+async fn move_jobs(
+    s: &mut dyn Session,
+    tables: &Tables,
+    nexts: impl Iterator<Item = (&Stored, NextFire)>,
+) -> Result<(), SessionError> {
+    let row = |(stored, next): (&Stored, NextFire)| -> Result<Vec<Value>, SessionError> {
+        let status = match next {
+            NextFire::Never => STOPPED,
+            NextFire::At { .. } | NextFire::AfterRun => {
+                jobs::started_status(&stored.job.spec.schedule, tables)?
+            }
+        };
+        let time = jobs::next_columns(next).0.map_or(NO_TIME.into(), Value::from);
+        let id = stored.job.id.0.into();
+        Ok(vec![id, stored.next_time.into(), stored.status.into(), time, status.into()])
+    };
+    let rows = nexts.map(row).collect::<Result<Vec<_>, _>>()?;
+    let wanted = rows.len() as u64;
+    let keys = ["id", "trigger_next_time", "trigger_status"];
+    let set =
+        Columns { table: "xxl_job_info", keys: &keys, columns: &["trigger_next_time", "trigger_status"] };
+    match s.update(set, rows).await? {
+        moved if moved == wanted => Ok(()),
+        moved => {
+            Err(SessionError::Collision(format!("{} jobs were changed in the meantime", wanted - moved)))
+        }
+    }
 }
 
 /// Stores in our rows the schedules as they are in XXL-JOB's rows.

@@ -70,7 +70,7 @@ pub async fn claim_due(
 
 /// Java admins move jobs to their next times under this lock; while there may be any, so do we. It is taken before a
 /// claim reads anything else, as Java admins do.
-async fn take_turn(s: &mut dyn Session, tables: &Tables) -> Result<(), SessionError> {
+pub async fn take_turn(s: &mut dyn Session, tables: &Tables) -> Result<(), SessionError> {
     if !tables.beside_java {
         return Ok(());
     }

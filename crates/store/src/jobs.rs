@@ -16,7 +16,7 @@ use timer::Timestamp;
 use crate::database::Tables;
 use crate::foreign;
 use crate::runs::{IS_SCHEDULED, REPLACED, WAITING};
-use crate::schema::{Schema, check_text};
+use crate::schema::{self, Schema, check_text};
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::table::table;
 
@@ -29,6 +29,8 @@ pub struct Stored {
     pub holder_fire: Option<RunId>,
     /// Its `trigger_status`: [`STOPPED`], [`STARTED`] or [`STARTED_HERE`].
     pub status: i64,
+    /// Its `trigger_next_time`.
+    pub next_time: i64,
     /// Schedule in XXL-JOB's columns, as one text.
     pub written: String,
     /// The same text when our row was written; `None` if our row does not have it.
@@ -49,6 +51,12 @@ impl Stored {
     /// Whether our row matches XXL-JOB's.
     pub fn is_in_line(&self) -> bool {
         self.shadow == Some(self.job.next_fire_at)
+    }
+
+    /// Whether others have started the job without a next time. Only jobs of kinds that Java admins do not support
+    /// may be started and wait for a time, and these have another status.
+    pub fn is_idle(&self) -> bool {
+        self.status == STARTED && self.job.next_fire_at.is_none() && self.job.problem.is_none()
     }
 
     /// Whether others have changed the schedule since our row was written.
@@ -209,7 +217,7 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
         problem,
     };
     let (status, seen) = (info.trigger_status, own.written);
-    Ok(Stored { job, shadow, holder_fire: None, status, written: text, seen })
+    Ok(Stored { job, shadow, holder_fire: None, status, next_time: next, written: text, seen })
 }
 
 // ── Columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -463,9 +471,13 @@ fn written_text(tables: &Tables, xxl_type: Option<&str>, xxl_conf: &str) -> Stri
 /// SQL expression for [`Stored::written`] of a job `j`.
 pub fn written_sql(schema: &Schema) -> String {
     let conf = schema.list("xxl_job_info", "j", &["schedule_conf"]);
-    match schema.has_schedule_type() {
-        true => format!("CONCAT(j.schedule_type, ' ', COALESCE({conf}, ''))"),
-        false => format!("COALESCE({conf}, '')"),
+    match (schema.has_schedule_type(), schema.dialect()) {
+        (true, schema::Dialect::MySql) => format!("CONCAT(j.schedule_type, ' ', COALESCE({conf}, ''))"),
+        // On PostgreSQL, comparing all jobs takes a third less than with `CONCAT`.
+        (true, schema::Dialect::Sqlite | schema::Dialect::Postgres) => {
+            format!("j.schedule_type || ' ' || COALESCE({conf}, '')")
+        }
+        (false, _) => format!("COALESCE({conf}, '')"),
     }
 }
 
@@ -594,6 +606,12 @@ fn status(next: NextFire, wording: &Wording) -> i64 {
         NextFire::At { .. } | NextFire::AfterRun if wording.kind.is_some() => STARTED_HERE,
         NextFire::At { .. } | NextFire::AfterRun => STARTED,
     }
+}
+
+/// `trigger_status` of a started job with this schedule.
+pub fn started_status(schedule: &Schedule, tables: &Tables) -> Result<i64, StoreError> {
+    let is_ours = Wording::of(schedule, tables)?.kind.is_some();
+    Ok(if is_ours { STARTED_HERE } else { STARTED })
 }
 
 /// `trigger_next_time` of a job with this next fire.

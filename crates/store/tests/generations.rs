@@ -4,6 +4,7 @@
 //! Needs the servers of `scripts/databases`; prints a message if they are missing.
 #![allow(clippy::unwrap_used, reason = "what goes wrong here is to be seen at once")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use cron::{Cron, DstRule, Schedule, Zone};
@@ -12,10 +13,10 @@ use engine::{
     AppId, Assignment, Control, Ender, Ending, Fire, FollowUps, Job, JobId, JobRange, JobSpec, LOOK_AHEAD,
     NextFire, Origin, Outcome, Plan, Planner, Run, ScriptLanguage, Slots, Store, StoreError, Verdict,
 };
-use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, Row, raw_sql};
+use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection, PgConnection, Row, raw_sql};
 use tickwright_store::{
     Access, Addresses, AppSpec, Beat, JobFilter, MySqlStore, Noted, Options, Page, Password, PostgresStore,
-    Registration, Registry, Rights, RunFilter, RunStatus,
+    Registration, Registry, Rights, RunFilter, RunStatus, open,
 };
 use timer::Timestamp;
 
@@ -497,6 +498,57 @@ async fn three_processes_may_open_a_new_postgres_database_at_once() {
         works(&store).await;
     }
     database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_start_at_once_adopt_each_job_once() {
+    for variable in ["TICKWRIGHT_TEST_MYSQL_URL", "TICKWRIGHT_TEST_POSTGRES_URL"] {
+        let Some(server) = server(variable) else { continue };
+        let database = Database::create(&server).await;
+        let first = open(&database.url, options()).await.unwrap();
+        let row =
+            |id: i64| format!("({id}, 1, 'x', 'CRON', '0 0 0 * * ?', 'BEAN', 1, {})", 4_000_000_000_000 + id);
+        let rows: Vec<String> = (1..=3_000).map(row).collect();
+        let insert = format!(
+            "INSERT INTO xxl_job_info (id, job_group, job_desc, schedule_type, schedule_conf, glue_type, \
+             trigger_status, trigger_next_time) VALUES {}",
+            rows.join(", ")
+        );
+        match server.starts_with("postgres") {
+            true => drop(
+                PgConnection::connect(&database.url)
+                    .await
+                    .unwrap()
+                    .execute(AssertSqlSafe(insert))
+                    .await
+                    .unwrap(),
+            ),
+            false => drop(
+                MySqlConnection::connect(&database.url)
+                    .await
+                    .unwrap()
+                    .execute(AssertSqlSafe(insert))
+                    .await
+                    .unwrap(),
+            ),
+        }
+        let (second, third) =
+            (open(&database.url, options()).await.unwrap(), open(&database.url, options()).await.unwrap());
+        let adopt = async |store: Arc<tickwright_store::Database>| -> usize {
+            let (mut left, mut changed) = (Some(JobRange::ALL), 0);
+            while let Some(range) = left {
+                let adopted = store.adopt(range, 200, &EveryFire).await.unwrap();
+                changed += adopted.changed;
+                left = adopted.next.map(|after| JobRange { after, ..range });
+            }
+            changed
+        };
+        let (one, two, three) = tokio::join!(adopt(first.clone()), adopt(second), adopt(third));
+        assert_eq!(one + two + three, 3_000, "{one}, {two} and {three}");
+        assert_eq!(first.jobs_to_adopt().await, Ok(0));
+        drop(first);
+        database.remove().await;
+    }
 }
 
 async fn works<S: Store>(store: &S) {

@@ -211,6 +211,53 @@ async fn jobs_that_others_wrote_are_adopted() {
 }
 
 #[tokio::test]
+async fn a_job_that_others_start_without_a_next_time_begins_now() {
+    let folder = Folder::new("idle");
+    let (store, neighbour) = with_neighbour(&folder).await;
+    let app = store.ensure_app("app").await.unwrap();
+    let spec = |schedule| JobSpec::new(app, "ours", schedule, "demo");
+    let minute = Duration::from_secs(60);
+    let mut ids = Vec::new();
+    for schedule in [
+        Schedule::fixed_rate(Timestamp::default(), minute).unwrap(),
+        // A kind that Java admins do not support.
+        Schedule::fixed_rate(Timestamp::default(), Duration::from_millis(60_001)).unwrap(),
+        Schedule::fixed_delay(minute).unwrap(),
+        Schedule::Never,
+    ] {
+        ids.push(store.create_job(&spec(schedule)).await.unwrap());
+    }
+    assert_eq!(store.adopt(JobRange::ALL, 100, &Plain).await.map(|adopted| adopted.changed), Ok(0));
+
+    neighbour.execute("UPDATE xxl_job_info SET trigger_status = 1", ()).unwrap();
+    assert_eq!(store.adopt(JobRange::ALL, 100, &Plain).await.map(|adopted| adopted.changed), Ok(4));
+    let mut statuses = neighbour.prepare("SELECT trigger_status FROM xxl_job_info ORDER BY id").unwrap();
+    let statuses = statuses.query_map([], |row| row.get::<_, i64>(0)).unwrap();
+    // `Plain` has no next time after the end of a run, so the fixed delay is over, like the job without a schedule.
+    assert_eq!(statuses.collect::<Result<Vec<_>, _>>().unwrap(), [1, 2, 0, 0]);
+    for id in &ids[..2] {
+        let job = store.job(*id).await.unwrap().unwrap();
+        assert_eq!(
+            job.next_fire_at,
+            job.spec.next_after(job.next_fire_at.unwrap() - Duration::from_millis(1))
+        );
+    }
+    assert_eq!(store.adopt(JobRange::ALL, 100, &Plain).await.map(|adopted| adopted.changed), Ok(0));
+}
+
+#[tokio::test]
+async fn a_schedule_that_others_wrote_with_more_spaces_is_not_taken_for_an_edit() {
+    let folder = Folder::new("spaces");
+    let (store, neighbour) = with_neighbour(&folder).await;
+    let sql = "INSERT INTO xxl_job_info (job_group, job_desc, schedule_type, schedule_conf, glue_type, \
+               trigger_status, trigger_next_time) VALUES (1, 'theirs', 'CRON', ' 0  0 0 * * ? ', 'BEAN', 1, 4000000000000)";
+    neighbour.execute(sql, ()).unwrap();
+    let job = JobId(neighbour.last_insert_rowid());
+    store.control(job, &Control::Stop, 1_000, &Plain).await.unwrap();
+    assert_eq!(store.adopt(JobRange::ALL, 100, &Plain).await.map(|adopted| adopted.changed), Ok(0));
+}
+
+#[tokio::test]
 async fn writes_of_others_are_noticed_and_our_own_are_not() {
     let folder = Folder::new("others-wrote");
     let (store, neighbour) = with_neighbour(&folder).await;

@@ -27,7 +27,7 @@ use crate::withdraw::{self, Scope};
 use crate::{control, declare};
 
 use decide::Facts;
-use settle::{Unclaimed, settle};
+pub use settle::{Unclaimed, settle};
 use taken::Taken;
 
 pub async fn change_jobs(

@@ -7,6 +7,9 @@ use crate::session::{Columns, Lock, Session, SessionError};
 /// Raised when apps, their executors or their tokens change.
 pub const REGISTRY: &str = "registry";
 
+/// Raised by each transaction that adopts changes of other programs. Nodes that adopt at the same time take turns.
+pub const ADOPTION: &str = "adoption";
+
 /// Raises the counter, after all earlier transactions that raised it have committed; returns its value.
 pub async fn raise(s: &mut dyn Session, name: &str) -> Result<i64, SessionError> {
     let sql = "UPDATE tw_counter SET value = value + 1 WHERE name = ?";
