@@ -143,7 +143,8 @@ pub trait Store: Send + Sync {
     async fn jobs_after(&self, after: JobId, count: usize) -> Result<JobRange, StoreError>;
 
     /// Deletes our rows of jobs that others deleted in the database, at most `max`; returns their number. Open runs
-    /// of these jobs end like those of deleted jobs.
+    /// of these jobs end like those of deleted jobs. The range is to be [`adopt`](Store::adopt)ed first: while it has
+    /// jobs without a row of ours, deletions may be found later.
     async fn forget_deleted(&self, range: JobRange, max: usize) -> Result<usize, StoreError>;
 
     /// Applies changes made to jobs by others in the database (a Java admin, a person) to our own tables, for at
