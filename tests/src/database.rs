@@ -9,6 +9,8 @@ use cron::Zone;
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, raw_sql};
 use store::Options;
 
+use crate::process::micros_now;
+
 /// A database system that can create databases.
 #[derive(Clone, Debug)]
 pub enum Database {
@@ -160,6 +162,81 @@ impl Home {
         Ok(())
     }
 
+    /// Executes statements in one transaction, as another program would. Returns the time of the database before and
+    /// after the commit, in milliseconds.
+    pub async fn commit(&self, statements: Vec<String>) -> Result<(i64, i64)> {
+        match self {
+            Home::Sqlite(path) => {
+                let path = path.clone();
+                // It may wait for the file, and other tasks of this thread must not.
+                let work = move || -> Result<(i64, i64)> {
+                    let mut connection = rusqlite::Connection::open(path)?;
+                    connection.busy_timeout(BUSY_TIMEOUT)?;
+                    let transaction =
+                        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+                    transaction.execute_batch(&statements.join(";\n"))?;
+                    let before = micros_now() / 1_000;
+                    transaction.commit()?;
+                    Ok((before, micros_now() / 1_000))
+                };
+                tokio::task::spawn_blocking(work).await?
+            }
+            Home::MySql { url, .. } => {
+                let mut connection = MySqlConnection::connect(url).await?;
+                let now = "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
+                let mut transaction = connection.begin().await?;
+                for sql in &statements {
+                    raw_sql(AssertSqlSafe(sql.as_str())).execute(&mut *transaction).await?;
+                }
+                let before = sqlx::query_scalar(now).fetch_one(&mut *transaction).await?;
+                transaction.commit().await?;
+                Ok((before, sqlx::query_scalar(now).fetch_one(&mut connection).await?))
+            }
+            Home::Postgres { url, .. } => {
+                let mut connection = PgConnection::connect(url).await?;
+                let now = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)";
+                let mut transaction = connection.begin().await?;
+                for sql in &statements {
+                    raw_sql(AssertSqlSafe(sql.as_str())).execute(&mut *transaction).await?;
+                }
+                let before = sqlx::query_scalar(now).fetch_one(&mut *transaction).await?;
+                transaction.commit().await?;
+                Ok((before, sqlx::query_scalar(now).fetch_one(&mut connection).await?))
+            }
+        }
+    }
+
+    /// Rows of three numbers that a query returns, each column of type `BIGINT`.
+    pub async fn numbers(&self, query: &'static str) -> Result<Vec<(i64, i64, i64)>> {
+        Ok(match self {
+            Home::Sqlite(path) => {
+                let connection = rusqlite::Connection::open(path)?;
+                let mut statement = connection.prepare(query)?;
+                let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+                rows.collect::<Result<_, _>>()?
+            }
+            Home::MySql { url, .. } => {
+                let mut connection = MySqlConnection::connect(url).await?;
+                sqlx::query_as(query).fetch_all(&mut connection).await?
+            }
+            Home::Postgres { url, .. } => {
+                let mut connection = PgConnection::connect(url).await?;
+                sqlx::query_as(query).fetch_all(&mut connection).await?
+            }
+        })
+    }
+
+    /// Creates XXL-JOB's tables, as its installation does before the first start of a Java admin.
+    pub async fn create_xxl_tables(&self) -> Result<()> {
+        let script = match self {
+            Home::Sqlite(_) => include_str!("../../crates/store/src/schema/sqlite/xxl.sql"),
+            Home::MySql { .. } => include_str!("../../crates/store/src/schema/mysql/xxl.sql"),
+            Home::Postgres { .. } => include_str!("../../crates/store/src/schema/postgres/xxl.sql"),
+        };
+        let statements = script.split(";\n").map(str::trim).filter(|sql| !sql.is_empty());
+        self.run(&statements.map(str::to_owned).collect::<Vec<_>>()).await
+    }
+
     /// Executes a statement in a transaction and keeps it open for this long.
     pub async fn hold(&self, statement: &str, length: Duration) -> Result<()> {
         match self {
@@ -210,3 +287,6 @@ impl Home {
         Ok(())
     }
 }
+
+/// A file has one writer at a time, and the centre writes often.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);

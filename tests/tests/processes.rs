@@ -164,7 +164,7 @@ async fn all_jobs_of_a_java_admin_fire_from_the_moment_the_centre_is_ready() {
 async fn a_thousand_jobs_move_in_and_out_while_others_fire() {
     for database in Database::available() {
         let moved = move_in(&database, 1_000).await.unwrap();
-        let (name, check) = (database.name(), &moved.check);
+        let (name, check) = (database.name(), &moved.others.check);
         assert!(moved.fired > 0, "{name}: the new jobs fire");
         assert_eq!(moved.after_stop, 0, "{name}: nothing is sent after the stop is acknowledged");
         assert_eq!((check.lost(), check.doubled, check.silent, check.early), (0, 0, 0, 0), "{name}: {check}");

@@ -1,6 +1,6 @@
 //! Compares the runs that executors accepted with the schedules of their jobs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use anyhow::Result;
@@ -89,7 +89,14 @@ impl Check {
     pub async fn explain(&mut self, workload: &Workload, journal: &Journal, store: &Database) -> Result<()> {
         let acknowledged = journal.acknowledged();
         let mut known = 0;
-        for job in workload.ids() {
+        // Jobs that were not due have nothing to explain.
+        let concerned: BTreeSet<i64> = journal
+            .entries()
+            .iter()
+            .map(|entry| entry.job)
+            .chain(self.missing.iter().map(|(job, _)| *job))
+            .collect();
+        for job in concerned {
             let missing: Vec<i64> =
                 self.missing.iter().filter(|(of, _)| *of == job).map(|(_, instant)| *instant).collect();
             let (mut runs, mut after) = (Vec::new(), None);

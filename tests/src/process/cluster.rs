@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use engine::AppId;
 use server::executors::{Key, fingerprint, generate};
 use store::{Addresses, AppSpec, NewToken, Registry as _};
 
@@ -16,7 +17,7 @@ use super::executor::JournalExecutor;
 use super::journal::{Journal, micros_now};
 use super::proxy::Proxy;
 use super::until;
-use super::workload::Workload;
+use super::workload::{Phases, Workload};
 use crate::database::{Database, Home};
 
 /// A database with jobs, its nodes, and executors.
@@ -29,7 +30,10 @@ pub struct Cluster {
     pub executors: Vec<JournalExecutor>,
     /// Proxies between each node and its database; empty for SQLite.
     pub proxies: Vec<Proxy>,
-    home: Home,
+    /// The database.
+    pub home: Home,
+    /// The app of the executors.
+    pub app: AppId,
     folder: PathBuf,
     addresses: Vec<SocketAddr>,
     token: String,
@@ -56,6 +60,14 @@ impl Cluster {
 
     /// The same in an existing database without apps and jobs.
     pub async fn build_in(home: Home, nodes: Nodes, mut workload: Workload) -> Result<Cluster> {
+        let mut cluster = Cluster::without_jobs(home, nodes).await?;
+        workload.write(&cluster.home, cluster.app, nodes.lead, nodes.length).await?;
+        cluster.workload = workload;
+        Ok(cluster)
+    }
+
+    /// A cluster with an app, but without jobs.
+    pub async fn without_jobs(home: Home, nodes: Nodes) -> Result<Cluster> {
         let folder = std::env::temp_dir().join(format!("tickwright-cluster-{:08x}", fastrand::u32(..)));
         fs::create_dir_all(&folder)?;
         let (key, token) = (Key::generate(), generate());
@@ -87,8 +99,8 @@ impl Cluster {
         for _ in 0..nodes.executors {
             executors.push(JournalExecutor::start(APP, &token, &addresses, journal.clone()).await?);
         }
-        workload.write(&home, app, nodes.lead, nodes.length).await?;
-        Ok(Cluster { workload, journal, executors, proxies, home, folder, addresses, token })
+        let workload = Workload::each_second(0, Phases::Spread);
+        Ok(Cluster { workload, journal, executors, proxies, home, app, folder, addresses, token })
     }
 
     /// Starts a node and waits until it may claim.
@@ -102,17 +114,51 @@ impl Cluster {
         Centre::spawn(&name(node), self.addresses[node], &self.url(node)?, &self.key_file())
     }
 
+    /// Starts all nodes at the same time and waits until all may claim.
+    pub async fn start_together(&self) -> Result<Vec<Centre>> {
+        let centres = (0..self.addresses.len()).map(|node| self.spawn(node)).collect::<Result<Vec<_>>>()?;
+        for centre in &centres {
+            let is_ready = async || centre.is_ready().await.then_some(());
+            let ready = until("all nodes are ready", PATIENCE, is_ready).await;
+            ready.with_context(|| format!("one said:\n{}", centre.said()))?;
+        }
+        Ok(centres)
+    }
+
     /// Starts all nodes and waits until all executors are registered.
     pub async fn start_all(&self) -> Result<Vec<Option<Centre>>> {
         let mut centres = Vec::new();
         for node in 0..self.addresses.len() {
             centres.push(Some(self.start(node).await?));
         }
+        self.register_executors().await?;
+        Ok(centres)
+    }
+
+    /// Waits until all executors are registered.
+    pub async fn register_executors(&self) -> Result<()> {
         for executor in &self.executors {
             let registered = async || executor.register().await.ok();
             until("an executor is registered", PATIENCE, registered).await?;
         }
-        Ok(centres)
+        Ok(())
+    }
+
+    /// Registers the executors in the database, as a Java admin does.
+    pub async fn register_as_java_admin(&self) -> Result<()> {
+        let now = match self.home {
+            Home::Sqlite(_) => "datetime('now')",
+            Home::MySql { .. } => "UTC_TIMESTAMP()",
+            Home::Postgres { .. } => "now() AT TIME ZONE 'UTC'",
+        };
+        let row = |url: String| {
+            format!(
+                "INSERT INTO xxl_job_registry (registry_group, registry_key, registry_value, update_time) \
+                 VALUES ('EXECUTOR', '{APP}', '{url}', {now})"
+            )
+        };
+        let rows: Vec<String> = self.executors.iter().map(|executor| row(executor.url())).collect();
+        self.home.run(&rows).await
     }
 
     /// URL of the database for a node.

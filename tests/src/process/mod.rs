@@ -30,7 +30,7 @@ pub use disk::Disk;
 pub use executor::{JournalExecutor, Mood};
 pub use http::{Message, Wire};
 pub use journal::{Entry, Journal, micros_now};
-pub use moving::{MoveIn, move_in};
+pub use moving::{MoveIn, Others, import_at_once, move_in, plain_rows};
 pub use output::Output;
 pub use proxy::{NetworkCondition, Proxy};
 pub use stalls::{STOP_GUARANTEED, stalls};

@@ -165,11 +165,7 @@ impl Served {
 
     /// Signs in as the first administrator.
     pub async fn sign_in(&self) -> Result<Client> {
-        let body = json!({ "user": "admin", "password": self.credential("password")? });
-        let lines = "Tickwright-Client: test\r\nContent-Type: application/json\r\n";
-        let answer = self.ask("POST", "/v1/session", lines, &body.to_string()).await?;
-        let session = answer.header("tickwright-session").context("no session was opened")?.to_owned();
-        Ok(Client { address: self.address, session })
+        Client::sign_in(self.address, &self.credential("password")?).await
     }
 
     /// Sends a request with these header lines.
@@ -219,6 +215,15 @@ pub struct Client {
 }
 
 impl Client {
+    /// Signs in as the first administrator.
+    pub async fn sign_in(address: SocketAddr, password: &str) -> Result<Client> {
+        let body = json!({ "user": "admin", "password": password });
+        let lines = "Tickwright-Client: test\r\nContent-Type: application/json\r\n";
+        let answer = ask(address, "POST", "/v1/session", lines, &body.to_string()).await?;
+        let session = answer.header("tickwright-session").context("no session was opened")?.to_owned();
+        Ok(Client { address, session })
+    }
+
     /// The credentials, as a bearer token.
     pub fn session(&self) -> &str {
         &self.session
