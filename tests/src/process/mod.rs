@@ -18,6 +18,7 @@ mod output;
 mod proxy;
 mod reporter;
 mod stalls;
+mod takeover;
 mod workload;
 
 pub use at_rest::{AtRest, at_rest};
@@ -34,6 +35,7 @@ pub use moving::{MoveIn, Others, import_at_once, move_in, plain_rows};
 pub use output::Output;
 pub use proxy::{NetworkCondition, Proxy};
 pub use stalls::{STOP_GUARANTEED, stalls};
+pub use takeover::{Takeover, take_over};
 pub use workload::{Phases, Template, Workload};
 
 use std::time::Duration;
