@@ -191,8 +191,8 @@ const ADOPT_ALL_EVERY: Duration = Duration::from_millis(1_750);
 /// Jobs per transaction: on SQLite a fire waits for one of them at most.
 const ADOPT_MAX: usize = 1000;
 
-/// The pause after a range is this many times as long as comparing it took, at least. Comparing 50 000 jobs takes
-/// about 50 ms on an idle database server, and 200 ms on a busy one.
+/// The pause after a range is this many times as long as comparing it took, at least. The largest query of a range of
+/// 50 000 jobs took 0.17 s on a busy MariaDB server and 0.06 s on PostgreSQL.
 const ADOPT_SHARE: u32 = 3;
 
 /// Maximum time that counts: with many changes to adopt, a sweep takes longer, and the next one must not wait for that.
