@@ -51,6 +51,10 @@ pub struct Presence {
     pub node: usize,
     /// Time of the last renewal.
     pub seen_at: Ms,
+    /// Node that acknowledged the last heartbeat.
+    pub seen_by: usize,
+    /// Time of the heartbeat before the last.
+    pub seen_before: Ms,
 }
 
 /// A request as it arrives at an executor.
@@ -344,8 +348,10 @@ impl Executors {
         let now = self.world.now();
         let mut executor = self.lock(index);
         if executor.up && executor.incarnation == incarnation {
-            let registered = executor.registered.get_or_insert(Presence { since: now, node, seen_at: now });
-            registered.seen_at = now;
+            let first = Presence { since: now, node, seen_at: now, seen_by: node, seen_before: now };
+            let registered = executor.registered.get_or_insert(first);
+            registered.seen_before = registered.seen_at;
+            (registered.seen_at, registered.seen_by) = (now, node);
         }
     }
 

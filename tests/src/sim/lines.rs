@@ -211,13 +211,16 @@ impl ObservedDispatch {
         let is_bound = is_broadcast || matches!(order.run.origin, Origin::Manual { .. });
         let own = address.and_then(Executors::index).filter(|_| is_bound);
         let expected = |index: usize| {
-            let Some(Presence { since, node, seen_at }) = executors.registration(index) else { return false };
+            let Some(presence) = executors.registration(index) else { return false };
+            let Presence { since, node, seen_at, seen_by, seen_before } = presence;
             let within = match knows_any {
                 true if node == self.wire.node => REACHED_WITHIN_AT_HOME,
                 true => REACHED_WITHIN,
                 false => KNOWN_WITHIN,
             };
-            let is_silent = now - seen_at >= SILENT_MAX;
+            // A node stores the heartbeat of a known executor after it has acknowledged it.
+            let is_lost = world.evidence().is_troubled(seen_by, seen_at, seen_at + STORED_WITHIN, false);
+            let is_silent = now - if is_lost { seen_before } else { seen_at } >= SILENT_MAX;
             begun - since >= within && !is_silent && !self.wire.disturbed_since(index, since)
         };
         let anybody = match own {
@@ -255,6 +258,9 @@ impl ObservedDispatch {
 
 /// Every node knows an executor this long after its registration was acknowledged, plus some time to read it.
 const KNOWN_WITHIN: Ms = 1_500;
+
+/// A heartbeat of a known executor is stored this long after it was acknowledged, plus some time to write it.
+const STORED_WITHIN: Ms = 1_500;
 
 /// An executor that has been silent for this long is dropped.
 const SILENT_MAX: Ms = 90_000;
