@@ -105,7 +105,7 @@ async fn all(database: &Database) -> Result<Vec<Figure>> {
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Jobs per second, increased until the centre does not keep up.
-const STEPS: [u64; 6] = [2_000, 4_000, 5_000, 6_000, 8_000, 10_000];
+const STEPS: [u64; 8] = [2_000, 4_000, 5_000, 6_000, 8_000, 10_000, 12_000, 15_000];
 
 fn show(database: &Database, case: &str, measured: &Measured) -> Vec<Figure> {
     println!("{:<10} {case:<6} {measured}", database.name());
