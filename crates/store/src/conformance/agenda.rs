@@ -64,10 +64,10 @@ pub async fn the_agenda_has_the_earliest_time_of_each_kind_of_work(fresh: Fresh)
 pub async fn the_agenda_has_runs_of_fenced_nodes(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     let job = bench.start(&bench.hourly()).await;
-    let stopped = bench.start(&bench.hourly()).await;
     let at = bench.next_of(job).await.unwrap();
     let running = bench.run(job).await;
     assert!(!work(&bench).await.has_abandoned);
+    let stopped = bench.start(&bench.hourly()).await;
     bench.claim_at(at + HOUR).await;
     bench.control(stopped, Control::Stop).await;
     let agenda = work(&bench).await;

@@ -232,6 +232,7 @@ macro_rules! conformance_tests {
 /// Source text of all tests, to check the list above.
 #[doc(hidden)]
 pub const FUNCTIONS: &str = concat!(
+    include_str!("agenda.rs"),
     include_str!("alerts.rs"),
     include_str!("apps.rs"),
     include_str!("batches.rs"),
