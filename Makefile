@@ -54,7 +54,7 @@ bench-timer: toolchain ## Measures the timing wheel.
 
 .PHONY: bench-store
 bench-store: toolchain ## Measures claims and completions on each database, all of them durable.
-	scripts/databases run -- cargo run --release -p tickwright-tests --bin bench-store
+	scripts/databases run -- cargo run --release -p tickwright-tests --features tickwright-tests/programs --bin bench-store
 
 .PHONY: bench-executor
 bench-executor: toolchain ## Measures how many runs one executor takes, runs and reports.
@@ -66,36 +66,36 @@ bench-outbound: toolchain ## Measures how many runs the centre can send, next to
 
 .PHONY: bench-centre
 bench-centre: toolchain ## Measures a whole centre as a process: how many fires, how late, at what cost.
-	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin bench-centre
+	cargo build --release -p tickwright-cli -p tickwright-tests --features tickwright-tests/programs --bin tickwright --bin bench-centre
 	scripts/databases run -- target/release/bench-centre
 
 .PHONY: bench-hostile
 bench-hostile: toolchain ## Measures how late fires are, and how much memory is held, while a centre is attacked.
-	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin bench-centre
+	cargo build --release -p tickwright-cli -p tickwright-tests --features tickwright-tests/programs --bin tickwright --bin bench-centre
 	scripts/databases run -- target/release/bench-centre --hostile
 
 .PHONY: bench-history
 bench-history: toolchain ## Measures a centre with ten million runs in its log: pages of it, and fires while old runs are deleted.
-	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin bench-history
+	cargo build --release -p tickwright-cli -p tickwright-tests --features tickwright-tests/programs --bin tickwright --bin bench-history
 	scripts/databases run -- target/release/bench-history
 
 .PHONY: bench-move
 bench-move: toolchain ## Measures how fast many jobs are adopted, imported, started and stopped, and the fires due meanwhile.
-	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin bench-move
+	cargo build --release -p tickwright-cli -p tickwright-tests --features tickwright-tests/programs --bin tickwright --bin bench-move
 	scripts/databases run -- target/release/bench-move
 
 .PHONY: chaos
 chaos: toolchain ## Breaks real processes, databases and networks while jobs fire; CHAOS_SECONDS=600 sets the duration.
-	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin chaos
+	cargo build --release -p tickwright-cli -p tickwright-tests --features tickwright-tests/programs --bin tickwright --bin chaos
 	scripts/databases run -- target/release/chaos --seconds $(CHAOS_SECONDS)
 
 .PHONY: soak
 soak: toolchain ## Simulates many clusters with faults; SEEDS=100000 sets their number.
-	cargo run --release -p tickwright-tests --bin soak -- --seeds $(SEEDS)
+	cargo run --release -p tickwright-tests --features tickwright-tests/programs --bin soak -- --seeds $(SEEDS)
 
 .PHONY: soak-memory
 soak-memory: toolchain ## Watches the memory of a centre over 300 000 runs on each database; RUNS=300000 sets their number.
-	cargo build --release -p tickwright-cli -p tickwright-tests --bin tickwright --bin soak-memory
+	cargo build --release -p tickwright-cli -p tickwright-tests --features tickwright-tests/programs --bin tickwright --bin soak-memory
 	scripts/databases run -- target/release/soak-memory --runs $(RUNS)
 
 .PHONY: fuzz

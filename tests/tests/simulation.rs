@@ -32,7 +32,9 @@ fn whatever_goes_wrong_every_promise_holds() {
         for violation in violations.iter().take(5) {
             println!("  {} is broken: {}", violation.promise, violation.evidence);
         }
-        println!("  replay: cargo run --release -p tickwright-tests --bin soak -- --seed {seed} --trace");
+        println!(
+            "  replay: cargo run --release -p tickwright-tests --features programs --bin soak -- --seed {seed} --trace"
+        );
     }
     assert!(failures.is_empty(), "{} seeds broke a promise", failures.len());
     if seeds >= 100 {

@@ -3,7 +3,7 @@
 //!
 //! [`simulate`] runs one seed and returns the violated guarantees. The same seed always gives the same result, so a
 //! failure is reproduced with its trace by
-//! `cargo run --release -p tickwright-tests --bin soak -- --seed N --trace`.
+//! `cargo run --release -p tickwright-tests --features programs --bin soak -- --seed N --trace`.
 //!
 //! Faults are injected only at the engine's ports: its clock (`clock`), its store (`faulty`), the network
 //! (`network`) with the executors (`executor`) behind it, and the node (`node`) that runs it, which may crash or be
