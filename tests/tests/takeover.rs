@@ -8,12 +8,8 @@ use tickwright_tests::database::Database;
 use tickwright_tests::process::take_over;
 
 #[tokio::test]
-async fn twenty_thousand_jobs_of_a_java_admin_fire_and_changes_by_sql_are_obeyed() {
-    let story = async |database: Database| {
-        // The minimum rate of 20 000 jobs is 333 fires per second, which a development build carries once.
-        let jobs = if matches!(database, Database::MySql { .. }) { 20_000 } else { 2_000 };
-        (database.name(), take_over(&database, jobs).await)
-    };
+async fn jobs_of_a_java_admin_fire_and_changes_by_sql_are_obeyed() {
+    let story = async |database: Database| (database.name(), take_over(&database, JOBS, OBEYED_WITHIN).await);
     for (name, found) in join_all(Database::available().into_iter().map(story)).await {
         let found = found.unwrap_or_else(|error| panic!("{name}: {error:#}"));
         println!("{name}: {found}");
@@ -22,6 +18,12 @@ async fn twenty_thousand_jobs_of_a_java_admin_fire_and_changes_by_sql_are_obeyed
         assert_eq!(found.disobeyed, 0, "{name}: {found}");
         // A machine that stalls for longer than that makes fires miss their time.
         assert!(found.skipped == 0 || found.stalled > Misfire::GRACE, "{name}: {found}");
-        assert!(found.obeyed_after <= Duration::from_secs(2) + found.stalled, "{name}: {found}");
     }
 }
+
+/// Few enough for a development build on a machine that does other work: about 40 fires per second. `make bench-move`
+/// takes over 20 000.
+const JOBS: i64 = 1_000;
+
+/// Far longer than on a machine that does nothing else, where `make bench-move` measures it.
+const OBEYED_WITHIN: Duration = Duration::from_secs(8);

@@ -12,7 +12,7 @@ use tickwright_tests::Figure;
 use tickwright_tests::database::Database;
 use tickwright_tests::process::{
     Cluster, Nodes, Others, Phases, Template, Timing, Workload, import_at_once, micros_now, move_in,
-    plain_rows,
+    plain_rows, take_over,
 };
 
 /// Measures how fast many jobs arrive at a scheduling centre.
@@ -32,6 +32,9 @@ struct Options {
     /// Numbers of jobs to import, in one file and in eight files at once.
     #[arg(long, value_delimiter = ',', default_values_t = [10_000, 100_000])]
     import: Vec<usize>,
+    /// Number of started jobs of a Java admin to take over, and then to change with SQL while they fire.
+    #[arg(long, default_value_t = 20_000)]
+    takeover: i64,
 }
 
 // One thread: executors should cost as little as possible.
@@ -56,6 +59,7 @@ async fn main() -> Result<()> {
         {
             adopt(&database, *most, options.nodes, &mut table).await?;
         }
+        takeover(&database, options.takeover, &mut table).await?;
         for jobs in &options.jobs {
             arrive(&database, *jobs, &mut table).await?;
         }
@@ -73,6 +77,26 @@ async fn main() -> Result<()> {
 
 /// Imports at once.
 const FILES: usize = 8;
+
+/// Takes over the started jobs of a Java admin, which are then changed with SQL.
+async fn takeover(database: &Database, jobs: i64, table: &mut Table) -> Result<()> {
+    let found = take_over(database, jobs, OBEYED_WITHIN).await?;
+    let name = database.name();
+    println!("{name:<10} take over {jobs} jobs: {found}");
+    let mut add = |case: &str, value: f64, unit| {
+        table.figures.push(Figure::new("move", name, &format!("take over {jobs}, {case}"), value, unit));
+    };
+    add("lost", found.lost as f64, "fires");
+    add("silent", found.silent as f64, "fires");
+    add("skipped", found.skipped as f64, "fires");
+    add("latest", found.latest.as_secs_f64() * 1_000.0, "ms");
+    add("changes by SQL, obeyed after", found.obeyed_after.as_secs_f64() * 1_000.0, "ms");
+    add("changes by SQL, disobeyed", found.disobeyed as f64, "fires");
+    Ok(())
+}
+
+/// Time within which a change by another program is to be obeyed.
+const OBEYED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Figures that are printed as rows for people, and collected for machines.
 #[derive(Default)]

@@ -48,8 +48,9 @@ pub struct Takeover {
 }
 
 /// Starts a node on a database in which a Java admin has left this many started jobs. Then starts, stops, edits and
-/// deletes a quarter of them with SQL, and adds some.
-pub async fn take_over(database: &Database, jobs: i64) -> Result<Takeover> {
+/// deletes a quarter of them with SQL, and adds some. Fires of old schedules count as disobedience if they are sent
+/// later than `obeyed_within` after the change.
+pub async fn take_over(database: &Database, jobs: i64, obeyed_within: Duration) -> Result<Takeover> {
     let left_ms = micros_now() / 1_000 - ABSENCE.as_millis() as i64;
     let story = Story { jobs, left_ms };
     let home = database.create().await?;
@@ -73,7 +74,7 @@ pub async fn take_over(database: &Database, jobs: i64) -> Result<Takeover> {
     let (told, stalled) = stalls(told).await;
     let (centre, ready, ready_ms, changes) = told?;
     let until_ms = micros_now() / 1_000;
-    let ledger = Ledger { story, changes, ready_ms, until_ms, allowed: OBEYED_WITHIN + stalled };
+    let ledger = Ledger { story, changes, ready_ms, until_ms, allowed: obeyed_within + stalled };
     let is_complete = async || ledger.missing(&cluster.journal.entries()).is_empty().then_some(());
     // If fires are missing after this, the check reports them.
     let _ = until_each(Duration::from_millis(500), "all fires have arrived", PATIENCE, is_complete).await;
@@ -93,9 +94,6 @@ const STEADY: Duration = Duration::from_secs(5);
 
 /// How long they fire afterwards: more than the interval of edited jobs.
 const OBSERVED: Duration = Duration::from_secs(14);
-
-/// Time within which a change by another program is obeyed.
-const OBEYED_WITHIN: Duration = Duration::from_secs(2);
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
