@@ -51,7 +51,9 @@ impl Engine {
         if agenda.has_abandoned {
             self.inner.rescue_now.notify_one();
         }
-        self.inner.registry.send_replace(Some((agenda.registry, agenda.now)));
+        let read_at = beat.received;
+        let registry = RegistryState { revision: agenda.registry, now: agenda.now, read_at };
+        self.inner.registry.send_replace(Some(registry));
         let pause = pause_after(&agenda);
         self.set_agenda(Some(agenda));
         Ok(pause)
@@ -67,11 +69,21 @@ impl Engine {
         *self.inner.agenda.lock().expect("no holder of this lock panics") = agenda;
     }
 
-    /// Counter of changes to apps, their executors and their tokens, with the database's time at which it was read:
-    /// a new value about twice per second, once per second at rest.
-    pub fn registry_states(&self) -> watch::Receiver<Option<(i64, Timestamp)>> {
+    /// States of the registry: a new one about twice per second, once per second at rest.
+    pub fn registry_states(&self) -> watch::Receiver<Option<RegistryState>> {
         self.inner.registry.subscribe()
     }
+}
+
+/// State of the registry of apps, their executors and their tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegistryState {
+    /// Counter of changes.
+    pub revision: i64,
+    /// The database's time when it was read.
+    pub now: Timestamp,
+    /// Monotonic time when the database's answer arrived. A subscriber may see the state later.
+    pub read_at: Duration,
 }
 
 /// Time until the agenda is read again. The only node of an idle database reads it less often: all work that other

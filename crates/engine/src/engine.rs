@@ -16,6 +16,7 @@ use timer::Clock;
 use tokio::sync::{Notify, watch};
 
 use crate::adopt::Adopting;
+use crate::agenda::RegistryState;
 use crate::complain::Full;
 use crate::complete::Reports;
 use crate::membership::{Beat, Membership, Skew};
@@ -121,8 +122,8 @@ pub(crate) struct Inner {
     pub(crate) step: tokio::sync::Mutex<()>,
     /// Last agenda; none if it could not be read.
     pub(crate) agenda: Mutex<Option<Agenda>>,
-    /// Counter of changes to the registry, from the last agenda, and the time of that.
-    pub(crate) registry: watch::Sender<Option<(i64, Timestamp)>>,
+    /// State of the registry, from the last agenda.
+    pub(crate) registry: watch::Sender<Option<RegistryState>>,
     /// Wakes the claim loop: there may be due work.
     pub(crate) claim_now: Notify,
     /// The outbox got runs.

@@ -41,6 +41,7 @@ mod trouble;
 pub mod watch;
 
 pub use adopt::Adopting;
+pub use agenda::RegistryState;
 pub use complete::CHILD_DEPTH_MAX;
 pub use declare::Declaration;
 pub use engine::{Engine, LEASE, Options, Parts, Status};

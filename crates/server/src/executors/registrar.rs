@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use engine::{AppId, StoreError};
+use engine::{AppId, RegistryState, StoreError};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use protocol::v1::{Event, ExecutorTrouble, ProblemCode};
@@ -186,7 +186,7 @@ impl Registrar {
             let state = self.next_state(&mut states).await;
             let result = async {
                 let revision = match state {
-                    Some((revision, time)) => self.heard(revision, time),
+                    Some(state) => self.heard(state),
                     None => self.revision().await?,
                 };
                 let is_news = known != Some(revision);
@@ -208,7 +208,7 @@ impl Registrar {
     }
 
     /// Waits for the next state that the engine reads; `None` if it reads none for a while.
-    async fn next_state(&self, states: &mut States) -> Option<(i64, Timestamp)> {
+    async fn next_state(&self, states: &mut States) -> Option<RegistryState> {
         tokio::select! {
             biased;
             Ok(()) = states.changed() => *states.borrow_and_update(),
@@ -220,7 +220,9 @@ impl Registrar {
     async fn revision(&self) -> Result<i64, StoreError> {
         let asked_at = self.now();
         match self.registry.registry_state().await {
-            Ok((revision, time)) => Ok(self.heard(revision, time)),
+            Ok((revision, now)) => {
+                Ok(self.heard(RegistryState { revision, now, read_at: self.clock.monotonic() }))
+            }
             Err(error) => {
                 // Before the database's time is known, this node's clock would count, which may be wrong.
                 if self.database_time().is_some() {
@@ -231,11 +233,15 @@ impl Registrar {
         }
     }
 
-    /// Notes that the database has answered.
-    fn heard(&self, revision: i64, time: Timestamp) -> i64 {
-        *self.database_time() = Some((time, self.clock.monotonic()));
-        self.silence().hears(time);
-        revision
+    /// Notes that the database has answered. A state of the engine may be older than one that was read here.
+    fn heard(&self, state: RegistryState) -> i64 {
+        let mut known = self.database_time();
+        if known.is_none_or(|(_, read_at)| read_at <= state.read_at) {
+            *known = Some((state.now, state.read_at));
+        }
+        drop(known);
+        self.silence().hears(state.now);
+        state.revision
     }
 
     async fn read_apps(&self) -> Result<(), StoreError> {
@@ -372,7 +378,7 @@ fn too_many(app: &str) -> RequestError {
 /// Values of the counter of changes with the database's times, as the engine reads them. It does so twice per second
 /// while there are other nodes: including the time to read the changes, every node knows an executor within a second
 /// after it has registered anywhere.
-type States = watch::Receiver<Option<(i64, Timestamp)>>;
+type States = watch::Receiver<Option<RegistryState>>;
 
 /// How long to wait for the engine, which reads nothing while the database does not answer.
 const POLL_ITSELF: Duration = Duration::from_millis(1_500);
