@@ -281,14 +281,19 @@ impl Server {
     /// Ends the connection that holds the lock of this lifeline.
     async fn end_connection_of(&self, LifelineId(id): LifelineId) {
         if self.is_mysql() {
-            let found = self.number(format!("SELECT IS_USED_LOCK('tickwright.lifeline.{id}')")).await;
+            let lock = format!("'tickwright.lifeline.{id}'");
+            let found = self.number(format!("SELECT IS_USED_LOCK({lock})")).await;
             self.execute(format!("KILL {found}")).await;
+            // The server closes the connection before it releases the lock.
+            until(|| async { self.number(format!("SELECT IS_FREE_LOCK({lock})")).await == 1 }).await;
         } else {
             let holder = format!(
                 "(SELECT pid FROM pg_locks WHERE locktype = 'advisory' \
                  AND ((classid::bigint << 32) | objid::bigint) = {id})"
             );
             self.execute(format!("SELECT pg_terminate_backend({holder})")).await;
+            until(|| async { self.number(format!("SELECT COUNT(*) FROM {holder} AS held")).await == 0 })
+                .await;
         }
     }
 
