@@ -140,8 +140,9 @@ async fn stop_all(centres: &mut [Option<Centre>]) -> Result<()> {
     Ok(())
 }
 
-/// Time to start the nodes.
-const LEAD: Duration = Duration::from_secs(4);
+/// Time to start the nodes and to register the executors, also on a busy machine: 2.5 s before a fire of all executors,
+/// every node must know them.
+const LEAD: Duration = Duration::from_secs(6);
 
 /// Longest time for outstanding runs after the last fire: unclear runs are queried, backlogs sent.
 const SETTLE: Duration = Duration::from_secs(40);
