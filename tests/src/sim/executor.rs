@@ -43,18 +43,14 @@ struct Executor {
 }
 
 /// A registration that a node has acknowledged.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Presence {
     /// Time of the registration.
     pub since: Ms,
     /// Index of the node with which it was first made.
     pub node: usize,
-    /// Time of the last renewal.
-    pub seen_at: Ms,
-    /// Node that acknowledged the last heartbeat.
-    pub seen_by: usize,
-    /// Time of the heartbeat before the last.
-    pub seen_before: Ms,
+    /// Time of each heartbeat, and the node that acknowledged it.
+    pub beats: Vec<(Ms, usize)>,
 }
 
 /// A request as it arrives at an executor.
@@ -348,16 +344,14 @@ impl Executors {
         let now = self.world.now();
         let mut executor = self.lock(index);
         if executor.up && executor.incarnation == incarnation {
-            let first = Presence { since: now, node, seen_at: now, seen_by: node, seen_before: now };
-            let registered = executor.registered.get_or_insert(first);
-            registered.seen_before = registered.seen_at;
-            (registered.seen_at, registered.seen_by) = (now, node);
+            let first = Presence { since: now, node, beats: Vec::new() };
+            executor.registered.get_or_insert(first).beats.push((now, node));
         }
     }
 
     /// Its registration, if it is up and has one.
     pub fn registration(&self, index: usize) -> Option<Presence> {
-        self.lock(index).registered
+        self.lock(index).registered.clone()
     }
 
     /// Whether it has a log of a run, because the run once began there.

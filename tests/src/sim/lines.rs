@@ -212,15 +212,17 @@ impl ObservedDispatch {
         let own = address.and_then(Executors::index).filter(|_| is_bound);
         let expected = |index: usize| {
             let Some(presence) = executors.registration(index) else { return false };
-            let Presence { since, node, seen_at, seen_by, seen_before } = presence;
+            let Presence { since, node, beats } = presence;
             let within = match knows_any {
                 true if node == self.wire.node => REACHED_WITHIN_AT_HOME,
                 true => REACHED_WITHIN,
                 false => KNOWN_WITHIN,
             };
-            // A node stores the heartbeat of a known executor after it has acknowledged it.
-            let is_lost = world.evidence().is_troubled(seen_by, seen_at, seen_at + STORED_WITHIN, false);
-            let is_silent = now - if is_lost { seen_before } else { seen_at } >= SILENT_MAX;
+            // The heartbeat of a known address is stored after it was acknowledged, also that of a restarted executor.
+            let is_stored =
+                |(at, by): &&(Ms, usize)| !world.evidence().is_troubled(*by, *at, at + STORED_WITHIN, false);
+            let Some((seen_at, _)) = beats.iter().rev().find(is_stored) else { return false };
+            let is_silent = now - seen_at >= SILENT_MAX;
             begun - since >= within && !is_silent && !self.wire.disturbed_since(index, since)
         };
         let anybody = match own {

@@ -19,6 +19,9 @@ use crate::sim::evidence::{Passage, Trouble};
 /// Maximum lateness of a fire if its node was working (ε).
 const IN_TIME: Ms = 1_000;
 
+/// Maximum time until a node finds that an executor cannot be reached.
+const UNREACHABLE_MAX: Ms = 1_000;
+
 /// Maximum lateness if its node was lost between the claim and the request (R).
 const RECOVERY: Ms = 5_000;
 
@@ -105,7 +108,9 @@ impl Expected {
             _ => false,
         };
         if in_time {
-            return Some(Expected { in_time, due, until: due + IN_TIME, at_most_once });
+            // An executor that registered and cannot be reached is tried for a second, then another one is.
+            let trying = if case.plan.registering.is_some() { UNREACHABLE_MAX } else { 0 };
+            return Some(Expected { in_time, due, until: due + IN_TIME + trying, at_most_once });
         }
         let until = (0..case.plan.nodes).filter_map(|node| recovered_by(case, node, instant, due)).min()?;
         Some(Expected { in_time, due, until, at_most_once })

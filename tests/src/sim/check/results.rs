@@ -145,6 +145,9 @@ fn retries(case: &mut Case<'_>) {
         // If runs must not overlap, another run may have taken its place.
         let has_place = timeline.specs[0].overlap == Overlap::Allow;
         let goes_on = goes_on && has_place;
+        // Nodes that are down or cut off, or whose clocks are wrong, claim nothing.
+        let is_sound = |node| !case.evidence.is_troubled(node, ended.at, ended.at + RETRY_MAX, false);
+        let goes_on = goes_on && (0..case.plan.nodes).any(is_sound);
         if fails && facts.attempt <= allowed && stays && in_force && goes_on && !retried.contains(&facts.id) {
             let text = format!(
                 "run {} of job {} failed at {} and was not tried again",
