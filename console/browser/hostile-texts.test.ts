@@ -183,9 +183,9 @@ describe.each(['en-GB', 'zh-CN'])('in %s', (locale) => {
   }
 
   test('lists show them as they were written', async () => {
-    for (const path of ['/', '/jobs', '/runs', '/alerts', '/executors', '/people', '/keys', '/audit', '/settings', '/about']) {
+    for (const path of ['/', '/jobs', '/runs', '/alerts', '/executors', '/users', '/keys', '/audit', '/settings', '/about']) {
       await visit(path)
-      if (['/jobs', '/alerts', '/people', '/keys', '/executors'].includes(path)) await shows(...TEXTS)
+      if (['/jobs', '/alerts', '/users', '/keys', '/executors'].includes(path)) await shows(...TEXTS)
       await harmless()
     }
   })
@@ -219,7 +219,7 @@ describe.each(['en-GB', 'zh-CN'])('in %s', (locale) => {
       await harmless()
       await page.keyboard.press('Escape')
     }
-    await visit('/people')
+    await visit('/users')
     await page.locator('tbody tr').filter({ hasText: TEXTS[1] }).getByRole('button').first().click()
     await page.getByRole('dialog').waitFor()
     await harmless()

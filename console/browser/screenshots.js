@@ -153,7 +153,7 @@ try {
     'run-failed': `/runs/${failed?.id}`,
     alerts: '/alerts',
     executors: '/executors',
-    people: '/people',
+    users: '/users',
     keys: '/keys',
     audit: '/audit',
     settings: '/settings',

@@ -253,7 +253,7 @@ describe.each([
 
   test('the other pages are there, without faults', async () => {
     for (const [name, title] of [
-      [t.people.title, t.people.title],
+      [t.users.title, t.users.title],
       [t.keys.title, t.keys.title],
       [t.audit.title, t.audit.title],
       [t.settings.title, t.settings.title],
@@ -286,10 +286,10 @@ describe.each([
     await page.getByLabel(t.executors.name, { exact: true }).fill('other')
     await button(t.common.save).click()
     await page.getByRole('heading', { name: 'other' }).waitFor()
-    await to(t.people.title)
-    await button(t.people.new).click()
-    await page.getByLabel(t.people.name, { exact: true }).fill('reader')
-    await page.getByLabel(t.people.password, { exact: true }).fill('brass lantern seventeen')
+    await to(t.users.title)
+    await button(t.users.new).click()
+    await page.getByLabel(t.users.name, { exact: true }).fill('reader')
+    await page.getByLabel(t.users.password, { exact: true }).fill('brass lantern seventeen')
     await page.getByLabel(`story: ${t.values.right.view}`).check()
     await fine()
     await button(t.common.save).click()
@@ -297,7 +297,7 @@ describe.each([
     await button(t.shell.signOut).click()
     await heading(t.signIn.title).waitFor()
     await signIn('reader', 'brass lantern seventeen')
-    await heading(t.people.title).or(heading(t.overview.title)).or(page.getByText(t.values.problem.not_allowed![0])).first().waitFor()
+    await heading(t.users.title).or(heading(t.overview.title)).or(page.getByText(t.values.problem.not_allowed![0])).first().waitFor()
     await to(t.jobs.title)
     await link('Failing').waitFor()
     expect(await link(t.jobs.new).count()).toBe(0)

@@ -71,9 +71,9 @@ const PLACES: Place[] = [
     key: 'e',
   },
   {
-    path: '/people',
-    load: () => import('./routes/People.svelte'),
-    label: (t) => t.people.title,
+    path: '/users',
+    load: () => import('./routes/Users.svelte'),
+    label: (t) => t.users.title,
     icon: Users,
     group: 'administration',
     admin: true,

@@ -436,7 +436,7 @@ export const en = {
       action: 'Create app',
     },
   },
-  people: {
+  users: {
     title: 'Users',
     lead: 'Accounts and their rights',
     new: 'New user',

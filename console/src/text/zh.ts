@@ -433,7 +433,7 @@ export const zh: Words = {
       action: '创建应用',
     },
   },
-  people: {
+  users: {
     title: '用户',
     lead: '账号及其权限',
     new: '新建用户',
