@@ -525,7 +525,7 @@ fn value_of<T: Word>(word: Option<&str>, in_xxl_job: T) -> T {
 
 /// XXL-JOB has two policies; the third is ours, and is stored as its "do nothing".
 fn misfire_of(xxl: &str, own: Option<&str>) -> Misfire {
-    if xxl == "FIRE_ONCE_NOW" {
+    if Misfire::from_stored(xxl) == Some(Misfire::FireOnce) {
         return Misfire::FireOnce;
     }
     let mut words = own.unwrap_or_default().split(' ');
@@ -537,13 +537,11 @@ fn misfire_of(xxl: &str, own: Option<&str>) -> Misfire {
 }
 
 fn misfire_words(misfire: Misfire) -> (&'static str, Option<String>) {
-    match misfire {
-        Misfire::Skip => ("DO_NOTHING", None),
-        Misfire::FireOnce => ("FIRE_ONCE_NOW", None),
-        Misfire::FireAll { window, max } => {
-            ("DO_NOTHING", Some(format!("fire-all {} {max}", window.as_millis())))
-        }
-    }
+    let own = match misfire {
+        Misfire::FireAll { window, max } => Some(format!("fire-all {} {max}", window.as_millis())),
+        Misfire::Skip | Misfire::FireOnce => None,
+    };
+    (misfire.stored(), own)
 }
 
 /// XXL-JOB stores seconds. Our column counts only while it matches, so that an edit by a Java admin takes effect.

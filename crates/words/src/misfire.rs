@@ -34,4 +34,27 @@ impl Misfire {
 
     /// Upper limit of `max` in [`FireAll`](Misfire::FireAll).
     pub const MAX_CATCH_UP: u32 = 1_000;
+
+    /// XXL-JOB's words in its database and its forms.
+    pub const STORED_WORDS: [&str; 2] = [DO_NOTHING, FIRE_ONCE_NOW];
+
+    /// XXL-JOB's word. It has two policies; our third one is its "do nothing" there.
+    pub fn stored(self) -> &'static str {
+        match self {
+            Misfire::FireOnce => FIRE_ONCE_NOW,
+            Misfire::Skip | Misfire::FireAll { .. } => DO_NOTHING,
+        }
+    }
+
+    /// Reads XXL-JOB's word.
+    pub fn from_stored(word: &str) -> Option<Misfire> {
+        match word {
+            DO_NOTHING => Some(Misfire::Skip),
+            FIRE_ONCE_NOW => Some(Misfire::FireOnce),
+            _ => None,
+        }
+    }
 }
+
+const DO_NOTHING: &str = "DO_NOTHING";
+const FIRE_ONCE_NOW: &str = "FIRE_ONCE_NOW";

@@ -88,18 +88,9 @@ fn unknown(field: &str, word: &str, known: &str) -> RequestError {
 fn misfire(form: &JobForm, before: Misfire) -> Result<Misfire, RequestError> {
     match form.misfire.as_deref() {
         None => Ok(before),
-        Some("FIRE_ONCE_NOW") => Ok(Misfire::FireOnce),
-        Some("DO_NOTHING") if misfire_word(before) == "DO_NOTHING" => Ok(before),
-        Some("DO_NOTHING") => Ok(Misfire::Skip),
-        Some(word) => Err(unknown("misfireStrategy", word, "DO_NOTHING, FIRE_ONCE_NOW")),
-    }
-}
-
-/// XXL-JOB's name of a misfire policy.
-pub fn misfire_word(misfire: Misfire) -> &'static str {
-    match misfire {
-        Misfire::FireOnce => "FIRE_ONCE_NOW",
-        Misfire::Skip | Misfire::FireAll { .. } => "DO_NOTHING",
+        Some(word) if word == before.stored() => Ok(before),
+        Some(word) => Misfire::from_stored(word)
+            .ok_or_else(|| unknown("misfireStrategy", word, &Misfire::STORED_WORDS.join(", "))),
     }
 }
 

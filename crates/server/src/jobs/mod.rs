@@ -30,7 +30,7 @@ use crate::request_error::RequestError;
 use crate::telemetry::Hints;
 use crate::users::Principal;
 pub use batch::{Family, was_overtaken};
-pub use form::{misfire_word, preview, source};
+pub use form::{preview, source};
 
 /// Parts of a node that the job rules use.
 #[derive(Clone)]

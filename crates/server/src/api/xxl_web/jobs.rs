@@ -130,7 +130,7 @@ impl Visit<'_> {
             alarm_email: spec.alert_to,
             schedule_type,
             schedule_conf,
-            misfire_strategy: jobs::misfire_word(spec.misfire).into(),
+            misfire_strategy: spec.misfire.stored().into(),
             executor_route_strategy: spec.route.stored().into(),
             executor_handler: spec.handler,
             executor_param: spec.param,
