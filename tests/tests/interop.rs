@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use executor::{Executor, Job, Language, Scripts};
-use tickwright_tests::interop::{Client, JobForm, Program, Run, Stage, patiently};
+use tickwright_tests::interop::{Client, JobForm, Killed, Program, Run, Stage, patiently};
 use tickwright_tests::process::{Journal, JournalExecutor, free_address};
 use tokio::net::TcpStream;
 
@@ -235,14 +235,25 @@ impl Scenario {
         if self.client.shows_logs {
             self.grows(run.id).await?;
         }
-        if let Some(why) = script.kill(run.id, false).await? {
-            ensure!(!self.client.obeys_kills, "{why}");
-            ensure!(script.kill(run.id, true).await?.is_none(), "a person insists");
+        let answer = script.kill(run.id, false).await?;
+        match &answer {
+            Killed::Cancelled => {}
+            Killed::Refused(why) => {
+                ensure!(!self.client.obeys_kills, "{why}");
+                ensure!(script.kill(run.id, true).await? == Killed::Cancelled, "a person insists");
+            }
+            Killed::Finished => ensure!(self.client.succeeds_when_killed, "it finished before it was killed"),
         }
         let killed = script.ended(job).await?;
         // From its response or its report, whichever came first.
-        let by_whom = ["cancelled by admin", "cancelled on request"];
-        ensure!(killed.code == 500 && by_whom.iter().any(|text| killed.message.contains(text)), "{killed:?}");
+        let (code, by_whom): (i64, &[&str]) = match answer {
+            Killed::Finished => (200, &["is killed"]),
+            _ => (500, &["cancelled by admin", "cancelled on request"]),
+        };
+        ensure!(
+            killed.code == code && by_whom.iter().any(|text| killed.message.contains(text)),
+            "{killed:?}"
+        );
         if self.client.obeys_kills {
             self.executor.says("slow was interrupted", 2).await?;
         }

@@ -9,6 +9,9 @@ pub struct Client {
     pub shows_logs: bool,
     /// Notifies a handler when its run is killed. Otherwise the handler continues although the run is over.
     pub obeys_kills: bool,
+    /// Reports a run that is killed as succeeded, about when it answers the request to kill it. Whichever arrives first
+    /// counts.
+    pub succeeds_when_killed: bool,
     /// Stops a run that times out, with this code. Otherwise the centre does, a little later.
     pub ends_late_runs_with: Option<i64>,
     /// Runs scripts written in the centre.
@@ -27,6 +30,7 @@ impl Client {
         name: "java",
         shows_logs: true,
         obeys_kills: true,
+        succeeds_when_killed: false,
         ends_late_runs_with: Some(502),
         runs_scripts: true,
         runs_groovy: true,
@@ -44,6 +48,7 @@ impl Client {
     /// `xxl-job` from npm.
     pub const NODE: Client = Client {
         name: "node",
+        succeeds_when_killed: true,
         ends_late_runs_with: Some(500),
         runs_scripts: false,
         keeps_results: false,
@@ -55,6 +60,7 @@ impl Client {
         name: "rust",
         shows_logs: false,
         obeys_kills: false,
+        succeeds_when_killed: false,
         ends_late_runs_with: None,
         runs_scripts: false,
         runs_groovy: false,

@@ -10,7 +10,7 @@ mod stage;
 
 pub use client::Client;
 pub use program::Program;
-pub use script::{JobForm, Log, Run, Script};
+pub use script::{JobForm, Killed, Log, Run, Script};
 pub use stage::Stage;
 
 use std::time::Duration;

@@ -16,6 +16,17 @@ pub struct Script {
     cookie: String,
 }
 
+/// Answer to a request to kill a run.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Killed {
+    /// The run is cancelled.
+    Cancelled,
+    /// The executor has not stopped it, for this reason.
+    Refused(String),
+    /// The run had finished, or its executor reported its result first.
+    Finished,
+}
+
 /// Fields of a new job. The others have the defaults of XXL-JOB's page.
 pub struct JobForm<'a> {
     /// Id of the group.
@@ -211,8 +222,8 @@ impl Script {
         })
     }
 
-    /// Kills a run. Returns the reason if its executor does not stop it and `force` is not set.
-    pub async fn kill(&self, run: i64, force: bool) -> Result<Option<String>> {
+    /// Kills a run.
+    pub async fn kill(&self, run: i64, force: bool) -> Result<Killed> {
         let form = [("id", run.to_string()), ("force", force.to_string())];
         let answer =
             self.post("/joblog/logKill", &form.each_ref().map(|(name, text)| (*name, text.as_str()))).await?;
@@ -220,8 +231,9 @@ impl Script {
             serde_json::from_slice(&answer.body).with_context(|| said("/joblog/logKill", &answer))?;
         let why = body["msg"].as_str().unwrap_or_default();
         match body["code"] == 200 {
-            true => Ok(None),
-            false if why.starts_with("cancellation requested") => Ok(Some(why.to_owned())),
+            true => Ok(Killed::Cancelled),
+            false if why.starts_with("cancellation requested") => Ok(Killed::Refused(why.to_owned())),
+            false if why.ends_with("has already finished") => Ok(Killed::Finished),
             false => anyhow::bail!(said("/joblog/logKill", &answer)),
         }
     }
