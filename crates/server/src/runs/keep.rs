@@ -130,6 +130,7 @@ impl LogKeeper {
         let writer = self.clone();
         let (limits, mut tasks) = (Arc::new(Limits::default()), JoinSet::new());
         tasks.spawn(async move { writer.write_loop(waiting).await });
+        let mut burst = 0;
         loop {
             let (app, run) = ended.0.pop().await;
             while tasks.try_join_next().is_some() {}
@@ -154,7 +155,11 @@ impl LogKeeper {
                     }
                 }
             });
-            self.clock.sleep(Duration::from_secs(1) / PER_SECOND).await;
+            burst += 1;
+            if burst == BURST {
+                burst = 0;
+                self.clock.sleep(Duration::from_secs(1) * BURST / PER_SECOND).await;
+            }
         }
     }
 
@@ -231,14 +236,19 @@ impl LogKeeper {
         tail.read(&source, PAGES_MAX).await
     }
 
-    /// Stores logs; those that arrive together go into one transaction.
+    /// Stores logs; those of a short time go into one transaction.
     async fn write_loop(&self, mut fetched: mpsc::Receiver<(RunId, RunLog)>) {
         while let Some(first) = fetched.recv().await {
-            let (mut logs, mut bytes) = (vec![first], 0);
-            bytes += logs[0].1.text.len();
-            while bytes < BATCH_BYTES
-                && let Ok(next) = fetched.try_recv()
-            {
+            let mut bytes = first.1.text.len();
+            let mut logs = vec![first];
+            let mut end = self.clock.sleep(LINGER);
+            while bytes < BATCH_BYTES {
+                let next = tokio::select! {
+                    biased;
+                    next = fetched.recv() => next,
+                    () = &mut end => None,
+                };
+                let Some(next) = next else { break };
                 bytes += next.1.text.len();
                 logs.push(next);
             }
@@ -276,12 +286,18 @@ const HELD_MAX: usize = 64;
 /// Logs read per second; the rest of two processors is for dispatch.
 const PER_SECOND: u32 = 200;
 
+/// Logs read before a pause that keeps to [`PER_SECOND`].
+const BURST: u32 = 4;
+
 /// Wait before a log counts as complete, since an executor may add a line after its result was received, and before
 /// each further attempt.
 const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30)];
 
 /// Pages read per log. Since lines in between are skipped, even a log of gigabytes has fewer.
 const PAGES_MAX: usize = 16;
+
+/// How long a log that was read waits for others to share its transaction. Until then its executor has it.
+const LINGER: Duration = Duration::from_millis(200);
 
 /// Bytes of logs stored in one transaction, which then commits in milliseconds.
 const BATCH_BYTES: usize = 512 * 1024;
