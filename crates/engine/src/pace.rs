@@ -80,8 +80,9 @@ const MOMENT: Duration = Duration::from_millis(150);
 /// Default maximum number of rows of one step of a stop or deletion.
 pub(crate) const STEP_MAX: usize = 200;
 
-/// Minimum number of rows of one step; smaller ones are not worth a transaction.
-const STEP_MIN: usize = 20;
+/// Minimum number of rows of one step. They take a few milliseconds; if a step takes longer, that is the commit or
+/// other work of the database, and a smaller step would take as long.
+const STEP_MIN: usize = 100;
 
 /// Target time of one step. On SQLite, which has one writer, a fire that is claimed exactly at its time waits for
 /// it.
