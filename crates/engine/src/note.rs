@@ -15,6 +15,8 @@ use crate::trouble::Trouble;
 #[derive(Default)]
 pub(crate) struct Notes {
     queue: Mutex<Queue>,
+    /// Notified when a note was added that a sender waits for.
+    awaited: Notify,
     added: Notify,
 }
 
@@ -41,11 +43,15 @@ struct Note {
 
 impl Notes {
     fn push(&self, note: Note) {
+        let is_awaited = note.reply.is_some();
         let mut queue = self.queue();
-        queue.waited_for += usize::from(note.reply.is_some());
+        queue.waited_for += usize::from(is_awaited);
         queue.notes.insert((note.run, note.version), note);
         drop(queue);
         self.added.notify_one();
+        if is_awaited {
+            self.awaited.notify_one();
+        }
     }
 
     fn take(&self, max: usize) -> Vec<Note> {
@@ -86,8 +92,7 @@ impl Notes {
         self.len() < NOTES_MAX
     }
 
-    /// Whether the next commit may wait for more notes (group commit): no sender waits, and the next batch of `size` is
-    /// not full.
+    /// Whether the next commit may wait for more notes: no sender waits, and the next batch of `size` is not full.
     fn may_linger(&self, size: usize) -> bool {
         let queue = self.queue();
         queue.waited_for == 0 && queue.notes.len() < size
@@ -143,6 +148,7 @@ impl Engine {
             if self.inner.notes.is_empty() {
                 self.inner.notes.added.notified().await;
             }
+            self.linger().await;
             let notes = self.inner.notes.take(self.inner.paces.notes.size());
             let moves: Vec<Move> = notes
                 .iter()
@@ -160,8 +166,24 @@ impl Engine {
             let moved = self.write(&moves).await;
             self.inner.paces.notes.took(moves.len(), self.inner.clock.monotonic() - asked);
             self.settle(notes, moved).await;
-            if self.inner.notes.may_linger(self.inner.paces.notes.size()) {
-                self.inner.clock.sleep(LINGER).await;
+        }
+    }
+
+    /// Waits for more notes to share the next commit (group commit), unless the batch is full or a sender waits.
+    async fn linger(&self) {
+        if !self.inner.notes.may_linger(self.inner.paces.notes.size()) {
+            return;
+        }
+        let mut end = self.inner.clock.sleep(LINGER);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.inner.notes.awaited.notified() => {}
+                () = &mut end => return,
+            }
+            // A notification may be older than the last commit.
+            if !self.inner.notes.may_linger(self.inner.paces.notes.size()) {
+                return;
             }
         }
     }
