@@ -146,6 +146,7 @@ impl Engine {
             outbox.add(order);
         }
         self.inner.holds_now.notify_one();
+        self.inner.lifeline_now.notify_one();
         self.inner.send_now.notify_one();
     }
 }

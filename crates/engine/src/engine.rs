@@ -128,6 +128,8 @@ pub(crate) struct Inner {
     pub(crate) claim_now: Notify,
     /// The outbox got runs.
     pub(crate) holds_now: Notify,
+    /// The node holds runs to send, for which its lifeline must be confirmed.
+    pub(crate) lifeline_now: Notify,
     /// The outbox or the lease changed.
     pub(crate) send_now: Notify,
     /// A node may have left runs behind.
@@ -185,6 +187,7 @@ impl Engine {
                 registry: watch::Sender::new(None),
                 claim_now: Notify::new(),
                 holds_now: Notify::new(),
+                lifeline_now: Notify::new(),
                 send_now: Notify::new(),
                 rescue_now: Notify::new(),
                 beat_now: Notify::new(),

@@ -1,4 +1,4 @@
-//! Lifelines detect within a third of a second that another node's process has died.
+//! Lifelines detect within a quarter of a second that another node's process has died.
 //!
 //! Each process has a database connection that holds a lock (its lifeline). When the process dies, its socket
 //! closes and the database releases the lock; the other nodes poll the locks. To make a released lock prove that
@@ -14,8 +14,9 @@ use crate::ports::{LIFELINE_GRACE, LifelineId, Lifelines, StoreError};
 impl Engine {
     pub(crate) async fn lifeline_loop(&self) {
         let mut prompt_looks = 0;
+        let mut next = None;
         loop {
-            self.inner.clock.sleep(LIFELINE_LOOK).await;
+            self.await_lifeline_look(next.take()).await;
             if !self.is_watched() {
                 // A single node has no peers that would poll, so it sends no queries.
                 prompt_looks = 0;
@@ -28,6 +29,7 @@ impl Engine {
                     let is_prompt = self.inner.clock.monotonic() - asked <= PROMPT;
                     prompt_looks = if is_prompt { prompt_looks + 1 } else { 0 };
                     self.take_in(&lifelines, asked).await;
+                    next = lifelines.next;
                     let is_steady =
                         prompt_looks >= STEADY_LOOKS || is_prompt && self.is_told(Some(lifelines.own));
                     (is_steady && self.has_peers()).then_some(lifelines.own)
@@ -39,6 +41,19 @@ impl Engine {
                 }
             };
             self.depend_on(wanted).await;
+        }
+    }
+
+    /// Waits until the lifelines are to be polled again: until one that was seen broken is certain to be so, or for
+    /// the usual interval. While no node has anything to send, a death is not urgent, and polls are rare.
+    async fn await_lifeline_look(&self, next: Option<Duration>) {
+        let soon = self.now() + 2 * IDLE_LOOK;
+        let is_idle = self.outbox().len() == 0 && !self.has_work(|agenda| agenda.has_sends_by(soon));
+        let usual = if is_idle { IDLE_LOOK } else { LIFELINE_LOOK };
+        tokio::select! {
+            biased;
+            () = self.inner.lifeline_now.notified(), if is_idle => {}
+            () = self.inner.clock.sleep(next.map_or(usual, |next| next.min(usual))) => {}
         }
     }
 
@@ -104,11 +119,14 @@ impl Engine {
     }
 }
 
-/// Polling interval of a node with peers: twice within the time after which it would stop sending.
-pub(crate) const LIFELINE_LOOK: Duration = LIFELINE_GRACE.checked_div(2).expect("two is not zero");
+/// Polling interval of a node with peers: four times within the time after which it would stop sending.
+pub(crate) const LIFELINE_LOOK: Duration = LIFELINE_GRACE.checked_div(4).expect("four is not zero");
+
+/// The same while no node has anything to send.
+const IDLE_LOOK: Duration = Duration::from_secs(1);
 
 /// A slower response could delay due fires.
 const PROMPT: Duration = Duration::from_millis(100);
 
 /// Number of consecutive prompt responses, about a second, after which a node depends on its lifeline.
-const STEADY_LOOKS: u32 = 8;
+const STEADY_LOOKS: u32 = 20;

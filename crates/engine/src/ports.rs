@@ -332,6 +332,12 @@ impl Agenda {
         self.waiting_at.is_some() || self.check_at.is_some() || self.has_claimed || self.has_cancelling
     }
 
+    /// Whether nodes have runs that they send by this time, or claim some.
+    pub fn has_sends_by(&self, time: Timestamp) -> bool {
+        let is_by = |at: Option<Timestamp>| at.is_some_and(|at| at <= time);
+        self.has_claimed || self.has_cancelling || is_by(self.claim_at) || is_by(self.waiting_at)
+    }
+
     /// Whether jobs or waiting runs are to be claimed at `now`.
     pub fn has_claims(&self, now: Timestamp) -> bool {
         self.claim_at.is_some_and(|at| at <= now) || self.waiting_at.is_some_and(|at| at <= now + LOOK_AHEAD)
@@ -359,11 +365,13 @@ pub struct Lifelines {
     pub own: LifelineId,
     /// Lifelines of others that this lifeline has seen valid, and since then broken for [`LIFELINE_GRACE`].
     pub broken: Vec<LifelineId>,
+    /// Time until the next of those that were seen broken will have been so for [`LIFELINE_GRACE`].
+    pub next: Option<Duration>,
 }
 
 /// How long an incarnation may send after its lifeline was last confirmed, and how long the others wait after they
-/// have seen it broken: so when they act, it no longer sends. Two polls, and some time for their responses.
-pub const LIFELINE_GRACE: Duration = Duration::from_millis(250);
+/// have seen it broken: so when they act, it no longer sends. Four polls, or one with a slow response.
+pub const LIFELINE_GRACE: Duration = Duration::from_millis(200);
 
 /// Jobs that a node claims first. Slots only distribute the work; correctness comes from the compare-and-set.
 #[derive(Clone, Copy, Debug)]

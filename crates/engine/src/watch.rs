@@ -20,13 +20,16 @@ impl Engine {
     pub(crate) async fn watch_loop(&self) {
         let mut wait = LOOK;
         let mut looks = true;
+        // Whether runs that this node has checked are to be checked again after the wait.
+        let mut is_due = false;
         let mut stored_at = self.now();
         loop {
             tokio::select! {
                 biased;
                 () = self.inner.watch_now.notified() => looks = true,
-                () = self.inner.clock.sleep(wait) => looks |= wait < LOOK,
+                () = self.inner.clock.sleep(wait) => looks |= is_due,
             }
+            is_due = false;
             if self.now().duration_since(stored_at) >= STORED_EVERY && self.has_work(Agenda::has_open_runs) {
                 stored_at = self.now();
                 if let Err(error) = self.take_stored_results().await {
@@ -44,7 +47,11 @@ impl Engine {
             }
             wait = LOOK;
             match self.watch(by).await {
-                Ok(next) => wait = next.map_or(LOOK, |at| at.duration_since(self.now()).min(LOOK)),
+                Ok(next) => {
+                    let left = next.map(|at| at.duration_since(self.now())).filter(|left| *left <= LOOK);
+                    is_due = left.is_some();
+                    wait = left.unwrap_or(LOOK);
+                }
                 Err(error) => {
                     looks = true;
                     self.inner.asker_gone.fetch_or(early, Ordering::Relaxed);
@@ -279,10 +286,9 @@ const STORED_EVERY: Duration = Duration::from_secs(1);
 /// Delay of the first question to the executor after a request without a response.
 pub(crate) const FIRST_PROBE: Duration = Duration::from_millis(500);
 
-/// Two denials at least this far apart mean that a request never arrived. The first comes some time after the
-/// request can have been sent (`FIRST_PROBE`, or the time to notice that its node was dead); together that is
-/// longer than a request is in flight, even if it is lost on the wire twice and retransmitted. See ADR 7.
-pub const DENIAL_GAP: Duration = Duration::from_millis(500);
+/// Two denials at least this far apart mean that a request never arrived: longer than a request is in flight, even
+/// if it is lost on the wire and retransmitted. See ADR 7.
+pub const DENIAL_GAP: Duration = Duration::from_millis(250);
 
 /// Two denials at least this far apart mean that an executor has forgotten a run that it accepted.
 const FORGOTTEN_GAP: Duration = Duration::from_secs(1);

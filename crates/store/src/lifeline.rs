@@ -149,12 +149,17 @@ impl<DB: Server> Held<DB> {
                 (true, _) => {}
             }
         }
-        let is_certain = |seen: &Seen| match seen {
-            Seen::Holding => false,
-            Seen::BrokenSince(since) => asked.saturating_duration_since(*since) >= LIFELINE_GRACE,
-        };
-        let certain = self.seen.iter().filter(|(_, seen)| is_certain(seen));
-        let lifelines = Lifelines { own: self.id, broken: certain.map(|(lifeline, _)| *lifeline).collect() };
+        let (mut broken, mut next) = (Vec::new(), None::<Duration>);
+        for (lifeline, seen) in &self.seen {
+            let Seen::BrokenSince(since) = seen else { continue };
+            if asked.saturating_duration_since(*since) >= LIFELINE_GRACE {
+                broken.push(*lifeline);
+            } else {
+                let left = (*since + LIFELINE_GRACE).saturating_duration_since(answered);
+                next = Some(next.map_or(left, |next| next.min(left)));
+            }
+        }
+        let lifelines = Lifelines { own: self.id, broken, next };
         let same = (number == self.number).then_some(self);
         Ok((same, lifelines))
     }

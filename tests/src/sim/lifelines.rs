@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use engine::{LIFELINE_GRACE, LifelineId, Lifelines};
 
@@ -59,15 +60,20 @@ impl Lifeline {
         for other in held.iter().filter(|other| **other != self.id) {
             self.seen.entry(*other).or_default();
         }
-        let mut broken = Vec::new();
+        let (mut broken, mut next) = (Vec::new(), None::<Ms>);
         self.seen.retain(|other, since| {
-            let gone_for = if held.contains(other) { 0 } else { now - *since.get_or_insert(now) };
-            if gone_for >= LIFELINE_GRACE.as_millis() as Ms {
-                broken.push(*other);
+            if held.contains(other) {
+                return true;
+            }
+            let gone_for = now - *since.get_or_insert(now);
+            match LIFELINE_GRACE.as_millis() as Ms - gone_for {
+                left if left > 0 => next = Some(next.map_or(left, |next| next.min(left))),
+                _ => broken.push(*other),
             }
             gone_for < REMEMBERED
         });
-        Lifelines { own: self.id, broken }
+        let next = next.map(|left| Duration::from_millis(left as u64));
+        Lifelines { own: self.id, broken, next }
     }
 }
 

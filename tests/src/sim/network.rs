@@ -158,10 +158,11 @@ struct Transit {
 
 impl Transit {
     fn draw(dice: &mut Dice, levels: &Levels) -> Transit {
-        let late = |dice: &mut Dice| {
-            if dice.chance(levels.late) { dice.millis(20, 400) } else { dice.millis(0, 4) }
+        let late = |dice: &mut Dice, max| {
+            if dice.chance(levels.late) { dice.millis(20, max) } else { dice.millis(0, 4) }
         };
-        let (there, back) = (late(dice), late(dice));
+        // A request that is lost once is retransmitted after 0.2 s, and then given up (ADR 7).
+        let (there, back) = (late(dice, 240), late(dice, 400));
         let (lost, answer_lost) = (dice.chance(levels.request_lost), dice.chance(levels.answer_lost));
         Transit { there, back, lost, answer_lost }
     }

@@ -45,6 +45,7 @@ impl Opener {
             self.check_both_ends(&tcp)?;
             // Otherwise Nagle's algorithm may delay a small request until the one before it is acknowledged.
             tcp.set_nodelay(true).map_err(OpenError::from)?;
+            limit_retransmission(&tcp)?;
             self.encrypt(address, tcp).await
         };
         match timeout_at(by, opening).await {
@@ -84,6 +85,21 @@ impl Opener {
         Ok(Stream::Tls(Box::new(tls)))
     }
 }
+
+/// Lets the operating system give a connection up instead of retransmitting a request for minutes, even after this
+/// process has died: a run in doubt may be sent again only when its first request can no longer arrive (ADR 7).
+fn limit_retransmission(tcp: &TcpStream) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    socket2::SockRef::from(tcp).set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))?;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = tcp;
+    Ok(())
+}
+
+/// How long sent data may stay unacknowledged by the peer's operating system: one retransmission, after 0.2 s, but not
+/// the second one, after 0.6 s.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_millis(500);
 
 /// Tries the IP addresses in order; one that does not answer leaves time for the next.
 async fn connect(ips: &[SocketAddr], by: Instant) -> Result<TcpStream, OpenError> {
