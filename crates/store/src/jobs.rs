@@ -641,11 +641,13 @@ pub async fn set_next_times(
     Ok(())
 }
 
-/// Stops jobs: they have no next fire, and a last fire after `at` is that of a run that is withdrawn.
+/// Stops jobs: they have no next fire, and a last fire after `at` is that of a run that is withdrawn. For a job that is
+/// stopped already, it is one that a Java admin has taken, and stays.
 pub async fn stop(s: &mut dyn Session, jobs: &[i64], at: Timestamp) -> Result<(), SessionError> {
+    // MySQL assigns from left to right, so the status comes last.
     let sql = format!(
-        "UPDATE xxl_job_info SET trigger_status = {STOPPED}, trigger_next_time = {NO_TIME}, \
-         trigger_last_time = CASE WHEN trigger_last_time > ? THEN ? ELSE trigger_last_time END WHERE id IN ?"
+        "UPDATE xxl_job_info SET trigger_last_time = CASE WHEN trigger_last_time > ? AND trigger_status <> {STOPPED} \
+         THEN ? ELSE trigger_last_time END, trigger_next_time = {NO_TIME}, trigger_status = {STOPPED} WHERE id IN ?"
     );
     s.execute(&sql, &[at.into(), at.into(), Value::Ids(jobs.to_vec())]).await?;
     let sql = "UPDATE tw_job SET next_ms = NULL, claim_ms = NULL WHERE job_id IN ?";

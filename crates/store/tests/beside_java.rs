@@ -215,10 +215,11 @@ async fn fires_that_a_java_admin_has_taken_ahead_are_not_fired_again_after_a_cha
     assert!(opened.iter().all(|at| *at < last && is_half(at)), "{opened:?}");
     assert_eq!(next_of().await, last + half);
 
-    // A stop and a start: what was taken before the stop is still sent.
+    // Two stops and a start: what was taken before the first stop is still sent.
     spec.schedule = Schedule::fixed_rate(last - LEASE, PERIOD).unwrap();
     store.control(job.id, &edit(&spec), 1_000, &Each).await.unwrap();
     let last = take().await;
+    store.control(job.id, &Control::Stop, 1_000, &Each).await.unwrap();
     store.control(job.id, &Control::Stop, 1_000, &Each).await.unwrap();
     store.control(job.id, &Control::Start, 1_000, &Each).await.unwrap();
     assert_eq!(next_of().await, last + PERIOD);
