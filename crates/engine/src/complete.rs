@@ -40,6 +40,7 @@ impl Engine {
     pub(crate) async fn complete_loop(&self) {
         loop {
             let mut batch = self.inner.reports.take(self.inner.paces.endings.size()).await;
+            self.let_herd_leave().await;
             if self.sabotaged(Sabotage::AckBeforeCommit) {
                 for reply in batch.iter_mut().filter_map(|report| report.reply.take()) {
                     let _ = reply.send(Ok(Verdict::Applied));

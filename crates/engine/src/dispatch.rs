@@ -30,6 +30,7 @@ impl Engine {
         let mut kills = FuturesUnordered::new();
         let mut looked_at = self.now();
         let mut sent_at = Duration::ZERO;
+        let mut is_herd = false;
         loop {
             let now = self.now();
             if !self.may_leave() || now.duration_since(looked_at) > PAUSED {
@@ -42,6 +43,7 @@ impl Engine {
                 in_flight.push(self.send(order));
                 sent_at = self.inner.clock.monotonic();
             }
+            self.recognise_herd(&mut is_herd, in_flight.len());
             tokio::select! {
                 biased;
                 Some((job, fire)) = in_flight.next(), if !in_flight.is_empty() => {
@@ -53,6 +55,27 @@ impl Engine {
                 () = self.inner.send_now.notified() => {}
                 () = self.inner.clock.sleep(self.until_due(sent_at)) => {}
             }
+        }
+    }
+
+    /// Recognises that many runs are due at the same time, so that other work leaves them the processor.
+    fn recognise_herd(&self, is_herd: &mut bool, in_flight: usize) {
+        let is_now = in_flight > if *is_herd { HERD / 4 } else { HERD };
+        if std::mem::replace(is_herd, is_now) != is_now {
+            let until = if is_now { self.inner.clock.monotonic() + HERD_MAX } else { Duration::ZERO };
+            *self.inner.herd_until.lock().expect("no holder of this lock panics") = until;
+        }
+    }
+
+    /// Waits for a herd to leave, for a bounded time. Results and notes are not urgent: their runs have been sent.
+    pub(crate) async fn let_herd_leave(&self) {
+        loop {
+            let until = *self.inner.herd_until.lock().expect("no holder of this lock panics");
+            let left = until.saturating_sub(self.inner.clock.monotonic());
+            if left.is_zero() {
+                return;
+            }
+            self.inner.clock.sleep(left.min(HERD_LOOK)).await;
         }
     }
 
@@ -185,13 +208,15 @@ impl Engine {
     }
 
     /// The end of a run that the misfire policy forbids to send by now, because it was held through a pause or an
-    /// outage. A run that is late because of load was claimed late, and that was decided by its claim.
+    /// outage, or is sent again. A run that is late because of load was claimed late, and that was decided by its claim.
     fn missed(&self, order: &Order) -> Option<Outcome> {
-        if order.run.due_at.as_millis() > self.inner.held_until.load(Ordering::Relaxed) {
+        let is_resent = order.run.version > plan::FIRST_CLAIM;
+        if !is_resent && order.run.due_at.as_millis() > self.inner.held_until.load(Ordering::Relaxed) {
             return None;
         }
-        let resent = order.run.version > plan::FIRST_CLAIM && self.sabotaged(Sabotage::ResendHoweverLate);
-        if resent || self.sabotaged(Sabotage::SendHoweverLate) {
+        if is_resent && self.sabotaged(Sabotage::ResendHoweverLate)
+            || self.sabotaged(Sabotage::SendHoweverLate)
+        {
             return None;
         }
         let disposition = plan::missed_in_hand(&order.job, &order.run, self.now())?;
@@ -301,6 +326,16 @@ const SHORTEST: Duration = Duration::from_micros(200);
 /// Minimum time between two looks for due runs of which the first found some. Waking up for each of a thousand fires
 /// per second would cost more than sending them; a fire that follows no other closely is not delayed.
 const GATHER: Duration = Duration::from_millis(2);
+
+/// Number of runs in flight from which they are a herd.
+const HERD: usize = 400;
+
+/// Maximum time for which other work waits for a herd: an executor that does not respond keeps its runs in flight for
+/// seconds.
+const HERD_MAX: Duration = Duration::from_millis(200);
+
+/// Interval of checks whether a herd has left.
+const HERD_LOOK: Duration = Duration::from_millis(5);
 
 /// Age up to which a mark counts as current: within the promise of a stop (100 ms).
 const MARK_FRESH: Duration = Duration::from_millis(60);

@@ -128,6 +128,8 @@ pub(crate) struct Inner {
     pub(crate) claim_now: Notify,
     /// The outbox got runs.
     pub(crate) holds_now: Notify,
+    /// Monotonic time until which results and notes wait for a herd to leave.
+    pub(crate) herd_until: Mutex<Duration>,
     /// The node holds runs to send, for which its lifeline must be confirmed.
     pub(crate) lifeline_now: Notify,
     /// The outbox or the lease changed.
@@ -188,6 +190,7 @@ impl Engine {
                 claim_now: Notify::new(),
                 holds_now: Notify::new(),
                 lifeline_now: Notify::new(),
+                herd_until: Mutex::default(),
                 send_now: Notify::new(),
                 rescue_now: Notify::new(),
                 beat_now: Notify::new(),

@@ -15,9 +15,8 @@ use crate::trouble::Trouble;
 #[derive(Default)]
 pub(crate) struct Notes {
     queue: Mutex<Queue>,
-    /// Notified when a note was added that a sender waits for.
-    awaited: Notify,
     added: Notify,
+    urgent_added: Notify,
 }
 
 /// Queued notes by run and version: written in the order of ids, so that overlapping writers do not deadlock.
@@ -26,6 +25,8 @@ struct Queue {
     notes: BTreeMap<(RunId, i64), Note>,
     /// Number of notes that a sender waits for.
     waited_for: usize,
+    /// Number of urgent notes.
+    urgent: usize,
 }
 
 struct Note {
@@ -41,16 +42,25 @@ struct Note {
     reply: Option<oneshot::Sender<Moved>>,
 }
 
+impl Note {
+    /// Whether its row lacks something that no result adds: the executor's address, a doubt, or a mark that the sender
+    /// waits for.
+    fn is_urgent(&self) -> bool {
+        self.reply.is_some() || !self.is_address_known
+    }
+}
+
 impl Notes {
     fn push(&self, note: Note) {
-        let is_awaited = note.reply.is_some();
+        let is_urgent = note.is_urgent();
         let mut queue = self.queue();
-        queue.waited_for += usize::from(is_awaited);
+        queue.waited_for += usize::from(note.reply.is_some());
+        queue.urgent += usize::from(is_urgent);
         queue.notes.insert((note.run, note.version), note);
         drop(queue);
         self.added.notify_one();
-        if is_awaited {
-            self.awaited.notify_one();
+        if is_urgent {
+            self.urgent_added.notify_one();
         }
     }
 
@@ -61,6 +71,7 @@ impl Notes {
             && let Some((_, note)) = queue.notes.pop_first()
         {
             queue.waited_for -= usize::from(note.reply.is_some());
+            queue.urgent -= usize::from(note.is_urgent());
             taken.push(note);
         }
         taken
@@ -93,9 +104,14 @@ impl Notes {
     }
 
     /// Whether the next commit may wait for more notes: no sender waits, and the next batch of `size` is not full.
-    fn may_linger(&self, size: usize) -> bool {
+    fn has_room_in(&self, size: usize) -> bool {
         let queue = self.queue();
         queue.waited_for == 0 && queue.notes.len() < size
+    }
+
+    /// The same for the first commit after a pause, which urgent notes do not wait for.
+    fn may_linger(&self, size: usize) -> bool {
+        self.has_room_in(size) && self.queue().urgent == 0
     }
 
     pub(crate) fn clear(&self) {
@@ -149,6 +165,7 @@ impl Engine {
                 self.inner.notes.added.notified().await;
             }
             self.linger().await;
+            self.let_herd_leave().await;
             let notes = self.inner.notes.take(self.inner.paces.notes.size());
             let moves: Vec<Move> = notes
                 .iter()
@@ -166,24 +183,21 @@ impl Engine {
             let moved = self.write(&moves).await;
             self.inner.paces.notes.took(moves.len(), self.inner.clock.monotonic() - asked);
             self.settle(notes, moved).await;
+            if self.inner.notes.has_room_in(self.inner.paces.notes.size()) {
+                self.inner.clock.sleep(LINGER).await;
+            }
         }
     }
 
-    /// Waits for more notes to share the next commit (group commit), unless the batch is full or a sender waits.
+    /// Waits for more notes to share the next commit (group commit), or for results that make them obsolete.
     async fn linger(&self) {
-        if !self.inner.notes.may_linger(self.inner.paces.notes.size()) {
-            return;
-        }
         let mut end = self.inner.clock.sleep(LINGER);
-        loop {
+        while self.inner.notes.may_linger(self.inner.paces.notes.size()) {
             tokio::select! {
                 biased;
-                () = self.inner.notes.awaited.notified() => {}
+                // It may be older than the last commit.
+                () = self.inner.notes.urgent_added.notified() => {}
                 () = &mut end => return,
-            }
-            // A notification may be older than the last commit.
-            if !self.inner.notes.may_linger(self.inner.paces.notes.size()) {
-                return;
             }
         }
     }
@@ -263,6 +277,6 @@ impl Engine {
 /// Maximum number of queued notes; above it nothing more is sent.
 const NOTES_MAX: usize = 20_000;
 
-/// Maximum time that a note waits for others to join its commit, or for a result that makes it obsolete. If the node
-/// dies meanwhile, another one has to ask the executor about the run.
-const LINGER: Duration = Duration::from_millis(20);
+/// Time that notes wait for others to join their commit, and for results that make them obsolete: before the first
+/// commit, and between two. If the node dies meanwhile, another one has to ask the executors about their runs.
+const LINGER: Duration = Duration::from_millis(10);
