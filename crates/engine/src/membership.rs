@@ -254,7 +254,7 @@ mod tests {
         assert!(holds(&life, 9_999), "who depends on none needs none");
         life.confirm(first, Duration::from_millis(100));
         life.begin_depending(Some(first));
-        assert!(holds(&life, 349) && !holds(&life, 350), "it counts from before it was asked for");
+        assert!(holds(&life, 299) && !holds(&life, 300), "it counts from before it was asked for");
 
         // The connection broke. Nothing is sent until the peers know of the new one.
         life.confirm(second, Duration::from_millis(400));

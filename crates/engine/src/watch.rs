@@ -367,9 +367,9 @@ mod tests {
             due,
             (RunState::Running, Some(30_000)),
         );
-        check(Delivery::Probe, Probe::Denied, None, due, (RunState::Unknown, Some(500)));
-        check(Delivery::Probe, Probe::Denied, Some(NOW - 400), due, (RunState::Unknown, Some(100)));
-        check(Delivery::Probe, Probe::Denied, Some(NOW - 500), due, (RunState::Waiting, Some(0)));
+        check(Delivery::Probe, Probe::Denied, None, due, (RunState::Unknown, Some(250)));
+        check(Delivery::Probe, Probe::Denied, Some(NOW - 150), due, (RunState::Unknown, Some(100)));
+        check(Delivery::Probe, Probe::Denied, Some(NOW - 250), due, (RunState::Waiting, Some(0)));
         check(Delivery::Probe, Probe::Silent, Some(NOW - 1_000), due, (RunState::Unknown, Some(2_000)));
         check(Delivery::Probe, Probe::Silent, None, NOW - 60_001, (RunState::Lost, None));
         check(Delivery::Probe, Probe::Dead, None, due, (RunState::Lost, None));
@@ -379,7 +379,7 @@ mod tests {
         // Too late for the job by now: a misfire, however long nobody could ask.
         check(Delivery::Probe, Probe::Denied, Some(NOW - 500), NOW - 5_001, (RunState::Cancelled, None));
         check(Delivery::Probe, Probe::Denied, Some(NOW - 500), NOW - 70_000, (RunState::Cancelled, None));
-        check(Delivery::Probe, Probe::Denied, None, NOW - 70_000, (RunState::Unknown, Some(500)));
+        check(Delivery::Probe, Probe::Denied, None, NOW - 70_000, (RunState::Unknown, Some(250)));
         check(Delivery::AtLeastOnce, Probe::Denied, None, NOW - 70_000, (RunState::Waiting, Some(0)));
     }
 
