@@ -58,9 +58,11 @@ impl Engine {
         }
     }
 
-    /// Recognises that many runs are due at the same time, so that other work leaves them the processor.
+    /// Recognises that many runs are due at the same time, so that other work leaves them the processor. Runs that are
+    /// marked before they are sent wait for notes themselves.
     fn recognise_herd(&self, is_herd: &mut bool, in_flight: usize) {
-        let is_now = in_flight > if *is_herd { HERD / 4 } else { HERD };
+        let enough = if *is_herd { HERD / 4 } else { HERD };
+        let is_now = in_flight > enough && !self.inner.dispatch.marks_first();
         if std::mem::replace(is_herd, is_now) != is_now {
             let until = if is_now { self.inner.clock.monotonic() + HERD_MAX } else { Duration::ZERO };
             *self.inner.herd_until.lock().expect("no holder of this lock panics") = until;

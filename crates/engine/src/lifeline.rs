@@ -1,4 +1,4 @@
-//! Lifelines detect within a quarter of a second that another node's process has died.
+//! Lifelines detect after 0.2 to 0.3 s that another node's process has died.
 //!
 //! Each process has a database connection that holds a lock (its lifeline). When the process dies, its socket
 //! closes and the database releases the lock; the other nodes poll the locks. To make a released lock prove that
