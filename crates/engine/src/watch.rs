@@ -50,7 +50,7 @@ impl Engine {
                 Ok(next) => {
                     let left = next.map(|at| at.duration_since(self.now())).filter(|left| *left <= LOOK);
                     is_due = left.is_some();
-                    wait = left.unwrap_or(LOOK);
+                    wait = left.map_or(LOOK, |left| left + JUST_AFTER);
                 }
                 Err(error) => {
                     looks = true;
@@ -282,6 +282,10 @@ const IDLE_LOOK: Duration = Duration::from_secs(1);
 
 /// Interval in which each node looks for results that Java admins stored.
 const STORED_EVERY: Duration = Duration::from_secs(1);
+
+/// How long after a check is due the engine wakes up for it: timestamps are whole milliseconds, and at the exact one the
+/// check may not be due yet, so that it would wait for another [`LOOK`].
+const JUST_AFTER: Duration = Duration::from_millis(2);
 
 /// Delay of the first question to the executor after a request without a response.
 pub(crate) const FIRST_PROBE: Duration = Duration::from_millis(500);
