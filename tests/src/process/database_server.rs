@@ -72,8 +72,11 @@ impl DatabaseServer {
 
     /// Kills the server and its child processes with kill -9.
     pub async fn kill(&mut self) -> Result<()> {
-        let mut family = children(self.pid).unwrap_or_default();
-        family.push(self.pid);
+        // While it is stopped it starts no more processes; one that outlives the others would hold the memory they share,
+        // and the server could not be started again.
+        let _ = signal(self.pid, "STOP").await;
+        let mut family = vec![self.pid];
+        family.extend(children(self.pid).unwrap_or_default());
         for pid in &family {
             // Some end by themselves when the others do.
             let _ = signal(*pid, "KILL").await;
@@ -107,8 +110,17 @@ impl DatabaseServer {
     }
 
     /// Waits until it accepts connections.
-    pub async fn until_ready(&self) -> Result<()> {
-        until("the database answers", START_MAX, async || self.database.answers().await.then_some(())).await
+    pub async fn until_ready(&mut self) -> Result<()> {
+        let (database, again) = (&self.database, &mut self.again);
+        until("the database answers or has ended", START_MAX, async || {
+            let ended = again.as_mut().and_then(|again| again.try_wait().transpose());
+            (ended.is_some() || database.answers().await).then_some(())
+        })
+        .await?;
+        if let Some(status) = again.as_mut().and_then(|again| again.try_wait().transpose()) {
+            bail!("the database ended when it was started again: {}", status?);
+        }
+        Ok(())
     }
 
     /// Stops it for good.
