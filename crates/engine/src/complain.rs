@@ -1,5 +1,5 @@
-//! Logs database errors. Each failed call is logged, except that a full disk, which affects every call until an
-//! operator frees space, is logged at intervals.
+//! Logs database errors. Each failed call is logged, with two exceptions that affect every call: a database that does
+//! not respond, which the store logs when it begins and ends, and a full disk, which is logged at intervals.
 
 use std::time::Duration;
 
@@ -17,7 +17,10 @@ impl Engine {
     /// Logs that a call has failed, and when it is retried.
     pub(crate) fn complain(&self, error: &StoreError, what: &str, again: Duration) {
         let StoreError::DiskFull(reason) = error else {
-            tracing::warn!(%error, "{what}; retrying in {again:?}");
+            match error.is_outage() {
+                true => tracing::debug!(%error, "{what}; retrying in {again:?}"),
+                false => tracing::warn!(%error, "{what}; retrying in {again:?}"),
+            }
             return;
         };
         let now = self.inner.clock.monotonic();

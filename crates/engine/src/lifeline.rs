@@ -36,7 +36,11 @@ impl Engine {
                 }
                 Err(error) => {
                     prompt_looks = 0;
-                    tracing::warn!(%error, "the lifeline to the database is broken; sending no runs until it or the lease is renewed");
+                    self.complain(
+                        &error,
+                        "the lifeline to the database is broken; runs wait until it or the lease is renewed",
+                        LIFELINE_LOOK,
+                    );
                     None
                 }
             };
@@ -78,7 +82,7 @@ impl Engine {
                 self.inner.rescue_now.notify_one();
                 self.inner.claim_now.notify_one();
             }
-            Err(error) => tracing::warn!(%error, "failed to declare a node dead; retrying shortly"),
+            Err(error) => self.complain(&error, "failed to declare a node dead", LIFELINE_LOOK),
         }
     }
 
@@ -99,9 +103,7 @@ impl Engine {
                 self.inner.send_now.notify_one();
             }
             Err(StoreError::Fenced(_)) => self.inner.beat_now.notify_one(),
-            Err(error) => {
-                tracing::warn!(%error, "failed to store the lifelines of this node; retrying shortly");
-            }
+            Err(error) => self.complain(&error, "failed to store the lifelines of this node", LIFELINE_LOOK),
         }
     }
 

@@ -1067,6 +1067,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the database did not respond. The store logs when that begins and ends; callers log it at the level
+    /// `debug`.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, StoreError::Unavailable(_) | StoreError::CommitUnknown(_))
+    }
+
     /// Whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
         matches!(self, StoreError::Unavailable(_) | StoreError::DiskFull(_) | StoreError::CommitUnknown(_))

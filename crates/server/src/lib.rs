@@ -24,6 +24,7 @@ mod settings;
 mod share;
 mod telemetry;
 mod users;
+mod warn;
 
 pub use api::{RouteLine, WebRouteLine, openapi, routes, web_routes};
 pub use centre::{Centre, FirstStart, SAMPLE_APP, SAMPLE_HANDLER, StartError};

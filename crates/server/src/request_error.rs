@@ -121,7 +121,8 @@ impl RequestError {
                 cause,
                 "a request failed, because the database has an unexpected structure or content; check the database"
             ),
-            ProblemCode::DatabaseUnavailable => tracing::warn!(
+            // The store logs when the database stops responding and when it responds again.
+            ProblemCode::DatabaseUnavailable => tracing::debug!(
                 request,
                 cause,
                 "a request failed, because the database does not respond; the caller may retry"

@@ -14,6 +14,7 @@ use engine::{
 };
 use timer::Timestamp;
 
+use crate::health::Health;
 use crate::records::apps;
 use crate::schema::Schema;
 use crate::session::{Backend, Session, SessionError};
@@ -27,6 +28,7 @@ use crate::{
 pub struct Database {
     backend: Box<dyn Backend>,
     pub(crate) tables: Tables,
+    pub(crate) health: Health,
     #[cfg(feature = "conformance")]
     faults: std::sync::Arc<crate::faults::Faults>,
 }
@@ -71,6 +73,7 @@ macro_rules! transaction {
             };
             let again = $crate::database::again(attempt.await, &mut tries).await;
             if let std::ops::ControlFlow::Break(result) = again {
+                $store.health.note(&result);
                 break result;
             }
         }
@@ -90,6 +93,7 @@ macro_rules! single {
                 $statement.await
             };
             if let ControlFlow::Break(result) = again(attempt.await, &mut tries).await {
+                $store.health.note(&result);
                 break result;
             }
         }
@@ -112,6 +116,7 @@ impl Database {
         Database {
             backend: Box::new(backend),
             tables,
+            health: Health::default(),
             #[cfg(feature = "conformance")]
             faults: Default::default(),
         }

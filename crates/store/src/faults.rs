@@ -158,6 +158,10 @@ impl Session for Watched {
         Ok(())
     }
 
+    fn locks_alone(&self) -> bool {
+        self.session.as_ref().is_none_or(|session| session.locks_alone())
+    }
+
     fn clock(&self) -> (&'static str, Option<Value>) {
         self.session.as_ref().map_or(("NULL", None), |session| session.clock())
     }

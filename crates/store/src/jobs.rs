@@ -594,7 +594,12 @@ pub async fn lock(s: &mut dyn Session, ids: &[i64], lock: Lock) -> Result<Vec<i6
     }
     let sql = "SELECT job_id FROM tw_job WHERE job_id IN ? ORDER BY job_id";
     let rows = s.query(sql, &[Value::Ids(ids.to_vec())], lock).await?;
-    rows.into_iter().map(|row| row.read().int()).collect()
+    let locked: Vec<i64> = rows.into_iter().map(|row| row.read().int()).collect::<Result<_, _>>()?;
+    if !s.locks_alone() && !locked.is_empty() {
+        let sql = "UPDATE tw_job SET guard = guard + 1 WHERE job_id IN ?";
+        s.execute(sql, &[Value::Ids(locked.clone())]).await?;
+    }
+    Ok(locked)
 }
 
 /// `trigger_status` of a job with this next fire.

@@ -24,6 +24,7 @@ mod declare;
 #[cfg(feature = "conformance")]
 pub mod faults;
 mod foreign;
+mod health;
 #[cfg(feature = "conformance")]
 mod java;
 mod jobs;
@@ -43,6 +44,7 @@ mod sqlite;
 mod table;
 mod wall;
 mod withdraw;
+mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -62,6 +64,9 @@ pub use sqlite::SqliteStore;
 
 /// Opens the store at `url`, and creates missing tables: `sqlite:path/to/file.db`, `sqlite::memory:`,
 /// `mysql://user:password@host/database` or `postgres://user:password@host/database`.
+///
+/// A server URL may name several hosts, for example `postgres://user:password@a,b:5433/database`: the one that accepts
+/// writes is used, and after a failover the next one.
 ///
 /// `?shared=true` after a SQLite file lets several processes of one machine use it.
 pub async fn open(url: &str, mut options: Options) -> Result<Arc<Database>, StoreError> {

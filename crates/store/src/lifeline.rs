@@ -6,6 +6,7 @@
 //! has other locks or none, but reaching it takes a new connection, which has seen nothing yet.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{LIFELINE_GRACE, LifelineId, Lifelines, StoreError};
@@ -15,10 +16,11 @@ use tokio::time::{Instant, timeout};
 
 use crate::server::{Server, surfaced};
 use crate::session::{Row, SessionError};
+use crate::writer::Addresses;
 
 /// The lifeline of this process, opened when it is first needed and again after it broke.
 pub struct Lifeline<DB: Server> {
-    address: <DB::Connection as Connection>::Options,
+    addresses: Arc<Addresses<DB>>,
     settings: &'static str,
     state: Mutex<State<DB>>,
 }
@@ -48,8 +50,8 @@ enum Seen {
 
 impl<DB: Server> Lifeline<DB> {
     /// Creates a lifeline that is not open yet.
-    pub fn new(address: <DB::Connection as Connection>::Options, settings: &'static str) -> Self {
-        Lifeline { address, settings, state: Mutex::new(State::Broken) }
+    pub fn new(addresses: Arc<Addresses<DB>>, settings: &'static str) -> Self {
+        Lifeline { addresses, settings, state: Mutex::new(State::Broken) }
     }
 
     /// Confirms it, or opens it; returns which others this connection has seen held and then, for
@@ -112,7 +114,7 @@ impl<DB: Server> Lifeline<DB> {
 
     async fn open(&self) -> Result<Option<Held<DB>>, SessionError> {
         let opened = bounded(async {
-            let mut connection = DB::Connection::connect_with(&self.address).await?;
+            let mut connection = DB::Connection::connect_with(&self.addresses.current()).await?;
             DB::run(&mut connection, self.settings).await?;
             let id = LifelineId(fastrand::i64(1..=i64::MAX));
             let lock = format!("SELECT {}, {}", DB::CONNECTION_NUMBER, DB::hold(id));

@@ -15,6 +15,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::session::{Row, SessionError, Value};
+use crate::writer::Addresses;
 
 /// A kind of server: the parts that differ.
 pub trait Server: Database {
@@ -35,6 +36,9 @@ pub trait Server: Database {
 
     /// Classifies an error of the server.
     fn classify(error: &dyn DatabaseError) -> ErrorClass;
+
+    /// Query that returns 1 if the server accepts writes.
+    const ACCEPTS_WRITES: &'static str;
 
     /// SQL for the server's id of the current connection.
     const CONNECTION_NUMBER: &'static str;
@@ -81,6 +85,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// The connection pool of a server.
 pub struct Connections<DB: Server> {
     pool: Pool<DB>,
+    addresses: Arc<Addresses<DB>>,
     /// Number of abandoned transactions that are still being rolled back.
     ending: watch::Sender<usize>,
     reach: Arc<Reach>,
@@ -88,7 +93,12 @@ pub struct Connections<DB: Server> {
 
 impl<DB: Server> Clone for Connections<DB> {
     fn clone(&self) -> Self {
-        Connections { pool: self.pool.clone(), ending: self.ending.clone(), reach: self.reach.clone() }
+        Connections {
+            pool: self.pool.clone(),
+            addresses: self.addresses.clone(),
+            ending: self.ending.clone(),
+            reach: self.reach.clone(),
+        }
     }
 }
 
@@ -119,19 +129,34 @@ const AWAY_JITTER_MS: u64 = 100;
 
 impl<DB: Server> Connections<DB> {
     /// At most `most` connections, opened when needed; each runs `settings` first.
-    pub fn new(
-        address: <DB::Connection as Connection>::Options,
-        most: u32,
-        settings: &'static str,
-    ) -> Connections<DB> {
+    pub fn new(addresses: &Arc<Addresses<DB>>, most: u32, settings: &'static str) -> Connections<DB> {
+        let reach = Reach::default();
+        // Which of several hosts accepts writes is found out before the first connection.
+        reach.note(addresses.are_several());
+        let (known, to_check) = (Arc::clone(addresses), Arc::clone(addresses));
         let pool = PoolOptions::new()
             .max_connections(most.max(1))
             .acquire_timeout(ACQUIRE_TIMEOUT)
             // A transaction detects a dead connection by itself, which saves a round trip before each.
             .test_before_acquire(false)
-            .after_connect(move |connection, _| Box::pin(DB::run(connection, settings)))
-            .connect_lazy_with(address);
-        Connections { pool, ending: watch::Sender::new(0), reach: Arc::default() }
+            .before_acquire(move |_, about| {
+                let is_current = known.is_current(about.age);
+                Box::pin(async move { Ok(is_current) })
+            })
+            .after_connect(move |connection, _| {
+                let addresses = Arc::clone(&to_check);
+                Box::pin(async move {
+                    addresses.check(connection).await?;
+                    DB::run(connection, settings).await
+                })
+            })
+            .connect_lazy_with(addresses.current());
+        Connections {
+            pool,
+            addresses: Arc::clone(addresses),
+            ending: watch::Sender::new(0),
+            reach: Arc::new(reach),
+        }
     }
 
     async fn acquire(&self) -> Result<PoolConnection<DB>, sqlx::Error> {
@@ -175,7 +200,13 @@ impl<DB: Server> Connections<DB> {
             let pause = AWAY_PAUSE + Duration::from_millis(fastrand::u64(0..=AWAY_JITTER_MS));
             sleep_until(last + pause).await;
         }
-        let acquired = self.pool.acquire().await;
+        let acquired = async {
+            if self.addresses.are_several() {
+                self.pool.set_connect_options(self.addresses.find().await?);
+            }
+            self.pool.acquire().await
+        };
+        let acquired = acquired.await;
         // Updated before the next caller's turn, so that it does not wait if the server is back.
         self.reach.note(acquired.is_err());
         *last = Some(Instant::now());
@@ -374,7 +405,7 @@ fn is_late(error: &sqlx::Error) -> bool {
 
 /// Converts an error. No variant contains the address of the database, which may include a password.
 pub fn surfaced<DB: Server>(error: &sqlx::Error) -> SessionError {
-    let text = error.to_string();
+    let text = explained(error.to_string());
     let error = match error {
         sqlx::Error::Database(error) => match DB::classify(&**error) {
             ErrorClass::Collision => return SessionError::Collision(text),
@@ -393,6 +424,42 @@ pub fn surfaced<DB: Server>(error: &sqlx::Error) -> SessionError {
     };
     SessionError::Store(error)
 }
+
+/// Adds the cause and the remedy to errors of drivers and proxies that do not name them.
+fn explained(text: String) -> String {
+    let remedy = REMEDIES.iter().find(|(symptom, _)| text.contains(symptom)).map(|(_, remedy)| remedy);
+    match remedy {
+        Some(remedy) => format!("{remedy} ({text})"),
+        None => text,
+    }
+}
+
+/// Parts of error messages, and what they mean.
+const REMEDIES: [(&str, &str); 5] = [
+    (
+        "unexpected response from SSLRequest",
+        "the address is not that of a PostgreSQL server, or it is a proxy that has no primary server at the moment",
+    ),
+    (
+        "HandshakeFailure",
+        "the server supports none of the TLS ciphers of this program; update the server, or, in a trusted network, add \
+         `?ssl-mode=DISABLED` to the URL of a MySQL server or `?sslmode=disable` to that of a PostgreSQL server",
+    ),
+    (
+        "ProtocolVersion",
+        "the server supports only TLS versions before 1.2; update the server, or, in a trusted network, add \
+         `?ssl-mode=DISABLED` to the URL of a MySQL server or `?sslmode=disable` to that of a PostgreSQL server",
+    ),
+    (
+        "unsupported startup parameter",
+        "PgBouncer rejects a setting of the connection; set `ignore_startup_parameters = extra_float_digits` there",
+    ),
+    (
+        "prepared statement \"sqlx_s_",
+        "the database is behind a connection pooler in transaction mode, which mixes up the connections of its clients; \
+         use session mode, for PgBouncer `pool_mode = session`",
+    ),
+];
 
 /// One column of many rows.
 pub enum Column<'a> {
@@ -437,6 +504,25 @@ pub fn pieces(sql: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_of_drivers_name_the_remedy() {
+        let check = |text: &str, expected: &str| {
+            let explained = explained(text.to_owned());
+            assert!(explained.contains(expected) && explained.contains(text), "{explained}");
+        };
+        check(
+            "encountered unexpected or invalid data: unexpected response from SSLRequest: 0x00",
+            "has no primary",
+        );
+        check(
+            "error occurred while attempting to establish a TLS connection: received fatal alert: HandshakeFailure",
+            "?ssl-mode=DISABLED",
+        );
+        check("prepared statement \"sqlx_s_1\" already exists", "pool_mode = session");
+        check("unsupported startup parameter: extra_float_digits", "ignore_startup_parameters");
+        assert_eq!(explained("connection refused".into()), "connection refused");
+    }
 
     #[test]
     fn a_question_mark_in_quotes_is_text() {

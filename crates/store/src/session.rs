@@ -122,6 +122,12 @@ pub trait Session: Send {
     /// Deletes many rows by one key column.
     async fn delete(&mut self, table: &str, key: &str, ids: &[i64]) -> Result<(), SessionError>;
 
+    /// Whether a lock on a row excludes all other transactions. On a cluster of several writers it excludes only those of
+    /// the same server: there a lock must be a change of the row, which only one of them can commit.
+    fn locks_alone(&self) -> bool {
+        true
+    }
+
     /// SQL for the database's clock in milliseconds, with its parameter, if it has one.
     fn clock(&self) -> (&'static str, Option<Value>);
 

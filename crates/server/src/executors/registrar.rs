@@ -21,6 +21,7 @@ use super::tokens::{Key, Tokens, fingerprint};
 use crate::outbound::{Address, Calls};
 use crate::request_error::RequestError;
 use crate::telemetry::Hints;
+use crate::warn::warn_store;
 
 /// Stores registrations, and reads those of other nodes.
 pub struct Registrar {
@@ -202,7 +203,7 @@ impl Registrar {
                 Ok::<_, StoreError>(())
             };
             if let Err(error) = result.await {
-                tracing::warn!(%error, "failed to read the registered executors; continuing with the last list");
+                warn_store!(error, "failed to read the registered executors; continuing with the last list");
             }
         }
     }
@@ -275,7 +276,11 @@ impl Registrar {
             match self.registry.register(&written, SILENT_MAX).await {
                 Ok(noted) => self.turn_away(written, noted),
                 Err(error) => {
-                    tracing::warn!(%error, executors = beats.len(), "failed to store heartbeats of executors; retrying in {BEAT_EVERY:?}");
+                    warn_store!(
+                        error,
+                        executors = beats.len(),
+                        "failed to store heartbeats of executors; retrying in {BEAT_EVERY:?}"
+                    );
                     // Heartbeats received meanwhile are newer.
                     let newer = std::mem::take(&mut *self.beats());
                     *self.beats() = beats.into_iter().chain(newer).collect();
@@ -303,7 +308,10 @@ impl Registrar {
                 self.registry.forget_registrations(before, FORGET_MAX).await
             };
             if let Err(error) = published.await {
-                tracing::warn!(%error, "failed to store the address lists of apps; retrying in {PUBLISH_EVERY:?}");
+                warn_store!(
+                    error,
+                    "failed to store the address lists of apps; retrying in {PUBLISH_EVERY:?}"
+                );
             }
         }
     }

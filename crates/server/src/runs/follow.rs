@@ -21,6 +21,7 @@ use super::tail::Tail;
 use crate::executors::Directory;
 use crate::outbound::Outbound;
 use crate::share::{Share, Shares, has_room};
+use crate::warn::warn_store;
 
 /// The followed runs. Dispatch adds them; readers of logs share them.
 pub struct Following {
@@ -240,7 +241,7 @@ pub(super) async fn store_part(database: &Database, run: RunId, log: RunLog) {
         Err(error) => Err(error),
     };
     if let Err(error) = stored {
-        tracing::warn!(%error, %run, "failed to store a part of the log of a run; it is read again when the run has finished");
+        warn_store!(error, %run, "failed to store a part of the log of a run; it is read again when the run has finished");
     }
 }
 

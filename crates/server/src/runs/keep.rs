@@ -24,6 +24,7 @@ use crate::outbound::Outbound;
 use crate::request_error::RequestError;
 use crate::share::{FairQueue, Shares};
 use crate::telemetry::Metrics;
+use crate::warn::warn_store;
 
 /// Queue of finished runs for the [`LogKeeper`], served app by app. Runs of which this node does not know the app
 /// are served like one more app.
@@ -261,7 +262,11 @@ impl LogKeeper {
             match self.database.keep_run_logs(logs).await {
                 Ok(kept) => return self.metrics.log_kept("kept", kept),
                 Err(error) if error.is_transient() => {
-                    tracing::warn!(%error, logs = logs.len(), "failed to store logs of runs; retrying in {pause:?}");
+                    warn_store!(
+                        error,
+                        logs = logs.len(),
+                        "failed to store logs of runs; retrying in {pause:?}"
+                    );
                     self.clock.sleep(pause).await;
                 }
                 Err(error) => {

@@ -9,12 +9,14 @@ use engine::{Engine, StoreError};
 use store::Database;
 use timer::Clock;
 
+use crate::warn::warn_store;
+
 /// Counts, forever.
 pub async fn count_loop(clock: Arc<dyn Clock>, database: Arc<Database>, engine: Engine) {
     loop {
         let started = clock.monotonic();
         if let Err(error) = count(&database, &engine).await {
-            tracing::warn!(%error, "failed to count the runs of the last days; retrying in {EVERY:?}");
+            warn_store!(error, "failed to count the runs of the last days; retrying in {EVERY:?}");
         }
         // With very many runs counting takes long; then it is done less often, to remain a small load.
         let took = clock.monotonic() - started;

@@ -8,6 +8,8 @@ use timer::Clock;
 
 use super::TraceRecorder;
 
+use crate::warn::warn_store;
+
 /// Stores the traces of runs that this node has recorded.
 pub struct TraceWriter {
     /// Clock.
@@ -51,7 +53,11 @@ impl TraceWriter {
         match self.database.keep_traces(self.traces.node(), traces).await {
             Ok(()) => true,
             Err(error) if error.is_transient() => {
-                tracing::warn!(%error, traces = traces.len(), "failed to store traces of runs; retrying in {EVERY:?}");
+                warn_store!(
+                    error,
+                    traces = traces.len(),
+                    "failed to store traces of runs; retrying in {EVERY:?}"
+                );
                 false
             }
             Err(error) => {

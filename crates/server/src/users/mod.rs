@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use crate::executors::{Key, fingerprint, generate, is_well_known};
 use crate::request_error::RequestError;
 use crate::share::Shares;
+use crate::warn::warn_store;
 use origins::{KNOWN_EACH, LIFETIME, Origins};
 pub use origins::{LIFETIME as DEVICE_LIFETIME, network};
 use password::{Passwords, Queue};
@@ -130,7 +131,7 @@ impl Users {
         };
         self.database.open_session(&session).await?;
         if let Err(error) = self.database.prune_sessions(IDLE_MAX, PRUNE_MAX).await {
-            tracing::warn!(%error, "failed to delete expired sessions; retrying at the next sign-in");
+            warn_store!(error, "failed to delete expired sessions; retrying at the next sign-in");
         }
         Ok(Opened { secret, device: self.remember(&user, from).await })
     }
@@ -164,7 +165,7 @@ impl Users {
         });
         for origin in origins {
             if let Err(error) = self.database.remember_origin(user.id, &origin, KNOWN_EACH, LIFETIME).await {
-                tracing::warn!(%error, "failed to store the origin of a sign-in; retrying at the next sign-in");
+                warn_store!(error, "failed to store the origin of a sign-in; retrying at the next sign-in");
             }
         }
         cookie

@@ -4,7 +4,9 @@ mod bulk;
 mod literal;
 mod rows;
 
+use std::ops::ControlFlow;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use engine::{LifelineId, Lifelines, StoreError};
@@ -15,11 +17,12 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Either, Executor, MySql, raw_sql};
 use timer::Timestamp;
 
 use crate::Options;
-use crate::database::{Database, surfaced};
+use crate::database::{Database, again, surfaced};
 use crate::lifeline::Lifeline;
 use crate::schema::{self, Dialect, Schema};
 use crate::server::{self, Connections, ErrorClass, Server, Transaction, bounded};
 use crate::session::{Backend, Columns, Lock, Row, Session, SessionError, Value};
+use crate::writer::{self, Addresses};
 use literal::fill_in;
 
 /// Opens MySQL and MariaDB databases: new ones, or ones that XXL-JOB uses.
@@ -28,14 +31,22 @@ pub struct MySqlStore;
 impl MySqlStore {
     /// Connects, and creates missing tables.
     pub async fn open(url: &str, options: Options) -> Result<Database, StoreError> {
-        let backend = MySqlBackend::open(url, &options).await.map_err(surfaced)?;
-        Ok(Database::new(backend, &options))
+        let mut tries = 0;
+        loop {
+            // On Galera, nodes that start at once on different servers collide, although each waits for its turn: the
+            // lock for that is the server's own.
+            if let ControlFlow::Break(opened) =
+                again(MySqlBackend::open(url, &options).await, &mut tries).await
+            {
+                return Ok(Database::new(opened?, &options));
+            }
+        }
     }
 
     /// Lists the tables and migrations that opening the database would add.
     pub async fn pending(url: &str, options: &Options) -> Result<Vec<String>, StoreError> {
         let pending = async {
-            let connections = Connections::new(address(url)?, options.connections, SETTINGS);
+            let connections = Connections::new(&addresses(url)?, options.connections, SETTINGS);
             let mut session = MySqlSession::open(&connections, Abilities::default()).await?;
             schema::pending(&mut session, Dialect::MySql).await
         };
@@ -53,15 +64,17 @@ pub struct MySqlBackend {
 
 impl MySqlBackend {
     async fn open(url: &str, options: &Options) -> Result<MySqlBackend, SessionError> {
-        let address = address(url)?;
-        let lifeline = Lifeline::new(address.clone(), LIFELINE_SETTINGS);
-        let connections = Connections::new(address, options.connections, SETTINGS);
+        let addresses = addresses(url)?;
+        let lifeline = Lifeline::new(addresses.clone(), LIFELINE_SETTINGS);
+        let connections = Connections::new(&addresses, options.connections, SETTINGS);
         let mut session = MySqlSession::open(&connections, Abilities::default()).await?;
-        let version = session.query("SELECT VERSION()", &[], Lock::None).await?;
-        let abilities = match version.first() {
-            Some(Row(values)) if let [Value::Text(version)] = &values[..] => Abilities::of(version),
-            _ => Abilities::default(),
-        };
+        let version = text_of(session.query("SELECT VERSION()", &[], Lock::None).await?);
+        let mut abilities = Abilities::of(&version);
+        abilities.is_galera = is_galera(&mut session).await?;
+        if version.contains(TIDB) {
+            let mode = text_of(session.query("SELECT @@tidb_txn_mode", &[], Lock::None).await?);
+            check_tidb(&version, &mode)?;
+        }
         session.transaction.begin().await?;
         let schema = schema::prepare(&mut session, Dialect::MySql).await?;
         Box::new(session).commit().await?;
@@ -69,10 +82,45 @@ impl MySqlBackend {
     }
 }
 
-fn address(url: &str) -> Result<MySqlConnectOptions, SessionError> {
-    let address = MySqlConnectOptions::from_str(url).map_err(|error| server::surfaced::<MySql>(&error))?;
-    // Statements contain the parameters of jobs, so they are not logged.
-    Ok(address.disable_statement_logging())
+/// Whether several servers accept writes at the same time: then a row that is only locked is free on the others.
+async fn is_galera(session: &mut MySqlSession) -> Result<bool, SessionError> {
+    let rows = session.query("SHOW GLOBAL VARIABLES LIKE 'wsrep_on'", &[], Lock::None).await?;
+    Ok(text_of(rows).eq_ignore_ascii_case("on"))
+}
+
+/// The last value of a query for one row of texts.
+fn text_of(rows: Vec<Row>) -> String {
+    match rows.into_iter().next().and_then(|Row(mut values)| values.pop()) {
+        Some(Value::Text(text)) => text,
+        _ => String::new(),
+    }
+}
+
+/// TiDB speaks MySQL's protocol and calls itself MySQL 8.0, but lacks some of its features.
+const TIDB: &str = "TiDB";
+
+/// In the optimistic mode TiDB ignores row locks until the commit, so that a run could be claimed twice.
+fn check_tidb(version: &str, mode: &str) -> Result<(), SessionError> {
+    if mode == "optimistic" {
+        return Err(StoreError::Schema(format!(
+            "the server is TiDB ({version}) in the optimistic transaction mode, in which row locks have no effect; \
+             run: SET GLOBAL tidb_txn_mode = 'pessimistic'"
+        ))
+        .into());
+    }
+    tracing::warn!(version, "the server is TiDB, on which Tickwright is not tested; see docs/database.md");
+    Ok(())
+}
+
+fn addresses(url: &str) -> Result<Arc<Addresses<MySql>>, SessionError> {
+    let address = |url: &String| {
+        let address =
+            MySqlConnectOptions::from_str(url).map_err(|error| server::surfaced::<MySql>(&error))?;
+        // Statements contain the parameters of jobs, so they are not logged.
+        Ok(address.disable_statement_logging())
+    };
+    let all = writer::each_host(url)?.iter().map(address).collect::<Result<_, SessionError>>()?;
+    Ok(Arc::new(Addresses::new(all)))
 }
 
 /// READ COMMITTED, because REPEATABLE READ locks gaps between rows and then reads old ones. The lock timeout is
@@ -116,6 +164,10 @@ struct Abilities {
     skip_locked: bool,
     /// `JSON_TABLE`.
     json_table: bool,
+    /// `INSERT … RETURNING`.
+    returning: bool,
+    /// The server is a member of a Galera cluster.
+    is_galera: bool,
 }
 
 impl Abilities {
@@ -123,10 +175,19 @@ impl Abilities {
         let mut numbers = version.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
         let mut next = || numbers.next().unwrap_or(0);
         let number = (next(), next(), next());
-        if version.contains("MariaDB") {
-            Abilities { skip_locked: number >= (10, 6, 0), json_table: number >= (10, 6, 0) }
+        if version.contains(TIDB) {
+            // It ignores SKIP LOCKED and has no JSON_TABLE.
+            Abilities::default()
+        } else if version.contains("MariaDB") {
+            let is_new = number >= (10, 6, 0);
+            let returning = number >= (10, 5, 0);
+            Abilities { skip_locked: is_new, json_table: is_new, returning, is_galera: false }
         } else {
-            Abilities { skip_locked: number >= (8, 0, 1), json_table: number >= (8, 0, 4) }
+            Abilities {
+                skip_locked: number >= (8, 0, 1),
+                json_table: number >= (8, 0, 4),
+                ..Abilities::default()
+            }
         }
     }
 }
@@ -255,7 +316,8 @@ impl Session for MySqlSession {
 
     /// The server returns the first id only. The others follow from it: for a statement with a known number of rows,
     /// InnoDB reserves all ids at once under every `innodb_autoinc_lock_mode`. Clusters use an increment larger than
-    /// one, and may change it at any time, so it is queried together with the rows.
+    /// one, and may change it at any time, so it is queried together with the rows; on Galera, where it may change even
+    /// between the two, the server returns each id.
     async fn insert_numbered(
         &mut self,
         into: Columns<'_>,
@@ -263,6 +325,18 @@ impl Session for MySqlSession {
     ) -> Result<Vec<i64>, SessionError> {
         let mut ids = Vec::with_capacity(rows.len());
         for (mut statement, count) in bulk::inserts(into, &rows) {
+            if self.abilities.is_galera && self.abilities.returning {
+                statement.push_str(" RETURNING id");
+                let ran = self.run(statement).await?;
+                let returned = rows::decode(&ran.rows).map_err(|error| server::surfaced::<MySql>(&error))?;
+                let from = ids.len();
+                for row in returned {
+                    ids.push(row.read().int()?);
+                }
+                // They are given in the order of the rows, but the order in which they are returned is not promised.
+                ids[from..].sort_unstable();
+                continue;
+            }
             statement.push_str("; SELECT @@SESSION.auto_increment_increment");
             let ran = self.run(statement).await?;
             let step = rows::decode(&ran.rows).map_err(|error| server::surfaced::<MySql>(&error))?;
@@ -293,6 +367,10 @@ impl Session for MySqlSession {
         self.defer(bulk::deletes(table, key, ids)).await
     }
 
+    fn locks_alone(&self) -> bool {
+        !self.abilities.is_galera
+    }
+
     fn clock(&self) -> (&'static str, Option<Value>) {
         (CLOCK, None)
     }
@@ -321,6 +399,8 @@ impl Server for MySql {
     async fn numbers(connection: &mut MySqlConnection, sql: String) -> Result<Vec<Row>, sqlx::Error> {
         rows::decode(&raw_sql(AssertSqlSafe(sql)).fetch_all(connection).await?)
     }
+
+    const ACCEPTS_WRITES: &'static str = "SELECT CASE WHEN @@GLOBAL.read_only THEN 0 ELSE 1 END";
 
     const CONNECTION_NUMBER: &'static str = "CONNECTION_ID()";
 
@@ -358,14 +438,23 @@ mod tests {
     #[test]
     fn newer_servers_can_do_more() {
         let check = |version: &str, skip_locked: bool, json_table: bool| {
-            assert_eq!(Abilities::of(version), Abilities { skip_locked, json_table }, "{version}");
+            let found = Abilities::of(version);
+            assert_eq!((found.skip_locked, found.json_table), (skip_locked, json_table), "{version}");
         };
         check("10.11.19-MariaDB-0+deb12u1-log", true, true);
         check("10.5.3-MariaDB", false, false);
         check("8.0.36", true, true);
         check("8.0.2-dmr", true, false);
         check("5.7.44-log", false, false);
+        check("8.0.11-TiDB-v8.5.1", false, false);
         check("nonsense", false, false);
+    }
+
+    #[test]
+    fn tidb_needs_locks_that_lock() {
+        assert!(check_tidb("8.0.11-TiDB-v8.5.1", "pessimistic").is_ok());
+        let refused = check_tidb("8.0.11-TiDB-v8.5.1", "optimistic");
+        assert!(refused.is_err_and(|error| format!("{error:?}").contains("SET GLOBAL tidb_txn_mode = 'pessimistic'")));
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod rows;
 mod statement;
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use engine::{LifelineId, Lifelines, StoreError};
@@ -19,6 +20,7 @@ use crate::lifeline::Lifeline;
 use crate::schema::{self, Dialect, Schema};
 use crate::server::{self, Connections, ErrorClass, Server, Transaction, bounded};
 use crate::session::{Backend, Columns, Lock, Row, Session, SessionError, Value};
+use crate::writer::{self, Addresses};
 use statement::Statement;
 
 /// A store in a PostgreSQL database.
@@ -34,7 +36,7 @@ impl PostgresStore {
     /// Lists the tables and migrations that opening the database would add.
     pub async fn pending(url: &str, options: &Options) -> Result<Vec<String>, StoreError> {
         let pending = async {
-            let connections = Connections::new(address(url)?, options.connections, SETTINGS);
+            let connections = Connections::new(&addresses(url)?, options.connections, SETTINGS);
             let mut session = PostgresSession::open(&connections).await?;
             schema::pending(&mut session, Dialect::Postgres).await
         };
@@ -51,10 +53,11 @@ pub struct PostgresBackend {
 
 impl PostgresBackend {
     async fn open(url: &str, options: &Options) -> Result<PostgresBackend, SessionError> {
-        let address = address(url)?;
-        let lifeline = Lifeline::new(address.clone(), LIFELINE_SETTINGS);
-        let connections = Connections::new(address, options.connections, SETTINGS);
+        let addresses = addresses(url)?;
+        let lifeline = Lifeline::new(addresses.clone(), LIFELINE_SETTINGS);
+        let connections = Connections::new(&addresses, options.connections, SETTINGS);
         let mut session = PostgresSession::open(&connections).await?;
+        check_server(&session.query("SELECT version()", &[], Lock::None).await?)?;
         session.transaction.begin().await?;
         let schema = schema::prepare(&mut session, Dialect::Postgres).await?;
         Box::new(session).commit().await?;
@@ -62,14 +65,42 @@ impl PostgresBackend {
     }
 }
 
-fn address(url: &str) -> Result<PgConnectOptions, SessionError> {
-    let address = PgConnectOptions::from_str(url).map_err(|error| server::surfaced::<Postgres>(&error))?;
-    Ok(address.application_name("tickwright").disable_statement_logging())
+/// Rejects servers that speak PostgreSQL's protocol without its locks: a dead node would not be noticed, or noticed
+/// wrongly.
+fn check_server(version: &[Row]) -> Result<(), SessionError> {
+    let text = match version.first() {
+        Some(Row(values)) if let [Value::Text(text)] = &values[..] => text.as_str(),
+        _ => "",
+    };
+    match ["CockroachDB", "YugabyteDB", "-YB-"].into_iter().find(|name| text.contains(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let name = if name == "-YB-" { "YugabyteDB" } else { name };
+            Err(StoreError::Schema(format!(
+                "the server is {name}, which lacks PostgreSQL's advisory locks or does not lock with them; \
+                 use PostgreSQL, MySQL, MariaDB or SQLite"
+            ))
+            .into())
+        }
+    }
+}
+
+fn addresses(url: &str) -> Result<Arc<Addresses<Postgres>>, SessionError> {
+    let address = |url: &String| {
+        let address =
+            PgConnectOptions::from_str(url).map_err(|error| server::surfaced::<Postgres>(&error))?;
+        Ok(address.application_name("tickwright").disable_statement_logging())
+    };
+    let all = writer::each_host(url)?.iter().map(address).collect::<Result<_, SessionError>>()?;
+    Ok(Arc::new(Addresses::new(all)))
 }
 
 /// The lock timeout is short: transactions are short too, so the owner of a lock held for longer is probably dead.
-/// The server must detect that too, and end the transactions of dead clients.
+/// The server must detect that too, and end the transactions of dead clients. A commit that was acknowledged must be
+/// durable, whatever the defaults of the server or the user are.
 const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SET lock_timeout = '5s'; \
+     SELECT set_config('synchronous_commit', 'on', false) \
+     WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write'); \
      SET idle_in_transaction_session_timeout = '10s'; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; \
      SET tcp_keepalives_count = 3; SET TIME ZONE 'UTC'";
 
@@ -237,6 +268,10 @@ impl Server for Postgres {
         rows::decode(&sqlx::query(AssertSqlSafe(sql)).persistent(false).fetch_all(connection).await?)
     }
 
+    /// A standby is read-only, and so is a database or user for which that is the default.
+    const ACCEPTS_WRITES: &'static str =
+        "SELECT CASE WHEN current_setting('transaction_read_only') = 'on' THEN 0 ELSE 1 END";
+
     const CONNECTION_NUMBER: &'static str = "pg_backend_pid()";
 
     /// Held only for the duration of the query, and shared with other nodes that ask.
@@ -267,6 +302,18 @@ fn classify(state: &str) -> ErrorClass {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn servers_without_postgresqls_locks_are_refused() {
+        let check = |version: &str, expected: Option<&str>| {
+            let answer = check_server(&[Row(vec![version.into()])]);
+            assert_eq!(answer.is_err(), expected.is_some(), "{version}");
+            assert!(expected.is_none_or(|name| format!("{answer:?}").contains(name)), "{answer:?}");
+        };
+        check("PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu, compiled by gcc", None);
+        check("CockroachDB CCL v25.3.1 (x86_64-pc-linux-gnu, built 2025/08/20)", Some("CockroachDB"));
+        check("PostgreSQL 11.2-YB-2.25.0.0-b0 on x86_64-pc-linux-gnu", Some("YugabyteDB"));
+    }
 
     #[test]
     fn errors_say_what_can_be_done() {

@@ -40,6 +40,8 @@ CREATE TABLE IF NOT EXISTS tw_job (
     alert TINYINT NOT NULL DEFAULT 0,
     problem TEXT,
     revision BIGINT NOT NULL DEFAULT 0,
+    -- Changed instead of only locked on clusters of several writers.
+    guard BIGINT NOT NULL DEFAULT 0,
     UNIQUE KEY tw_job_key (job_key),
     KEY tw_job_claim (claim_ms, job_id)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;

@@ -39,7 +39,9 @@ CREATE TABLE IF NOT EXISTS tw_job (
     children_mode VARCHAR(16),
     alert SMALLINT NOT NULL DEFAULT 0,
     problem TEXT,
-    revision BIGINT NOT NULL DEFAULT 0
+    revision BIGINT NOT NULL DEFAULT 0,
+    -- Changed instead of only locked on clusters of several writers.
+    guard BIGINT NOT NULL DEFAULT 0
 );
 
 CREATE INDEX IF NOT EXISTS tw_job_claim ON tw_job (claim_ms, job_id);
