@@ -109,18 +109,32 @@ fn keys_are_same(keys: &[Column<'_>]) -> bool {
 }
 
 /// The rows as a derived table, if the server supports `JSON_TABLE`.
+///
+/// A row is a list. If there are nulls, it is an object without them: MySQL 8.0 does not read the null of a list as SQL's.
 fn json(each: &[(usize, &[&Value])]) -> String {
     let rows = each.first().map_or(0, |(_, values)| values.len());
+    let has_nulls = each.iter().any(|(_, values)| values.iter().any(|value| matches!(value, Value::Null)));
+    let (open, close) = if has_nulls { ('{', '}') } else { ('[', ']') };
     let mut json = String::from("[");
     for row in 0..rows {
-        json.push_str(if row == 0 { "[" } else { ",[" });
+        if row > 0 {
+            json.push(',');
+        }
+        json.push(open);
+        let mut is_first = true;
         for (position, (_, values)) in each.iter().enumerate() {
-            if position > 0 {
+            if matches!(values[row], Value::Null) {
+                continue;
+            }
+            if !std::mem::take(&mut is_first) {
                 json.push(',');
+            }
+            if has_nulls {
+                json.push_str(&format!("\"c{position}\":"));
             }
             write_json(&mut json, values[row]);
         }
-        json.push(']');
+        json.push(close);
     }
     json.push(']');
     let mut table = String::from("JSON_TABLE(");
@@ -128,7 +142,8 @@ fn json(each: &[(usize, &[&Value])]) -> String {
     table.push_str(", '$[*]' COLUMNS (");
     for (position, (index, values)) in each.iter().enumerate() {
         let comma = if position > 0 { ", " } else { "" };
-        table.push_str(&format!("{comma}c{index} {} PATH '$[{position}]'", json_type(values)));
+        let path = if has_nulls { format!("$.c{position}") } else { format!("$[{position}]") };
+        table.push_str(&format!("{comma}c{index} {} PATH '{path}'", json_type(values)));
     }
     table.push_str("))");
     table
@@ -217,6 +232,19 @@ mod tests {
             "UPDATE (SELECT 1 AS c0, 5 AS c1 UNION ALL SELECT 2, 6) v STRAIGHT_JOIN j t \
              ON t.id = v.c0 AND t.next = v.c1 SET t.last = 7, t.note = 'a'",
         );
+    }
+
+    #[test]
+    fn a_null_is_left_out() {
+        let mut rows = [row(1, 5, 7, "a"), row(2, 5, 8, "a")];
+        rows[1][2] = Value::Null;
+        let json: String =
+            "[{\"c0\":1,\"c1\":7},{\"c0\":2}]".bytes().map(|byte| format!("{byte:02x}")).collect();
+        let expected = format!(
+            "UPDATE JSON_TABLE(_utf8mb4 X'{json}', '$[*]' COLUMNS (c0 BIGINT PATH '$.c0', c2 BIGINT PATH '$.c1')) v \
+             STRAIGHT_JOIN j t ON t.id = v.c0 AND t.next = 5 SET t.last = v.c2, t.note = 'a'"
+        );
+        assert_eq!(update(JOB, &rows, true), expected);
     }
 
     #[test]
