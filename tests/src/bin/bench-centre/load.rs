@@ -7,6 +7,8 @@ use anyhow::{Context, Result};
 use tickwright_tests::database::Database;
 use tickwright_tests::process::{Check, Cluster, Nodes, Phases, Timing, Workload, percentile};
 
+use crate::processor::{Shares, Times};
+
 /// The load on a centre.
 pub struct Load {
     pub jobs: u64,
@@ -28,6 +30,7 @@ pub struct Measured {
     pub early: usize,
     pub unacknowledged: usize,
     pub cpu_ms_per_thousand: f64,
+    pub shares: Shares,
     pub memory_idle: f64,
     pub memory_loaded: f64,
 }
@@ -45,11 +48,13 @@ impl Load {
         // The first second warms connections and caches, as in a centre that has been running.
         cluster.at(WARM_UP).await;
         let (before, before_count) = (centre.usage()?, cluster.journal.acknowledged_count());
+        let times = Times::read(&centre)?;
         let mut memory_loaded: f64 = 0.0;
         for second in 2..=self.seconds {
             cluster.at(Duration::from_secs(second)).await;
             memory_loaded = memory_loaded.max(centre.usage()?.memory_mib);
         }
+        let shares = times.until(Times::read(&centre)?);
         let (after, after_count) = (centre.usage()?, cluster.journal.acknowledged_count());
         let fires = after_count - before_count;
         cluster.settle(SETTLE).await?;
@@ -69,6 +74,7 @@ impl Load {
             early: check.early,
             unacknowledged: check.unacknowledged,
             cpu_ms_per_thousand: (after.cpu - before.cpu).as_secs_f64() * 1e6 / fires.max(1) as f64,
+            shares,
             memory_idle: idle.memory_mib,
             memory_loaded,
         };
@@ -105,7 +111,7 @@ impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:>6} jobs each {} s: {:>6.0} lifecycles/s, late p50 {:>6.1} p99 {:>7.1} max {:>7.1} ms, herd {:>6.1} ms, missed {} doubled {} early {} unreported {}, {:>4.0} ms CPU/1000, {:>5.1} MiB idle {:>5.1} loaded",
+            "{:>6} jobs each {} s: {:>6.0} lifecycles/s, late p50 {:>6.1} p99 {:>7.1} max {:>7.1} ms, herd {:>6.1} ms, missed {} doubled {} early {} unreported {}, {:>4.0} ms CPU/1000, {:>5.1} MiB idle {:>5.1} loaded, processor: centre {:.0} executors {:.0} others {:.0} idle {:.0} %",
             self.jobs,
             self.period.as_secs(),
             self.lifecycles_per_second,
@@ -119,7 +125,11 @@ impl fmt::Display for Measured {
             self.unacknowledged,
             self.cpu_ms_per_thousand,
             self.memory_idle,
-            self.memory_loaded
+            self.memory_loaded,
+            self.shares.centre,
+            self.shares.executors,
+            self.shares.others,
+            self.shares.idle
         )
     }
 }

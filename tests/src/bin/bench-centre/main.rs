@@ -8,6 +8,7 @@ mod at_rest;
 mod hostile;
 mod limits;
 mod load;
+mod processor;
 mod start;
 
 use std::time::Duration;
@@ -120,6 +121,10 @@ fn show(database: &Database, case: &str, measured: &Measured) -> Vec<Figure> {
         figure("missed", measured.missed as f64, "fires"),
         figure("doubled", measured.doubled as f64, "fires"),
         figure("cpu for 1000 fires", measured.cpu_ms_per_thousand, "ms"),
+        figure("processor: centre", measured.shares.centre, "%"),
+        figure("processor: executors", measured.shares.executors, "%"),
+        figure("processor: others", measured.shares.others, "%"),
+        figure("processor: idle", measured.shares.idle, "%"),
         figure("memory idle", measured.memory_idle, "MiB"),
         figure("memory under load", measured.memory_loaded, "MiB"),
     ]
