@@ -65,7 +65,7 @@ async fn an_executor_that_died_is_passed_over_and_no_run_is_lost_by_it() {
         });
         let job = job.await;
         bench.engine.start(job).await.unwrap();
-        let runs = bench.over(job).await;
+        let runs = bench.over_somewhere(job).await;
         assert_eq!(
             (runs[0].state, runs[0].address.as_deref()),
             (RunState::Succeeded, Some(alive.address())),

@@ -199,6 +199,16 @@ impl Bench {
         .await
     }
 
+    /// The same, when the addresses of the runs are stored, too: a result may arrive before the response to the request,
+    /// which names the executor.
+    pub async fn over_somewhere(&self, job: JobId) -> Vec<RunRecord> {
+        until("all runs of the job are over and have an address", async || {
+            let runs = self.over(job).await;
+            runs.iter().all(|run| run.address.is_some()).then_some(runs)
+        })
+        .await
+    }
+
     /// POSTs to a path as executors do, and returns the body of the answer.
     pub async fn post(&self, path: &str, token: Option<&str>, body: &str) -> String {
         let token = token.map(|token| format!("Xxl-Job-Access-Token: {token}\r\n")).unwrap_or_default();
