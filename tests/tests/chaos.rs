@@ -58,6 +58,11 @@ fn a_database_that_is_killed_loses_nothing() {
 }
 
 #[test]
+fn a_standby_that_takes_over_loses_nothing() {
+    run(Fault::Failover);
+}
+
+#[test]
 fn connections_to_the_database_may_break_at_any_time() {
     run(Fault::CutDatabase);
 }

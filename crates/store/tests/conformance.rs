@@ -40,7 +40,7 @@ mod sqlite_file {
     tickwright_store::conformance_tests!(fresh);
 }
 
-mod mariadb {
+mod mysql {
     use super::*;
 
     async fn fresh() -> Option<Fresh> {

@@ -563,6 +563,24 @@ async fn works<S: Store>(store: &S) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_does_not_answer_is_passed_over() {
+    for variable in ["TICKWRIGHT_TEST_MYSQL_URL", "TICKWRIGHT_TEST_POSTGRES_URL"] {
+        let Some(server) = server(variable) else { continue };
+        let database = Database::create(&server).await;
+        let several = database.url.replace('@', "@127.0.0.1:1,");
+        let store = open(&several, options()).await.unwrap();
+        works(&*store).await;
+        drop(store);
+        let none = database.url.replace('@', "@127.0.0.1:1,127.0.0.1:2,");
+        let none =
+            none.rsplit_once(',').map(|(hosts, rest)| format!("{hosts}/{}", rest.split_once('/').unwrap().1));
+        let error = open(&none.unwrap(), options()).await.map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("none of the 2 hosts of the database accepts writes"), "{error}");
+        database.remove().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn connections_that_were_cut_while_idle_are_not_noticed() {
     if let Some(server) = server("TICKWRIGHT_TEST_MYSQL_URL") {
         let database = Database::create(&server).await;
@@ -728,8 +746,10 @@ struct Database {
 impl Database {
     async fn create(server: &str) -> Database {
         let name = format!("tickwright_generations_{:08x}", fastrand::u32(..));
-        let (address, _) = server.rsplit_once('/').expect("the address of a server ends with a database");
-        let database = Database { server: server.into(), url: format!("{address}/{name}"), name };
+        let (address, rest) = server.rsplit_once('/').expect("the address of a server ends with a database");
+        let settings = rest.find('?').map_or("", |begin| &rest[begin..]);
+        let url = format!("{address}/{name}{settings}");
+        let database = Database { server: server.into(), url, name };
         let charset = if server.starts_with("postgres") { "" } else { " CHARACTER SET utf8mb4" };
         database.tell(&format!("CREATE DATABASE {}{charset}", database.name)).await;
         database

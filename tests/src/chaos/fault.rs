@@ -15,6 +15,9 @@ pub enum Fault {
     Pause,
     /// The database is killed with kill -9 and restarted.
     KillDatabase,
+    /// The primary database server is killed with kill -9, and its synchronous standby takes its place. The nodes know
+    /// both addresses.
+    Failover,
     /// All connections to the database break, repeatedly.
     CutDatabase,
     /// Commits are cut off before they reach the database.
@@ -43,12 +46,13 @@ pub enum Fault {
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Fault; 17] = [
+    pub const ALL: [Fault; 18] = [
         Fault::KillOne,
         Fault::KillAll,
         Fault::RollingRestart,
         Fault::Pause,
         Fault::KillDatabase,
+        Fault::Failover,
         Fault::CutDatabase,
         Fault::CutBeforeCommit,
         Fault::CutAfterCommit,
@@ -70,7 +74,8 @@ impl Fault {
                 self,
                 Fault::KillAll | Fault::RollingRestart | Fault::Pause | Fault::FullDisk | Fault::Executors
             ),
-            Database::MySql { .. } | Database::Postgres { .. } => self != Fault::FullDisk,
+            Database::MySql { .. } => !matches!(self, Fault::FullDisk | Fault::Failover),
+            Database::Postgres { .. } => self != Fault::FullDisk,
         }
     }
 
@@ -85,6 +90,6 @@ impl Fault {
 
     /// Whether the whole server is affected; then the test needs a server of its own.
     pub fn is_the_server_s(self) -> bool {
-        matches!(self, Fault::KillDatabase | Fault::SickDatabase)
+        matches!(self, Fault::KillDatabase | Fault::Failover | Fault::SickDatabase)
     }
 }

@@ -53,6 +53,11 @@ impl Scenario {
                 server.until_ready().await?;
                 return resumed(cluster).await.map(Some);
             }
+            Fault::Failover => {
+                server.context("a server of our own")?.kill().await?;
+                cluster.fail_over().await?;
+                return resumed(cluster).await.map(Some);
+            }
             Fault::CutDatabase => {
                 for _ in 0..4 {
                     turn_all(cluster, NetworkCondition::Cut);

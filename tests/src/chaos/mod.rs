@@ -102,6 +102,9 @@ impl Scenario {
             Some(disk) => Cluster::build_in(disk.home(), nodes, workload).await?,
             None => Cluster::build(&database, nodes, workload).await?,
         };
+        if let (Fault::Failover, Some(server)) = (self.fault, &server) {
+            cluster.standby = Some(server.standby().await?);
+        }
         let mut centres = cluster.start_all().await?;
         let resumed_after = self.harm(&mut cluster, &mut centres, server.as_mut(), disk.as_ref()).await?;
         cluster.settle(SETTLE).await?;

@@ -16,6 +16,7 @@ use super::checker::Check;
 use super::executor::JournalExecutor;
 use super::journal::{Journal, micros_now};
 use super::proxy::Proxy;
+use super::standby::Standby;
 use super::until;
 use super::workload::{Phases, Workload};
 use crate::database::{Database, Home};
@@ -32,6 +33,8 @@ pub struct Cluster {
     pub proxies: Vec<Proxy>,
     /// The database.
     pub home: Home,
+    /// Standby of the database, whose address the nodes know, too.
+    pub standby: Option<Standby>,
     /// The app of the executors.
     pub app: AppId,
     folder: PathBuf,
@@ -100,7 +103,18 @@ impl Cluster {
             executors.push(JournalExecutor::start(APP, &token, &addresses, journal.clone()).await?);
         }
         let workload = Workload::each_second(0, Phases::Spread);
-        Ok(Cluster { workload, journal, executors, proxies, home, app, folder, addresses, token })
+        Ok(Cluster {
+            workload,
+            journal,
+            executors,
+            proxies,
+            home,
+            standby: None,
+            app,
+            folder,
+            addresses,
+            token,
+        })
     }
 
     /// Starts a node and waits until it may claim.
@@ -166,10 +180,28 @@ impl Cluster {
         let url = self.home.url();
         match (self.proxies.get(node), database_address(&self.home)?) {
             (Some(proxy), Some(server)) => {
-                Ok(url.replace(&format!("@{server}/"), &format!("@{}/", proxy.address())))
+                let hosts = match &self.standby {
+                    // First, so that the nodes have to find out which one accepts writes.
+                    Some(standby) => format!("{},{}", standby.address, proxy.address()),
+                    None => proxy.address().to_string(),
+                };
+                Ok(url.replace(&format!("@{server}/"), &format!("@{hosts}/")))
             }
             _ => Ok(url),
         }
+    }
+
+    /// Lets the standby take the place of the database.
+    pub async fn fail_over(&mut self) -> Result<()> {
+        let standby = self.standby.as_ref().context("a cluster with a standby")?;
+        standby.promote().await?;
+        let before = database_address(&self.home)?.context("a server")?;
+        if let Home::Postgres { url, server, .. } = &mut self.home {
+            for address in [url, server] {
+                *address = address.replace(&format!("@{before}/"), &format!("@{}/", standby.address));
+            }
+        }
+        Ok(())
     }
 
     fn key_file(&self) -> PathBuf {

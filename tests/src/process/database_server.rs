@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
+use super::standby::Standby;
 use super::{signal, until};
 use crate::database::Database;
 
@@ -28,11 +29,11 @@ pub struct DatabaseServer {
 }
 
 /// Command line and user of a process.
-struct Recipe {
-    command: Vec<String>,
-    folder: PathBuf,
-    user: u32,
-    group: u32,
+pub(super) struct Recipe {
+    pub(super) command: Vec<String>,
+    pub(super) folder: PathBuf,
+    pub(super) user: u32,
+    pub(super) group: u32,
 }
 
 impl DatabaseServer {
@@ -121,6 +122,16 @@ impl DatabaseServer {
             bail!("the database ended when it was started again: {}", status?);
         }
         Ok(())
+    }
+
+    /// Starts a standby of this PostgreSQL server.
+    pub async fn standby(&self) -> Result<Standby> {
+        let Database::Postgres { server: url } = &self.database else {
+            bail!("only PostgreSQL has standbys here")
+        };
+        let (_, rest) = url.rsplit_once('@').context("a URL with a user")?;
+        let address = rest.split('/').next().unwrap_or(rest).parse().context("an address with a port")?;
+        Standby::of(url, address, &self.start_again).await
     }
 
     /// Stops it for good.

@@ -18,6 +18,7 @@ mod output;
 mod proxy;
 mod reporter;
 mod stalls;
+mod standby;
 mod takeover;
 mod workload;
 

@@ -18,6 +18,7 @@ pub mod endings;
 pub mod nodes;
 pub mod places;
 pub mod records;
+pub mod servers;
 pub mod traces;
 pub mod users;
 pub mod views;
