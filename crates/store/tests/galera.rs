@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection};
@@ -41,7 +42,17 @@ async fn stores(name: &str) -> Option<Vec<Arc<Database>>> {
     connection.execute(AssertSqlSafe(create)).await.unwrap();
     let open = async |url: &&str| {
         let url = url.replace("/tickwright_test", &format!("/{database}"));
+        // The other servers create it a little later.
+        for _ in 0..LOOKS_MAX {
+            if MySqlConnection::connect(&url).await.is_ok() {
+                break;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
         Arc::new(MySqlStore::open(&url, Options::default()).await.unwrap())
     };
     Some(join_all(urls.iter().map(open)).await)
 }
+
+const LOOK: Duration = Duration::from_millis(20);
+const LOOKS_MAX: u32 = 500;
