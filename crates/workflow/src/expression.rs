@@ -477,23 +477,32 @@ fn or_default(id: u64, value: IdedExpr, default: IdedExpr) -> Result<IdedExpr, S
 /// Greatest depth of brackets outside of texts.
 fn brackets(source: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
-    let mut quote = None;
-    let mut chars = source.chars();
-    while let Some(next) = chars.next() {
-        match (quote, next) {
-            (Some(_), '\\') => {
-                chars.next();
-            }
-            (Some(open), _) if open == next => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(next),
-            (None, '(' | '[' | '{') => depth += 1,
-            (None, ')' | ']' | '}') => depth = depth.saturating_sub(1),
-            (None, _) => {}
+    for (_, next) in outside_texts(source) {
+        match next {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
         }
         deepest = deepest.max(depth);
     }
     deepest
+}
+
+/// The characters of an expression with their offsets, without quoted texts.
+pub(crate) fn outside_texts(source: &str) -> impl Iterator<Item = (usize, char)> {
+    let (mut quote, mut is_escaped) = (None, false);
+    source.char_indices().filter(move |(_, next)| match quote {
+        Some(_) if std::mem::take(&mut is_escaped) => false,
+        Some(open) => {
+            is_escaped = *next == '\\';
+            quote = Some(open).filter(|open| open != next);
+            false
+        }
+        None => {
+            quote = matches!(next, '"' | '\'').then_some(*next);
+            quote.is_none()
+        }
+    })
 }
 
 /// Errors of CEL in words that fit the rest.

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::expression::{Expression, ExpressionError, Names, Scope};
+use crate::expression::{Expression, ExpressionError, Names, Scope, outside_texts};
 
 /// A parsed template.
 #[derive(Clone, Debug)]
@@ -158,20 +158,12 @@ pub fn as_text(value: &Value) -> String {
 /// Offset of the `}}` that closes an expression: not inside a text, nor the end of a map in the expression.
 fn end_of(inside: &str) -> Option<usize> {
     let mut depth = 0_usize;
-    let mut quote = None;
-    let mut chars = inside.char_indices();
-    while let Some((at, next)) = chars.next() {
-        match (quote, next) {
-            (Some(_), '\\') => {
-                chars.next();
-            }
-            (Some(open), _) if open == next => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(next),
-            (None, '{') => depth += 1,
-            (None, '}') if depth > 0 => depth -= 1,
-            (None, '}') if inside[at..].starts_with(CLOSE) => return Some(at),
-            (None, _) => {}
+    for (at, next) in outside_texts(inside) {
+        match next {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            '}' if inside[at..].starts_with(CLOSE) => return Some(at),
+            _ => {}
         }
     }
     None
