@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tickwright_tests::database::Database;
 use tickwright_tests::process::{
-    Centre, Cluster, Journal, JournalExecutor, NetworkCondition, Nodes, Phases, STOP_GUARANTEED, Workload,
-    at_rest, move_in, stalls, until,
+    AtRest, Centre, Cluster, Journal, JournalExecutor, NetworkCondition, Nodes, Phases, Resting,
+    STOP_GUARANTEED, Workload, move_in, stalls, until,
 };
 
 #[tokio::test]
@@ -175,15 +175,23 @@ async fn a_thousand_jobs_move_in_and_out_while_others_fire() {
 #[tokio::test]
 async fn a_centre_at_rest_sends_three_statements_each_second_and_writes_only_its_lease() {
     for database in Database::available() {
-        let rest = at_rest(&database, 1_000, Duration::from_secs(12)).await.unwrap();
-        // A busy machine delays the test, and then the centre does more meanwhile.
-        let seconds = rest.took.as_secs_f64().ceil() as u64;
-        match database {
-            Database::Sqlite => {
-                assert!(rest.commits <= seconds + 1, "{rest:?}");
-                assert_eq!(rest.pages, rest.commits, "each commit changes one row: {rest:?}");
-            }
-            _ => assert!(rest.statements <= 3 * seconds, "{}: {rest:?}", database.name()),
+        let resting = Resting::start(&database, 1_000).await.unwrap();
+        let mut observed = Vec::new();
+        // On a busy machine its start goes on for longer, or it is late with its lease: then it is at rest later.
+        while !observed.last().is_some_and(|rest| is_quiet(&database, rest)) {
+            assert!(observed.len() < 3, "{}: {observed:#?}", database.name());
+            observed.push(resting.observe(Duration::from_secs(12)).await.unwrap());
         }
+        resting.stop().await.unwrap();
+    }
+}
+
+fn is_quiet(database: &Database, rest: &AtRest) -> bool {
+    // A busy machine delays the test, and then the centre does more meanwhile.
+    let seconds = rest.took.as_secs_f64().ceil() as u64;
+    match database {
+        // Each commit changes one row.
+        Database::Sqlite => rest.commits <= seconds + 1 && rest.pages == rest.commits,
+        _ => rest.statements <= 3 * seconds,
     }
 }

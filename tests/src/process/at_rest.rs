@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use super::centre::Centre;
 use super::cluster::{Cluster, Nodes};
 use super::workload::{Phases, Workload};
 use crate::database::{Database, Home};
@@ -25,30 +26,48 @@ pub struct AtRest {
     pub took: Duration,
 }
 
-/// Observes one node with this many jobs that fire every hour, the first time in an hour.
-pub async fn at_rest(database: &Database, jobs: u64, length: Duration) -> Result<AtRest> {
-    let nodes = Nodes { centres: 1, executors: 0, lead: HOUR, length: HOUR };
-    let workload = Workload { period: HOUR, ..Workload::each_second(jobs, Phases::Together) };
-    let cluster = Cluster::build(database, nodes, workload).await?;
-    let centre = cluster.start(0).await?;
-    tokio::time::sleep(SETTLE).await;
-    let wal = match cluster.home() {
-        Home::Sqlite(path) => Some(path.with_extension("db-wal")),
-        _ => None,
-    };
-    if wal.is_some() {
-        // The log is empty then, and too short to be written back to the file before the end.
-        cluster.home().run(&["PRAGMA wal_checkpoint(TRUNCATE)".into()]).await?;
+/// A node with jobs that fire every hour, the first time in an hour.
+pub struct Resting {
+    cluster: Cluster,
+    centre: Centre,
+}
+
+impl Resting {
+    /// Starts a node with this many jobs.
+    pub async fn start(database: &Database, jobs: u64) -> Result<Resting> {
+        let nodes = Nodes { centres: 1, executors: 0, lead: HOUR, length: HOUR };
+        let workload = Workload { period: HOUR, ..Workload::each_second(jobs, Phases::Together) };
+        let cluster = Cluster::build(database, nodes, workload).await?;
+        let centre = cluster.start(0).await?;
+        tokio::time::sleep(SETTLE).await;
+        Ok(Resting { cluster, centre })
     }
-    let statements = || cluster.proxies.iter().map(|proxy| proxy.statements()).sum::<usize>() as u64;
-    let (before, usage, started) = (statements(), centre.usage()?, Instant::now());
-    tokio::time::sleep(length).await;
-    let (statements, took) = (statements() - before, started.elapsed());
-    let cpu = centre.usage()?.cpu - usage.cpu;
-    let (commits, pages) = wal.as_deref().map(commits_in).transpose()?.unwrap_or_default();
-    centre.stop().await?;
-    cluster.remove().await?;
-    Ok(AtRest { statements, commits, pages, cpu, took })
+
+    /// Observes it for this long.
+    pub async fn observe(&self, length: Duration) -> Result<AtRest> {
+        let Resting { cluster, centre } = self;
+        let wal = match cluster.home() {
+            Home::Sqlite(path) => Some(path.with_extension("db-wal")),
+            _ => None,
+        };
+        if wal.is_some() {
+            // The log is empty then, and too short to be written back to the file before the end.
+            cluster.home().run(&["PRAGMA wal_checkpoint(TRUNCATE)".into()]).await?;
+        }
+        let statements = || cluster.proxies.iter().map(|proxy| proxy.statements()).sum::<usize>() as u64;
+        let (before, usage, started) = (statements(), centre.usage()?, Instant::now());
+        tokio::time::sleep(length).await;
+        let (statements, took) = (statements() - before, started.elapsed());
+        let cpu = centre.usage()?.cpu - usage.cpu;
+        let (commits, pages) = wal.as_deref().map(commits_in).transpose()?.unwrap_or_default();
+        Ok(AtRest { statements, commits, pages, cpu, took })
+    }
+
+    /// Stops the node and removes its database.
+    pub async fn stop(self) -> Result<()> {
+        self.centre.stop().await?;
+        self.cluster.remove().await
+    }
 }
 
 /// Numbers of commits and of pages in a write-ahead log of SQLite.

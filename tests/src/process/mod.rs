@@ -22,7 +22,7 @@ mod standby;
 mod takeover;
 mod workload;
 
-pub use at_rest::{AtRest, at_rest};
+pub use at_rest::{AtRest, Resting};
 pub use centre::{Centre, Usage, binary, signal};
 pub use checker::{Check, Timing, percentile};
 pub use cluster::{Cluster, Nodes, free_address};

@@ -5,13 +5,15 @@ use std::time::Duration;
 use anyhow::Result;
 use tickwright_tests::Figure;
 use tickwright_tests::database::Database;
-use tickwright_tests::process::at_rest;
+use tickwright_tests::process::Resting;
 
 use super::figure;
 
 /// Statements, commits and CPU time per second with jobs that fire every hour.
 pub async fn measure(database: &Database) -> Result<Vec<Figure>> {
-    let rest = at_rest(database, JOBS, LENGTH).await?;
+    let resting = Resting::start(database, JOBS).await?;
+    let rest = resting.observe(LENGTH).await?;
+    resting.stop().await?;
     let name = database.name();
     let seconds = rest.took.as_secs_f64();
     let cpu = 100.0 * rest.cpu.as_secs_f64() / seconds;
