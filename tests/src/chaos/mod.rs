@@ -84,6 +84,10 @@ impl Scenario {
         };
         let database = server.as_ref().map_or(database, |server| &server.database).clone();
         let nodes = Nodes { centres: self.nodes, executors: 2, lead: LEAD, length: self.length };
+        let standby = match (self.fault, &server) {
+            (Fault::Failover, Some(server)) => Some(server.standby().await?),
+            _ => None,
+        };
         let mut workload = Workload::each_second(self.jobs, Phases::Spread);
         workload.templates =
             vec![Template::every(), Template::skipping(), Template::broadcast(), Template::every()];
@@ -98,14 +102,11 @@ impl Scenario {
             },
             _ => None,
         };
-        let mut cluster = match &disk {
-            Some(disk) => Cluster::build_in(disk.home(), nodes, workload).await?,
-            None => Cluster::build(&database, nodes, workload).await?,
+        let home = async || match &disk {
+            Some(disk) => Ok(disk.home()),
+            None => database.create().await,
         };
-        if let (Fault::Failover, Some(server)) = (self.fault, &server) {
-            cluster.standby = Some(server.standby().await?);
-        }
-        let mut centres = cluster.start_all().await?;
+        let (mut cluster, mut centres) = Cluster::start_in_time(home, nodes, &workload, standby).await?;
         let resumed_after = self.harm(&mut cluster, &mut centres, server.as_mut(), disk.as_ref()).await?;
         cluster.settle(SETTLE).await?;
         let check = match database {
@@ -143,8 +144,7 @@ async fn stop_all(centres: &mut [Option<Centre>]) -> Result<()> {
     Ok(())
 }
 
-/// Time to start the nodes and to register the executors, also on a busy machine: 2.5 s before a fire of all executors,
-/// every node must know them.
+/// Time to start the nodes and to register the executors.
 const LEAD: Duration = Duration::from_secs(6);
 
 /// Longest time for outstanding runs after the last fire: unclear runs are queried, backlogs sent.

@@ -68,9 +68,9 @@ impl Scenario {
     /// Runs the scenario to its end.
     pub async fn run(&self, database: &Database) -> Result<ScenarioResult> {
         let nodes = Nodes { centres: 1, executors: 2, lead: LEAD, length: self.length };
-        let cluster =
-            Cluster::build(database, nodes, Workload::each_second(self.jobs, Phases::Spread)).await?;
-        let mut centres = cluster.start_all().await?;
+        let workload = Workload::each_second(self.jobs, Phases::Spread);
+        let home = async || database.create().await;
+        let (cluster, mut centres) = Cluster::start_in_time(home, nodes, &workload, None).await?;
         let centre = centres[0].take().context("one centre was started")?;
         let (mut attack, mut busy_app) = (None, None);
         match self.disturbance {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use cron::Timestamp;
 use engine::AppId;
 use server::executors::{Key, fingerprint, generate};
 use store::{Addresses, AppSpec, NewToken, Registry as _};
@@ -115,6 +116,31 @@ impl Cluster {
             addresses,
             token,
         })
+    }
+
+    /// Creates and starts a cluster that is ready before its first fire. If the machine is too busy for that, everything
+    /// is started again with more time.
+    pub async fn start_in_time(
+        home: impl AsyncFn() -> Result<Home>,
+        mut nodes: Nodes,
+        workload: &Workload,
+        mut standby: Option<Standby>,
+    ) -> Result<(Cluster, Vec<Option<Centre>>)> {
+        loop {
+            let mut cluster = Cluster::build_in(home().await?, nodes, workload.clone()).await?;
+            cluster.standby = standby.take();
+            let centres = cluster.start_all().await?;
+            let ready_at = Timestamp::from_millis(micros_now() / 1_000);
+            if ready_at + READY_BEFORE <= cluster.workload.first || nodes.lead > LEAD_MAX {
+                return Ok((cluster, centres));
+            }
+            for centre in centres.into_iter().flatten() {
+                centre.stop().await?;
+            }
+            standby = cluster.standby.take();
+            cluster.remove().await?;
+            nodes.lead *= 2;
+        }
     }
 
     /// Starts a node and waits until it may claim.
@@ -279,6 +305,13 @@ impl Cluster {
         self.home.remove().await
     }
 }
+
+/// Every node must know all executors this long before the first fire: fires are claimed 1.5 s ahead, and a node knows an
+/// executor that has registered with another one after a second.
+const READY_BEFORE: Duration = Duration::from_millis(2_500);
+
+/// A cluster that needs more time than this to start does not start at all.
+const LEAD_MAX: Duration = Duration::from_secs(60);
 
 fn name(node: usize) -> String {
     format!("node-{node}")

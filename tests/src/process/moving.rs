@@ -166,8 +166,8 @@ impl Running {
     async fn start(database: &Database) -> Result<Running> {
         let nodes = Nodes { centres: 1, executors: 2, lead: LEAD, length: LENGTH };
         let workload = Workload::each_second(OTHERS, Phases::Spread);
-        let cluster = Cluster::build(database, nodes, workload).await?;
-        let centres = cluster.start_all().await?;
+        let home = async || database.create().await;
+        let (cluster, centres) = Cluster::start_in_time(home, nodes, &workload, None).await?;
         let centre = centres.into_iter().flatten().next().context("one node was started")?;
         let user = User::sign_in(&centre).await?;
         cluster.at(Duration::from_secs(1)).await;
