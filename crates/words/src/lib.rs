@@ -22,6 +22,7 @@ mod retry;
 mod run;
 mod script;
 mod word;
+mod workflow;
 
 pub use alert::{AlertKind, AlertState};
 pub use job::{Block, ChildrenMode, CronDialect, Delivery, Overlap, Route};
@@ -31,3 +32,4 @@ pub use retry::{Backoff, Retry};
 pub use run::RunStatus;
 pub use script::ScriptLanguage;
 pub use word::{UnknownWord, Word};
+pub use workflow::{InputType, OnError, Phase, StepState};

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+pub use words::{InputType, OnError, Phase};
 
 /// Definition of a workflow.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workflow {
     /// Inputs of a run, by name.
@@ -34,6 +35,21 @@ pub struct Workflow {
     pub business_days: i32,
 }
 
+/// Without steps.
+impl Default for Workflow {
+    fn default() -> Self {
+        Workflow {
+            inputs: BTreeMap::new(),
+            steps: Vec::new(),
+            on_error: OnError::default(),
+            timeout: None,
+            finally_timeout: FINALLY_TIMEOUT,
+            output: Value::Null,
+            business_days: 0,
+        }
+    }
+}
+
 fn default_finally_timeout() -> Duration {
     FINALLY_TIMEOUT
 }
@@ -54,24 +70,6 @@ pub struct Input {
     /// The only allowed values; none: all values of the type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_of: Vec<Value>,
-}
-
-/// Type of an input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum InputType {
-    /// A text.
-    Text,
-    /// A whole number.
-    Int,
-    /// A number.
-    Number,
-    /// True or false.
-    Bool,
-    /// A day, for example `2026-11-17`.
-    Date,
-    /// Any JSON value.
-    Json,
 }
 
 /// A step of a workflow.
@@ -116,19 +114,6 @@ impl Step {
             timeout: None,
         }
     }
-}
-
-/// Phase of a workflow run. Steps need only steps of their own phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// The work.
-    #[default]
-    Main,
-    /// Begins after the main phase if that failed.
-    OnFailure,
-    /// Begins last, always.
-    Finally,
 }
 
 /// Connection to a step that has to end first.
@@ -185,19 +170,6 @@ pub enum Join {
     AnyFailed,
     /// This many connections are taken.
     AtLeast(u32),
-}
-
-/// What happens to the other steps of a run when a step fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnError {
-    /// No more steps open; open ones may end.
-    #[default]
-    Stop,
-    /// Steps that do not need the failed one go on.
-    Continue,
-    /// No more steps open, and open ones are cancelled.
-    Cancel,
 }
 
 /// What a step does.

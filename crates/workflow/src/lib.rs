@@ -17,7 +17,6 @@ pub mod join;
 mod progress;
 #[cfg(feature = "reference")]
 pub mod reference;
-mod state;
 pub mod template;
 
 pub use graph::{
@@ -25,4 +24,4 @@ pub use graph::{
     StepNo,
 };
 pub use progress::{Changes, Progress, RunOutcome, RunRow, StepEnd, StepRow, Stop, Wants};
-pub use state::StepState;
+pub use words::StepState;

@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
+use words::{StepState, Word as _};
 
 use crate::definition::{OnError, Phase};
 use crate::expression::{Scope, StepValue};
 use crate::graph::{Condition, Graph, Opening, StepNo};
 use crate::join::{Arrival, Decision, Tally, decide};
-use crate::state::StepState;
 
 /// Row of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use words::{StepState, Word as _};
 
 use crate::definition::{Action, Branch, Join, OnError, Phase, Step, Workflow};
 use crate::expression::{Expression, Scope, StepValue, on_large_stack};
 use crate::progress::{RunOutcome, Stop};
-use crate::state::StepState;
 
 /// A workflow run, as the documentation describes it.
 #[derive(Clone, Debug)]
