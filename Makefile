@@ -42,7 +42,7 @@ audit: toolchain ## Audits dependencies: advisories, licences, bans and sources 
 	@scripts/audit
 
 .PHONY: bench
-bench: bench-cron bench-timer bench-store bench-executor bench-outbound bench-centre bench-hostile bench-history bench-move ## Runs all benchmarks.
+bench: bench-cron bench-timer bench-store bench-executor bench-outbound bench-centre bench-hostile bench-history bench-move bench-flows ## Runs all benchmarks.
 
 .PHONY: bench-cron
 bench-cron: toolchain ## Measures how fast the next fire of a schedule is found.
@@ -73,6 +73,11 @@ bench-centre: toolchain ## Measures a whole centre as a process: how many fires,
 bench-hostile: toolchain ## Measures how late fires are, and how much memory is held, while a centre is attacked.
 	cargo build --release -p tickwright-cli -p tickwright-tests --features tickwright-tests/programs --bin tickwright --bin bench-centre
 	scripts/databases run -- target/release/bench-centre --hostile
+
+.PHONY: bench-flows
+bench-flows: toolchain ## Measures workflows: time between two steps, long chains, wide joins, large graphs.
+	cargo build --release -p tickwright-cli -p tickwright-tests --features tickwright-tests/programs --bin tickwright --bin bench-flows
+	scripts/databases run -- target/release/bench-flows
 
 .PHONY: bench-history
 bench-history: toolchain ## Measures a centre with ten million runs in its log: pages of it, and fires while old runs are deleted.

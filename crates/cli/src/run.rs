@@ -188,6 +188,7 @@ fn facts(run: &RunView) -> String {
         Origin::Misfire => "catch-up of missed fires".into(),
         Origin::Manual => "manual trigger".into(),
         Origin::Child { of } => format!("success of run {of}"),
+        Origin::Step { of } => format!("step of workflow run {of}"),
         Origin::Retry { of } => format!("retry of run {of}"),
     });
     let shard = match run.shard_total {

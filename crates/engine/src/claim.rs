@@ -51,7 +51,8 @@ impl Engine {
                 () = self.inner.clock.sleep(left.min(POLL_MAX)) => {}
             }
             let now = self.inner.clock.monotonic();
-            if now >= end || self.has_work(|agenda| agenda.has_claimed && now > owned_at) {
+            let may_own = self.has_work(|agenda| agenda.has_claimed && now > owned_at);
+            if now >= end || may_own || self.has_workflow_events() {
                 return;
             }
         }
@@ -73,7 +74,8 @@ impl Engine {
         }
         let mut next_at = None;
         loop {
-            let mut more = false;
+            // Steps before all else: runs that follow others are due since these ended.
+            let mut more = self.has_workflow_events() && self.advance_workflows(&node).await?;
             for what in [Due::Runs, Due::Jobs] {
                 // Runs first: those of a job are older than new fires of its schedule. Checked each time: a claim
                 // may take long, and the clock may be found wrong meanwhile.
@@ -134,7 +136,7 @@ impl Engine {
         self.status().may_claim && self.outbox().len() < HELD_MAX
     }
 
-    fn put_into_outbox(&self, claim: Claim) {
+    pub(crate) fn put_into_outbox(&self, claim: Claim) {
         let mut outbox = self.outbox();
         for replaced in claim.replaced {
             outbox.add_replaced(replaced);

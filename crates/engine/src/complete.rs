@@ -12,7 +12,7 @@ use crate::job::Job;
 use crate::plan;
 use crate::ports::{Ender, Ending, FollowUps, StoreError, Verdict};
 use crate::quota::{self, Quota};
-use crate::run::{Outcome, Run, RunId, RunState};
+use crate::run::{Origin, Outcome, Run, RunId, RunState};
 use crate::sabotage::{Bugs, Sabotage};
 use crate::telemetry::StepEvent;
 use crate::trouble::{Trouble, TroubleKind};
@@ -99,6 +99,9 @@ impl Engine {
                     let took = self.inner.clock.monotonic() - asked;
                     self.inner.paces.endings.took(endings.len(), took);
                     self.emit(StepEvent::Stored { took });
+                    if ender.has_ended_steps.into_inner() {
+                        self.advance_now();
+                    }
                     if ender.has_opened.into_inner() {
                         // Follow-ups may be due at once.
                         self.inner.claim_now.notify_one();
@@ -133,11 +136,19 @@ pub(crate) struct After<'a> {
     /// Whether something may be claimed now that could not be claimed before. Most runs end without that, and a claim
     /// after each of them would cost more than their ends.
     has_opened: AtomicBool,
+    /// Whether steps of workflows may have ended.
+    has_ended_steps: AtomicBool,
 }
 
 impl<'a> After<'a> {
     fn new(now: Timestamp, bugs: Bugs, quota: Option<&'a Quota>) -> Self {
-        After { now, bugs, quota, has_opened: AtomicBool::new(false) }
+        After {
+            now,
+            bugs,
+            quota,
+            has_opened: AtomicBool::new(false),
+            has_ended_steps: AtomicBool::new(false),
+        }
     }
 }
 
@@ -154,6 +165,9 @@ impl Ender for After<'_> {
 
     fn follow(&self, job: &Job, run: &Run, outcome: &Outcome) -> FollowUps {
         let mut follow = FollowUps::default();
+        if let Origin::Step { .. } = run.origin {
+            self.has_ended_steps.store(true, Ordering::Relaxed);
+        }
         match outcome {
             Outcome::Succeeded(_) if run.depth >= CHILD_DEPTH_MAX => {
                 let cut = !job.spec.children.is_empty();
@@ -288,6 +302,8 @@ const LINGER: Duration = Duration::from_millis(5);
 
 /// Message of the end of a run that a later one of its job replaced.
 pub(crate) const REPLACED: &str = "replaced by a later run of the job";
+
+pub(crate) const WORKFLOW_CANCELLED: &str = "its workflow run was stopped";
 
 /// Maximum depth of children: a run this deep starts no more children.
 pub const CHILD_DEPTH_MAX: u32 = 16;

@@ -12,10 +12,11 @@ use cron::Timestamp;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use crate::complete::REPLACED;
+use crate::complete::{REPLACED, WORKFLOW_CANCELLED};
 use crate::engine::{Engine, RETRY};
-use crate::job::{Job, JobId};
+use crate::job::Job;
 use crate::lifeline::LIFELINE_LOOK;
+use crate::outbox::{QueueKey, queue_of};
 use crate::plan::{self, TOO_LATE};
 use crate::policy::Delivery;
 use crate::ports::{Ending, KillAnswer, Moved, Receipt, To};
@@ -46,12 +47,12 @@ impl Engine {
             self.recognise_herd(&mut is_herd, in_flight.len());
             tokio::select! {
                 biased;
-                Some((job, fire)) = in_flight.next(), if !in_flight.is_empty() => {
-                    for order in self.outbox().answered(job, fire) {
+                Some((queue, fire)) = in_flight.next(), if !in_flight.is_empty() => {
+                    for order in self.outbox().answered(queue, fire) {
                         in_flight.push(self.send(order));
                     }
                 }
-                Some(job) = kills.next(), if !kills.is_empty() => self.outbox().ended_replaced(job),
+                Some(queue) = kills.next(), if !kills.is_empty() => self.outbox().ended_replaced(queue),
                 () = self.inner.send_now.notified() => {}
                 () = self.inner.clock.sleep(self.until_due(sent_at)) => {}
             }
@@ -81,23 +82,24 @@ impl Engine {
         }
     }
 
-    /// Asks the executor of a replaced run to end it. Returns its job, the next fire of which may be sent now: only
-    /// that job waits for an executor that does not respond. If the executor does not end the run, it stays open and
+    /// Asks the executor of a replaced run to end it. Returns its queue, the next fire of which may be sent now: only
+    /// that queue waits for an executor that does not respond. If the executor does not end the run, it stays open and
     /// its real result counts.
-    async fn end_replaced(&self, replaced: Order) -> JobId {
+    async fn end_replaced(&self, replaced: Order) -> QueueKey {
         let Order { run, job } = replaced;
         match self.ask_to_end(&run, Some(&job)).await {
             KillAnswer::Ended => {
-                tracing::info!(run = %run.id, job = %run.job, "cancelled: replaced by a later run");
-                let outcome = Outcome::Cancelled(REPLACED.into());
+                let why = if run.replaced { REPLACED } else { WORKFLOW_CANCELLED };
+                tracing::info!(run = %run.id, job = %run.job, "cancelled: {why}");
+                let outcome = Outcome::Cancelled(why.into());
                 self.conclude(Ending { run: run.id, outcome, version: None, address: None }).await;
             }
             answer => {
                 let why = answer.problem().unwrap_or_default();
-                tracing::warn!(run = %run.id, job = %run.job, "replaced by a later run, but it goes on: {why}");
+                tracing::warn!(run = %run.id, job = %run.job, "to be cancelled, but it goes on: {why}");
             }
         }
-        run.job
+        queue_of(&run)
     }
 
     /// Asks the executor of a run to end it, and waits for its response for a bounded time.
@@ -130,14 +132,18 @@ impl Engine {
         }
     }
 
-    /// Sends one run and processes its receipt. Returns its job, the next fire of which may be sent now, and its
+    /// Sends one run and processes its receipt. Returns its queue, the next fire of which may be sent now, and its
     /// fire.
     ///
     /// All steps but the request are rare and boxed, so that the thousands of sends of a herd take little memory.
-    async fn send(&self, mut order: Order) -> (JobId, RunId) {
-        let turn = (order.run.job, order.run.fire);
+    async fn send(&self, mut order: Order) -> (QueueKey, RunId) {
+        let turn = (queue_of(&order.run), order.run.fire);
         if let Some(missed) = self.missed(&order) {
             Box::pin(self.end_unsent(&order, missed, None)).await;
+            return turn;
+        }
+        if order.job.spec.workflow.is_some() {
+            Box::pin(self.open_workflow(&order)).await;
             return turn;
         }
         let is_ours = match self.inner.dispatch.marks_first() {

@@ -140,6 +140,8 @@ pub(crate) struct Inner {
     pub(crate) beat_now: Notify,
     /// It is unknown whether a run was received.
     pub(crate) watch_now: Notify,
+    /// There may be events of workflow runs.
+    pub(crate) has_workflow_events: AtomicBool,
     /// A node that was probing runs is gone.
     pub(crate) asker_gone: AtomicBool,
     /// Last time at which nothing could be sent, in milliseconds.
@@ -195,6 +197,7 @@ impl Engine {
                 rescue_now: Notify::new(),
                 beat_now: Notify::new(),
                 watch_now: Notify::new(),
+                has_workflow_events: AtomicBool::new(false),
                 asker_gone: AtomicBool::new(false),
                 held_until: AtomicI64::new(i64::MIN),
                 stopping: AtomicBool::new(false),

@@ -35,6 +35,10 @@ impl fmt::Display for JobId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppId(pub i64);
 
+/// Id of a stored definition of a workflow. Definitions never change: each version of a workflow has its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkflowId(pub i64);
+
 /// A job as stored: its definition and the state of its schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
@@ -89,6 +93,8 @@ pub struct JobSpec {
     /// Script that the executor runs instead. It is changed separately from the rest of the definition, because its
     /// earlier versions are kept: an edit of the job leaves it unchanged.
     pub script: Option<Script>,
+    /// Workflow that a run of the job consists of, instead of a handler or script.
+    pub workflow: Option<WorkflowId>,
     /// Parameter passed to the handler.
     pub param: String,
     /// Routing strategy, applied by the [`Router`](crate::policy::Router).
@@ -126,6 +132,7 @@ impl JobSpec {
             timeout: None,
             handler: handler.into(),
             script: None,
+            workflow: None,
             param: String::new(),
             route: Named::default(),
             block: Named::default(),

@@ -22,6 +22,8 @@ pub enum Killed {
     /// The executor has not ended it; the run stays open until it ends, is lost or is killed with `force`. The
     /// value is never [`KillAnswer::Ended`].
     Open(KillAnswer),
+    /// The workflow run is cancelled; steps that executors have, or the phase `finally`, are still to end.
+    Ending,
 }
 
 impl Engine {
@@ -34,6 +36,12 @@ impl Engine {
                 // A node holds the run and is about to send it; shortly afterwards an executor can be asked.
                 RunState::Claimed | RunState::Cancelling => None,
                 RunState::Waiting => self.close_killed(&run, reason).await?,
+                // No executor has a workflow run.
+                RunState::Running if run.address.is_none() => match self.kill_workflow(id, force).await? {
+                    None if force => self.kill_by_force(&run, reason).await?,
+                    None => self.kill_politely(&run, reason).await?,
+                    killed => killed,
+                },
                 _ if force => self.kill_by_force(&run, reason).await?,
                 _ => self.kill_politely(&run, reason).await?,
             };

@@ -6,7 +6,7 @@
 //! One fire passes through these files in this order: [`plan`](Planner) → `claim` → `outbox` → `dispatch` → `note`
 //! → `complete`. Besides, `agenda` shows the loops whether they have work, `lifeline` detects dead nodes, `rescue` takes over their runs, `watch` asks executors
 //! about runs without a report, `control` starts, stops and edits jobs, `declare` applies declarations of programs,
-//! `kill` cancels one run, `alert` sends notifications and `prune` deletes old rows.
+//! `kill` cancels one run, `workflow` lets the steps of workflow runs follow one another, `alert` sends notifications and `prune` deletes old rows.
 
 mod adopt;
 mod agenda;
@@ -39,13 +39,14 @@ mod telemetry;
 mod testing;
 mod trouble;
 pub mod watch;
+mod workflow;
 
 pub use adopt::Adopting;
 pub use agenda::RegistryState;
 pub use complete::CHILD_DEPTH_MAX;
 pub use declare::Declaration;
 pub use engine::{Engine, LEASE, Options, Parts, Status};
-pub use job::{AppId, ChildrenMode, Job, JobId, JobSpec, Script, ScriptLanguage};
+pub use job::{AppId, ChildrenMode, Job, JobId, JobSpec, Script, ScriptLanguage, WorkflowId};
 pub use kill::Killed;
 pub use membership::Skew;
 pub use ports::*;

@@ -12,7 +12,7 @@ use cron::Timestamp;
 use timer::{Key, Wheel};
 
 use crate::job::JobId;
-use crate::run::{Order, Run, RunId};
+use crate::run::{Order, Origin, Run, RunId};
 
 /// Claimed runs of this node.
 #[derive(Debug)]
@@ -21,10 +21,10 @@ pub(crate) struct Outbox {
     /// Position of each run, and the version in which it was claimed: the same run may be claimed again while a
     /// response for the previous claim is still in flight.
     positions: HashMap<RunId, (Position, i64)>,
-    queues: HashMap<JobId, JobQueue>,
+    queues: HashMap<QueueKey, JobQueue>,
     /// Times at which the next fire of a job may be sent even if the previous one is unanswered, for jobs with a
     /// waiting fire. May be too early, never too late.
-    turns: BTreeSet<(Timestamp, JobId)>,
+    turns: BTreeSet<(Timestamp, QueueKey)>,
     /// Runs released since the claim in flight began, with their version: its response may still contain them.
     gone: HashMap<RunId, i64>,
     /// Replaced runs that their executors are still to be asked to end.
@@ -40,6 +40,16 @@ enum Position {
     Behind,
     /// Handed to the dispatch, until the result is written to the row.
     Sent,
+}
+
+/// Key of a queue: the job, and the fire of a step. Steps of workflows do not wait for each other, also if they run the same
+/// job.
+pub(crate) type QueueKey = (JobId, Option<RunId>);
+
+/// The queue of a run.
+pub(crate) fn queue_of(run: &Run) -> QueueKey {
+    let is_step = matches!(run.origin, Origin::Step { .. });
+    (run.job, is_step.then_some(run.fire))
 }
 
 /// Due fires of one job.
@@ -113,7 +123,7 @@ impl Outbox {
 
     /// Adds a run that later ones of its job replace; call it before they are [`add`](Outbox::add)ed.
     pub(crate) fn add_replaced(&mut self, order: Order) {
-        self.queues.entry(order.run.job).or_default().ending += 1;
+        self.queues.entry(queue_of(&order.run)).or_default().ending += 1;
         self.replaced.push(order);
     }
 
@@ -123,12 +133,12 @@ impl Outbox {
     }
 
     /// Records that the executor of a replaced run was asked to end it: the next fire of the job may be sent.
-    pub(crate) fn ended_replaced(&mut self, job: JobId) {
-        let Some(queue) = self.queues.get_mut(&job) else { return };
+    pub(crate) fn ended_replaced(&mut self, key: QueueKey) {
+        let Some(queue) = self.queues.get_mut(&key) else { return };
         queue.ending -= 1;
-        self.turns.extend(queue.next_turn().map(|at| (at, job)));
+        self.turns.extend(queue.next_turn().map(|at| (at, key)));
         if queue.is_empty() {
-            self.queues.remove(&job);
+            self.queues.remove(&key);
         }
     }
 
@@ -156,21 +166,21 @@ impl Outbox {
         self.wheel.advance(now, &mut due);
         let mut ready = Vec::with_capacity(due.len());
         for (_, order) in due {
-            let job = order.run.job;
+            let key = queue_of(&order.run);
             self.positions.insert(order.run.id, (Position::Behind, order.run.version));
-            let queue = self.queues.entry(job).or_default();
+            let queue = self.queues.entry(key).or_default();
             queue.line_up(order);
             queue.release(&mut ready);
-            self.turns.extend(queue.next_turn().map(|at| (at, job)));
+            self.turns.extend(queue.next_turn().map(|at| (at, key)));
         }
-        while let Some((_, job)) = self.turns.first().copied().filter(|(at, _)| *at <= now) {
+        while let Some((_, key)) = self.turns.first().copied().filter(|(at, _)| *at <= now) {
             self.turns.pop_first();
-            let Some(queue) = self.queues.get_mut(&job) else { continue };
+            let Some(queue) = self.queues.get_mut(&key) else { continue };
             if queue.next_turn().is_some_and(|at| at <= now) {
                 queue.sending = None;
                 queue.release(&mut ready);
             }
-            self.turns.extend(queue.next_turn().map(|at| (at, job)));
+            self.turns.extend(queue.next_turn().map(|at| (at, key)));
         }
         self.mark_sent(&ready);
         ready
@@ -178,19 +188,20 @@ impl Outbox {
 
     /// Records that the request of a run is sent.
     pub(crate) fn left(&mut self, run: &Run, now: Timestamp) {
-        if let Some(queue) = self.queues.get_mut(&run.job) {
+        let key = queue_of(run);
+        if let Some(queue) = self.queues.get_mut(&key) {
             if let Some(sending) = queue.sending.as_mut().filter(|sending| sending.fire == run.fire) {
                 sending.unsent = sending.unsent.saturating_sub(1);
                 sending.left_at = Some(now);
             }
-            self.turns.extend(queue.next_turn().map(|at| (at, run.job)));
+            self.turns.extend(queue.next_turn().map(|at| (at, key)));
         }
     }
 
     /// Records that a run of the fire is answered or never will be; takes out the runs that may be sent now.
-    pub(crate) fn answered(&mut self, job: JobId, fire: RunId) -> Vec<Order> {
+    pub(crate) fn answered(&mut self, key: QueueKey, fire: RunId) -> Vec<Order> {
         let mut ready = Vec::new();
-        if let Some(queue) = self.queues.get_mut(&job) {
+        if let Some(queue) = self.queues.get_mut(&key) {
             if let Some(sending) = queue.sending.as_mut().filter(|sending| sending.fire == fire) {
                 sending.unanswered -= 1;
                 if sending.unanswered == 0 {
@@ -198,9 +209,9 @@ impl Outbox {
                 }
             }
             queue.release(&mut ready);
-            self.turns.extend(queue.next_turn().map(|at| (at, job)));
+            self.turns.extend(queue.next_turn().map(|at| (at, key)));
             if queue.is_empty() {
-                self.queues.remove(&job);
+                self.queues.remove(&key);
             }
         }
         self.mark_sent(&ready);
@@ -240,7 +251,8 @@ impl Outbox {
         let behind =
             self.queues.values_mut().flat_map(|queue| std::mem::take(&mut queue.behind).into_values());
         let orders: Vec<Order> = waiting.chain(behind).collect();
-        let is_held = |order: &Order| self.queues.get(&order.run.job).is_some_and(|queue| queue.ending > 0);
+        let is_held =
+            |order: &Order| self.queues.get(&queue_of(&order.run)).is_some_and(|queue| queue.ending > 0);
         let (held, free): (Vec<Order>, Vec<Order>) = orders.into_iter().partition(is_held);
         held.into_iter().for_each(|order| self.wait(order));
         let runs: Vec<Run> = free.into_iter().map(|order| order.run).collect();
@@ -258,7 +270,7 @@ impl Outbox {
                 self.wheel.cancel(key);
             }
             Some((Position::Behind, _)) => {
-                if let Some(queue) = self.queues.get_mut(&run.job) {
+                if let Some(queue) = self.queues.get_mut(&queue_of(run)) {
                     queue.behind.remove(&turn(run));
                 }
             }
@@ -340,9 +352,21 @@ mod tests {
         assert_eq!(ids(&outbox.take_due(ms(9))), [0_i64; 0]);
         assert_eq!(ids(&outbox.take_due(ms(25))), [1, 4]);
         assert_eq!(ids(&outbox.take_due(ms(40))), [0_i64; 0]);
-        assert_eq!(ids(&outbox.answered(JobId(7), RunId(1))), [2]);
-        assert_eq!(ids(&outbox.answered(JobId(8), RunId(4))), [0_i64; 0]);
-        assert_eq!(ids(&outbox.answered(JobId(7), RunId(2))), [3]);
+        assert_eq!(ids(&outbox.answered((JobId(7), None), RunId(1))), [2]);
+        assert_eq!(ids(&outbox.answered((JobId(8), None), RunId(4))), [0_i64; 0]);
+        assert_eq!(ids(&outbox.answered((JobId(7), None), RunId(2))), [3]);
+    }
+
+    #[test]
+    fn steps_of_workflows_do_not_wait_for_each_other() {
+        let mut outbox = Outbox::new(ms(0));
+        for id in [1, 2, 3] {
+            let mut step = order(id, 7, 10);
+            step.run.origin = Origin::Step { of: RunId(9), step: id as u32 };
+            step.run.fire = RunId(id);
+            outbox.add(step);
+        }
+        assert_eq!(ids(&outbox.take_due(ms(10))), [1, 2, 3]);
     }
 
     #[test]
@@ -354,8 +378,8 @@ mod tests {
             outbox.add(shard);
         }
         assert_eq!(ids(&outbox.take_due(ms(20))), [1, 2]);
-        assert_eq!(ids(&outbox.answered(JobId(7), RunId(1))), [0_i64; 0]);
-        assert_eq!(ids(&outbox.answered(JobId(7), RunId(1))), [3]);
+        assert_eq!(ids(&outbox.answered((JobId(7), None), RunId(1))), [0_i64; 0]);
+        assert_eq!(ids(&outbox.answered((JobId(7), None), RunId(1))), [3]);
     }
 
     #[test]
@@ -379,7 +403,7 @@ mod tests {
         again.run.version = 4;
         outbox.add(again);
         outbox.forget(RunId(1), 1);
-        outbox.answered(JobId(7), RunId(1));
+        outbox.answered((JobId(7), None), RunId(1));
         assert_eq!(ids(&outbox.take_due(ms(20))), [1]);
     }
 
@@ -399,7 +423,7 @@ mod tests {
         assert!(!outbox.is_settled());
         outbox.forget(RunId(1), 1);
         assert!(outbox.is_settled());
-        assert_eq!((outbox.len(), outbox.answered(JobId(7), RunId(1)).len()), (0, 0));
+        assert_eq!((outbox.len(), outbox.answered((JobId(7), None), RunId(1)).len()), (0, 0));
     }
 
     #[test]
@@ -415,7 +439,7 @@ mod tests {
         assert_eq!(outbox.take_all_back().len(), 0, "another node would send it too early");
         assert_eq!(ids(&outbox.take_due(ms(20))), [0_i64; 0]);
         assert!(!outbox.is_settled());
-        outbox.ended_replaced(JobId(7));
+        outbox.ended_replaced((JobId(7), None));
         assert_eq!((outbox.next_at(), ids(&outbox.take_due(ms(20)))), (Some(ms(0)), vec![2]));
         assert!(outbox.take_back(&order(4, 7, 99).run));
     }
@@ -428,7 +452,7 @@ mod tests {
         assert_eq!(ids(&outbox.take_due(ms(10))), [0_i64; 0]);
         assert!(outbox.take_back(&order(2, 7, 10).run));
         assert!(!outbox.is_settled(), "the executor of the first is still to be asked");
-        outbox.ended_replaced(JobId(7));
+        outbox.ended_replaced((JobId(7), None));
         assert!(outbox.is_settled() && outbox.queues.is_empty());
         assert_eq!((ids(&outbox.take_due(ms(20))), outbox.len()), (vec![], 0));
     }
@@ -444,7 +468,7 @@ mod tests {
         assert_eq!(back, [3, 2]);
         outbox.add(order(3, 7, 99));
         assert_eq!(
-            (outbox.len(), outbox.answered(JobId(7), RunId(1)).len()),
+            (outbox.len(), outbox.answered((JobId(7), None), RunId(1)).len()),
             (1, 0),
             "what is being sent stays"
         );

@@ -115,6 +115,27 @@ pub trait Store: Send + Sync {
         ender: &dyn Ender,
     ) -> Result<Vec<Verdict>, StoreError>;
 
+    // ── Workflows ─────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Opens the workflow run of a claimed run: stores its steps, and its beginning as an event. The run is running then,
+    /// without an executor. Only if its version is unchanged. [`StoreError::Invalid`] if it can never be opened, for
+    /// example because an input is missing.
+    async fn open_workflow(&self, now: Timestamp, run: &Run, job: &Job) -> Result<Moved, StoreError>;
+
+    /// Stores events of a workflow run, for [`advance_workflows`](Store::advance_workflows). False if there is no such
+    /// run, or it has ended.
+    async fn tell_workflow(&self, run: RunId, event: WorkflowEvent) -> Result<bool, StoreError>;
+
+    /// Applies the stored events of at most `max` workflow runs, each run's in their order: ends of steps, and orders by
+    /// users. Steps that open get runs, which this incarnation claims as `planner` assigns them.
+    async fn advance_workflows(
+        &self,
+        node: &Node,
+        now: Timestamp,
+        max: usize,
+        planner: &dyn Planner,
+    ) -> Result<Advance, StoreError>;
+
     // ── Looking after ─────────────────────────────────────────────────────────────────────────────────────
 
     /// Claimed and cancelling runs of fenced owners; with `running` also running ones, for executors that die with
@@ -322,6 +343,8 @@ pub struct Agenda {
     pub alert_at: Option<Timestamp>,
     /// Earliest start of an unfinished stop or deletion.
     pub withdrawal_at: Option<Timestamp>,
+    /// Whether there are events for [`Store::advance_workflows`].
+    pub has_workflow_events: bool,
     /// Counter of changes to apps, their executors and their tokens.
     pub registry: i64,
 }
@@ -677,6 +700,36 @@ pub struct FollowUps {
     pub trouble: Option<Trouble>,
     /// Next fire of a job with a fixed delay. Only written while the job is enabled and has none.
     pub rearm: Option<NextFire>,
+}
+
+/// An event of a workflow run, besides the ends of its steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkflowEvent {
+    /// A time limit may have been reached: a wait, or the timeout of the run, of a step or of an approval.
+    Check,
+    /// No steps open until [`Continue`](WorkflowEvent::Continue).
+    Pause,
+    /// Steps open again.
+    Continue,
+    /// The run is cancelled: its steps end, and the phase `finally` follows.
+    Cancel,
+    /// The run is cancelled without the phase `finally`.
+    CancelNow,
+}
+
+/// Result of [`Store::advance_workflows`].
+#[derive(Clone, Debug, Default)]
+pub struct Advance {
+    /// Claimed runs of steps, ordered by due time.
+    pub orders: Vec<Order>,
+    /// Runs of steps that executors have and are to be asked to end.
+    pub cancelled: Vec<Order>,
+    /// Workflow runs that have ended; they are still to be [`complete`](Store::complete)d.
+    pub ended: Vec<(RunId, Outcome)>,
+    /// Whether runs were opened that wait, for example because their jobs allow only one run.
+    pub waiting: bool,
+    /// Whether more than `max` runs have events.
+    pub more: bool,
 }
 
 /// A run of a dead node.

@@ -107,9 +107,11 @@ enum Fate {
 /// first.
 fn is_certainly_unsent(left: &Abandoned, now: Timestamp, marks_first: bool) -> bool {
     let last_send = left.lease_until.unwrap_or(now);
+    // It is running from the moment it is opened.
+    let is_workflow = left.job.as_ref().is_some_and(|job| job.spec.workflow.is_some());
     match left.run.state {
         RunState::Running => false,
-        _ => marks_first || left.run.due_at > last_send,
+        _ => marks_first || is_workflow || left.run.due_at > last_send,
     }
 }
 

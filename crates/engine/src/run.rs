@@ -103,7 +103,19 @@ pub enum Origin {
         /// Id of that run; for a parent with shards and children that run once, the first shard of its fire.
         of: RunId,
     },
+    /// A step of a workflow run opened.
+    Step {
+        /// Id of the workflow run.
+        of: RunId,
+        /// Number of the step, below [`STEPS_MAX`].
+        step: u32,
+    },
 }
+
+/// Number of steps that a workflow cannot have: step and run share one number in the row.
+pub const STEPS_MAX: u32 = 1 << STEP_BITS;
+
+const STEP_BITS: u32 = 14;
 
 impl Origin {
     /// Whether a schedule created it: such runs end when the job is stopped.
@@ -118,6 +130,7 @@ impl Origin {
             Origin::Misfire => (2, 0),
             Origin::Manual { key } => (3, key),
             Origin::Child { of } => (4, of.0),
+            Origin::Step { of, step } => (5, of.0 << STEP_BITS | i64::from(step)),
         }
     }
 
@@ -128,6 +141,10 @@ impl Origin {
             2 => Origin::Misfire,
             3 => Origin::Manual { key: cause },
             4 => Origin::Child { of: RunId(cause) },
+            5 => {
+                let step = u32::try_from(cause & i64::from(STEPS_MAX - 1)).ok()?;
+                Origin::Step { of: RunId(cause >> STEP_BITS), step }
+            }
             _ => return None,
         })
     }
@@ -437,9 +454,13 @@ mod tests {
         for state in STATES {
             assert_eq!(RunState::from_number(state.to_number()), Some(state));
         }
-        for origin in
-            [Origin::Schedule, Origin::Misfire, Origin::Manual { key: -9 }, Origin::Child { of: RunId(12) }]
-        {
+        for origin in [
+            Origin::Schedule,
+            Origin::Misfire,
+            Origin::Manual { key: -9 },
+            Origin::Child { of: RunId(12) },
+            Origin::Step { of: RunId(1 << 40), step: STEPS_MAX - 1 },
+        ] {
             let (kind, cause) = origin.to_numbers();
             assert_eq!(Origin::from_numbers(kind, cause), Some(origin));
         }

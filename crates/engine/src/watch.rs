@@ -110,6 +110,7 @@ impl Engine {
                 mine.push(watched);
             }
         }
+        self.check_workflows(&mut mine).await?;
         let judged: Vec<(Run, Judgement, Option<Trouble>)> =
             stream::iter(mine).map(|watched| self.ask(watched)).buffer_unordered(ASK_AT_ONCE).collect().await;
         let mut moves = Vec::new();

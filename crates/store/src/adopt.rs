@@ -329,9 +329,7 @@ async fn move_jobs(
     let row = |(stored, next): (&Stored, NextFire)| -> Result<Vec<Value>, SessionError> {
         let status = match next {
             NextFire::Never => STOPPED,
-            NextFire::At { .. } | NextFire::AfterRun => {
-                jobs::started_status(&stored.job.spec.schedule, tables)?
-            }
+            NextFire::At { .. } | NextFire::AfterRun => jobs::started_status(&stored.job.spec, tables)?,
         };
         let time = jobs::next_columns(next).0.map_or(NO_TIME.into(), Value::from);
         let id = stored.job.id.0.into();

@@ -17,6 +17,7 @@ pub async fn agenda(s: &mut dyn Session, running: bool) -> Result<Agenda, Sessio
          (SELECT MIN(run_id) FROM tw_run WHERE {}), \
          (SELECT MIN(CASE WHEN leased_until_ms > due_ms THEN leased_until_ms ELSE due_ms END) FROM tw_pending_alert), \
          (SELECT MIN(at_ms) FROM tw_withdrawal), \
+         (SELECT MIN(id) FROM tw_workflow_event), \
          (SELECT value FROM tw_counter WHERE name = '{REGISTRY}'), {} \
          FROM (SELECT 1 AS one) AS always LEFT JOIN tw_node n ON n.fenced = 0 ORDER BY n.name, n.epoch",
         of_state(WAITING),
@@ -41,6 +42,7 @@ pub async fn agenda(s: &mut dyn Session, running: bool) -> Result<Agenda, Sessio
         agenda.has_abandoned = row.maybe_int()?.is_some();
         agenda.alert_at = row.maybe_instant()?;
         agenda.withdrawal_at = row.maybe_instant()?;
+        agenda.has_workflow_events = row.maybe_int()?.is_some();
         agenda.registry = row.maybe_int()?.unwrap_or(0);
         agenda.nodes.extend(NodeRow::read_joined(&mut row)?.map(Into::into));
     }

@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use cron::Zone;
 use engine::policy::Repeats;
 use engine::{
-    Abandoned, Adopted, Agenda, Alert, AppId, CancelAnswer, Change, Changes, Claim, Declaration, Declared,
-    Ender, Ending, HistoryEntry, Job, JobId, JobRange, JobSpec, Joined, LIFELINE_GRACE, LifelineId,
+    Abandoned, Adopted, Advance, Agenda, Alert, AppId, CancelAnswer, Change, Changes, Claim, Declaration,
+    Declared, Ender, Ending, HistoryEntry, Job, JobId, JobRange, JobSpec, Joined, LIFELINE_GRACE, LifelineId,
     Lifelines, Move, Moved, Node, Order, Outcome, Planner, Retention, Run, RunId, RunRecord, Slots, Store,
-    StoreError, Trigger, Verdict, Watched,
+    StoreError, Trigger, Verdict, Watched, WorkflowEvent,
 };
 use timer::Timestamp;
 
@@ -19,6 +19,7 @@ use crate::records::apps;
 use crate::schema::Schema;
 use crate::session::{Backend, Session, SessionError};
 use crate::wall::Wall;
+use crate::workflows::{self, Graphs};
 use crate::{
     JavaAdmins, Options, adopt, agenda, alerts, changes, claim, complete, control, declare, foreign, jobs,
     moves, nodes, prune, read, withdraw,
@@ -49,6 +50,8 @@ pub struct Tables {
     pub select_jobs: String,
     /// How repeated incidents are grouped into one alert.
     pub repeats: Option<Repeats>,
+    /// Checked definitions of workflows.
+    pub graphs: Graphs,
 }
 
 impl Tables {
@@ -111,8 +114,18 @@ impl Database {
         let (wall, zone, repeats) = (Wall::new(&options.zone), options.zone.clone(), options.repeats);
         let select_jobs = jobs::select_from(&schema);
         let (sees_results, sees_taken) = (beside_java, beside_java);
-        let tables =
-            Tables { schema, wall, zone, beside_java, sees_results, sees_taken, select_jobs, repeats };
+        let graphs = Graphs::default();
+        let tables = Tables {
+            schema,
+            wall,
+            zone,
+            beside_java,
+            sees_results,
+            sees_taken,
+            select_jobs,
+            repeats,
+            graphs,
+        };
         Database {
             backend: Box::new(backend),
             tables,
@@ -321,6 +334,24 @@ impl Store for Database {
         ender: &dyn Ender,
     ) -> Result<Vec<Verdict>, StoreError> {
         transaction!(self, s => complete::complete(s, &self.tables, now, endings, ender))
+    }
+
+    async fn open_workflow(&self, now: Timestamp, run: &Run, job: &Job) -> Result<Moved, StoreError> {
+        transaction!(self, s => workflows::open(s, &self.tables, now, run, job))
+    }
+
+    async fn tell_workflow(&self, run: RunId, event: WorkflowEvent) -> Result<bool, StoreError> {
+        transaction!(self, s => workflows::tell(s, run, event))
+    }
+
+    async fn advance_workflows(
+        &self,
+        node: &Node,
+        now: Timestamp,
+        max: usize,
+        planner: &dyn Planner,
+    ) -> Result<Advance, StoreError> {
+        transaction!(self, s => workflows::advance::advance(s, &self.tables, node, now, max, planner))
     }
 
     async fn abandoned(&self, running: bool, max: usize) -> Result<Vec<Abandoned>, StoreError> {

@@ -10,6 +10,7 @@ use cron::{Cron, Dialect, DstRule, Schedule, Zone};
 use engine::policy::{Backoff, Delivery, Misfire, Named, Overlap, Retry, Word};
 use engine::{
     AppId, ChildrenMode, Job, JobId, JobSpec, NextFire, Run, RunId, Script, ScriptLanguage, StoreError,
+    WorkflowId,
 };
 use timer::Timestamp;
 
@@ -197,6 +198,7 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
         timeout: timeout_of(info.executor_timeout, own.timeout_ms),
         handler: info.executor_handler,
         script: script.map(|language| Script { language, source, edited_at }),
+        workflow: own.workflow_id,
         param: info.executor_param,
         route: Named::from_stored(&info.executor_route_strategy),
         block: Named::from_stored(&info.executor_block_strategy),
@@ -302,6 +304,7 @@ table! {
         delivery: Option<String> = own.job.spec.delivery.stored(),
         children_mode: Option<String> = own.job.spec.children_mode.stored(),
         alert: Option<bool> = own.job.spec.alert,
+        workflow_id: Option<WorkflowId> = own.job.spec.workflow,
     }
     not read {
         job_id = own.job.id,
@@ -423,6 +426,17 @@ impl Wording {
         text: None,
     };
 
+    /// XXL-JOB has no workflows: their schedules are only in our columns, so that Java admins leave them alone.
+    fn of_job(spec: &JobSpec, tables: &Tables) -> Result<Wording, StoreError> {
+        let wording = Wording::of(&spec.schedule, tables)?;
+        if spec.workflow.is_none() || wording.kind.is_some() {
+            return Ok(wording);
+        }
+        let (kind, text) = own_words(&spec.schedule);
+        let written = written_text(tables, Some(NONE), "");
+        Ok(Wording { xxl_type: NONE, xxl_conf: String::new(), kind, text, written, ..wording })
+    }
+
     fn of(schedule: &Schedule, tables: &Tables) -> Result<Wording, StoreError> {
         let own = |kind, text| Wording { kind: Some(kind), text: Some(text), ..Wording::NONE };
         let wording = match schedule {
@@ -484,12 +498,17 @@ pub fn written_sql(schema: &Schema) -> String {
 /// A schedule in our own columns alone. The anchor of a fixed rate is not included.
 pub fn schedule_words(schedule: &Schedule, tables: &Tables) -> Result<ScheduleWords, StoreError> {
     let Wording { kind, text, zone, dst_rule, .. } = Wording::of(schedule, tables)?;
-    let (kind, text) = match schedule {
-        Schedule::Cron { cron, .. } if kind.is_none() => (Some("quartz"), Some(cron.to_string())),
-        Schedule::FixedRate { period, .. } => (Some("rate"), Some(period.as_millis().to_string())),
-        _ => (kind, text),
-    };
+    let (kind, text) = if kind.is_none() { own_words(schedule) } else { (kind, text) };
     Ok(ScheduleWords { kind: kind.map(str::to_owned), text, zone, dst_rule })
+}
+
+/// Our own columns for a schedule that XXL-JOB's could hold.
+fn own_words(schedule: &Schedule) -> (Option<&'static str>, Option<String>) {
+    match schedule {
+        Schedule::Cron { cron, .. } => (Some("quartz"), Some(cron.to_string())),
+        Schedule::FixedRate { period, .. } => (Some("rate"), Some(period.as_millis().to_string())),
+        _ => (None, None),
+    }
 }
 
 /// The schedule that [`schedule_words`] wrote. A schedule that cannot be parsed any more is `Never`.
@@ -611,9 +630,9 @@ fn status(next: NextFire, wording: &Wording) -> i64 {
     }
 }
 
-/// `trigger_status` of a started job with this schedule.
-pub fn started_status(schedule: &Schedule, tables: &Tables) -> Result<i64, StoreError> {
-    let is_ours = Wording::of(schedule, tables)?.kind.is_some();
+/// `trigger_status` of a started job.
+pub fn started_status(spec: &JobSpec, tables: &Tables) -> Result<i64, StoreError> {
+    let is_ours = Wording::of_job(spec, tables)?.kind.is_some();
     Ok(if is_ours { STARTED_HERE } else { STARTED })
 }
 
@@ -622,19 +641,19 @@ fn next_time(next: NextFire) -> Value {
     next_columns(next).0.map_or(NO_TIME.into(), Value::from)
 }
 
-/// Sets when jobs with these schedules are next to fire and to be claimed, in XXL-JOB's rows and ours. `Never` stops
+/// Sets when jobs with these definitions are next to fire and to be claimed, in XXL-JOB's rows and ours. `Never` stops
 /// a job.
 pub async fn set_next_times(
     s: &mut dyn Session,
     tables: &Tables,
-    jobs: &[(JobId, Schedule, NextFire)],
+    jobs: &[(JobId, &JobSpec, NextFire)],
 ) -> Result<(), SessionError> {
     if jobs.is_empty() {
         return Ok(());
     }
     let (mut infos, mut owns) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
-    for (id, schedule, next) in jobs {
-        let wording = Wording::of(schedule, tables)?;
+    for (id, spec, next) in jobs {
+        let wording = Wording::of_job(spec, tables)?;
         infos.push(vec![id.0.into(), status(*next, &wording).into(), next_time(*next)]);
         let (fire_at, claim_at) = next_columns(*next);
         owns.push(vec![id.0.into(), fire_at.into(), claim_at.into()]);
@@ -736,7 +755,7 @@ pub fn next_columns(next: NextFire) -> (Option<Timestamp>, Option<Timestamp>) {
 
 /// Rejects a definition that the columns cannot hold, before anything is written.
 pub fn check(tables: &Tables, spec: &JobSpec) -> Result<(), StoreError> {
-    let wording = &Wording::of(&spec.schedule, tables)?;
+    let wording = &Wording::of_job(spec, tables)?;
     let job = &new(JobId(0), spec.clone());
     let (into, row) = InfoRow::INSERT;
     let info = Info { id: job.id, spec, wording, now: &Value::Null, next: NextFire::Never, remark: "" };
@@ -762,7 +781,7 @@ pub async fn insert(
     let now = &tables.wall.time(now);
     let (into, row) = InfoRow::INSERT;
     let row = |(spec, next, remark): &(&JobSpec, NextFire, &str)| {
-        let wording = &Wording::of(&spec.schedule, tables)?;
+        let wording = &Wording::of_job(spec, tables)?;
         Ok(row(Info { id: JobId(0), spec, wording, now, next: *next, remark }))
     };
     let rows = jobs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
@@ -781,7 +800,7 @@ pub async fn update(
     let now = &tables.wall.time(now);
     let (set, row) = InfoRow::EDIT;
     let row = |job: &&Job| {
-        let wording = &Wording::of(&job.spec.schedule, tables)?;
+        let wording = &Wording::of_job(&job.spec, tables)?;
         Ok(row(Info { id: job.id, spec: &job.spec, wording, now, next: NextFire::Never, remark: "" }))
     };
     let rows = jobs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
@@ -802,7 +821,7 @@ pub async fn insert_own(
 ) -> Result<(), SessionError> {
     let (into, row) = OwnRow::INSERT;
     let row = |(job, claim_at): &(&Job, Option<Timestamp>)| {
-        let wording = &Wording::of(&job.spec.schedule, tables)?;
+        let wording = &Wording::of_job(&job.spec, tables)?;
         Ok(row(Own { job, wording, written: &wording.written, claim_at: *claim_at }))
     };
     s.insert(into, jobs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?).await
@@ -817,7 +836,7 @@ pub async fn insert_adopted(
 ) -> Result<(), SessionError> {
     let (into, row) = OwnRow::INSERT;
     let row = |(stored, claim_at): &(&Stored, Option<Timestamp>)| {
-        let wording = &Wording::of(&stored.job.spec.schedule, tables)?;
+        let wording = &Wording::of_job(&stored.job.spec, tables)?;
         Ok(row(Own { job: &stored.job, wording, written: &stored.written, claim_at: *claim_at }))
     };
     s.insert(into, jobs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?).await
@@ -827,7 +846,7 @@ pub async fn insert_adopted(
 pub async fn update_own(s: &mut dyn Session, tables: &Tables, jobs: &[&Job]) -> Result<(), SessionError> {
     let (set, row) = OwnRow::EDIT;
     let row = |job: &&Job| {
-        let wording = &Wording::of(&job.spec.schedule, tables)?;
+        let wording = &Wording::of_job(&job.spec, tables)?;
         Ok(row(Own { job, wording, written: &wording.written, claim_at: None }))
     };
     s.update(set, jobs.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?).await?;

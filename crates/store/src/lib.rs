@@ -44,6 +44,7 @@ mod sqlite;
 mod table;
 mod wall;
 mod withdraw;
+mod workflows;
 mod writer;
 
 use std::path::Path;

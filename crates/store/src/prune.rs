@@ -5,6 +5,7 @@ use engine::Retention;
 use crate::database::Tables;
 use crate::runs;
 use crate::session::{Lock, Session, SessionError, Value};
+use crate::workflows;
 
 pub async fn prune(
     s: &mut dyn Session,
@@ -52,6 +53,13 @@ pub async fn prune(
             select: "SELECT b.fire_id FROM tw_broadcast b WHERE b.open = 0 \
                      AND NOT EXISTS (SELECT 1 FROM xxl_job_log l WHERE l.id = b.fire_id) LIMIT ?",
             before: vec![],
+        },
+        // A run that a user clears earlier leaves its steps until then.
+        Old {
+            rows: &workflows::TABLES,
+            select: "SELECT w.run_id FROM tw_workflow_run w WHERE w.begun_ms < ? \
+                     AND NOT EXISTS (SELECT 1 FROM xxl_job_log l WHERE l.id = w.run_id) ORDER BY w.begun_ms LIMIT ?",
+            before: vec![retention.runs_before.into()],
         },
         Old {
             rows: &[("tw_history", "id")],

@@ -93,11 +93,11 @@ pub async fn abandoned(
     Ok(abandoned.collect())
 }
 
-/// Condition on `tw_run` for runs of fenced owners.
+/// Condition on `tw_run` for runs of fenced owners. A workflow run that is open has none.
 pub fn is_abandoned(running: bool) -> String {
     let running = if running { format!(", {RUNNING}") } else { String::new() };
     format!(
-        "state IN ({CLAIMED}, {CANCELLING}{running}) AND NOT EXISTS (SELECT 1 FROM tw_node n \
+        "state IN ({CLAIMED}, {CANCELLING}{running}) AND node IS NOT NULL AND NOT EXISTS (SELECT 1 FROM tw_node n \
          WHERE n.name = tw_run.node AND n.epoch = tw_run.epoch AND n.fenced = 0)"
     )
 }

@@ -16,6 +16,7 @@ use timer::Timestamp;
 use crate::database::Tables;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::table::table;
+use crate::workflows;
 
 // ── Numbers in rows ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -297,7 +298,7 @@ table! {
         job_id: JobId = log.job.id,
         executor_address: Option<String> = log.run.address.as_deref(),
         executor_handler: String = log.job.spec.handler.as_str(),
-        executor_param: Option<String> = log.run.param.as_ref().unwrap_or(&log.job.spec.param).as_str(),
+        executor_param: Option<String> = log.param(),
         executor_sharding_param: Option<String> = sharding(log.run.shard),
         executor_fail_retry_count: i64 = log.retries_left(),
         trigger_time: Option<String> = log.tables.wall.time(log.run.scheduled_at),
@@ -314,6 +315,15 @@ table! {
 }
 
 impl NewLog<'_> {
+    /// The parameter, as far as the column holds it: that of a step may be longer.
+    fn param(&self) -> String {
+        let param = self.run.param.as_ref().unwrap_or(&self.job.spec.param);
+        match self.run.origin {
+            Origin::Step { .. } => self.tables.schema.fitting("xxl_job_log", "executor_param", param),
+            _ => param.clone(),
+        }
+    }
+
     fn retries_left(&self) -> i64 {
         let left = self.job.spec.retry.count.saturating_sub(self.run.attempt - 1);
         left.min(i32::MAX.unsigned_abs()).into()
@@ -477,7 +487,9 @@ pub async fn close(
     let failed = closings.iter().filter(is_failed);
     list_failed(s, &failed.map(|closing| closing.run.id.0).collect::<Vec<_>>()).await?;
     remember_lost(s, closings).await?;
-    count_down(s, closings).await
+    let ends = count_down(s, closings).await?;
+    workflows::note_ends(s, now, closings, &ends).await?;
+    Ok(ends)
 }
 
 /// Completes the log rows of runs with a result that a Java admin stored: it does not know of their dispatch.
@@ -762,7 +774,9 @@ mod tests {
     fn conditions_in_sql_agree_with_the_engine() {
         let origins =
             [Origin::Schedule, Origin::Misfire, Origin::Manual { key: 1 }, Origin::Child { of: RunId(1) }];
-        let scheduled = origins.into_iter().filter(|origin| origin.is_scheduled());
+        let step = Origin::Step { of: RunId(1), step: 0 };
+        let origins = origins.into_iter().chain([step]);
+        let scheduled = origins.filter(|origin| origin.is_scheduled());
         let kinds: Vec<String> = scheduled.map(|origin| origin.to_numbers().0.to_string()).collect();
         assert_eq!(IS_SCHEDULED.to_string(), format!("kind IN ({})", kinds.join(", ")));
         assert!(IS_CANCELLED.to_string().contains(&format!("l.handle_code = {} ", codes::CANCELLED)));

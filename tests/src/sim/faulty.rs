@@ -412,6 +412,39 @@ impl Store for Faulty {
         .await
     }
 
+    async fn open_workflow(&self, now: Timestamp, run: &Run, job: &Job) -> Result<Moved, StoreError> {
+        self.call("open_workflow", self.store.open_workflow(now, run, job), |evidence, at, moved| {
+            if let Moved::Done(_) = moved {
+                evidence.state(at, run.id, RunState::Running);
+            }
+        })
+        .await
+    }
+
+    async fn tell_workflow(&self, run: RunId, event: WorkflowEvent) -> Result<bool, StoreError> {
+        self.call("tell_workflow", self.store.tell_workflow(run, event), nothing).await
+    }
+
+    async fn advance_workflows(
+        &self,
+        node: &Node,
+        now: Timestamp,
+        max: usize,
+        planner: &dyn Planner,
+    ) -> Result<Advance, StoreError> {
+        let started = self.world.now();
+        let planner = WatchedPlanner { inner: planner, world: &self.world, torn: false };
+        self.call(
+            "advance_workflows",
+            self.store.advance_workflows(node, now, max, &planner),
+            |evidence, at, advance| {
+                self.check_clock(evidence, started, at, advance.orders.len());
+                self.claimed(evidence, at, &advance.orders, node);
+            },
+        )
+        .await
+    }
+
     async fn leave(&self, node: &Node) -> Result<(), StoreError> {
         self.call("leave", self.store.leave(node), |evidence, at, ()| {
             evidence.leases.insert(node.clone(), at);

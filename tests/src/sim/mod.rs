@@ -30,6 +30,7 @@ mod overload;
 mod plan;
 mod replacing;
 mod steps;
+mod workflows;
 mod world;
 
 use std::future::Future;
@@ -38,7 +39,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use engine::{AppId, Bugs, JobId, Sabotage, Store};
-use store::{Ignored, JavaAdmins, Options, Registry, SqliteStore};
+use store::{Database, Ignored, JavaAdmins, Options, Registry, SqliteStore};
 
 pub use check::Counts;
 pub use evidence::Violation;
@@ -46,6 +47,7 @@ pub use graceful_stop::{GracefulStop, graceful_stop};
 pub use overdue::{Overdue, overdue};
 pub use overload::{LOAD_DROPS_AT, Served, overload};
 pub use replacing::{Replacing, replacing};
+pub use workflows::{WorkflowRuns, workflow_runs};
 
 use bulk_client::BulkClient;
 use client::Client;
@@ -109,6 +111,8 @@ fn in_virtual_time<T>(work: impl Future<Output = T>) -> T {
 /// All machines, none of them started yet.
 struct Cluster {
     store: Arc<dyn Store>,
+    /// The same, with all its methods.
+    database: Arc<Database>,
     app: AppId,
     queues: Arc<RequestQueues>,
     executors: Arc<Executors>,
@@ -134,7 +138,7 @@ impl Cluster {
         let app = sqlite.ensure_app(lines::APP).await.expect("the store is empty");
         let sqlite = Arc::new(sqlite);
         let java = world.plan.java.then(|| Arc::new(JavaAdmin::new(world.clone(), sqlite.clone())));
-        let (store, registry): (Arc<dyn Store>, Arc<dyn Registry>) = (sqlite.clone(), sqlite);
+        let (store, registry): (Arc<dyn Store>, Arc<dyn Registry>) = (sqlite.clone(), sqlite.clone());
         let queues = Arc::new(RequestQueues::new(world.plan.nodes));
         let executors = Arc::new(Executors::new(world.clone(), queues.clone(), java.clone()));
         let host = |index| {
@@ -151,7 +155,7 @@ impl Cluster {
             })
         };
         let hosts = (0..world.plan.nodes).map(host).collect();
-        Cluster { store, app, queues, executors, hosts, java }
+        Cluster { store, database: sqlite, app, queues, executors, hosts, java }
     }
 
     /// Creates jobs and lets the first node start them.
@@ -175,7 +179,7 @@ impl Cluster {
 }
 
 async fn play(world: &Arc<World>, bugs: Bugs) {
-    let Cluster { store, app, queues, executors, hosts, java } = Cluster::new(world, bugs).await;
+    let Cluster { store, app, queues, executors, hosts, java, .. } = Cluster::new(world, bugs).await;
     let jobs = create_jobs(world, &*store, app).await;
     if world.plan.registering.is_some() {
         hosts.iter().for_each(|host| drop(tokio::spawn(host.clone().run())));

@@ -27,6 +27,13 @@ impl Steps {
     pub fn new(node: usize, world: Arc<World>) -> Steps {
         Steps { node, world, seen: Mutex::default() }
     }
+
+    /// Whether the run is that of a workflow, which no executor reports.
+    fn is_workflow(&self, run: RunId) -> bool {
+        let evidence = self.world.evidence();
+        let job = evidence.ledger.get(&run).and_then(|entry| evidence.jobs.get(&entry.facts.job));
+        job.is_some_and(|spec| spec.workflow.is_some())
+    }
 }
 
 impl Telemetry for Steps {
@@ -47,7 +54,7 @@ impl Telemetry for Steps {
             StepEvent::Stored { .. } => true,
             // Java admins store results themselves.
             StepEvent::Completed { run, outcome: Outcome::Succeeded(_) } if !self.world.plan.java => {
-                seen.reported.contains(&run)
+                seen.reported.contains(&run) || self.is_workflow(run)
             }
             StepEvent::Completed { .. } => true,
         };

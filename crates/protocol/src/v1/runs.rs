@@ -124,6 +124,11 @@ pub enum Origin {
         /// Id of that run.
         of: i64,
     },
+    /// A step of a workflow run opened.
+    Step {
+        /// Id of the workflow run.
+        of: i64,
+    },
     /// An earlier attempt of the same fire failed.
     Retry {
         /// Id of that run.

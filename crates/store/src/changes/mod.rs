@@ -243,11 +243,12 @@ async fn write(
     redefine(s, tables, at, &edits, &taken, planner).await?;
     let starts: Vec<&Edit<'_>> = edits.iter().filter(|edit| edit.start.is_some()).collect();
     withdraw::finish_all(s, tables, &starts.iter().map(|edit| edit.id().0).collect::<Vec<_>>()).await?;
-    let next = |edit: &&Edit<'_>| {
-        let schedule = edit.spec.as_ref().map_or(&edit.job.spec.schedule, |spec| &spec.schedule);
-        Some((edit.id(), schedule.clone(), edit.start?))
-    };
-    jobs::set_next_times(s, tables, &starts.iter().filter_map(next).collect::<Vec<_>>()).await?;
+    let mut nexts = Vec::with_capacity(starts.len());
+    for edit in &starts {
+        let spec = edit.spec.as_ref().map_or(&edit.job.spec, |spec| spec.as_ref());
+        nexts.extend(edit.start.map(|next| (edit.id(), spec, next)));
+    }
+    jobs::set_next_times(s, tables, &nexts).await?;
     let tags: Vec<(JobId, &[String])> =
         edits.iter().filter_map(|edit| Some((edit.id(), edit.tags?))).collect();
     job_tags::replace(s, &tags).await?;
@@ -327,11 +328,12 @@ async fn redefine(
         taken::remember(s, &ids, taken).await?;
     }
     let after = taken::fire_around(s, tables, &firing, taken, at).await?;
-    let next = |job: &&Job| {
+    let mut nexts = Vec::with_capacity(firing.len());
+    for job in &firing {
         let after = after.get(&job.id.0).copied().unwrap_or(at);
-        (job.id, job.spec.schedule.clone(), planner.next_after(job, after))
-    };
-    jobs::set_next_times(s, tables, &firing.iter().map(next).collect::<Vec<_>>()).await
+        nexts.push((job.id, &job.spec, planner.next_after(job, after)));
+    }
+    jobs::set_next_times(s, tables, &nexts).await
 }
 
 /// Condition on `tw_run` for fires of jobs after a time that no node has dispatched yet.

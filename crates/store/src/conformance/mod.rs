@@ -22,6 +22,7 @@ pub mod servers;
 pub mod traces;
 pub mod users;
 pub mod views;
+pub mod workflows;
 
 use std::sync::Arc;
 
@@ -116,6 +117,17 @@ macro_rules! conformance_tests {
             places::a_replaced_run_has_its_real_result
             places::a_later_fire_waits_for_the_answer_about_an_unsent_one
             places::an_attempt_of_a_broadcast_is_not_kept_out_by_its_own_fire
+            workflows::steps_follow_one_another_and_a_join_waits_for_all
+            workflows::a_step_gets_the_outputs_and_inputs_that_it_names
+            workflows::a_failed_step_stops_the_run_and_its_handlers_follow
+            workflows::a_cancelled_workflow_ends_its_steps_wherever_they_are
+            workflows::a_paused_workflow_opens_nothing_until_it_goes_on
+            workflows::waits_approvals_and_timeouts_end_in_time
+            workflows::a_workflow_that_takes_too_long_is_timed_out
+            workflows::a_step_that_is_a_workflow_ends_with_it
+            workflows::a_step_of_a_deleted_job_fails_and_an_exclusive_one_waits
+            workflows::a_workflow_cut_anywhere_goes_on_as_if_nothing_had_happened
+            workflows::a_workflow_keeps_its_definition_and_its_schedule_is_hidden_from_java_admins
             control::a_job_comes_back_as_it_was_written
             control::a_script_is_kept_as_it_was_written
             control::a_started_job_fires_first_after_now
@@ -249,4 +261,5 @@ pub const FUNCTIONS: &str = concat!(
     include_str!("places.rs"),
     include_str!("records.rs"),
     include_str!("views.rs"),
+    include_str!("workflows.rs"),
 );

@@ -30,6 +30,7 @@ mod settings;
 mod tokens;
 mod trace_rows;
 mod users;
+mod workflows;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -57,6 +58,7 @@ pub use sessions::{NewSession, UserSession};
 pub use tokens::{NewToken, Token};
 pub use trace_rows::{NodeTrace, Sending};
 pub use users::{Access, Password, User, UserFilter, UserId};
+pub use workflows::{Decision, RunEnd, Step, WorkflowRow, WorkflowRun, WorkflowRunSteps};
 
 use crate::database::{Database, transaction};
 

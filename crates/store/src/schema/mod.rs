@@ -165,6 +165,25 @@ impl Schema {
         )))
     }
 
+    /// The text, as much of it as the column holds.
+    pub fn fitting(&self, table: &str, column: &'static str, text: &str) -> String {
+        if self.check_fits(table, column, text).is_ok() {
+            return text.to_owned();
+        }
+        let width = self
+            .column(table, column)
+            .and_then(|column| self.found.columns.get(table)?.get(column).copied()?);
+        let (Some(Width::Chars(most)) | Some(Width::Bytes(most))) = width else { return text.to_owned() };
+        let mut cut = String::new();
+        for letter in text.chars() {
+            if cut.len() + letter.len_utf8() + CUT.len() > most {
+                break;
+            }
+            cut.push(letter);
+        }
+        cut + CUT
+    }
+
     /// Rejects a row with a text that its column, or any database, cannot hold.
     pub fn check_row(&self, write: Columns<'static>, row: &[Value]) -> Result<(), StoreError> {
         for (column, value) in write.keys.iter().chain(write.columns).zip(row) {
@@ -176,6 +195,9 @@ impl Schema {
         Ok(())
     }
 }
+
+/// End of a text that was cut.
+const CUT: &str = "…";
 
 /// Rejects U+0000 on all databases, because PostgreSQL cannot store it.
 pub fn check_text(text: &str) -> Result<(), StoreError> {
@@ -364,6 +386,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
         withdrawals,
         executor_tokens,
         sign_in_origins,
+        workflows,
     ] = match dialect {
         Dialect::Sqlite => [
             include_str!("sqlite/1_runs.sql"),
@@ -377,6 +400,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("sqlite/9_withdrawals.sql"),
             include_str!("sqlite/10_executor_tokens.sql"),
             include_str!("sqlite/11_sign_in_origins.sql"),
+            include_str!("sqlite/12_workflows.sql"),
         ],
         Dialect::MySql => [
             include_str!("mysql/1_runs.sql"),
@@ -390,6 +414,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("mysql/9_withdrawals.sql"),
             include_str!("mysql/10_executor_tokens.sql"),
             include_str!("mysql/11_sign_in_origins.sql"),
+            include_str!("mysql/12_workflows.sql"),
         ],
         Dialect::Postgres => [
             include_str!("postgres/1_runs.sql"),
@@ -403,6 +428,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("postgres/9_withdrawals.sql"),
             include_str!("postgres/10_executor_tokens.sql"),
             include_str!("postgres/11_sign_in_origins.sql"),
+            include_str!("postgres/12_workflows.sql"),
         ],
     };
     vec![
@@ -417,6 +443,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
         Migration { version: 9, name: "withdrawals", script: withdrawals },
         Migration { version: 10, name: "executor tokens", script: executor_tokens },
         Migration { version: 11, name: "sign-in origins", script: sign_in_origins },
+        Migration { version: 12, name: "workflows", script: workflows },
     ]
 }
 

@@ -110,6 +110,9 @@ fn phantom(case: &Case<'_>, facts: &Facts) -> Option<String> {
                 || case.witnessed.values().any(|facts| facts.fire == of && succeeded(facts.id));
             (!succeeded(of) && !fire_succeeded()).then(|| format!("its parent {of} has not succeeded"))
         }
+        Origin::Step { of, step } => {
+            Some(format!("the simulation has no workflow run {of} with a step {step}"))
+        }
     }
 }
 

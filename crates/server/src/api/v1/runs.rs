@@ -140,6 +140,7 @@ fn origin(open: Option<&OpenRun>, sending: Option<&Sending>) -> Option<Origin> {
         engine::Origin::Misfire => Origin::Misfire,
         engine::Origin::Manual { .. } => Origin::Manual,
         engine::Origin::Child { of } => Origin::Child { of: of.0 },
+        engine::Origin::Step { of, .. } => Origin::Step { of: of.0 },
     })
 }
 
@@ -279,7 +280,9 @@ pub async fn kill(call: Call, run: Authorised<RunRow>) -> Result<Reply, RequestE
     let Kill { force } = call.json_or_default()?;
     let reason = format!("cancelled by {}", call.who.principal.name);
     match call.state.engine.kill(run.id, &reason, force).await? {
-        Killed::Cancelled => Ok(Reply::accepted().changed(None, Some(serde_json::json!({ "force": force })))),
+        Killed::Cancelled | Killed::Ending => {
+            Ok(Reply::accepted().changed(None, Some(serde_json::json!({ "force": force }))))
+        }
         Killed::Over => {
             Err(RequestError::new(ProblemCode::Conflict, format!("run {} has already finished", run.id)))
         }

@@ -87,7 +87,7 @@ impl Visit<'_> {
         let reason = format!("cancelled by {}", self.who.name);
         let force = ["true", "1"].contains(&self.fields.trimmed("force"));
         match self.state.engine.kill(run.id, &reason, force).await? {
-            Killed::Cancelled => Ok(Reply::Done(Value::Null)),
+            Killed::Cancelled | Killed::Ending => Ok(Reply::Done(Value::Null)),
             Killed::Over => {
                 Err(RequestError::new(ProblemCode::Conflict, format!("run {} has already finished", run.id)))
             }

@@ -39,6 +39,8 @@ CREATE TABLE IF NOT EXISTS tw_job (
     children_mode VARCHAR(16),
     alert TINYINT NOT NULL DEFAULT 0,
     problem TEXT,
+    -- Definition in tw_workflow, if a run of the job is a workflow run.
+    workflow_id BIGINT,
     revision BIGINT NOT NULL DEFAULT 0,
     -- Changed instead of only locked on clusters of several writers.
     guard BIGINT NOT NULL DEFAULT 0,
@@ -68,7 +70,7 @@ CREATE TABLE IF NOT EXISTS tw_run (
     doubt_ms BIGINT,
     recalled TINYINT NOT NULL DEFAULT 0,
     address VARCHAR(255),
-    param TEXT,
+    param MEDIUMTEXT,
     UNIQUE KEY tw_run_once (job_id, scheduled_ms, kind, cause, shard, attempt),
     KEY tw_run_check (state, check_ms)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;

@@ -39,6 +39,8 @@ CREATE TABLE IF NOT EXISTS tw_job (
     children_mode VARCHAR(16),
     alert SMALLINT NOT NULL DEFAULT 0,
     problem TEXT,
+    -- Definition in tw_workflow, if a run of the job is a workflow run.
+    workflow_id BIGINT,
     revision BIGINT NOT NULL DEFAULT 0,
     -- Changed instead of only locked on clusters of several writers.
     guard BIGINT NOT NULL DEFAULT 0

@@ -39,6 +39,8 @@ CREATE TABLE IF NOT EXISTS tw_job (
     children_mode VARCHAR(16),
     alert INTEGER NOT NULL DEFAULT 0,
     problem TEXT,
+    -- Definition in tw_workflow, if a run of the job is a workflow run.
+    workflow_id INTEGER,
     revision INTEGER NOT NULL DEFAULT 0,
     -- Changed instead of only locked on clusters of several writers.
     guard INTEGER NOT NULL DEFAULT 0

@@ -1,0 +1,138 @@
+//! Definitions of workflows, and their checked forms.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+use engine::{StoreError, WorkflowId};
+use sha2::{Digest, Sha256};
+use timer::Timestamp;
+use workflow::Graph;
+use workflow::definition::Workflow;
+
+use crate::database::Tables;
+use crate::session::{Lock, Session, SessionError, Value};
+use crate::table::table;
+
+/// Checked definitions that were used lately.
+#[derive(Default)]
+pub struct Graphs {
+    graphs: Mutex<BTreeMap<WorkflowId, Arc<Graph>>>,
+}
+
+impl Graphs {
+    fn get(&self, id: WorkflowId) -> Option<Arc<Graph>> {
+        self.graphs.lock().expect("no holder of this lock panics").get(&id).cloned()
+    }
+
+    fn keep(&self, id: WorkflowId, graph: Arc<Graph>) {
+        let mut graphs = self.graphs.lock().expect("no holder of this lock panics");
+        graphs.insert(id, graph);
+        // The oldest definition first: newer ones replace it.
+        let mut steps: usize = graphs.values().map(|graph| graph.len()).sum();
+        while steps > STEPS_MAX && graphs.len() > 1 {
+            let Some((oldest, _)) = graphs.iter().find(|(known, _)| **known != id) else { break };
+            let oldest = *oldest;
+            steps -= graphs.remove(&oldest).map_or(0, |graph| graph.len());
+        }
+    }
+}
+
+/// Maximum number of steps of all kept definitions: about 1 KiB each.
+const STEPS_MAX: usize = 20_000;
+
+/// A stored definition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkflowRow {
+    /// Id of the definition.
+    pub id: WorkflowId,
+    /// The definition.
+    pub definition: Workflow,
+    /// User who saved it.
+    pub author: String,
+    /// Time when it was saved.
+    pub at: Timestamp,
+}
+
+/// A definition to store.
+#[derive(Clone, Copy)]
+struct NewDefinition<'a> {
+    body: &'a str,
+    digest: &'a str,
+    steps: i64,
+    author: &'a str,
+    now: Timestamp,
+}
+
+table! {
+    /// Row of `tw_workflow`.
+    struct DefinitionRow in "tw_workflow" of new: NewDefinition<'_> {
+        body: String = new.body,
+        author: String = new.author,
+        at_ms: Timestamp = new.now,
+    }
+    not inserted { id: WorkflowId }
+    not read { digest = new.digest, steps = new.steps }
+}
+
+/// The checked form of a definition.
+pub async fn graph(s: &mut dyn Session, tables: &Tables, id: WorkflowId) -> Result<Arc<Graph>, SessionError> {
+    if let Some(graph) = tables.graphs.get(id) {
+        return Ok(graph);
+    }
+    let missing = || StoreError::Schema(format!("the definition {} of a workflow does not exist", id.0));
+    let row = select_definition(s, id).await?.ok_or_else(missing)?;
+    let unusable = |problems: Vec<workflow::Problem>| {
+        let first = problems.first().map(ToString::to_string).unwrap_or_default();
+        StoreError::Schema(format!("the definition {} of a workflow is invalid: {first}", id.0))
+    };
+    let graph = Arc::new(Graph::new(row.definition).map_err(unusable)?);
+    tables.graphs.keep(id, Arc::clone(&graph));
+    Ok(graph)
+}
+
+/// Reads a definition.
+pub async fn select_definition(
+    s: &mut dyn Session,
+    id: WorkflowId,
+) -> Result<Option<WorkflowRow>, SessionError> {
+    let sql = format!("SELECT {} FROM tw_workflow WHERE id = ?", DefinitionRow::LIST);
+    let Some(row) = s.query(&sql, &[id.into()], Lock::None).await?.into_iter().next() else {
+        return Ok(None);
+    };
+    let row = DefinitionRow::read(&mut row.read())?;
+    let unreadable =
+        |error| StoreError::Schema(format!("the definition {} of a workflow cannot be read: {error}", id.0));
+    let definition = serde_json::from_str(&row.body).map_err(unreadable)?;
+    Ok(Some(WorkflowRow { id: row.id, definition, author: row.author, at: row.at_ms }))
+}
+
+/// Stores a definition that was checked. One that exists already keeps its id.
+pub async fn insert_definition(
+    s: &mut dyn Session,
+    definition: &Workflow,
+    author: &str,
+) -> Result<WorkflowId, SessionError> {
+    let unwritable = |error| StoreError::Invalid(format!("the workflow cannot be stored: {error}"));
+    let body = serde_json::to_string(definition).map_err(unwritable)?;
+    crate::schema::check_text(&body)?;
+    let digest = Sha256::digest(body.as_bytes()).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
+    let sql = "SELECT id, body FROM tw_workflow WHERE digest = ? ORDER BY id DESC LIMIT 1";
+    if let Some(row) = s.query(sql, &[Value::from(digest.as_str())], Lock::None).await?.into_iter().next() {
+        let mut row = row.read();
+        let id = WorkflowId(row.int()?);
+        if row.text()? == body {
+            return Ok(id);
+        }
+    }
+    let now = s.now().await?;
+    let steps = i64::try_from(definition.steps.len()).unwrap_or(i64::MAX);
+    let (into, row) = DefinitionRow::INSERT;
+    let new = NewDefinition { body: &body, digest: &digest, steps, author, now };
+    let ids = s.insert_numbered(into, vec![row(new)]).await?;
+    let none = || StoreError::Schema("the database returned no id for a new row".into());
+    Ok(WorkflowId(ids.first().copied().ok_or_else(none)?))
+}
