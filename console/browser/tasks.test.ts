@@ -231,3 +231,38 @@ test('the API is tried out with the session of the browser, changes too', async 
   await page.getByText('Tried out').waitFor()
   await fine()
 })
+
+test('a workflow is watched, approved, and the next step gets what was said before', async () => {
+  const script = (source: string) => ({ script: { language: 'shell', source } })
+  await put('count', script('echo counting'))
+  await put('pay', script('echo "paying $1"'))
+  await call('PUT', '/v1/jobs/bills', {
+    app: 'first',
+    name: 'Bills',
+    schedule: { kind: 'none' },
+    workflow: {
+      inputs: { month: { type: 'text' } },
+      steps: [
+        { name: 'count', job: 'count' },
+        { name: 'sign', needs: ['count'], approval: { ask: 'Pay the bills of ${{ inputs.month }}?' } },
+        { name: 'pay', needs: ['sign'], job: 'pay', param: '${{ inputs.month }}' },
+        { name: 'apologise', needs: ['sign'], when: 'any_failed', job: 'pay' },
+      ],
+    },
+  })
+  const { run } = await call('POST', '/v1/jobs/bills/trigger', { param: '{"month":"May"}' })
+  await open(`/runs/${run}`)
+  const steps = page.getByRole('region', { name: t.steps.title })
+  await steps.getByText('Pay the bills of May?').waitFor()
+  await fine()
+  await steps.getByRole('button', { name: t.steps.approve }).click()
+  await steps.getByText(t.steps.approvedBy('admin')).waitFor()
+  await page.getByText(t.values.runState.succeeded, { exact: true }).first().waitFor()
+  await steps.getByText(t.values.stepState.skipped).waitFor()
+  const paid = await call('GET', `/v1/runs/${run}/steps/pay`)
+  expect(await call('GET', `/v1/runs/${paid.run}`)).toMatchObject({ param: 'May', origin: { kind: 'step', of: run } })
+  const job = await call('GET', '/v1/jobs/bills')
+  await open(`/jobs/${job.id}`)
+  await page.getByText(t.steps.jobs(4)).waitFor()
+  await fine()
+})

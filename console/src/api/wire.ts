@@ -165,6 +165,16 @@ export interface AppView {
   title: string
 }
 
+/** Question to people. */
+export interface ApprovalBody {
+  /** Names of the users who may decide. Default: all with the right to operate the workflow. */
+  approvers?: string[]
+  /** The question: a text, in which `${{ … }}` are expressions. */
+  ask: string
+  /** Time in milliseconds after which it is refused. Default: none. */
+  timeout_ms?: number
+}
+
 /** One page of a list. */
 export interface AuditPage {
   /** Items of this page, in the order of the list. */
@@ -301,6 +311,24 @@ export type CronDialect = (typeof CronDialect)[number]
 export const Database = ['sqlite', 'mysql', 'postgres'] as const
 export type Database = (typeof Database)[number]
 
+/** Decision to make. */
+export interface Decision {
+  /** Whether the step may go on. */
+  approved: boolean
+  /** Remark, at most 1 000 characters. */
+  remark?: string
+}
+
+/** Decision about a step that asks people. */
+export interface DecisionView {
+  /** Whether the step may go on. */
+  approved: boolean
+  /** Name of the user who decided. */
+  by: string
+  /** Remark of the user. */
+  remark: string
+}
+
 /**
  * Delivery policy: how to continue when a request was, or may have been, sent but no response arrived.
  *
@@ -387,6 +415,19 @@ export interface Grant {
   rights: Right[]
 }
 
+/**
+ * Type of an input of a workflow run.
+ *
+ * - `text`: A text.
+ * - `int`: A whole number.
+ * - `number`: A number.
+ * - `bool`: True or false.
+ * - `date`: A day, for example `2026-11-17`.
+ * - `json`: Any JSON value.
+ */
+export const InputType = ['text', 'int', 'number', 'bool', 'date', 'json'] as const
+export type InputType = (typeof InputType)[number]
+
 /** Definition of a job, as sent to `PUT /v1/jobs/{job}`. An omitted field has its default. */
 export interface JobBody {
   /** Whether a failed run raises an alert. */
@@ -410,7 +451,7 @@ export interface JobBody {
   delivery: Delivery
   /** Whether the schedule is active. If omitted: false for a new job, unchanged for an existing one. */
   enabled?: boolean
-  /** Handler to call. Omit it for a script job. */
+  /** Handler to call. Omit it for a script job and for a workflow. */
   handler?: string
   /** Maximum random delay of each fire after its scheduled time, in milliseconds. Default: 0. */
   jitter_ms?: number
@@ -443,6 +484,7 @@ export interface JobBody {
   valid_from?: Instant
   /** The schedule fires only up to this time. */
   valid_until?: Instant
+  workflow?: WorkflowBody
 }
 
 /** A change of a job, from the audit log. */
@@ -526,7 +568,7 @@ export interface JobView {
   delivery: Delivery
   /** Whether the schedule is active. If omitted: false for a new job, unchanged for an existing one. */
   enabled?: boolean
-  /** Handler to call. Omit it for a script job. */
+  /** Handler to call. Omit it for a script job and for a workflow. */
   handler?: string
   /** Id of the job; never changes. */
   id: number
@@ -589,7 +631,16 @@ export interface JobView {
   valid_from?: Instant
   /** The schedule fires only up to this time. */
   valid_until?: Instant
+  /**
+   * Steps that a run of the job consists of, instead of a handler or script. If omitted when editing, and no handler
+   * or script is given, the current workflow is kept.
+   */
+  workflow?: WorkflowBody
 }
+
+/** Which ends of its needs open a step. */
+export const JoinRule = ['joined', 'all_succeeded', 'all_ended', 'any_succeeded', 'any_failed'] as const
+export type JoinRule = (typeof JoinRule)[number]
 
 /** A job to create or replace. */
 export interface KeyedJob {
@@ -680,6 +731,19 @@ export interface MissPage {
 export const MissReason = ['skipped', 'coalesced', 'blocked', 'cancelled'] as const
 export type MissReason = (typeof MissReason)[number]
 
+/** Connection to a step that has to end first: its name, or an object with a condition. */
+export type Need = string | NeedBranch
+
+/** Connection with a condition: exactly one of `if` and `else`. */
+export interface NeedBranch {
+  /** The connection is taken if none of the conditions at the step's other connections is true. */
+  else?: boolean
+  /** The connection is taken if this expression is true. */
+  if?: string
+  /** Name of the step. */
+  step: string
+}
+
 /** A newly created API key. This is the only response with its secret. */
 export interface NewApiKey {
   /** Id of the key. */
@@ -710,8 +774,18 @@ export interface NodeView {
   this: boolean
 }
 
+/**
+ * What happens to the other steps of a workflow run when a step fails.
+ *
+ * - `stop`: No more steps open; open ones may end.
+ * - `continue`: Steps that do not need the failed one go on.
+ * - `cancel`: No more steps open, and open ones are cancelled.
+ */
+export const OnError = ['stop', 'continue', 'cancel'] as const
+export type OnError = (typeof OnError)[number]
+
 /** Why a run exists, tagged by `kind`. */
-export type Origin = { kind: 'schedule' } | { kind: 'misfire' } | { kind: 'manual' } | { kind: 'child'; of: number } | { kind: 'retry'; of: number }
+export type Origin = { kind: 'schedule' } | { kind: 'misfire' } | { kind: 'manual' } | { kind: 'child'; of: number } | { kind: 'step'; of: number } | { kind: 'retry'; of: number }
 
 /**
  * Overlap policy: how to handle a fire while another run of the job is active on any executor.
@@ -755,6 +829,16 @@ export interface PasswordChange {
   /** Current password. */
   old: string
 }
+
+/**
+ * Phase of a workflow run. Steps need only steps of their own phase.
+ *
+ * - `main`: The work.
+ * - `on_failure`: Begins after the main phase if that failed.
+ * - `finally`: Begins last, always.
+ */
+export const Phase = ['main', 'on_failure', 'finally'] as const
+export type Phase = (typeof Phase)[number]
 
 /** Description and next fires of a schedule. */
 export interface Preview {
@@ -1049,6 +1133,77 @@ export interface StatisticsBucket {
   runs: RunCounts
 }
 
+/** A step of a workflow. It has exactly one of `job`, `workflow`, `approval` and `wait_ms`. */
+export interface StepBody {
+  /** Whether a failure counts as a success for the steps that need it, and for the run. */
+  allow_failure?: boolean
+  approval?: ApprovalBody
+  /** Number of connections that open it, instead of `when`. */
+  at_least?: number
+  /** Condition, an expression: a step whose condition is false is skipped. */
+  if?: string
+  /** Key of the job that it runs; `id:` and the number of a job without a key. */
+  job?: string
+  /** Name, unique in the workflow: lower-case letters, digits and `_`. */
+  name: string
+  /** Steps that have to end before it opens. Without any, it opens when its phase begins. */
+  needs?: Need[]
+  /** Parameter of the run instead of the job's: a text, in which `${{ … }}` are expressions. */
+  param?: string
+  /** Phase that it belongs to. */
+  phase?: Phase
+  /** Timeout in milliseconds, retries included. Default: none. */
+  timeout_ms?: number
+  /** Waits for this many milliseconds. */
+  wait_ms?: number
+  /** Which ends of its needs open it. */
+  when?: JoinRule
+  /** Parameter of the run as a JSON object, or the inputs of the workflow. `${{ … }}` are expressions. */
+  with?: unknown
+  /** Key of the workflow that it runs. It ends with that run. */
+  workflow?: string
+}
+
+/**
+ * State of a step in a workflow run. The last five are final.
+ *
+ * - `blocked`: Not all steps that it needs have ended, or its phase has not begun.
+ * - `held`: It could open, but its run is paused.
+ * - `open`: It runs a job or another workflow.
+ * - `waiting`: It waits for a person or a time.
+ * - `succeeded`: Ended: it did its work.
+ * - `failed`: Ended: its last attempt failed, or it was refused, or waited too long.
+ * - `skipped`: Ended: a condition was false, or none of its connections was taken.
+ * - `unreached`: Ended: a step that it needs failed, so that it can never open.
+ * - `cancelled`: Ended: its run was stopped or cancelled first.
+ */
+export const StepState = ['blocked', 'held', 'open', 'waiting', 'succeeded', 'failed', 'skipped', 'unreached', 'cancelled'] as const
+export type StepState = (typeof StepState)[number]
+
+/** A step of a workflow run. */
+export interface StepView {
+  /** Decision about an approval. */
+  decision?: DecisionView
+  /** Time when it ended. */
+  ended_at: Instant | null
+  /** Question of an approval, or reason of a failure. */
+  message: string | null
+  /** Name of the step. */
+  name: string
+  /** Names of the steps that it needs. */
+  needs: string[]
+  /** Time when it opened. */
+  opened_at: Instant | null
+  /** Output, if the step has succeeded. Only in the response for a single step. */
+  output?: unknown
+  /** Phase that it belongs to. */
+  phase: Phase
+  /** First run of the step, if it runs a job or a workflow. */
+  run: number | null
+  /** State of the step. */
+  state: StepState
+}
+
 /** A token of an app, without its value. */
 export interface TokenView {
   /** Creation time. */
@@ -1130,4 +1285,51 @@ export interface UserView {
   id: number
   /** User name. */
   name: string
+}
+
+/**
+ * Steps that each run of a job consists of, instead of a handler or script. A run gets its inputs as its parameter: a
+ * JSON object.
+ */
+export interface WorkflowBody {
+  /** Days from the date of a run to its business date, for example -1. Default: 0. */
+  business_days?: number
+  /** Timeout of the phase `finally` in milliseconds. Default: 600 000. */
+  finally_timeout_ms?: number
+  /** Inputs of a run, by name. */
+  inputs?: Record<string, unknown>
+  /** What happens to the other steps when a step fails. */
+  on_error?: OnError
+  /** Output of a run: any JSON value, in which `${{ … }}` are expressions. Default: none. */
+  output?: unknown
+  /** Steps, at most 10 000. Empty in lists of jobs. */
+  steps: StepBody[]
+  /** Timeout of a run in milliseconds. Default: none. */
+  timeout_ms?: number
+}
+
+/** An input of a workflow run. */
+export interface WorkflowInput {
+  /** Value of a run that sets none. Without it, each run must set a value. */
+  default?: unknown
+  /** The only allowed values. Default: all values of the type. */
+  one_of?: unknown[]
+  /** Type of its values. */
+  type: InputType
+}
+
+/** A workflow run with its steps. */
+export interface WorkflowRunView {
+  /** Date of the run: the day of its scheduled time in the zone of the job. */
+  date: string
+  /** Inputs of the run. */
+  inputs: unknown
+  /** Whether no steps open until the run is continued. */
+  paused: boolean
+  /** Current phase. */
+  phase: Phase
+  /** Id of the run. */
+  run: number
+  /** Steps in the order of the definition. */
+  steps: StepView[]
 }

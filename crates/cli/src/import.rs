@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::api::{Call, Client, Output, Remote};
 use crate::terminal::{self, Mood, Paint};
-use crate::yaml::Jobs;
+use crate::yaml::{Jobs, step_jobs};
 
 /// Options of `tickwright import`.
 #[derive(Args)]
@@ -75,8 +75,12 @@ fn request(
     left: &mut std::iter::Peekable<impl Iterator<Item = (String, JobBody)>>,
     options: &Import,
 ) -> PutJobs {
-    let (mut jobs, mut size) = (Vec::new(), 0);
+    let (mut jobs, mut size) = (Vec::<KeyedJob>::new(), 0);
     while let Some((_, job)) = left.peek() {
+        // The jobs of its steps must exist before a workflow is saved.
+        if step_jobs(job).any(|named| jobs.iter().any(|job| job.key == *named)) {
+            break;
+        }
         let source = job.script.as_ref().map_or(0, |script| script.source.len());
         size += JOB_SIZE + 2 * (source + job.param.len());
         if !jobs.is_empty() && size > SIZE_MAX || jobs.len() == REQUEST_MAX {

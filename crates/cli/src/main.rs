@@ -20,6 +20,7 @@ mod serve;
 mod session;
 mod terminal;
 mod trouble;
+mod workflow;
 mod yaml;
 
 use std::future::Future;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Logout(remote) => call(login::logout(remote)),
         Command::Job(options) => call(job::run(*options)),
         Command::Run(options) => call(run::run(options)),
+        Command::Workflow(options) => call(workflow::run(options)),
         Command::App(options) => call(app::run(options)),
         Command::Key(options) => call(key::run(options)),
         Command::Import(options) => call(import::run(options)),
@@ -103,6 +105,8 @@ enum Command {
     Job(Box<job::Job>),
     /// Show runs and their logs, and cancel runs.
     Run(run::Run),
+    /// Check workflows, show the steps of their runs, approve, pause and continue them.
+    Workflow(workflow::Workflow),
     /// Show apps and their executors.
     App(app::App),
     /// List, create and delete API keys for programs that act on your behalf.

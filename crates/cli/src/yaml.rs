@@ -36,7 +36,7 @@ impl Jobs {
         serde_saphyr::to_string(self).context("failed to write the jobs as YAML")
     }
 
-    /// Keys in an order in which each job comes after its child jobs.
+    /// Keys in an order in which each job comes after its child jobs and the jobs of its steps.
     pub fn in_order(&self) -> Vec<&str> {
         let mut order = Vec::with_capacity(self.jobs.len());
         let mut seen = BTreeSet::new();
@@ -56,10 +56,16 @@ impl Jobs {
                 && seen.insert(key)
             {
                 open.push((key, true));
-                open.extend(body.children.iter().map(|child| (child.as_str(), false)));
+                open.extend(body.children.iter().chain(step_jobs(body)).map(|named| (named.as_str(), false)));
             }
         }
     }
+}
+
+/// Jobs that the steps of a workflow run.
+pub fn step_jobs(body: &JobBody) -> impl Iterator<Item = &String> {
+    let steps = body.workflow.iter().flat_map(|workflow| &workflow.steps);
+    steps.flat_map(|step| step.job.iter().chain(&step.workflow))
 }
 
 /// Maximum number of keys and values in a file. A job has about fifty, so this is enough for a hundred thousand

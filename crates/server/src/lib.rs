@@ -26,7 +26,7 @@ mod telemetry;
 mod users;
 mod warn;
 
-pub use api::{RouteLine, WebRouteLine, openapi, routes, web_routes};
+pub use api::{RouteLine, WebRouteLine, openapi, routes, web_routes, workflow_problems};
 pub use centre::{Centre, FirstStart, SAMPLE_APP, SAMPLE_HANDLER, StartError};
 pub use dispatch::HttpDispatch;
 pub use http::Identity;

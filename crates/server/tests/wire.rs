@@ -97,6 +97,8 @@ fn plain(name: &str, schema: &Value) -> String {
             format!("{{ {} }}", fields(schema).into_iter().map(field).collect::<Vec<_>>().join("; "))
         }
         "object" => "Record<string, unknown>".into(),
+        // Any JSON value.
+        "" => "unknown".into(),
         other => panic!("no type for `{other}`: {schema}"),
     }
 }

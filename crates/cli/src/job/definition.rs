@@ -135,6 +135,9 @@ impl Definition {
         let before = body.clone();
         // An omitted script is unchanged and does not require the right for scripts.
         body.script = self.script()?;
+        if self.handler.is_some() || body.script.is_some() {
+            body.workflow = None;
+        }
         set(&mut body.app, &self.app);
         set(&mut body.name, &self.name);
         set(&mut body.handler, &self.handler);

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Block, ChildrenMode, Delivery, Instant, Misfire, Named, Overlap, Retry, Route, Schedule, ScriptLanguage,
+    WorkflowBody,
 };
 
 /// Definition of a job, as sent to `PUT /v1/jobs/{job}`. An omitted field has its default.
@@ -17,7 +18,7 @@ pub struct JobBody {
     pub name: String,
     /// Schedule of the job.
     pub schedule: Schedule,
-    /// Handler to call. Omit it for a script job.
+    /// Handler to call. Omit it for a script job and for a workflow.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub handler: String,
     /// Parameter for the handler or script, at most 16 000 characters.
@@ -28,6 +29,10 @@ pub struct JobBody {
     /// the current script is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptBody>,
+    /// Steps that a run of the job consists of, instead of a handler or script. If omitted when editing, and no handler
+    /// or script is given, the current workflow is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowBody>,
     /// Whether the schedule is active. If omitted: false for a new job, unchanged for an existing one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
@@ -98,6 +103,7 @@ impl JobBody {
             handler: String::new(),
             param: String::new(),
             script: None,
+            workflow: None,
             enabled: None,
             valid_from: None,
             valid_until: None,

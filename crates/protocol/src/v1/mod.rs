@@ -16,6 +16,7 @@ mod problem;
 mod runs;
 mod schedule;
 mod users;
+mod workflows;
 
 pub use alerts::{AlertCounts, AlertView, DeliveryView};
 pub use apps::{
@@ -44,8 +45,12 @@ pub use users::{
     UserView,
 };
 pub use words::{
-    AlertKind, AlertState, Backoff, Block, ChildrenMode, CronDialect, Delivery, Misfire, Named, Overlap,
-    Retry, Route, RunStatus, ScriptLanguage, UnknownWord, Word,
+    AlertKind, AlertState, Backoff, Block, ChildrenMode, CronDialect, Delivery, InputType, Misfire, Named,
+    OnError, Overlap, Phase, Retry, Route, RunStatus, ScriptLanguage, StepState, UnknownWord, Word,
+};
+pub use workflows::{
+    ApprovalBody, Decision, DecisionView, JoinRule, Need, NeedBranch, StepBody, StepView, WorkflowBody,
+    WorkflowInput, WorkflowRunView,
 };
 
 /// Request header that makes a trigger idempotent: a repeated request with the same key starts no second run.

@@ -103,7 +103,7 @@ impl ExecutorState {
         job: &DeclaredJob,
     ) -> Result<Declared, RequestError> {
         let reading = Reading { zone: &self.jobs.zone, now: self.engine.now(), before: None };
-        let spec = reading.spec(&job.body(who.app), app, Vec::new()).map_err(RequestError::fields)?;
+        let spec = reading.spec(&job.body(who.app), app, Vec::new(), None).map_err(RequestError::fields)?;
         let declaration = Declaration {
             app,
             handler: spec.handler,

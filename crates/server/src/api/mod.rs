@@ -13,7 +13,7 @@ mod xxl_web;
 use axum::Router;
 
 use crate::centre::ServerState;
-pub use v1::{Described as RouteLine, described as routes, openapi};
+pub use v1::{Described as RouteLine, described as routes, openapi, workflow_problems};
 pub use xxl_web::{Described as WebRouteLine, described as web_routes};
 
 /// All routes of a node. Each API gets the parts of the node that it uses.

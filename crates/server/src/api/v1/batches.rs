@@ -16,8 +16,8 @@ use super::authorise::{Authorised, BY_NUMBER, Nothing, Object as _, admit_app, j
 use super::call::Call;
 use super::job_body::{Showing, check_key};
 use super::jobs::{CHILDREN_READ, EDIT, OVERTAKEN, THERE_ALREADY, belongings, outdated, reading, records_of};
-use super::problem;
 use super::reply::{Noted, Reply};
+use super::{problem, workflows};
 use crate::jobs::{Family, was_overtaken};
 use crate::request_error::RequestError;
 
@@ -236,7 +236,9 @@ impl<'a> Plans<'a> {
         let body = &keyed.job;
         let app = self.app(&body.app).await?;
         let children = self.children(body, None)?;
-        let spec = reading(self.call, None).spec(body, app, children).map_err(RequestError::fields)?;
+        let workflow = workflows::save(self.call, body).await?;
+        let spec =
+            reading(self.call, None).spec(body, app, children, workflow).map_err(RequestError::fields)?;
         let spec = JobSpec { key: Some(keyed.key.clone()), ..spec };
         self.call.jobs().check_new_in(&self.family, &spec, &belongings(body))?;
         Ok(spec)
@@ -260,8 +262,10 @@ impl<'a> Plans<'a> {
             true => named,
             false => jobs.edited_children(&row.job, named).await?,
         };
-        let spec =
-            reading(self.call, Some(&row.job)).spec(body, app, children).map_err(RequestError::fields)?;
+        let workflow = workflows::save(self.call, body).await?;
+        let spec = reading(self.call, Some(&row.job))
+            .spec(body, app, children, workflow)
+            .map_err(RequestError::fields)?;
         jobs.check_edit_in(&mut self.family, &row.job, &spec, body.enabled).await?;
         let fields = changed_fields(self.call, &row, &spec, body);
         if fields.is_empty() {
@@ -366,6 +370,7 @@ fn changed_fields(call: &Call, row: &JobRow, spec: &JobSpec, body: &JobBody) -> 
             children: &[],
             all_children: true,
             with_source: true,
+            workflows: &BTreeMap::new(),
         };
         let mut body = showing.body(row);
         if let Some(script) = &mut body.script {
@@ -389,7 +394,9 @@ fn changed_fields(call: &Call, row: &JobRow, spec: &JobSpec, body: &JobBody) -> 
     };
     let (before, after) = (shown(row), shown(&after));
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    names.into_iter().filter(|name| before.get(*name) != after.get(*name)).cloned().collect()
+    let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name)).cloned();
+    let is_other = row.job.spec.workflow.is_some() && row.job.spec.workflow != spec.workflow;
+    changed.chain(is_other.then(|| "workflow".to_owned())).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// The response, with the audit records of the jobs that were changed or rejected.

@@ -1,11 +1,13 @@
 //! Converts jobs to and from API types. Errors are reported per field, all at once.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cron::{Cron, Dialect, DstRule, Language, Zone};
-use engine::{AppId, Job, JobId, JobSpec, Script};
+use engine::{AppId, Job, JobId, JobSpec, Script, WorkflowId};
 use protocol::v1::{
     CronDialect, FieldProblem, Instant, JobBody, JobView, Misfire, Named, Right, Schedule, ScriptBody, Word,
+    WorkflowBody,
 };
 use store::{JobName, JobRow};
 use timer::Timestamp;
@@ -26,12 +28,13 @@ pub struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Converts a body to the definition of a job with that app and those children.
+    /// Converts a body to the definition of a job with that app, those children and that workflow.
     pub fn spec(
         &self,
         body: &JobBody,
         app: AppId,
         children: Vec<JobId>,
+        workflow: Option<WorkflowId>,
     ) -> Result<JobSpec, Vec<FieldProblem>> {
         let mut wrong = Wrong::default();
         let schedule = wrong.take(self.schedule(&body.schedule), cron::Schedule::Never);
@@ -42,10 +45,20 @@ impl Reading<'_> {
             script.as_ref().is_none_or(|script| !script.source.trim().is_empty()),
             || "must not be empty".into(),
         );
-        // An omitted script stays unchanged.
-        let script = script.or_else(|| self.before.and_then(|before| before.script.clone()));
-        wrong.check("handler", script.is_some() || !body.handler.trim().is_empty(), || {
-            "must name a handler, or the job must have a script".into()
+        // An omitted script or workflow stays unchanged.
+        let has_handler = !body.handler.trim().is_empty();
+        let is_other = has_handler || script.is_some();
+        let workflow = workflow.or_else(|| self.before.filter(|_| !is_other)?.workflow);
+        let before = self.before.filter(|_| workflow.is_none());
+        let script = script.or_else(|| before.and_then(|before| before.script.clone()));
+        wrong.check("handler", script.is_some() || workflow.is_some() || has_handler, || {
+            "must name a handler, or the job must have a script or a workflow".into()
+        });
+        wrong.check("workflow", workflow.is_none() || !is_other, || {
+            "a job with a workflow has neither a handler nor a script".into()
+        });
+        wrong.check("timeout_ms", workflow.is_none() || body.timeout_ms.is_none(), || {
+            "the timeout of a workflow is `workflow.timeout_ms`".into()
         });
         let route = wrong.word("route", &body.route);
         let block = wrong.word("block", &body.block);
@@ -63,6 +76,7 @@ impl Reading<'_> {
         spec.delivery = body.delivery;
         spec.timeout = body.timeout_ms.map(Duration::from_millis);
         spec.script = script;
+        spec.workflow = workflow;
         spec.param.clone_from(&body.param);
         spec.route = route.into();
         spec.block = block.into();
@@ -242,6 +256,8 @@ pub struct Showing<'a> {
     pub all_children: bool,
     /// Whether to include the source of the script.
     pub with_source: bool,
+    /// Workflows of the jobs.
+    pub workflows: &'a BTreeMap<WorkflowId, WorkflowBody>,
 }
 
 impl Showing<'_> {
@@ -287,6 +303,7 @@ impl Showing<'_> {
             handler: spec.handler.clone(),
             param: spec.param.clone(),
             script,
+            workflow: spec.workflow.map(|id| self.workflows.get(&id).cloned().unwrap_or_default()),
             enabled: Some(row.job.enabled),
             valid_from: spec.valid_from.map(instant),
             valid_until: spec.valid_until.map(instant),
@@ -398,7 +415,7 @@ mod tests {
               "alert":true,"alert_to":["a@b.c","d@e.f"],"author":"ann","tags":["nightly"]}"#,
         )
         .unwrap();
-        let spec = reading(&zone).spec(&full, AppId(1), vec![JobId(8)]).unwrap();
+        let spec = reading(&zone).spec(&full, AppId(1), vec![JobId(8)], None).unwrap();
         let showing = Showing {
             zone: &zone,
             app: "orders".into(),
@@ -406,6 +423,7 @@ mod tests {
             children: &[],
             all_children: true,
             with_source: true,
+            workflows: &BTreeMap::new(),
         };
         assert_eq!(showing.body(&row(spec, full.tags.clone())), full);
     }
@@ -414,7 +432,7 @@ mod tests {
     fn each_wrong_field_is_named() {
         let zone = Zone::utc();
         let check = |json: &str, field: &str| {
-            let wrong = reading(&zone).spec(&body(json), AppId(1), Vec::new()).unwrap_err();
+            let wrong = reading(&zone).spec(&body(json), AppId(1), Vec::new(), None).unwrap_err();
             assert_eq!(wrong.iter().map(|wrong| wrong.field.as_str()).collect::<Vec<_>>(), [field], "{json}");
         };
         check(r#","route":"NEAREST""#, "route");

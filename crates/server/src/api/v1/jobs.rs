@@ -17,7 +17,7 @@ use super::job_body::{Reading, Showing, check_key};
 use super::reply::Reply;
 use super::route::Needs;
 use super::session::rights_view;
-use super::{history, schedules};
+use super::{history, schedules, workflows};
 use crate::jobs::{Belongings, JobRules};
 use crate::request_error::RequestError;
 
@@ -95,12 +95,14 @@ pub async fn views(call: &Call, rows: Vec<JobRow>, with_source: bool) -> Result<
     children.retain(|name| who.may(Rights::VIEW, name.app));
     let all_children = who.apps().is_none();
     let apps = call.state.directory.names();
+    let workflows = &workflows::bodies(&call.state.database, &rows, with_source).await?;
     let view = |row: JobRow| {
         let app = row.job.spec.app;
         let name = apps.iter().find(|(id, _)| *id == app).map(|(_, name)| name.clone());
         let rights = rights_view(call.who.principal.rights(app));
         let app = name.unwrap_or_default();
-        Showing { zone: &call.state.zone, app, rights, children: &children, all_children, with_source }
+        let (zone, children) = (&call.state.zone, &children[..]);
+        Showing { zone, app, rights, children, all_children, with_source, workflows }
             .view(row, call.language())
     };
     Ok(rows.into_iter().map(view).collect())
@@ -164,7 +166,9 @@ pub async fn changes(call: Call, job: Authorised<Job>) -> Result<Reply, RequestE
 pub async fn create(call: Call, app: Authorised<AppInBody>) -> Result<Reply, RequestError> {
     let body: JobBody = call.json()?;
     let children = children(&call, &body, None).await?;
-    let spec = reading(&call, None).spec(&body, app.0.id, children).map_err(RequestError::fields)?;
+    let workflow = workflows::save(&call, &body).await?;
+    let spec =
+        reading(&call, None).spec(&body, app.0.id, children, workflow).map_err(RequestError::fields)?;
     add(&call, &body, spec).await
 }
 
@@ -173,7 +177,8 @@ async fn new_spec(call: &Call, body: &JobBody, key: String) -> Result<JobSpec, R
     check_key(&key).map_err(|wrong| RequestError::fields(vec![wrong]))?;
     let app = admit_app(call, &body.app, EDIT).await?;
     let children = children(call, body, None).await?;
-    let spec = reading(call, None).spec(body, app.id, children).map_err(RequestError::fields)?;
+    let workflow = workflows::save(call, body).await?;
+    let spec = reading(call, None).spec(body, app.id, children, workflow).map_err(RequestError::fields)?;
     Ok(JobSpec { key: Some(key), ..spec })
 }
 
@@ -238,7 +243,9 @@ async fn edit(call: &Call, body: &JobBody, job: Job) -> Result<Reply, RequestErr
     let app = admit_app(call, &body.app, EDIT).await?;
     let jobs = call.jobs();
     let children = jobs.edited_children(&job, children(call, body, Some(&job)).await?).await?;
-    let spec = reading(call, Some(&job)).spec(body, app.id, children).map_err(RequestError::fields)?;
+    let workflow = workflows::save(call, body).await?;
+    let spec =
+        reading(call, Some(&job)).spec(body, app.id, children, workflow).map_err(RequestError::fields)?;
     let before = written(call, job.id).await?;
     jobs.check_edit(&job, &spec, body.enabled).await?;
     if let Err(error) = jobs.put(&job, spec, belongings(body)).await {
@@ -308,11 +315,12 @@ pub async fn records_of(rules: &JobRules, rows: &[JobRow]) -> Result<BTreeMap<Jo
     let children: Vec<JobId> = rows.iter().flat_map(|row| row.job.spec.children.iter().copied()).collect();
     let children = rules.database.job_names(&children).await?;
     let apps: BTreeMap<AppId, String> = rules.directory.names().into_iter().collect();
+    let workflows = &workflows::bodies(&rules.database, rows, true).await?;
     let record = |row: &JobRow| {
         let app = apps.get(&row.job.spec.app).cloned().unwrap_or_default();
-        let (zone, rights) = (&rules.zone, Vec::new());
-        let showing =
-            Showing { zone, app, rights, children: &children, all_children: true, with_source: false };
+        let (zone, rights, children) = (&rules.zone, Vec::new(), &children[..]);
+        let (all_children, with_source) = (true, false);
+        let showing = Showing { zone, app, rights, children, all_children, with_source, workflows };
         let body = serde_json::to_value(showing.body(row)).expect("API types have text keys");
         (row.job.id, body)
     };

@@ -32,6 +32,8 @@ mod statistics;
 mod timeline;
 mod traces;
 mod users;
+mod workflow_body;
+mod workflows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,6 +61,7 @@ use state::V1State;
 pub use jobs::text_on_record;
 pub use openapi::description as openapi;
 pub use routes::{Described, described};
+pub use workflow_body::problems as workflow_problems;
 
 /// Routes of this API.
 pub fn router(node: &ServerState) -> Router {

@@ -2,10 +2,11 @@
 
 use protocol::v1::{
     About, AlertKind, AlertState, AlertView, ApiKeyBody, ApiKeyView, AppBody, AppView, AuditView, Bulk,
-    BulkResult, Calendar, Clear, Cleared, Event, ExecutorCheck, ExecutorView, IDEMPOTENCY_KEY, JobBody,
-    JobChange, JobView, Kill, LogPage, Me, Miss, NewApiKey, NewToken, NodeView, Overview, PasswordChange,
-    Preview, PreviewRequest, PutJobs, PutResult, RunStatus, RunView, ScriptBody, ScriptVersion, SessionView,
-    SettingView, SignIn, Statistics, TokenView, Trigger, Triggered, UserBody, UserView, Word,
+    BulkResult, Calendar, Clear, Cleared, Decision, Event, ExecutorCheck, ExecutorView, IDEMPOTENCY_KEY,
+    JobBody, JobChange, JobView, Kill, LogPage, Me, Miss, NewApiKey, NewToken, NodeView, Overview,
+    PasswordChange, Preview, PreviewRequest, PutJobs, PutResult, RunStatus, RunView, ScriptBody,
+    ScriptVersion, SessionView, SettingView, SignIn, Statistics, StepView, TokenView, Trigger, Triggered,
+    UserBody, UserView, Word, WorkflowRunView,
 };
 use store::Rights;
 
@@ -15,6 +16,7 @@ use super::route::Values::{self, Flag, Instant, Number, OneOf, Text};
 use super::route::{Needs, Parameter, Route, route};
 use super::{
     alerts, apps, audit, batches, centre, events, jobs, keys, runs, schedules, session, statistics, users,
+    workflows,
 };
 
 const NOTHING: Needs = Needs::Nothing;
@@ -113,6 +115,11 @@ pub fn table() -> Vec<Route> {
         route(Get, "/v1/runs/{run}/log/live", Api, VIEW, runs::live).summary("Stream a run's log while it is written, as server-sent events.").query(&[LINE]).streams::<LogPage>(),
         route(Get, "/v1/runs/{run}/log/download", Api, VIEW, runs::download).summary("Download the log of a run as text.").returns_text(),
         route(Post, "/v1/runs/{run}/kill", Api, OPERATE, runs::kill).audited_as("run.kill").summary("Cancel a run. If its executor rejects the request or is unreachable, the run stays open unless `force` is set.").optional_body::<Kill>().returns_status(202),
+        route(Get, "/v1/runs/{run}/steps", Api, VIEW, workflows::show).summary("Return the steps of a workflow run.").returns::<WorkflowRunView>(200),
+        route(Get, "/v1/runs/{run}/steps/{step}", Api, VIEW, workflows::show_step).summary("Return a step of a workflow run, with its output.").returns::<StepView>(200),
+        route(Post, "/v1/runs/{run}/steps/{step}/decide", Api, VIEW, workflows::decide).audited_as("step.decide").summary("Approve or refuse a step that asks people. Only the approvers may; if the step names none, all who may operate the job.").body::<Decision>().returns_status(202),
+        route(Post, "/v1/runs/{run}/pause", Api, OPERATE, workflows::pause).audited_as("run.pause").summary("Pause a workflow run: no steps open until it is continued.").returns_status(202),
+        route(Post, "/v1/runs/{run}/continue", Api, OPERATE, workflows::go_on).audited_as("run.continue").summary("Continue a paused workflow run.").returns_status(202),
         route(Post, "/v1/runs/{run}/again", Api, OPERATE, runs::again).audited_as("run.again").summary("Trigger the job of a run again, with the same parameter.").headers(&[IDEMPOTENCY]).returns::<Triggered>(202),
 
         // Alerts.

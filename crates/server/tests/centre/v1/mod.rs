@@ -10,3 +10,4 @@ mod rights;
 mod runs;
 mod session;
 mod users;
+mod workflows;

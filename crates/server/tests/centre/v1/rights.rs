@@ -46,7 +46,8 @@ impl Things {
         };
         let named =
             [("{app}", self.app.clone()), ("{job}", self.job.into()), ("{run}", self.run.to_string())];
-        let named = named.into_iter().chain([("{name}", self.user.to_owned()), ("{id}", id)]);
+        let others = [("{name}", self.user.to_owned()), ("{id}", id), ("{step}", "load".to_owned())];
+        let named = named.into_iter().chain(others);
         named.fold(route.path.to_owned(), |path, (name, value)| path.replace(name, &value))
     }
 }
