@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cron::Schedule;
 use engine::policy::{Backoff, Retry};
-use engine::{AppId, Bugs, JobId, JobSpec, Origin, RunId, Store as _, Trigger};
+use engine::{AppId, Bugs, JobId, JobSpec, Origin, Outcome, RunId, Store as _, Trigger};
 use serde_json::json;
 use store::{Database, WorkflowRunSteps};
 use workflow::definition::{Action, Join, Need, OnError, Param, Phase, Step, Workflow};
@@ -196,6 +196,12 @@ fn check(evidence: &Evidence, found: &WorkflowRunSteps, result: &mut WorkflowRun
         result.broken.push(format!("run {run} ended with {:?}, not {:?}", found.run.end, reference.outcome));
     }
     for (number, step) in found.definition.steps.iter().enumerate() {
+        if let Some(expected) = last_outcome(evidence, run, number)
+            && states[&step.name] != expected
+        {
+            let state = states[&step.name];
+            result.broken.push(format!("run {run}: {} is {state}, its last attempt {expected}", step.name));
+        }
         let Some(began) = first_arrival(evidence, run, number) else { continue };
         // Other rules open a step before all have ended.
         if !matches!(step.join, Join::Joined | Join::AllSucceeded | Join::AllEnded) {
@@ -211,6 +217,18 @@ fn check(evidence: &Evidence, found: &WorkflowRunSteps, result: &mut WorkflowRun
             }
         }
     }
+}
+
+/// How the last attempt of a step ended. A result that came after it was given up changes nothing.
+fn last_outcome(evidence: &Evidence, run: RunId, number: usize) -> Option<StepState> {
+    let attempts = evidence.ledger.values().filter(|entry| is_of(entry.facts.origin, run, number));
+    let last = attempts.max_by_key(|entry| entry.facts.attempt)?.facts.id;
+    let ended = evidence.endings.iter().find(|ended| ended.run == last && !ended.late)?;
+    Some(match ended.outcome {
+        Outcome::Succeeded(_) => StepState::Succeeded,
+        Outcome::Cancelled(_) => StepState::Cancelled,
+        _ => StepState::Failed,
+    })
 }
 
 fn is_of(origin: Origin, run: RunId, number: usize) -> bool {
