@@ -90,7 +90,9 @@ impl Scenario {
                     pause(NOTICED).await;
                     turn_all(cluster, NetworkCondition::Clear);
                     pause(SICK).await;
-                    ensure_told(centres, said)?;
+                    if degraded.must_be_noticed() {
+                        ensure_told(centres, said)?;
+                    }
                     degraded.repair().await?;
                 }
             }

@@ -79,6 +79,12 @@ impl DatabaseServer {
 }
 
 impl DegradedServer {
+    /// Whether nodes that have lost their connections get no new ones. On a crowded PostgreSQL server they take those again
+    /// that they have lost.
+    pub fn must_be_noticed(&self) -> bool {
+        !matches!(self, DegradedServer::Postgres { connections, .. } if !connections.is_empty())
+    }
+
     /// Repairs the server.
     pub async fn repair(self) -> Result<()> {
         match self {
