@@ -47,6 +47,11 @@ impl Day {
         self.day
     }
 
+    /// The day after it.
+    pub fn next(self) -> Day {
+        Day::from_epoch_day(self.epoch_day() + 1)
+    }
+
     /// Days since 1970-01-01, by counting years from March so that the leap day comes last.
     pub(crate) fn epoch_day(self) -> i64 {
         let (year, month) = (i64::from(self.year), i64::from(self.month));

@@ -56,6 +56,19 @@ impl Zone {
         Day::from_epoch_day((second + self.offset_at(second)).div_euclid(86_400))
     }
 
+    /// The first time of that day in this zone.
+    ///
+    /// ```
+    /// use tickwright_cron::{Timestamp, Zone};
+    ///
+    /// let zone = Zone::parse("Asia/Shanghai").unwrap();
+    /// let start = zone.start_of("2026-06-21".parse().unwrap());
+    /// assert_eq!(start.to_string(), "2026-06-20T16:00:00Z");
+    /// ```
+    pub fn start_of(&self, day: Day) -> Timestamp {
+        self.end_of(Day::from_epoch_day(day.epoch_day() - 1))
+    }
+
     /// The first time in this zone that is later than that whole day.
     pub(crate) fn end_of(&self, day: Day) -> Timestamp {
         let midnight = (day.epoch_day() + 1) * 86_400;

@@ -13,6 +13,7 @@
 #![doc = include_str!("../README.md")]
 
 mod alert;
+mod backfill;
 mod job;
 #[cfg(feature = "serde")]
 mod millis;
@@ -25,6 +26,7 @@ mod word;
 mod workflow;
 
 pub use alert::{AlertKind, AlertState};
+pub use backfill::{BackfillOrder, BackfillState, Existing, InstantState, OnFailure};
 pub use job::{Block, ChildrenMode, CronDialect, Delivery, Overlap, Route};
 pub use misfire::Misfire;
 pub use named::Named;
@@ -32,4 +34,4 @@ pub use retry::{Backoff, Retry};
 pub use run::RunStatus;
 pub use script::ScriptLanguage;
 pub use word::{UnknownWord, Word};
-pub use workflow::{InputType, OnError, Phase, StepState};
+pub use workflow::{InputType, OnError, Phase, RetryFrom, StepState};

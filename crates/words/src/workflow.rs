@@ -35,6 +35,17 @@ words! {
 }
 
 words! {
+    "start of a retry";
+    /// Where a retry of a failed workflow run begins.
+    pub enum RetryFrom = Failed {
+        /// At the failed steps: steps that succeeded are kept.
+        Failed: "failed",
+        /// At the first steps: all steps run again.
+        Start: "start",
+    }
+}
+
+words! {
     "phase";
     /// Phase of a workflow run. Steps need only steps of their own phase.
     pub enum Phase = Main {
@@ -77,6 +88,11 @@ impl StepState {
     pub fn is_over(self) -> bool {
         use StepState::*;
         matches!(self, Succeeded | Failed | Skipped | Unreached | Cancelled)
+    }
+
+    /// Whether it counts as a success for the steps that need it.
+    pub fn counts_as_success(self, allow_failure: bool) -> bool {
+        self == StepState::Succeeded || (self == StepState::Failed && allow_failure)
     }
 
     /// Whether the step does something or waits for something, so that its phase goes on.

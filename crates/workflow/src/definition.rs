@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-pub use words::{InputType, OnError, Phase};
+pub use words::{InputType, OnError, Phase, RetryFrom};
 
 /// Definition of a workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub struct Workflow {
     /// What happens to the other steps when a step fails.
     #[serde(default)]
     pub on_error: OnError,
+    /// Where a retry of a failed run begins. The number of retries is that of the job.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retry_from: RetryFrom,
     /// Timeout of a run. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "millis::optional")]
     pub timeout: Option<Duration>,
@@ -42,12 +45,17 @@ impl Default for Workflow {
             inputs: BTreeMap::new(),
             steps: Vec::new(),
             on_error: OnError::default(),
+            retry_from: RetryFrom::default(),
             timeout: None,
             finally_timeout: FINALLY_TIMEOUT,
             output: Value::Null,
             business_days: 0,
         }
     }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn default_finally_timeout() -> Duration {

@@ -6,8 +6,11 @@
 //! - [`definition`]: a workflow as it is stored.
 //! - [`Graph`]: the same, checked and connected.
 //! - [`Progress`]: what follows when steps end.
+//! - [`resume`]: what a new run keeps of one that has ended.
+//! - [`taken`]: which connections were taken.
 //! - [`join`], [`expression`], [`template`], [`data`]: the rules that these use.
 
+mod connections;
 pub mod data;
 pub mod date;
 pub mod definition;
@@ -17,8 +20,10 @@ pub mod join;
 mod progress;
 #[cfg(feature = "reference")]
 pub mod reference;
+pub mod resume;
 pub mod template;
 
+pub use connections::taken;
 pub use graph::{
     Condition, EDGES_MAX, Edge, Graph, NAME_MAX, Node, Opening, PARAM_MAX, PROBLEMS_MAX, Problem, STEPS_MAX,
     StepNo,

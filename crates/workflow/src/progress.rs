@@ -202,6 +202,18 @@ impl<'g> Progress<'g> {
         self.ready.extend(self.graph.roots(Phase::Main));
     }
 
+    /// Begins a run that keeps steps of another one: they have succeeded, and those that need them follow.
+    pub fn resume(&mut self, kept: Vec<StepRow>) {
+        self.begin();
+        for row in kept {
+            let step = row.step;
+            self.ready.remove(&step);
+            self.ended.insert(step);
+            self.changes.run.open = self.changes.run.open.saturating_sub(1);
+            self.rows.insert(step, row);
+        }
+    }
+
     /// Ends an active step. A step that has ended already stays as it is, so a second report has no effect.
     pub fn end(&mut self, row: StepRow, end: StepEnd) {
         let step = row.step;
@@ -391,11 +403,8 @@ impl<'g> Progress<'g> {
     }
 
     fn counts_as_success(&self, step: StepNo) -> bool {
-        match self.rows.get(&step).map(|row| row.state) {
-            Some(StepState::Succeeded) => true,
-            Some(StepState::Failed) => self.graph.step(step).allow_failure,
-            _ => false,
-        }
+        let allow_failure = self.graph.step(step).allow_failure;
+        self.rows.get(&step).is_some_and(|row| row.state.counts_as_success(allow_failure))
     }
 
     /// Outcomes of the connections from a step that has ended.

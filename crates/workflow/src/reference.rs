@@ -1,7 +1,7 @@
 //! A slow evaluator that looks at the whole graph after every end. Tests compare [`Progress`](crate::Progress) with it; it
 //! shares the definition and the expressions with it, but none of its rules.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use words::{StepState, Word as _};
@@ -30,8 +30,14 @@ pub struct Reference {
 impl Reference {
     /// Begins a run.
     pub fn begin(workflow: Workflow, inputs: BTreeMap<String, Value>) -> Reference {
+        let mut run = Reference::unbegun(workflow, inputs);
+        run.settle();
+        run
+    }
+
+    fn unbegun(workflow: Workflow, inputs: BTreeMap<String, Value>) -> Reference {
         let states = workflow.steps.iter().map(|step| (step.name.clone(), StepState::Blocked)).collect();
-        let mut run = Reference {
+        Reference {
             workflow,
             states,
             outputs: BTreeMap::new(),
@@ -41,7 +47,14 @@ impl Reference {
             paused: false,
             has_failed: (false, false),
             outcome: None,
-        };
+        }
+    }
+
+    /// Begins a run in which these steps have succeeded, with these outputs.
+    pub fn resume(workflow: Workflow, kept: BTreeMap<String, Value>) -> Reference {
+        let mut run = Reference::unbegun(workflow, BTreeMap::new());
+        run.states.extend(kept.keys().map(|name| (name.clone(), StepState::Succeeded)));
+        run.outputs = kept;
         run.settle();
         run
     }
@@ -79,11 +92,6 @@ impl Reference {
     /// Pauses the run, or goes on.
     pub fn pause(&mut self, paused: bool) {
         self.paused = paused;
-        if !paused {
-            for state in self.states.values_mut().filter(|state| **state == StepState::Held) {
-                *state = StepState::Blocked;
-            }
-        }
         self.settle();
     }
 
@@ -124,16 +132,21 @@ impl Reference {
         }
     }
 
-    fn blocked(&self) -> Vec<Step> {
-        let blocked =
-            |step: &&Step| step.phase == self.phase && self.states[&step.name] == StepState::Blocked;
-        self.workflow.steps.iter().filter(blocked).cloned().collect()
+    /// Steps of the phase that may still open. A held step is one of them as soon as the run goes on; if the run opens no
+    /// more steps, it stays held until its phase ends.
+    fn unopened(&self) -> Vec<Step> {
+        let is_unopened = |step: &&Step| match self.states[&step.name] {
+            StepState::Blocked => step.phase == self.phase,
+            StepState::Held => step.phase == self.phase && !self.paused,
+            _ => false,
+        };
+        self.workflow.steps.iter().filter(is_unopened).cloned().collect()
     }
 
     /// Steps that can never open, or whose conditions have no value.
     fn settle_unopened(&mut self) {
         loop {
-            let decided = self.blocked().into_iter().find_map(|step| match self.verdict(&step) {
+            let decided = self.unopened().into_iter().find_map(|step| match self.verdict(&step) {
                 Some(state) if state != StepState::Open => Some((step.name, state)),
                 _ => None,
             });
@@ -150,7 +163,7 @@ impl Reference {
 
     fn open_one_level(&mut self) {
         let ready: Vec<Step> =
-            self.blocked().into_iter().filter(|step| self.verdict(step) == Some(StepState::Open)).collect();
+            self.unopened().into_iter().filter(|step| self.verdict(step) == Some(StepState::Open)).collect();
         for step in ready {
             if !self.may_open() || self.outcome.is_some() {
                 return;
@@ -285,6 +298,41 @@ impl Reference {
             if !now.is_over() {
                 *now = state;
             }
+        }
+    }
+}
+
+/// Names of the steps that a new run of `after` keeps of an ended run of `before`.
+pub fn kept(
+    before: &Workflow,
+    states: &BTreeMap<String, StepState>,
+    after: &Workflow,
+    again: &BTreeSet<String>,
+) -> BTreeSet<String> {
+    let is_unchanged =
+        |step: &Step| before.steps.iter().any(|old| old == step) && !again.contains(&step.name);
+    let state = |step: &Step| states.get(&step.name).copied();
+    let stays = |name: &String| {
+        let step = after.steps.iter().find(|step| step.name == *name).expect("the definition was checked");
+        is_unchanged(step) && matches!(state(step), Some(StepState::Succeeded | StepState::Skipped))
+    };
+    let has_succeeded = |step: &&Step| {
+        step.phase == Phase::Main && is_unchanged(step) && state(step) == Some(StepState::Succeeded)
+    };
+    let done = after.steps.iter().filter(has_succeeded);
+    done.filter(|step| ancestors(after, step).iter().all(stays)).map(|step| step.name.clone()).collect()
+}
+
+/// Names of all steps that have to end before a step opens.
+fn ancestors(workflow: &Workflow, step: &Step) -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = step.needs.iter().map(|need| need.step.clone()).collect();
+    loop {
+        let known = workflow.steps.iter().filter(|step| names.contains(&step.name));
+        let more: Vec<String> = known.flat_map(|step| &step.needs).map(|need| need.step.clone()).collect();
+        let count = names.len();
+        names.extend(more);
+        if names.len() == count {
+            return names;
         }
     }
 }

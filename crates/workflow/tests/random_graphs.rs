@@ -1,13 +1,14 @@
 //! Random workflows with random ends, compared with the reference after every end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tickwright_workflow::definition::{Action, Branch, Join, Need, OnError, Param, Phase, Step, Workflow};
 use tickwright_workflow::expression::Scope;
-use tickwright_workflow::reference::Reference;
+use tickwright_workflow::reference::{self, Reference};
+use tickwright_workflow::resume::{Past, resume};
 use tickwright_workflow::{Changes, Graph, Progress, RunRow, StepEnd, StepNo, StepRow, StepState, Stop};
 
 /// A run with its rows, as a store keeps them.
@@ -234,19 +235,73 @@ proptest! {
         let mut reference = Reference::begin(workflow, BTreeMap::new());
         rows.apply(|progress, _| progress.begin());
         check(&rows, &reference);
-        // In the end everything that is active ends.
-        let last = (0..graph.len() + 1).flat_map(|_| {
-            [Event::Pause(false), Event::End { which: vec![(0, 1), (0, 0), (1, 2)], twice: false }]
-        });
-        for event in events.into_iter().chain(last) {
-            if rows.outcome.is_some() {
-                break;
-            }
-            step(&mut rows, &mut reference, &event);
-            check(&rows, &reference);
-        }
-        prop_assert!(rows.outcome.is_some(), "it does not end: {:?}", reference.states);
+        run_to_end(&mut rows, &mut reference, events);
     }
+
+    #[test]
+    fn a_resumed_run_keeps_what_the_reference_keeps_and_goes_on_from_there(
+        workflow in workflow(),
+        events in prop::collection::vec(event(), 1..40),
+        again in prop::collection::vec(any::<u8>(), 0..3),
+        changed in prop::collection::vec(any::<u8>(), 0..2),
+        ends in prop::collection::vec(event(), 1..40),
+    ) {
+        let graph = Graph::new(workflow.clone()).expect("the generator makes valid workflows");
+        let mut rows = Rows::new(&graph);
+        let mut reference = Reference::begin(workflow.clone(), BTreeMap::new());
+        rows.apply(|progress, _| progress.begin());
+        run_to_end(&mut rows, &mut reference, events);
+
+        let mut after = workflow.clone();
+        for which in changed {
+            let count = after.steps.len();
+            after.steps[usize::from(which) % count].timeout = Some(Duration::from_secs(9));
+        }
+        let again: BTreeSet<StepNo> =
+            again.iter().map(|which| StepNo(u32::from(*which) % after.steps.len() as u32)).collect();
+        let changed = Graph::new(after.clone()).expect("a timeout is valid");
+        let states: BTreeMap<StepNo, StepState> =
+            rows.steps.iter().map(|(step, row)| (*step, row.state)).collect();
+        let found = resume(Past { graph: &graph, states: &states }, &changed, &again);
+
+        let name = |step: &StepNo| changed.step(*step).name.clone();
+        let expected =
+            reference::kept(&workflow, &reference.states, &after, &again.iter().map(name).collect());
+        prop_assert_eq!(found.kept.keys().map(name).collect::<BTreeSet<_>>(), expected);
+
+        let mut next = Rows::new(&changed);
+        for (step, past) in &found.kept {
+            prop_assert!(!found.repeated.contains(step));
+            next.steps.get_mut(step).expect("every step has a row").state = StepState::Succeeded;
+            next.outputs.insert(*step, rows.outputs[past].clone());
+        }
+        let outputs = next.outputs.iter().map(|(step, output)| (name(step), output.clone())).collect();
+        let mut reference = Reference::resume(after, outputs);
+        next.apply(|progress, rows| {
+            let kept = rows.values().filter(|row| row.state == StepState::Succeeded);
+            progress.resume(kept.cloned().collect());
+        });
+        check(&next, &reference);
+        run_to_end(&mut next, &mut reference, ends);
+        for step in found.kept.keys() {
+            prop_assert!(!next.opened.contains_key(step), "{} was kept and opened", name(step));
+        }
+    }
+}
+
+/// Applies events, then ends everything that is active, until the run has ended.
+fn run_to_end(rows: &mut Rows<'_>, reference: &mut Reference, events: Vec<Event>) {
+    let last = (0..rows.graph.len() + 1).flat_map(|_| {
+        [Event::Pause(false), Event::End { which: vec![(0, 1), (0, 0), (1, 2)], twice: false }]
+    });
+    for event in events.into_iter().chain(last) {
+        if rows.outcome.is_some() {
+            break;
+        }
+        step(rows, reference, &event);
+        check(rows, reference);
+    }
+    assert!(rows.outcome.is_some(), "it does not end: {:?}", reference.states);
 }
 
 fn step(rows: &mut Rows<'_>, reference: &mut Reference, event: &Event) {

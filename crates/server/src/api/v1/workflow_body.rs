@@ -63,6 +63,7 @@ pub fn definition(
         finally_timeout: body.finally_timeout_ms.map_or(FINALLY_TIMEOUT, Duration::from_millis),
         output: body.output.clone(),
         business_days: body.business_days,
+        ..Workflow::default()
     };
     let problem =
         |Problem { path, message }| FieldProblem { field: format!("workflow.{path}"), detail: message };
