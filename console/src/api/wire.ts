@@ -171,6 +171,8 @@ export interface ApprovalBody {
   approvers?: string[]
   /** The question: a text, in which `${{ … }}` are expressions. */
   ask: string
+  /** Whether the user who started or resumed the run may decide. Default: true. */
+  by_starter?: boolean
   /** Time in milliseconds after which it is refused. Default: none. */
   timeout_ms?: number
 }
@@ -210,6 +212,167 @@ export interface AuditView {
   principal: string
   /** `done`, or the reason why it was rejected. */
   result: string
+}
+
+/** Request for a backfill: runs of a job for scheduled times of the past. Either `from` and `to`, or `dates`. */
+export interface BackfillBody {
+  /**
+   * Dates in the job's time zone, instead of a range. Each stands for the scheduled times of its day; for a job without a
+   * schedule, for the beginning of the day.
+   */
+  dates?: string[]
+  /** Start nothing; return the scheduled times and what would happen to each. */
+  dry_run?: boolean
+  /** Rule for scheduled times that already have runs. */
+  existing?: Existing
+  /**
+   * Start of the range, inclusive: a time, for example `2026-06-21T08:00:00Z`, or a date in the job's time zone, for
+   * example `2026-06-21`.
+   */
+  from?: string
+  /** What happens after a run failed for good. */
+  on_failure?: OnFailure
+  /** Order in which runs are opened. */
+  order?: BackfillOrder
+  /** Maximum number of scheduled times with open runs, from 1 to 100. Default: 1. */
+  parallel?: number
+  /** Parameter of the runs instead of the job's. For a workflow, its inputs as a JSON object. */
+  param?: string
+  /**
+   * End of the range, inclusive: a time, or a date, which stands for the whole day up to now. Not in the future.
+   * Default: now.
+   */
+  to?: string
+}
+
+/**
+ * Order in which a backfill opens the runs of its scheduled times.
+ *
+ * - `oldest`: The oldest scheduled time first.
+ * - `newest`: The newest scheduled time first.
+ */
+export const BackfillOrder = ['oldest', 'newest'] as const
+export type BackfillOrder = (typeof BackfillOrder)[number]
+
+/** One page of a list. */
+export interface BackfillPage {
+  /** Items of this page, in the order of the list. */
+  items: BackfillView[]
+  /**
+   * Cursor to send as `after` for the next page; absent on the last page. A page may be short or even empty and
+   * still have a next one, because each request scans a limited number of rows.
+   */
+  next?: string
+  /** Total number of items; absent where counting would be slow. */
+  total?: number
+}
+
+/** Plan of a backfill. */
+export interface BackfillPlan {
+  /** Number of those that would run now. */
+  run: number
+  /** Number of those that would be left out. */
+  skip: number
+  /** Scheduled times in the order of the backfill: the first 100 and the last 100. */
+  times: PlannedTime[]
+  /** Number of scheduled times in the range. */
+  total: number
+  /** Number of those with an open run, which would decide. */
+  wait: number
+}
+
+/** Result of a request for a backfill. */
+export interface BackfillStarted {
+  /** The backfill; absent for a dry run. */
+  backfill?: BackfillView
+  /** The plan; only for a dry run. */
+  plan?: BackfillPlan
+}
+
+/**
+ * State of a backfill.
+ *
+ * - `running`: It opens runs.
+ * - `paused`: It opens no runs until it is continued; open ones may end.
+ * - `cancelled`: It was cancelled: it opens no more runs; open ones may end.
+ * - `finished`: All its scheduled times have ended or were left out.
+ */
+export const BackfillState = ['running', 'paused', 'cancelled', 'finished'] as const
+export type BackfillState = (typeof BackfillState)[number]
+
+/** A scheduled time of a backfill. */
+export interface BackfillTime {
+  /** Time when it ended. */
+  ended_at?: Instant
+  /** Reason of a failure, or why it was left out. */
+  message?: string
+  /** Its run: the open one, the one that ended it, or the one that is the reason why it was left out. */
+  run?: number
+  /** The scheduled time. */
+  scheduled_at: Instant
+  /** Its state. */
+  state: InstantState
+}
+
+/** One page of a list. */
+export interface BackfillTimePage {
+  /** Items of this page, in the order of the list. */
+  items: BackfillTime[]
+  /**
+   * Cursor to send as `after` for the next page; absent on the last page. A page may be short or even empty and
+   * still have a next one, because each request scans a limited number of rows.
+   */
+  next?: string
+  /** Total number of items; absent where counting would be slow. */
+  total?: number
+}
+
+/** A backfill with its progress. */
+export interface BackfillView {
+  /** User who started it. */
+  by: string
+  /** Number of scheduled times that were cancelled. */
+  cancelled: number
+  /** Time when its last run ended; absent while it is not finished. */
+  ended_at?: Instant
+  /** Rule for scheduled times that already had runs. */
+  existing: Existing
+  /** Number of scheduled times that failed. */
+  failed: number
+  /** Start of the range, inclusive. */
+  from: Instant
+  /** Id of the backfill. */
+  id: number
+  /** Id of the job. */
+  job: number
+  /** Key of the job, if it has one. */
+  job_key?: string
+  /** Name of the job. */
+  job_name: string
+  /** What happens after a run failed for good. */
+  on_failure: OnFailure
+  /** Number of scheduled times with open runs. */
+  open: number
+  /** Order in which runs are opened. */
+  order: BackfillOrder
+  /** Maximum number of scheduled times with open runs. */
+  parallel: number
+  /** Parameter of the runs instead of the job's. */
+  param?: string
+  /** Number of scheduled times whose runs are not opened yet. */
+  pending: number
+  /** Number of scheduled times that were left out. */
+  skipped: number
+  /** Time when it was started. */
+  started_at: Instant
+  /** State of the backfill. */
+  state: BackfillState
+  /** Number of scheduled times that succeeded. */
+  succeeded: number
+  /** Number of scheduled times; the sum of the following counts. */
+  total: number
+  /** End of the range, exclusive. */
+  until: Instant
 }
 
 /** Backoff between retries. */
@@ -269,6 +432,22 @@ export interface CalendarBucket {
   at: Instant
   /** Number of fires. */
   fires: number
+}
+
+/** Request to cancel a backfill. */
+export interface CancelBackfill {
+  /** Also cancel its open runs. Without it they may end. */
+  kill?: boolean
+}
+
+/** A checked definition. */
+export interface CheckedWorkflow {
+  /** Problems, at most 100. Without any, the definition can be saved. */
+  problems: WorkflowProblem[]
+  /** The definition as YAML: that of the request, if it has one. */
+  text: string
+  /** The definition; absent if the text cannot be read. */
+  workflow?: WorkflowBody
 }
 
 /**
@@ -391,6 +570,17 @@ export interface ExecutorView {
   trouble?: ExecutorTrouble
 }
 
+/**
+ * What a backfill does with a scheduled time that already has runs. Under `skip` and `failed` it waits for one
+ *  that is still open.
+ *
+ * - `skip`: Scheduled times with a run that succeeded are left out.
+ * - `again`: Every scheduled time runs again.
+ * - `failed`: Only scheduled times run whose newest run did not succeed, or that have none.
+ */
+export const Existing = ['skip', 'again', 'failed'] as const
+export type Existing = (typeof Existing)[number]
+
 /** An invalid field. */
 export interface FieldProblem {
   /** Why it is invalid, and how to write it. */
@@ -415,6 +605,23 @@ export interface Grant {
   rights: Right[]
 }
 
+/** A workflow run in a grid. */
+export interface GridRun {
+  /**
+   * State of each of `steps`, one character each: `B` blocked, `H` held, `O` open, `W` waiting, `S` succeeded, `F`
+   * failed, `K` skipped, `U` unreached, `C` cancelled, `-` no such step in this run.
+   */
+  cells: string
+  /** Id of the run. */
+  id: number
+  /** Scheduled time. */
+  scheduled_at: Instant
+  /** State of the run. */
+  state: RunState
+  /** Duration in milliseconds, if it has ended. */
+  took_ms: number | null
+}
+
 /**
  * Type of an input of a workflow run.
  *
@@ -427,6 +634,19 @@ export interface Grant {
  */
 export const InputType = ['text', 'int', 'number', 'bool', 'date', 'json'] as const
 export type InputType = (typeof InputType)[number]
+
+/**
+ * State of one scheduled time of a backfill. The last four are final, unless it is retried.
+ *
+ * - `pending`: Its run is not opened yet.
+ * - `open`: It has an open run.
+ * - `succeeded`: Its run succeeded.
+ * - `failed`: Its run failed, was rejected or was lost, after all retries of the job.
+ * - `skipped`: It was left out, because of a run that exists.
+ * - `cancelled`: Its run was cancelled, or the backfill was cancelled first.
+ */
+export const InstantState = ['pending', 'open', 'succeeded', 'failed', 'skipped', 'cancelled'] as const
+export type InstantState = (typeof InstantState)[number]
 
 /** Definition of a job, as sent to `PUT /v1/jobs/{job}`. An omitted field has its default. */
 export interface JobBody {
@@ -528,6 +748,8 @@ export interface JobFilter {
   tag?: string
   /** Text that the name, handler, author or key contains. */
   text?: string
+  /** `true`: workflows only; `false`: other jobs only. */
+  workflow?: boolean
 }
 
 /** One page of a list. */
@@ -784,8 +1006,17 @@ export interface NodeView {
 export const OnError = ['stop', 'continue', 'cancel'] as const
 export type OnError = (typeof OnError)[number]
 
+/**
+ * What a backfill does when a run fails for good.
+ *
+ * - `continue`: The other scheduled times run all the same.
+ * - `stop`: The backfill is paused: no more runs are opened until it is continued.
+ */
+export const OnFailure = ['continue', 'stop'] as const
+export type OnFailure = (typeof OnFailure)[number]
+
 /** Why a run exists, tagged by `kind`. */
-export type Origin = { kind: 'schedule' } | { kind: 'misfire' } | { kind: 'manual' } | { kind: 'child'; of: number } | { kind: 'step'; of: number } | { kind: 'retry'; of: number }
+export type Origin = { kind: 'schedule' } | { kind: 'misfire' } | { kind: 'manual' } | { kind: 'child'; of: number } | { kind: 'step'; of: number } | { kind: 'resume'; of: number } | { kind: 'backfill'; of: number } | { kind: 'retry'; of: number }
 
 /**
  * Overlap policy: how to handle a fire while another run of the job is active on any executor.
@@ -839,6 +1070,20 @@ export interface PasswordChange {
  */
 export const Phase = ['main', 'on_failure', 'finally'] as const
 export type Phase = (typeof Phase)[number]
+
+/** What would happen to a scheduled time of a backfill. */
+export const PlannedAction = ['run', 'skip', 'wait'] as const
+export type PlannedAction = (typeof PlannedAction)[number]
+
+/** A scheduled time in the plan of a backfill. */
+export interface PlannedTime {
+  /** What would happen to it now. */
+  action: PlannedAction
+  /** Run that is the reason, if it would be left out or would wait. */
+  because_of?: number
+  /** The scheduled time. */
+  scheduled_at: Instant
+}
 
 /** Description and next fires of a schedule. */
 export interface Preview {
@@ -920,6 +1165,32 @@ export interface PutResult {
   revision?: number
 }
 
+/** Request to resume a workflow run that has ended. */
+export interface Resume {
+  /** Names of steps that run again although they succeeded. */
+  again?: string[]
+  /** Whether to return only what would happen. */
+  dry_run?: boolean
+  /** Outputs of failed steps, by name: these steps count as succeeded and do not run again. */
+  set?: Record<string, unknown>
+  /** Definition that the new run uses. */
+  version?: ResumeVersion
+}
+
+/** Definition that a resumed run uses. */
+export const ResumeVersion = ['same', 'latest'] as const
+export type ResumeVersion = (typeof ResumeVersion)[number]
+
+/** Steps of a resumed run. */
+export interface Resumed {
+  /** Names of the steps that are kept: they have succeeded, and do not run again. */
+  kept: string[]
+  /** Id of the new run; absent with `dry_run`. */
+  run?: number
+  /** Names of all other steps: they run, unless their conditions skip them. */
+  to_run: string[]
+}
+
 /** Retry policy of failed runs. Each attempt is a run of its own. */
 export interface Retry {
   /** Delay between the end of an attempt and the next. */
@@ -927,6 +1198,15 @@ export interface Retry {
   /** Maximum number of retries, not counting the first attempt. */
   count: number
 }
+
+/**
+ * Where a retry of a failed workflow run begins.
+ *
+ * - `failed`: At the failed steps: steps that succeeded are kept.
+ * - `start`: At the first steps: all steps run again.
+ */
+export const RetryFrom = ['failed', 'start'] as const
+export type RetryFrom = (typeof RetryFrom)[number]
 
 /** A right that can be granted for an app. */
 export const Right = ['view', 'operate', 'edit', 'script'] as const
@@ -1133,13 +1413,18 @@ export interface StatisticsBucket {
   runs: RunCounts
 }
 
-/** A step of a workflow. It has exactly one of `job`, `workflow`, `approval` and `wait_ms`. */
+/** A step of a workflow. It has exactly one of `job`, `handler`, `script`, `workflow`, `approval` and `wait_ms`. */
 export interface StepBody {
   /** Whether a failure counts as a success for the steps that need it, and for the run. */
   allow_failure?: boolean
+  /** App whose executors run its handler or script. Default: the app of the workflow. */
+  app?: string
   approval?: ApprovalBody
   /** Number of connections that open it, instead of `when`. */
   at_least?: number
+  delivery?: Delivery
+  /** Handler that it calls, without a job of its own. */
+  handler?: string
   /** Condition, an expression: a step whose condition is false is skipped. */
   if?: string
   /** Key of the job that it runs; `id:` and the number of a job without a key. */
@@ -1152,6 +1437,9 @@ export interface StepBody {
   param?: string
   /** Phase that it belongs to. */
   phase?: Phase
+  retry?: Retry
+  route?: Route
+  script?: ScriptBody
   /** Timeout in milliseconds, retries included. Default: none. */
   timeout_ms?: number
   /** Waits for this many milliseconds. */
@@ -1184,8 +1472,12 @@ export type StepState = (typeof StepState)[number]
 export interface StepView {
   /** Decision about an approval. */
   decision?: DecisionView
+  /** Time when it ends by itself: the end of a wait, or a timeout. */
+  due_at?: Instant
   /** Time when it ended. */
   ended_at: Instant | null
+  /** Whether it succeeded in a run that this one resumes, and was kept. */
+  kept?: boolean
   /** Question of an approval, or reason of a failure. */
   message: string | null
   /** Name of the step. */
@@ -1200,8 +1492,15 @@ export interface StepView {
   phase: Phase
   /** First run of the step, if it runs a job or a workflow. */
   run: number | null
+  /**
+   * Runs of the step: its attempts and shards, the first one first, at most 100. Only in the response for a single
+   * step.
+   */
+  runs?: RunView[]
   /** State of the step. */
   state: StepState
+  /** Whether the connection to each of `needs` was taken, in the same order. `null`: not yet known. */
+  taken: (boolean | null)[]
 }
 
 /** A token of an app, without its value. */
@@ -1302,10 +1601,29 @@ export interface WorkflowBody {
   on_error?: OnError
   /** Output of a run: any JSON value, in which `${{ … }}` are expressions. Default: none. */
   output?: unknown
+  /** Where a retry of a failed run begins. The number of retries is that of the job. */
+  retry_from?: RetryFrom
   /** Steps, at most 10 000. Empty in lists of jobs. */
   steps: StepBody[]
   /** Timeout of a run in milliseconds. Default: none. */
   timeout_ms?: number
+}
+
+/** Definition to check: exactly one of `text` and `workflow`. */
+export interface WorkflowCheck {
+  /** The definition as YAML or JSON. */
+  text?: string
+  workflow?: WorkflowBody
+}
+
+/** States of the steps of a workflow's last runs. */
+export interface WorkflowGrid {
+  /** Value of `before` for the runs before these, if there are any. */
+  next: number | null
+  /** The runs, newest first. */
+  runs: GridRun[]
+  /** Names of the steps: those of the newest run in the order of its definition, then those that only older runs have. */
+  steps: string[]
 }
 
 /** An input of a workflow run. */
@@ -1318,16 +1636,38 @@ export interface WorkflowInput {
   type: InputType
 }
 
+/** A problem of a definition. */
+export interface WorkflowProblem {
+  /** Column in that line, from 1. */
+  column?: number
+  /** What is wrong, and what to do. */
+  detail: string
+  /** Line in the text, from 1, if it is known. */
+  line?: number
+  /** Path of the field, for example `steps.check.needs[0].if`; empty if the text cannot be read. */
+  path: string
+}
+
 /** A workflow run with its steps. */
 export interface WorkflowRunView {
+  /** Attempt number, from 1. Retries and resumptions count. */
+  attempt: number
+  /** Time when it began. */
+  begun_at: Instant
   /** Date of the run: the day of its scheduled time in the zone of the job. */
   date: string
+  /** Time when it ended. */
+  ended_at: Instant | null
   /** Inputs of the run. */
   inputs: unknown
   /** Whether no steps open until the run is continued. */
   paused: boolean
   /** Current phase. */
   phase: Phase
+  /** Id of the run that resumes it. */
+  resumed_by?: number
+  /** Id of the run that it resumes. */
+  resumed_of?: number
   /** Id of the run. */
   run: number
   /** Steps in the order of the definition. */

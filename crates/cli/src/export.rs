@@ -40,8 +40,8 @@ pub async fn run(options: Export) -> Result<()> {
             without_key += 1;
             continue;
         };
-        if view.body.script.is_some() {
-            // Lists do not contain the sources of scripts.
+        if view.body.script.is_some() || view.body.workflow.is_some() {
+            // Lists contain neither the sources of scripts nor steps.
             view = client.fetch(Call::get(path("/v1/jobs/", &key, ""))).await.with_context(|| key.clone())?;
         }
         jobs.jobs.insert(key, view.body);

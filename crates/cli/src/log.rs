@@ -158,7 +158,8 @@ async fn over(client: &Client, run: i64) -> Result<RunView> {
     run::fetch(client, run).await
 }
 
-fn is_over(state: RunState) -> bool {
+/// Whether a run in this state has ended.
+pub fn is_over(state: RunState) -> bool {
     use RunState::{Cancelled, Failed, Lost, Succeeded, TimedOut};
     matches!(state, Succeeded | Failed | TimedOut | Lost | Cancelled)
 }

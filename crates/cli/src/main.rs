@@ -3,6 +3,7 @@
 mod agent;
 mod api;
 mod app;
+mod backfill;
 mod cron;
 mod doctor;
 mod duration;
@@ -13,6 +14,7 @@ mod key;
 mod log;
 mod login;
 mod migrate;
+mod places;
 mod routes;
 mod run;
 mod secret;
@@ -21,6 +23,7 @@ mod session;
 mod terminal;
 mod trouble;
 mod workflow;
+mod workflow_file;
 mod yaml;
 
 use std::future::Future;
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Command::Job(options) => call(job::run(*options)),
         Command::Run(options) => call(run::run(options)),
         Command::Workflow(options) => call(workflow::run(options)),
+        Command::Backfill(options) => call(backfill::run(*options)),
         Command::App(options) => call(app::run(options)),
         Command::Key(options) => call(key::run(options)),
         Command::Import(options) => call(import::run(options)),
@@ -107,6 +111,8 @@ enum Command {
     Run(run::Run),
     /// Check workflows, show the steps of their runs, approve, pause and continue them.
     Workflow(workflow::Workflow),
+    /// Run a job for a range of past scheduled times; show, pause, continue, cancel and retry backfills.
+    Backfill(Box<backfill::Backfill>),
     /// Show apps and their executors.
     App(app::App),
     /// List, create and delete API keys for programs that act on your behalf.

@@ -189,6 +189,8 @@ fn facts(run: &RunView) -> String {
         Origin::Manual => "manual trigger".into(),
         Origin::Child { of } => format!("success of run {of}"),
         Origin::Step { of } => format!("step of workflow run {of}"),
+        Origin::Resume { of } => format!("resumption of run {of}"),
+        Origin::Backfill { of } => format!("backfill {of}"),
         Origin::Retry { of } => format!("retry of run {of}"),
     });
     let shard = match run.shard_total {

@@ -1,34 +1,45 @@
-//! File format of `export` and `import`: jobs by key, in YAML.
+//! File format of `export` and `import`: jobs and workflows by key, in YAML.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use protocol::v1::JobBody;
 use serde::{Deserialize, Serialize};
 
-/// Content of a file.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+use crate::workflow_file::WorkflowFile;
+
+/// Jobs of a file.
+#[derive(Debug, Default, PartialEq, Serialize)]
 pub struct Jobs {
     /// Jobs by key, each in the format of `PUT /v1/jobs/{key}`.
     pub jobs: BTreeMap<String, JobBody>,
+}
+
+/// Content of a file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    #[serde(default)]
+    jobs: BTreeMap<String, JobBody>,
+    /// Workflows by key, in a form that is easier to write than a job's.
+    #[serde(default)]
+    workflows: BTreeMap<String, WorkflowFile>,
 }
 
 impl Jobs {
     /// Parses the text of a file.
     pub fn read(text: &str) -> Result<Jobs> {
         let unreadable = |error: serde_saphyr::Error| {
-            anyhow!("the file is not a list of jobs by key: {}", error.without_snippet())
+            anyhow!("the file is not a list of jobs and workflows by key: {}", error.without_snippet())
         };
-        // Bounds alias expansion and nesting; the number of plain jobs may be as large as a scheduling centre's.
-        let options = serde_saphyr::options! {
-            budget: serde_saphyr::budget! {
-                max_nodes: NODES_MAX,
-                max_events: 4 * NODES_MAX,
-                max_total_scalar_bytes: TEXT_MAX,
-            },
-        };
-        serde_saphyr::from_str_with_options(text, options).map_err(unreadable)
+        let content = serde_saphyr::from_str_with_options(text, options()).map_err(unreadable)?;
+        let Content { mut jobs, workflows } = content;
+        for (key, workflow) in workflows {
+            if jobs.insert(key.clone(), workflow.into()).is_some() {
+                bail!("`{key}` is both a job and a workflow of the file");
+            }
+        }
+        Ok(Jobs { jobs })
     }
 
     /// Serializes the jobs.
@@ -59,6 +70,17 @@ impl Jobs {
                 open.extend(body.children.iter().chain(step_jobs(body)).map(|named| (named.as_str(), false)));
             }
         }
+    }
+}
+
+/// Bounds alias expansion and nesting; the number of plain jobs may be as large as a scheduling centre's.
+pub fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_nodes: NODES_MAX,
+            max_events: 4 * NODES_MAX,
+            max_total_scalar_bytes: TEXT_MAX,
+        },
     }
 }
 
@@ -136,6 +158,57 @@ jobs:
             job.script.as_mut().unwrap().source = text.into();
             let written = jobs.write().unwrap();
             assert_eq!(Jobs::read(&written).unwrap(), jobs, "{text:?} in\n{written}");
+        }
+    }
+
+    #[test]
+    fn a_workflow_may_be_written_with_steps_by_name() {
+        let text = "
+workflows:
+  sales/daily:
+    app: shop
+    name: Daily sales
+    timeout: 2h
+    steps:
+      orders: { handler: extract, with: { table: orders }, retry: { count: 3 }, timeout: 90s }
+      sign: { needs: [orders], approval: { ask: 'go on?', timeout: 1h } }
+      pause: { needs: [sign], wait: 5m }
+    finally:
+      tidy: { job: sales/tidy }
+jobs:
+  sales/tidy: { app: shop, name: Tidy, schedule: { kind: none }, handler: tidy }
+";
+        let jobs = Jobs::read(text).unwrap();
+        assert_eq!(jobs.in_order(), ["sales/tidy", "sales/daily"]);
+        let workflow = jobs.jobs["sales/daily"].workflow.clone().unwrap();
+        let steps: Vec<_> = workflow.steps.iter().map(|step| step.name.as_str()).collect();
+        assert_eq!(steps, ["orders", "sign", "pause", "tidy"]);
+        assert_eq!((workflow.timeout_ms, workflow.steps[0].timeout_ms), (Some(7_200_000), Some(90_000)));
+        assert_eq!(workflow.steps[2].wait_ms, Some(300_000));
+        assert_eq!(workflow.steps[3].phase, protocol::v1::Phase::Finally);
+        let refused = |from: &str, to: &str, why: &str| {
+            let error = format!("{:#}", Jobs::read(&text.replace(from, to)).unwrap_err());
+            assert!(error.contains(why), "{error}");
+        };
+        refused("90s", "soon", "line 8");
+        refused("needs: [sign], wait", "need: [sign], wait", "need");
+        refused("sales/tidy: { app", "sales/daily: { app", "both a job and a workflow");
+        refused("      sign:", "      orders:", "orders");
+    }
+
+    #[test]
+    fn the_workflows_of_the_docs_have_no_problems() {
+        let pages =
+            [include_str!("../../../docs/guides/workflows.md"), include_str!("../../../docs/recipes.md")];
+        let examples = pages.iter().flat_map(|page| page.split("```yaml\n").skip(1));
+        let examples: Vec<&str> = examples.filter_map(|rest| rest.split("```").next()).collect();
+        let examples: Vec<&str> = examples.into_iter().filter(|text| text.contains("workflows:")).collect();
+        assert_eq!(examples.len(), 4);
+        for example in examples {
+            for (key, job) in Jobs::read(example).unwrap().jobs {
+                let problems = job.workflow.map(|workflow| server::workflow_problems(&workflow));
+                assert_eq!(problems.unwrap_or_default(), [], "{key}");
+            }
         }
     }
 

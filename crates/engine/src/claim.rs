@@ -13,6 +13,14 @@ use crate::ports::{Claim, StoreError};
 use crate::run::Node;
 use crate::sabotage::Sabotage;
 use crate::telemetry::StepEvent;
+use crate::workflow::Advanced;
+
+/// What the claim loop is woken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wake {
+    Claims,
+    Workflows,
+}
 
 impl Engine {
     pub(crate) async fn claim_loop(&self) {
@@ -34,26 +42,54 @@ impl Engine {
                     RETRY
                 }
             };
-            self.await_claims(wait, looked_at + OWNED_EVERY).await;
+            let end = self.inner.clock.monotonic() + wait;
+            // Most events of workflow runs are followed by steps only, which need no claim.
+            while self.await_claims(end, looked_at + OWNED_EVERY).await == Wake::Workflows
+                && self.only_advances(&mut in_doubt).await
+            {}
         }
     }
 
-    /// Waits until there may be something to claim: for `wait` at most, or until another loop or the agenda finds
+    /// Waits until there may be something to claim: until `end` at most, or until another loop or the agenda finds
     /// some. Without an agenda it waits for one poll only. Also returns when, after `owned_at`, this node may own runs
     /// that it does not hold.
-    async fn await_claims(&self, wait: Duration, owned_at: Duration) {
-        let end = self.inner.clock.monotonic() + wait;
+    async fn await_claims(&self, end: Duration, owned_at: Duration) -> Wake {
         loop {
             let left = end.saturating_sub(self.inner.clock.monotonic());
             tokio::select! {
                 biased;
-                () = self.inner.claim_now.notified() => return,
+                () = self.inner.claim_now.notified() => return Wake::Claims,
+                () = self.inner.advance_now.notified() => {}
                 () = self.inner.clock.sleep(left.min(POLL_MAX)) => {}
             }
             let now = self.inner.clock.monotonic();
             let may_own = self.has_work(|agenda| agenda.has_claimed && now > owned_at);
-            if now >= end || may_own || self.has_workflow_events() {
-                return;
+            if now >= end || may_own || self.has_backfill_events() {
+                return Wake::Claims;
+            }
+            if self.has_workflow_events() {
+                return Wake::Workflows;
+            }
+        }
+    }
+
+    /// Applies all events of workflow runs; returns whether nothing else is to be claimed now.
+    async fn only_advances(&self, in_doubt: &mut bool) -> bool {
+        if *in_doubt || !self.may_claim() {
+            return false;
+        }
+        let node = self.node();
+        loop {
+            match self.advance_workflows(&node).await {
+                Ok(Advanced { waiting: true, .. }) => return false,
+                Ok(Advanced { more: true, .. }) => {}
+                Ok(_) => return true,
+                Err(error) => {
+                    self.complain(&error, "failed to advance workflow runs", RETRY);
+                    *in_doubt = true;
+                    self.inner.clock.sleep(RETRY).await;
+                    return false;
+                }
             }
         }
     }
@@ -75,7 +111,12 @@ impl Engine {
         let mut next_at = None;
         loop {
             // Steps before all else: runs that follow others are due since these ended.
-            let mut more = self.has_workflow_events() && self.advance_workflows(&node).await?;
+            let mut more = false;
+            if self.has_workflow_events() {
+                let advanced = self.advance_workflows(&node).await?;
+                more = advanced.more | advanced.waiting;
+            }
+            more |= self.has_backfill_events() && self.advance_backfills().await?;
             for what in [Due::Runs, Due::Jobs] {
                 // Runs first: those of a job are older than new fires of its schedule. Checked each time: a claim
                 // may take long, and the clock may be found wrong meanwhile.

@@ -11,7 +11,7 @@ use crate::engine::{Engine, RETRY};
 use crate::job::Job;
 use crate::plan;
 use crate::ports::{Ender, Ending, FollowUps, StoreError, Verdict};
-use crate::quota::{self, Quota};
+use crate::quota::Quota;
 use crate::run::{Origin, Outcome, Run, RunId, RunState};
 use crate::sabotage::{Bugs, Sabotage};
 use crate::telemetry::StepEvent;
@@ -102,6 +102,9 @@ impl Engine {
                     if ender.has_ended_steps.into_inner() {
                         self.advance_now();
                     }
+                    if ender.has_ended_instants.into_inner() {
+                        self.fill_now();
+                    }
                     if ender.has_opened.into_inner() {
                         // Follow-ups may be due at once.
                         self.inner.claim_now.notify_one();
@@ -138,6 +141,8 @@ pub(crate) struct After<'a> {
     has_opened: AtomicBool,
     /// Whether steps of workflows may have ended.
     has_ended_steps: AtomicBool,
+    /// Whether scheduled times of backfills may have ended.
+    has_ended_instants: AtomicBool,
 }
 
 impl<'a> After<'a> {
@@ -148,6 +153,7 @@ impl<'a> After<'a> {
             quota,
             has_opened: AtomicBool::new(false),
             has_ended_steps: AtomicBool::new(false),
+            has_ended_instants: AtomicBool::new(false),
         }
     }
 }
@@ -165,8 +171,10 @@ impl Ender for After<'_> {
 
     fn follow(&self, job: &Job, run: &Run, outcome: &Outcome) -> FollowUps {
         let mut follow = FollowUps::default();
-        if let Origin::Step { .. } = run.origin {
-            self.has_ended_steps.store(true, Ordering::Relaxed);
+        match run.origin {
+            Origin::Step { .. } => self.has_ended_steps.store(true, Ordering::Relaxed),
+            Origin::Backfill { .. } => self.has_ended_instants.store(true, Ordering::Relaxed),
+            _ => {}
         }
         match outcome {
             Outcome::Succeeded(_) if run.depth >= CHILD_DEPTH_MAX => {
@@ -214,8 +222,7 @@ impl Ender for After<'_> {
 
     /// A retry is never blocked: it takes the place of the run that it repeats.
     fn blocks(&self, child: &Job, opened: u64) -> Option<String> {
-        let (room, max) = self.quota?.room(child.spec.app)?;
-        (opened >= room).then(|| quota::reason(max))
+        self.quota?.blocks(child.spec.app, opened)
     }
 }
 

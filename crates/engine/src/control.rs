@@ -93,7 +93,7 @@ impl Engine {
     /// Runs the job now, whether or not it is started. Idempotent: the same `key` for the same job returns the same
     /// run.
     pub async fn trigger(&self, job: JobId, key: i64, param: Option<String>) -> Result<RunId, StoreError> {
-        self.trigger_with(job, &Trigger { key, at: None, param, address: None }).await
+        self.trigger_with(job, &Trigger { key, at: None, param, address: None, by: None }).await
     }
 
     /// Runs the job now, with all parameters of a trigger.

@@ -126,6 +126,8 @@ pub(crate) struct Inner {
     pub(crate) registry: watch::Sender<Option<RegistryState>>,
     /// Wakes the claim loop: there may be due work.
     pub(crate) claim_now: Notify,
+    /// There are events of workflow runs.
+    pub(crate) advance_now: Notify,
     /// The outbox got runs.
     pub(crate) holds_now: Notify,
     /// Monotonic time until which results and notes wait for a herd to leave.
@@ -142,6 +144,8 @@ pub(crate) struct Inner {
     pub(crate) watch_now: Notify,
     /// There may be events of workflow runs.
     pub(crate) has_workflow_events: AtomicBool,
+    /// There may be events of backfills.
+    pub(crate) has_backfill_events: AtomicBool,
     /// A node that was probing runs is gone.
     pub(crate) asker_gone: AtomicBool,
     /// Last time at which nothing could be sent, in milliseconds.
@@ -190,6 +194,7 @@ impl Engine {
                 agenda: Mutex::new(None),
                 registry: watch::Sender::new(None),
                 claim_now: Notify::new(),
+                advance_now: Notify::new(),
                 holds_now: Notify::new(),
                 lifeline_now: Notify::new(),
                 herd_until: Mutex::default(),
@@ -198,6 +203,7 @@ impl Engine {
                 beat_now: Notify::new(),
                 watch_now: Notify::new(),
                 has_workflow_events: AtomicBool::new(false),
+                has_backfill_events: AtomicBool::new(false),
                 asker_gone: AtomicBool::new(false),
                 held_until: AtomicI64::new(i64::MIN),
                 stopping: AtomicBool::new(false),

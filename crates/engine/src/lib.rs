@@ -6,11 +6,13 @@
 //! One fire passes through these files in this order: [`plan`](Planner) → `claim` → `outbox` → `dispatch` → `note`
 //! → `complete`. Besides, `agenda` shows the loops whether they have work, `lifeline` detects dead nodes, `rescue` takes over their runs, `watch` asks executors
 //! about runs without a report, `control` starts, stops and edits jobs, `declare` applies declarations of programs,
-//! `kill` cancels one run, `workflow` lets the steps of workflow runs follow one another, `alert` sends notifications and `prune` deletes old rows.
+//! `kill` cancels one run, `workflow` lets the steps of workflow runs follow one another, `backfill` runs jobs for
+//! scheduled times of the past, `alert` sends notifications and `prune` deletes old rows.
 
 mod adopt;
 mod agenda;
 mod alert;
+mod backfill;
 mod claim;
 mod complain;
 mod complete;
@@ -43,6 +45,10 @@ mod workflow;
 
 pub use adopt::Adopting;
 pub use agenda::RegistryState;
+pub use backfill::{
+    Backfill, BackfillChange, BackfillId, BackfillSettings, EarlierRun, Filled, INSTANTS_MAX, InstantCounts,
+    NewBackfill, PARALLEL_MAX, TimeRange, TimesError, Turn, state_after, times_of, turn,
+};
 pub use complete::CHILD_DEPTH_MAX;
 pub use declare::Declaration;
 pub use engine::{Engine, LEASE, Options, Parts, Status};
@@ -54,4 +60,4 @@ pub use run::*;
 pub use sabotage::{Bugs, Sabotage};
 pub use telemetry::{StepEvent, Telemetry};
 pub use trouble::{Trouble, TroubleKind};
-pub use words::{AlertState, RunStatus};
+pub use words::{AlertState, BackfillOrder, BackfillState, Existing, InstantState, OnFailure, RunStatus};

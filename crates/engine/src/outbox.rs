@@ -42,14 +42,14 @@ enum Position {
     Sent,
 }
 
-/// Key of a queue: the job, and the fire of a step. Steps of workflows do not wait for each other, also if they run the same
-/// job.
+/// Key of a queue: the job, and the fire of a step or backfill. Steps of workflows do not wait for each other, also if they
+/// run the same job; nor do fires of a schedule wait for a backfill.
 pub(crate) type QueueKey = (JobId, Option<RunId>);
 
 /// The queue of a run.
 pub(crate) fn queue_of(run: &Run) -> QueueKey {
-    let is_step = matches!(run.origin, Origin::Step { .. });
-    (run.job, is_step.then_some(run.fire))
+    let is_apart = matches!(run.origin, Origin::Step { .. } | Origin::Backfill { .. });
+    (run.job, is_apart.then_some(run.fire))
 }
 
 /// Due fires of one job.

@@ -48,6 +48,10 @@ impl<'a> Tick<'a> {
     /// Targets of a fire. Without an executor the run is created anyway, so that the failure to send it is in the
     /// log.
     fn targets(&self, job: &Job, scheduled_at: Timestamp) -> Vec<Target> {
+        // No executor has a workflow run, so there is one whatever the route.
+        if job.spec.workflow.is_some() {
+            return vec![Target::AtSend];
+        }
         let targets = self.router.targets(job, scheduled_at);
         if targets.is_empty() { vec![Target::AtSend] } else { targets }
     }
@@ -65,7 +69,7 @@ impl Planner for Tick<'_> {
 
     fn plan_at_most(&self, job: &Job, rows: usize) -> Plan {
         let horizon = if job.spec.overlap.is_exclusive() { self.now } else { self.now + LOOK_AHEAD };
-        let shards = self.router.shards(job).max(1);
+        let shards = if job.spec.workflow.is_some() { 1 } else { self.router.shards(job).max(1) };
         let fires_max = (rows / shards).clamp(1, FIRES_MAX as usize);
         let mut plan = self.plan_until(job, self.now, horizon, fires_max);
         self.keep_to_quota(job, shards, &mut plan);
@@ -107,8 +111,11 @@ impl Planner for Tick<'_> {
             }
             match job.spec.overlap {
                 _ if job.running.is_none() || job.running == Some(run.id) => {}
-                // The end of the other run wakes this one; the poll is a fallback.
+                // The end of the other run wakes this one; the poll is a fallback. A backfill leaves nothing out.
                 Overlap::Wait => return self.leave(self.now + WAIT_LOOK),
+                _ if matches!(run.origin, Origin::Backfill { .. }) => {
+                    return self.leave(self.now + WAIT_LOOK);
+                }
                 Overlap::Replace => return Assignment::Replace(self.shards_of(job, run)),
                 Overlap::Skip | Overlap::Allow => {
                     return Assignment::Drop(Disposition::Blocked, BLOCKED.into());
@@ -125,6 +132,10 @@ impl Planner for Tick<'_> {
 
     fn claim_at(&self, job: &Job, fire_at: Timestamp) -> Timestamp {
         claim_at(job, fire_at)
+    }
+
+    fn blocks(&self, job: &Job, opened: u64) -> Option<String> {
+        self.quota?.blocks(job.spec.app, opened)
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cron::Timestamp;
 
+use crate::backfill::{Backfill, BackfillChange, BackfillId, Filled, NewBackfill};
 use crate::declare::Declaration;
 use crate::job::{AppId, Job, JobId, JobSpec};
 use crate::policy::Target;
@@ -135,6 +136,22 @@ pub trait Store: Send + Sync {
         max: usize,
         planner: &dyn Planner,
     ) -> Result<Advance, StoreError>;
+
+    // ── Backfills ─────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Stores a backfill of the job, with its scheduled times. Idempotent: the same key for the same job returns the same
+    /// backfill.
+    async fn start_backfill(&self, job: JobId, new: &NewBackfill) -> Result<BackfillId, StoreError>;
+
+    /// Changes a backfill. [`StoreError::Conflict`] if its state does not allow it.
+    async fn change_backfill(&self, id: BackfillId, change: BackfillChange) -> Result<Backfill, StoreError>;
+
+    /// Applies the events of at most `max` backfills that are due at `now`: ends of their runs, and changes by users. Opens
+    /// the runs that follow, waiting to be claimed; never more at once than the backfill allows.
+    async fn advance_backfills(&self, now: Timestamp, max: usize) -> Result<Filled, StoreError>;
+
+    /// Open runs of a backfill.
+    async fn backfill_runs(&self, id: BackfillId) -> Result<Vec<RunId>, StoreError>;
 
     // ── Looking after ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -345,6 +362,8 @@ pub struct Agenda {
     pub withdrawal_at: Option<Timestamp>,
     /// Whether there are events for [`Store::advance_workflows`].
     pub has_workflow_events: bool,
+    /// Earliest time of an event for [`Store::advance_backfills`].
+    pub backfill_at: Option<Timestamp>,
     /// Counter of changes to apps, their executors and their tokens.
     pub registry: i64,
 }
@@ -458,6 +477,12 @@ pub trait Planner: Send + Sync {
     /// or is being cancelled.
     fn look_again_at(&self, now: Timestamp) -> Timestamp {
         now + LOOK_AGAIN
+    }
+
+    /// Reason for which a step of a workflow run must not open a run of this job, if there is one. `opened` runs of the
+    /// same app are opened before it in the same transaction.
+    fn blocks(&self, _job: &Job, _opened: u64) -> Option<String> {
+        None
     }
 }
 
@@ -950,6 +975,8 @@ pub struct Trigger {
     pub param: Option<String>,
     /// Address of an executor, instead of the job's routing strategy.
     pub address: Option<String>,
+    /// Name of the user, who is stored as the starter of a workflow run.
+    pub by: Option<String>,
 }
 
 /// A run as stored in the log.

@@ -1,10 +1,10 @@
 //! Quota of open runs per app.
 //!
 //! An app with executors that do not keep up must not fill the tables and the memory shared by all apps. Fires and
-//! runs of child jobs beyond the quota are recorded as blocked, and manual triggers are rejected. Retries are not
-//! limited, because each takes the place of the run that it repeats. The count is an estimate: the last count from
-//! the database plus the runs claimed by this node since. If the estimate reaches the quota, the database is queried
-//! again first.
+//! runs of child jobs beyond the quota are recorded as blocked, manual triggers are rejected, and steps of workflow
+//! runs fail. Retries are not limited, because each takes the place of the run that it repeats. The count is an
+//! estimate: the last count from the database plus the runs claimed by this node since. If the estimate reaches the
+//! quota, the database is queried again first.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -41,6 +41,12 @@ impl Quota {
     pub(crate) fn room(&self, app: AppId) -> Option<(u64, u64)> {
         let max = self.max?;
         Some((max.saturating_sub(self.counts().open_runs(app)), max))
+    }
+
+    /// Reason for which the app may open no further run, after `opened` ones that are not counted yet.
+    pub(crate) fn blocks(&self, app: AppId, opened: u64) -> Option<String> {
+        let (room, max) = self.room(app)?;
+        (opened >= room).then(|| reason(max))
     }
 
     /// Counts claimed runs.
@@ -123,7 +129,7 @@ impl Engine {
     }
 }
 
-/// Message for a fire, trigger or child beyond the quota.
+/// Message for a fire, trigger, child or step beyond the quota.
 pub(crate) fn reason(max: u64) -> String {
     format!(
         "the app has {max} open runs, the maximum (--max-open-runs); add executors, or let its jobs fire less often"

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use cron::Timestamp;
 
+use crate::backfill::BackfillId;
 use crate::job::{Job, JobId};
 
 /// Id of a run; never changes. XXL-JOB's executors know it as the log id. Positive and below 2^53.
@@ -110,6 +111,16 @@ pub enum Origin {
         /// Number of the step, below [`STEPS_MAX`].
         step: u32,
     },
+    /// A workflow run that has ended was resumed.
+    Resume {
+        /// Id of that run.
+        of: RunId,
+    },
+    /// A backfill opened it for a scheduled time of the past.
+    Backfill {
+        /// Id of the backfill.
+        of: BackfillId,
+    },
 }
 
 /// Number of steps that a workflow cannot have: step and run share one number in the row.
@@ -131,6 +142,8 @@ impl Origin {
             Origin::Manual { key } => (3, key),
             Origin::Child { of } => (4, of.0),
             Origin::Step { of, step } => (5, of.0 << STEP_BITS | i64::from(step)),
+            Origin::Resume { of } => (6, of.0),
+            Origin::Backfill { of } => (7, of.0),
         }
     }
 
@@ -145,6 +158,8 @@ impl Origin {
                 let step = u32::try_from(cause & i64::from(STEPS_MAX - 1)).ok()?;
                 Origin::Step { of: RunId(cause >> STEP_BITS), step }
             }
+            6 => Origin::Resume { of: RunId(cause) },
+            7 => Origin::Backfill { of: BackfillId(cause) },
             _ => return None,
         })
     }
@@ -460,6 +475,8 @@ mod tests {
             Origin::Manual { key: -9 },
             Origin::Child { of: RunId(12) },
             Origin::Step { of: RunId(1 << 40), step: STEPS_MAX - 1 },
+            Origin::Resume { of: RunId(12) },
+            Origin::Backfill { of: BackfillId(7) },
         ] {
             let (kind, cause) = origin.to_numbers();
             assert_eq!(Origin::from_numbers(kind, cause), Some(origin));

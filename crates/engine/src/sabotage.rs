@@ -42,11 +42,24 @@ pub enum Sabotage {
     BlindToStoredResults,
     /// Fires that a Java admin has taken ahead fire again after an edit or a start (I2).
     BlindToTakenFires,
+    /// The place of a run in a backfill is given again when the run succeeds after it was given up (B2). Implemented by
+    /// the store.
+    PlaceGivenTwice,
     /// An executor that answers or registers again stays suspended (I1). Implemented by the simulated network.
     CircuitStaysOpen,
     /// Executors that registered at another node are not noticed at once (I1). Implemented by the simulated
     /// registry.
     BlindToRegistrations,
+    /// A resumed workflow run keeps steps that failed (W8). Implemented by the store, as are the following.
+    KeepFailedSteps,
+    /// A step with several needs opens when the first of them has ended (W1).
+    OpenAtFirstEnd,
+    /// The end of a step counts twice at the steps that need it (W2).
+    CountEndsTwice,
+    /// The steps that need a skipped one do not learn of it (W5).
+    StopAtSkips,
+    /// A workflow run uses the current definition, not the one that it began with (W7).
+    ReadLatestDefinition,
 }
 
 /// Enabled deliberate bug: always none without the `sabotage` feature.

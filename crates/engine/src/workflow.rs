@@ -50,7 +50,7 @@ impl Engine {
     /// Lets the claim loop apply events of workflow runs.
     pub(crate) fn advance_now(&self) {
         self.inner.has_workflow_events.store(true, Ordering::Relaxed);
-        self.inner.claim_now.notify_one();
+        self.inner.advance_now.notify_one();
     }
 
     /// Whether there are events of workflow runs, as far as this node knows.
@@ -60,12 +60,13 @@ impl Engine {
         has_found || self.inner.has_workflow_events.load(Ordering::Relaxed)
     }
 
-    /// Applies events of workflow runs; returns whether there are more. Only the claim loop calls it.
-    pub(crate) async fn advance_workflows(&self, node: &Node) -> Result<bool, StoreError> {
+    /// Applies events of workflow runs. Only the claim loop calls it.
+    pub(crate) async fn advance_workflows(&self, node: &Node) -> Result<Advanced, StoreError> {
+        self.recount_if_reached().await?;
         self.inner.has_workflow_events.store(false, Ordering::Relaxed);
         self.outbox().begin_claim();
         let now = self.now();
-        let tick = Tick::new(now, &*self.inner.router, self.inner.options.bugs);
+        let tick = Tick::new(now, &*self.inner.router, self.inner.options.bugs).within(&self.inner.quota);
         let asked = self.inner.clock.monotonic();
         let advance = self.inner.store.advance_workflows(node, now, RUNS_MAX, &tick).await;
         let advance =
@@ -80,7 +81,8 @@ impl Engine {
         for (run, outcome) in ended {
             self.conclude(Ending { run, outcome, version: None, address: None }).await;
         }
-        Ok(more | waiting)
+        self.inner.has_workflow_events.fetch_or(more, Ordering::Relaxed);
+        Ok(Advanced { waiting, more: self.inner.has_workflow_events.load(Ordering::Relaxed) })
     }
 
     /// Removes the workflow runs from runs to check, and lets their time limits be checked.
@@ -126,6 +128,15 @@ impl Engine {
         self.advance_now();
         Ok(is_told)
     }
+}
+
+/// What is left after events of workflow runs were applied.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Advanced {
+    /// Whether there are more events, as far as this node knows.
+    pub more: bool,
+    /// Whether runs of steps wait to be claimed.
+    pub waiting: bool,
 }
 
 /// Maximum number of workflow runs per transaction.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use engine::policy::Route;
+use engine::policy::{Block, Route, Word as _};
 use engine::{Dispatch, Job, KillAnswer, Order, Origin, Probe, Receipt, Run, RunState};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
@@ -262,7 +262,7 @@ fn request(order: &Order) -> TriggerRequest {
         job_id: run.job.0,
         executor_handler: spec.handler.clone(),
         executor_params: run.param.clone().unwrap_or_else(|| spec.param.clone()),
-        executor_block_strategy: spec.block.stored().to_owned(),
+        executor_block_strategy: block_strategy(order),
         executor_timeout: spec.timeout.map_or(0, whole_seconds),
         log_id: run.id.0,
         log_date_time: run.scheduled_at.as_millis(),
@@ -271,6 +271,14 @@ fn request(order: &Order) -> TriggerRequest {
         glue_updatetime: spec.script.as_ref().map_or(0, |script| script.edited_at.as_millis()),
         broadcast_index: run.shard.index.try_into().unwrap_or(i32::MAX),
         broadcast_total: run.shard.total.max(1).try_into().unwrap_or(i32::MAX),
+    }
+}
+
+/// Block strategy on the executor. A backfill leaves no scheduled time out and ends no other run, so its runs queue.
+fn block_strategy(order: &Order) -> String {
+    match order.run.origin {
+        Origin::Backfill { .. } => Block::Serial.stored().to_owned(),
+        _ => order.job.spec.block.stored().to_owned(),
     }
 }
 

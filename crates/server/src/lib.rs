@@ -17,6 +17,7 @@ mod http;
 mod jobs;
 mod open_files;
 pub mod outbound;
+mod places;
 mod rate;
 mod request_error;
 mod runs;
@@ -30,6 +31,7 @@ pub use api::{RouteLine, WebRouteLine, openapi, routes, web_routes, workflow_pro
 pub use centre::{Centre, FirstStart, SAMPLE_APP, SAMPLE_HANDLER, StartError};
 pub use dispatch::HttpDispatch;
 pub use http::Identity;
+pub use places::Places;
 pub use settings::{DeclaredJobs, REQUESTS_EACH, Settings};
 pub use telemetry::Hints;
 pub use users::FirstAdmin;

@@ -18,6 +18,7 @@ pub async fn agenda(s: &mut dyn Session, running: bool) -> Result<Agenda, Sessio
          (SELECT MIN(CASE WHEN leased_until_ms > due_ms THEN leased_until_ms ELSE due_ms END) FROM tw_pending_alert), \
          (SELECT MIN(at_ms) FROM tw_withdrawal), \
          (SELECT MIN(id) FROM tw_workflow_event), \
+         (SELECT MIN(due_ms) FROM tw_backfill_event), \
          (SELECT value FROM tw_counter WHERE name = '{REGISTRY}'), {} \
          FROM (SELECT 1 AS one) AS always LEFT JOIN tw_node n ON n.fenced = 0 ORDER BY n.name, n.epoch",
         of_state(WAITING),
@@ -43,6 +44,7 @@ pub async fn agenda(s: &mut dyn Session, running: bool) -> Result<Agenda, Sessio
         agenda.alert_at = row.maybe_instant()?;
         agenda.withdrawal_at = row.maybe_instant()?;
         agenda.has_workflow_events = row.maybe_int()?.is_some();
+        agenda.backfill_at = row.maybe_instant()?;
         agenda.registry = row.maybe_int()?.unwrap_or(0);
         agenda.nodes.extend(NodeRow::read_joined(&mut row)?.map(Into::into));
     }

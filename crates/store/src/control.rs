@@ -16,7 +16,7 @@ use crate::jobs::{self, STOPPED, Stored};
 use crate::runs::{self, CANCELLING, IS_SCHEDULED, Opening, REOPEN, RUNNING, UNKNOWN};
 use crate::schema::check_text;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
-use crate::{addresses, moves, withdraw};
+use crate::{addresses, moves, withdraw, workflows};
 
 // ── Jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -280,10 +280,8 @@ pub async fn trigger(
         check_text(text)?;
         tables.schema.check_fits("xxl_job_log", column, text)?;
     }
-    let sql = "SELECT run_id FROM tw_trigger WHERE job_id = ? AND trigger_key = ?";
-    if let Some(row) = s.query(sql, &[job.0.into(), trigger.key.into()], Lock::None).await?.into_iter().next()
-    {
-        return Ok(RunId(row.read().int()?));
+    if let Some(run) = triggered(s, job, trigger.key).await? {
+        return Ok(run);
     }
     let stored = jobs::load_one(s, tables, job).await?.ok_or(StoreError::NoSuchJob(job))?;
     let now = s.now().await?;
@@ -295,8 +293,29 @@ pub async fn trigger(
     };
     let opened = runs::open(s, tables, vec![Opening { run, job: &stored.job }]).await?;
     let run = opened[0].id;
-    let columns = ["job_id", "trigger_key", "run_id", "at_ms"];
-    let row = vec![job.0.into(), trigger.key.into(), run.0.into(), now.into()];
-    s.insert(Columns { table: "tw_trigger", keys: &[], columns: &columns }, vec![row]).await?;
+    remember_trigger(s, job, trigger.key, run, now).await?;
+    if let Some(user) = trigger.by.as_deref().filter(|_| stored.job.spec.workflow.is_some()) {
+        workflows::insert_starter(s, run, user, now).await?;
+    }
     Ok(run)
+}
+
+/// The run that an earlier request with this key has opened, if there was one.
+pub async fn triggered(s: &mut dyn Session, job: JobId, key: i64) -> Result<Option<RunId>, SessionError> {
+    let sql = "SELECT run_id FROM tw_trigger WHERE job_id = ? AND trigger_key = ?";
+    let rows = s.query(sql, &[job.0.into(), key.into()], Lock::None).await?;
+    rows.into_iter().next().map(|row| Ok(RunId(row.read().int()?))).transpose()
+}
+
+/// Stores the key of a request with the run that it has opened.
+pub async fn remember_trigger(
+    s: &mut dyn Session,
+    job: JobId,
+    key: i64,
+    run: RunId,
+    now: Timestamp,
+) -> Result<(), SessionError> {
+    let columns = ["job_id", "trigger_key", "run_id", "at_ms"];
+    let row = vec![job.0.into(), key.into(), run.0.into(), now.into()];
+    s.insert(Columns { table: "tw_trigger", keys: &[], columns: &columns }, vec![row]).await
 }

@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use cron::Zone;
 use engine::policy::Repeats;
 use engine::{
-    Abandoned, Adopted, Advance, Agenda, Alert, AppId, CancelAnswer, Change, Changes, Claim, Declaration,
-    Declared, Ender, Ending, HistoryEntry, Job, JobId, JobRange, JobSpec, Joined, LIFELINE_GRACE, LifelineId,
-    Lifelines, Move, Moved, Node, Order, Outcome, Planner, Retention, Run, RunId, RunRecord, Slots, Store,
-    StoreError, Trigger, Verdict, Watched, WorkflowEvent,
+    Abandoned, Adopted, Advance, Agenda, Alert, AppId, Backfill, BackfillChange, BackfillId, CancelAnswer,
+    Change, Changes, Claim, Declaration, Declared, Ender, Ending, Filled, HistoryEntry, Job, JobId, JobRange,
+    JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines, Move, Moved, NewBackfill, Node, Order, Outcome,
+    Planner, Retention, Run, RunId, RunRecord, Slots, Store, StoreError, Trigger, Verdict, Watched,
+    WorkflowEvent,
 };
 use timer::Timestamp;
 
@@ -21,8 +22,8 @@ use crate::session::{Backend, Session, SessionError};
 use crate::wall::Wall;
 use crate::workflows::{self, Graphs};
 use crate::{
-    JavaAdmins, Options, adopt, agenda, alerts, changes, claim, complete, control, declare, foreign, jobs,
-    moves, nodes, prune, read, withdraw,
+    JavaAdmins, Options, adopt, agenda, alerts, backfills, changes, claim, complete, control, declare,
+    foreign, jobs, moves, nodes, prune, read, withdraw,
 };
 
 /// A database with all data of the scheduling centre: the engine's [`Store`], and the methods in `records`.
@@ -46,12 +47,31 @@ pub struct Tables {
     pub sees_results: bool,
     /// Whether fires that they have taken ahead are respected. As `beside_java`, except for a deliberate bug.
     pub sees_taken: bool,
+    /// Whether the place of a run that ended is given once, whatever is reported later. False only as a deliberate bug.
+    pub frees_places_once: bool,
     /// The query for jobs, before its conditions.
     pub select_jobs: String,
     /// How repeated incidents are grouped into one alert.
     pub repeats: Option<Repeats>,
     /// Checked definitions of workflows.
     pub graphs: Graphs,
+    /// Rules of workflows that a deliberate bug ignores. None otherwise.
+    pub broken_rule: Option<BrokenRule>,
+}
+
+/// A rule of workflows that a store with a deliberate bug ignores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BrokenRule {
+    /// A resumed run keeps only steps that succeeded.
+    FailedSteps,
+    /// A step waits for all its needs.
+    OpenNeeds,
+    /// An end counts once.
+    CountedEnds,
+    /// A skip counts at the steps that need the skipped one.
+    Skips,
+    /// A run keeps its definition.
+    OwnDefinition,
 }
 
 impl Tables {
@@ -122,9 +142,11 @@ impl Database {
             beside_java,
             sees_results,
             sees_taken,
+            frees_places_once: true,
             select_jobs,
             repeats,
             graphs,
+            broken_rule: None,
         };
         Database {
             backend: Box::new(backend),
@@ -192,6 +214,8 @@ impl Database {
         match ignored {
             Ignored::StoredResults => self.tables.sees_results = false,
             Ignored::TakenFires => self.tables.sees_taken = false,
+            Ignored::Rule(rule) => self.tables.broken_rule = Some(rule),
+            Ignored::FreedPlaces => self.tables.frees_places_once = false,
         }
     }
 
@@ -202,14 +226,18 @@ impl Database {
     }
 }
 
-/// Work of a Java admin that a store with a deliberate bug ignores.
+/// What a store with a deliberate bug ignores.
 #[cfg(feature = "conformance")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ignored {
-    /// Results that it stored for runs of ours.
+    /// Results that a Java admin stored for runs of ours.
     StoredResults,
-    /// Fires that it has taken ahead.
+    /// Fires that a Java admin has taken ahead.
     TakenFires,
+    /// A rule of workflows.
+    Rule(BrokenRule),
+    /// That the place of a run in a backfill was given to the next one already.
+    FreedPlaces,
 }
 
 /// Whether to retry: after a collision, with a random backoff that grows, so that the colliding transactions spread
@@ -352,6 +380,22 @@ impl Store for Database {
         planner: &dyn Planner,
     ) -> Result<Advance, StoreError> {
         transaction!(self, s => workflows::advance::advance(s, &self.tables, node, now, max, planner))
+    }
+
+    async fn start_backfill(&self, job: JobId, new: &NewBackfill) -> Result<BackfillId, StoreError> {
+        transaction!(self, s => backfills::start(s, &self.tables, job, new))
+    }
+
+    async fn change_backfill(&self, id: BackfillId, change: BackfillChange) -> Result<Backfill, StoreError> {
+        transaction!(self, s => backfills::change(s, id, change))
+    }
+
+    async fn advance_backfills(&self, now: Timestamp, max: usize) -> Result<Filled, StoreError> {
+        transaction!(self, s => backfills::advance::advance(s, &self.tables, now, max))
+    }
+
+    async fn backfill_runs(&self, id: BackfillId) -> Result<Vec<RunId>, StoreError> {
+        transaction!(self, s => backfills::open_runs(s, id))
     }
 
     async fn abandoned(&self, running: bool, max: usize) -> Result<Vec<Abandoned>, StoreError> {

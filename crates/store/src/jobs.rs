@@ -9,8 +9,8 @@ use std::time::Duration;
 use cron::{Cron, Dialect, DstRule, Schedule, Zone};
 use engine::policy::{Backoff, Delivery, Misfire, Named, Overlap, Retry, Word};
 use engine::{
-    AppId, ChildrenMode, Job, JobId, JobSpec, NextFire, Run, RunId, Script, ScriptLanguage, StoreError,
-    WorkflowId,
+    AppId, BackfillId, ChildrenMode, Job, JobId, JobSpec, NextFire, Origin, Run, RunId, Script,
+    ScriptLanguage, StoreError, WorkflowId,
 };
 use timer::Timestamp;
 
@@ -130,15 +130,19 @@ async fn find_places(s: &mut dyn Session, tables: &Tables, found: &mut [Stored])
     }
     let open = foreign::without_result(tables);
     let sql = format!(
-        "SELECT job_id, run_id, fire_id, state FROM tw_run WHERE job_id IN ? AND recalled <> {REPLACED}{open} \
+        "SELECT job_id, run_id, fire_id, state, kind FROM tw_run WHERE job_id IN ? AND recalled <> {REPLACED}{open} \
          ORDER BY job_id, run_id"
     );
+    let (backfill, _) = Origin::Backfill { of: BackfillId(0) }.to_numbers();
     let mut open: BTreeMap<i64, Vec<(RunId, RunId, bool)>> = BTreeMap::new();
     for row in s.query(&sql, &[Value::Ids(exclusive)], Lock::None).await? {
         let mut row = row.read();
         let job = row.int()?;
-        let run = (RunId(row.int()?), RunId(row.int()?), row.int()? == WAITING);
-        open.entry(job).or_default().push(run);
+        let (run, fire, waits) = (RunId(row.int()?), RunId(row.int()?), row.int()? == WAITING);
+        // A backfill that waits keeps no fire of the schedule waiting.
+        if !waits || row.int()? != backfill {
+            open.entry(job).or_default().push((run, fire, waits));
+        }
     }
     for stored in found {
         let runs = open.remove(&stored.job.id.0).unwrap_or_default();

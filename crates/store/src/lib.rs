@@ -8,6 +8,7 @@ mod addresses;
 mod adopt;
 mod agenda;
 mod alerts;
+mod backfills;
 mod changes;
 mod claim;
 mod complete;
@@ -57,7 +58,7 @@ use timer::SystemClock;
 
 pub use database::Database;
 #[cfg(feature = "conformance")]
-pub use database::Ignored;
+pub use database::{BrokenRule, Ignored};
 pub use mysql::MySqlStore;
 pub use postgres::PostgresStore;
 pub use records::*;

@@ -2,6 +2,7 @@
 
 use engine::Retention;
 
+use crate::backfills;
 use crate::database::Tables;
 use crate::runs;
 use crate::session::{Lock, Session, SessionError, Value};
@@ -62,6 +63,19 @@ pub async fn prune(
             before: vec![retention.runs_before.into()],
         },
         Old {
+            rows: &[("tw_run_starter", "run_id")],
+            select: "SELECT s.run_id FROM tw_run_starter s WHERE s.at_ms < ? \
+                     AND NOT EXISTS (SELECT 1 FROM xxl_job_log l WHERE l.id = s.run_id) ORDER BY s.at_ms LIMIT ?",
+            before: vec![retention.runs_before.into()],
+        },
+        // A run that was to resume another one, and never began.
+        Old {
+            rows: &workflows::TABLES,
+            select: "SELECT r.run_id FROM tw_resume r WHERE r.at_ms < ? \
+                     AND NOT EXISTS (SELECT 1 FROM xxl_job_log l WHERE l.id = r.run_id) ORDER BY r.at_ms LIMIT ?",
+            before: vec![retention.runs_before.into()],
+        },
+        Old {
             rows: &[("tw_history", "id")],
             select: "SELECT id FROM tw_history WHERE at_ms < ? ORDER BY id LIMIT ?",
             before: vec![history_before.clone()],
@@ -90,6 +104,9 @@ pub async fn prune(
     }
     if let Some(keep) = retention.runs_max {
         pruned += prune_beyond(s, keep, left(max, pruned)).await?;
+    }
+    if pruned < max {
+        pruned += backfills::prune(s, retention.runs_before).await?;
     }
     pruned += prune_triggers(s, &history_before, left(max, pruned)).await?;
     pruned += prune_nodes(s, &history_before, left(max, pruned)).await?;

@@ -13,6 +13,7 @@ use engine::{
 };
 use timer::Timestamp;
 
+use crate::backfills;
 use crate::database::Tables;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
 use crate::table::table;
@@ -315,11 +316,13 @@ table! {
 }
 
 impl NewLog<'_> {
-    /// The parameter, as far as the column holds it: that of a step may be longer.
+    /// The parameter, as far as the column holds it: that of a step or a workflow run may be longer.
     fn param(&self) -> String {
         let param = self.run.param.as_ref().unwrap_or(&self.job.spec.param);
         match self.run.origin {
-            Origin::Step { .. } => self.tables.schema.fitting("xxl_job_log", "executor_param", param),
+            Origin::Step { .. } | Origin::Resume { .. } => {
+                self.tables.schema.fitting("xxl_job_log", "executor_param", param)
+            }
             _ => param.clone(),
         }
     }
@@ -489,6 +492,7 @@ pub async fn close(
     remember_lost(s, closings).await?;
     let ends = count_down(s, closings).await?;
     workflows::note_ends(s, now, closings, &ends).await?;
+    backfills::note_ends(s, closings, &ends).await?;
     Ok(ends)
 }
 
@@ -775,7 +779,8 @@ mod tests {
         let origins =
             [Origin::Schedule, Origin::Misfire, Origin::Manual { key: 1 }, Origin::Child { of: RunId(1) }];
         let step = Origin::Step { of: RunId(1), step: 0 };
-        let origins = origins.into_iter().chain([step]);
+        let backfill = Origin::Backfill { of: engine::BackfillId(1) };
+        let origins = origins.into_iter().chain([step, Origin::Resume { of: RunId(1) }, backfill]);
         let scheduled = origins.filter(|origin| origin.is_scheduled());
         let kinds: Vec<String> = scheduled.map(|origin| origin.to_numbers().0.to_string()).collect();
         assert_eq!(IS_SCHEDULED.to_string(), format!("kind IN ({})", kinds.join(", ")));

@@ -7,11 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cron::{Schedule, Zone};
+use engine::policy::Target;
 use engine::{
-    Assignment, Control, Job, JobId, JobRange, JobSpec, NextFire, Plan, Planner, Run, Store, StoreError,
+    Assignment, Control, Job, JobId, JobRange, JobSpec, NextFire, Outcome, Plan, Planner, Run, RunId, Slots,
+    Store, StoreError, Trigger,
 };
 use tickwright_store::{Database, Options, SqliteStore, open};
 use timer::Timestamp;
+use workflow::definition::{Action, Step, Workflow};
 
 /// A folder that is deleted after the test.
 struct Folder(PathBuf);
@@ -34,7 +37,7 @@ impl Drop for Folder {
     }
 }
 
-/// Claims at the scheduled time itself; plans nothing else.
+/// Claims at the scheduled time itself; assigns waiting runs, and plans nothing else.
 struct Plain;
 
 impl Planner for Plain {
@@ -43,7 +46,7 @@ impl Planner for Plain {
     }
 
     fn assign(&self, _: &Job, _: &Run) -> Assignment {
-        unreachable!("nothing is claimed here")
+        Assignment::Send(vec![Target::AtSend])
     }
 
     fn next_after(&self, job: &Job, after: Timestamp) -> NextFire {
@@ -300,4 +303,43 @@ async fn many_jobs_that_others_wrote_are_adopted_step_by_step() {
     assert_eq!((stopped.changed, stopped.next), (1_250, None));
     let withdrawals = store.withdrawals(Timestamp::from_millis(1), 10_000).await;
     assert_eq!(withdrawals, Ok(vec![]), "none of them has an open run");
+}
+
+/// Opens a run of a new workflow with one step, whose name makes the definition differ from others.
+async fn open_workflow_run(store: &Database, step: &str) -> RunId {
+    let app = store.ensure_app("app").await.unwrap();
+    let wait = Action::Wait { duration: Duration::from_secs(3_600) };
+    let definition = Workflow { steps: vec![Step::new(step, &[], wait)], ..Workflow::default() };
+    let id = store.add_workflow(&definition, "ada").await.unwrap();
+    let spec = JobSpec { workflow: Some(id), ..JobSpec::new(app, step, Schedule::Never, "") };
+    let job = store.create_job(&spec).await.unwrap();
+    let trigger =
+        Trigger { key: 1, at: Some(Timestamp::from_millis(1_000)), param: None, address: None, by: None };
+    store.trigger(job, &trigger).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_workflow_run_that_cannot_be_read_ends_and_stops_no_other() {
+    let folder = Folder::new("unreadable");
+    let (store, neighbour) = with_neighbour(&folder).await;
+    let joined = store.join("node", Duration::from_secs(3_600)).await.unwrap();
+    let broken = open_workflow_run(&store, "broken").await;
+    let sound = open_workflow_run(&store, "sound").await;
+    let now = joined.now;
+    let claim = store.claim_waiting(&joined.node, now, Slots::ALL, 10, &Plain).await.unwrap();
+    assert_eq!(claim.orders.len(), 2);
+    for order in claim.orders {
+        store.open_workflow(now, &order.run, &order.job).await.unwrap();
+    }
+    neighbour.execute("UPDATE tw_workflow SET body = '{' WHERE body LIKE '%broken%'", ()).unwrap();
+
+    // Another process has not read the definitions yet.
+    let other = opened(&folder.file(), true).await.unwrap();
+    let advance = other.advance_workflows(&joined.node, now, 10, &Plain).await.unwrap();
+    let [(run, Outcome::Failed(why))] = &advance.ended[..] else { panic!("{advance:?}") };
+    assert_eq!(*run, broken);
+    assert!(why.contains("cannot be read"), "{why}");
+    let state = other.workflow_run(sound).await.unwrap().unwrap().steps[0].row.state;
+    assert_eq!(state, workflow::StepState::Waiting);
+    assert!(!advance.more);
 }

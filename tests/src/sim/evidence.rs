@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
-    Disposition, HistoryEntry, JobId, JobSpec, Node, Origin, Outcome, Run, RunId, RunRecord, RunState, Shard,
-    TroubleKind, Verdict,
+    Backfill, BackfillId, Disposition, HistoryEntry, JobId, JobSpec, NewBackfill, Node, Origin, Outcome, Run,
+    RunId, RunRecord, RunState, Shard, TroubleKind, Verdict,
 };
+
+use store::BackfillTime;
 
 use super::clock::Ms;
 
@@ -24,6 +26,8 @@ pub struct Evidence {
     pub acks: Vec<Acked>,
     /// Operations of clients, in order for each job.
     pub ops: Vec<OperationRecord>,
+    /// Backfills that clients have started.
+    pub backfills: Vec<BackfillSeen>,
     /// The jobs with their first definitions.
     pub jobs: BTreeMap<JobId, JobSpec>,
     /// Every run that the store ever returned, with its claims.
@@ -258,6 +262,19 @@ pub struct OperationRecord {
     pub done: Option<Done>,
     /// Whether it was rejected for good.
     pub refused: bool,
+}
+
+/// A backfill that a client has started.
+#[derive(Clone, Debug)]
+pub struct BackfillSeen {
+    /// Id of the backfill.
+    pub id: BackfillId,
+    /// Id of the job.
+    pub job: JobId,
+    /// The request.
+    pub new: NewBackfill,
+    /// Its rows at the end.
+    pub end: Option<(Backfill, Vec<BackfillTime>)>,
 }
 
 /// An acknowledgement.

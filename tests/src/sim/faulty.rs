@@ -303,6 +303,10 @@ impl Planner for WatchedPlanner<'_> {
     fn look_again_at(&self, now: Timestamp) -> Timestamp {
         self.inner.look_again_at(now)
     }
+
+    fn blocks(&self, job: &Job, opened: u64) -> Option<String> {
+        self.inner.blocks(job, opened)
+    }
 }
 
 /// The same for follow-ups of a finished run.
@@ -443,6 +447,22 @@ impl Store for Faulty {
             },
         )
         .await
+    }
+
+    async fn start_backfill(&self, job: JobId, new: &NewBackfill) -> Result<BackfillId, StoreError> {
+        self.call("start_backfill", self.store.start_backfill(job, new), nothing).await
+    }
+
+    async fn change_backfill(&self, id: BackfillId, change: BackfillChange) -> Result<Backfill, StoreError> {
+        self.call("change_backfill", self.store.change_backfill(id, change), nothing).await
+    }
+
+    async fn advance_backfills(&self, now: Timestamp, max: usize) -> Result<Filled, StoreError> {
+        self.call("advance_backfills", self.store.advance_backfills(now, max), nothing).await
+    }
+
+    async fn backfill_runs(&self, id: BackfillId) -> Result<Vec<RunId>, StoreError> {
+        self.call("backfill_runs", self.store.backfill_runs(id), nothing).await
     }
 
     async fn leave(&self, node: &Node) -> Result<(), StoreError> {

@@ -10,6 +10,7 @@
 //! paused between any two steps.
 
 mod alarms;
+mod backfill_client;
 mod bulk_client;
 pub mod check;
 mod client;
@@ -49,6 +50,7 @@ pub use overload::{LOAD_DROPS_AT, Served, overload};
 pub use replacing::{Replacing, replacing};
 pub use workflows::{WorkflowRuns, workflow_runs};
 
+use backfill_client::BackfillClient;
 use bulk_client::BulkClient;
 use client::Client;
 use clock::{Ms, START};
@@ -67,6 +69,8 @@ pub struct Setup {
     pub bugs: Bugs,
     /// Whether to record a trace.
     pub traced: bool,
+    /// Whether users also start backfills of the jobs.
+    pub backfills: bool,
 }
 
 /// Result of a simulation.
@@ -87,7 +91,7 @@ pub fn simulate(setup: Setup) -> Outcome {
     in_virtual_time(async {
         let world = Arc::new(World::new(Plan::new(setup.seed), setup.traced));
         world.note(|| format!("{:?}", world.plan));
-        play(&world, setup.bugs).await;
+        play(&world, setup).await;
         let lasted = Duration::from_millis((world.now() - START) as u64);
         let mut evidence = world.take_evidence();
         let mut counts = Counts { seeds: 1, lasted, ..Counts::default() };
@@ -135,6 +139,14 @@ impl Cluster {
         if bugs.has(Sabotage::BlindToTakenFires) {
             sqlite.ignore(Ignored::TakenFires);
         }
+        if bugs.has(Sabotage::PlaceGivenTwice) {
+            sqlite.ignore(Ignored::FreedPlaces);
+        }
+        for (bug, rule) in workflows::BROKEN_RULES {
+            if bugs.has(bug) {
+                sqlite.ignore(Ignored::Rule(rule));
+            }
+        }
         let app = sqlite.ensure_app(lines::APP).await.expect("the store is empty");
         let sqlite = Arc::new(sqlite);
         let java = world.plan.java.then(|| Arc::new(JavaAdmin::new(world.clone(), sqlite.clone())));
@@ -178,8 +190,9 @@ impl Cluster {
     }
 }
 
-async fn play(world: &Arc<World>, bugs: Bugs) {
-    let Cluster { store, app, queues, executors, hosts, java, .. } = Cluster::new(world, bugs).await;
+async fn play(world: &Arc<World>, setup: Setup) {
+    let Cluster { store, database, app, queues, executors, hosts, java } =
+        Cluster::new(world, setup.bugs).await;
     let jobs = create_jobs(world, &*store, app).await;
     if world.plan.registering.is_some() {
         hosts.iter().for_each(|host| drop(tokio::spawn(host.clone().run())));
@@ -219,6 +232,10 @@ async fn play(world: &Arc<World>, bugs: Bugs) {
         let client = BulkClient::new(world.clone(), queues.clone(), jobs.into_iter(), over.clone());
         clients.push(tokio::spawn(client.run()));
     }
+    for number in (0..BackfillClient::COUNT).filter(|_| setup.backfills && !jobs.is_empty()) {
+        let client = BackfillClient::new(world.clone(), queues.clone(), &jobs, number, over.clone());
+        clients.push(tokio::spawn(client.run()));
+    }
 
     world.sleep_until(world.plan.faults_until).await;
     world.clear_up();
@@ -236,6 +253,7 @@ async fn play(world: &Arc<World>, bugs: Bugs) {
     world.note(|| "all clients are done".into());
     // One node is enough for the rest.
     hosts[1..].iter().for_each(|host| host.gate.stop_for_good());
+    backfill_client::finish(world, &database, &executors, SETTLE_MAX).await;
     settle(world, &*store, &executors, &jobs).await;
     collect(world, &*store, &jobs).await;
 }

@@ -13,7 +13,8 @@ use std::time::Duration;
 use engine::Dispatch;
 use engine::policy::Router;
 use engine::{
-    Bugs, Change, Changed, Control, Engine, JobId, Options, Outcome, Parts, RunId, Store, StoreError, Verdict,
+    BackfillChange, BackfillId, Bugs, Change, Changed, Control, Engine, JobId, NewBackfill, Options, Outcome,
+    Parts, RunId, Store, StoreError, Verdict,
 };
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -228,6 +229,10 @@ async fn obey(
             let changes: Vec<Change> = batch.into_iter().filter_map(change).collect();
             Ok(Answer::Batch(engine.change(&changes, atomic).await))
         }
+        Request::StartBackfill(job, new) => engine.start_backfill(job, &new).await.map(Answer::Backfill),
+        Request::ChangeBackfill(id, change) => {
+            engine.change_backfill(id, change).await.map(|changed| Answer::Backfill(changed.id))
+        }
     }
 }
 
@@ -252,6 +257,10 @@ pub enum Request {
     Operation(JobId, Operation),
     /// Operations of a client on many jobs, all or none of them if the flag is set.
     Batch(Vec<(JobId, Operation)>, bool),
+    /// A backfill that a client starts.
+    StartBackfill(JobId, Box<NewBackfill>),
+    /// A change of a backfill by a client.
+    ChangeBackfill(BackfillId, BackfillChange),
 }
 
 /// Response of a node.
@@ -266,6 +275,8 @@ pub enum Answer {
     Batch(Vec<Result<Changed, StoreError>>),
     /// To a trigger.
     Run(RunId),
+    /// To a request about a backfill.
+    Backfill(BackfillId),
 }
 
 /// A request in transit to a node.

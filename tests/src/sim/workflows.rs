@@ -5,25 +5,38 @@ use std::sync::Arc;
 
 use cron::Schedule;
 use engine::policy::{Backoff, Retry};
-use engine::{AppId, Bugs, JobId, JobSpec, Origin, Outcome, RunId, Store as _, Trigger};
+use engine::{
+    AppId, Bugs, Control, JobId, JobSpec, Origin, Outcome, RunId, Sabotage, Store as _, StoreError, Trigger,
+};
 use serde_json::json;
-use store::{Database, WorkflowRunSteps};
+use store::{BrokenRule, Database, Resume, WorkflowRunSteps};
 use workflow::definition::{Action, Join, Need, OnError, Param, Phase, Step, Workflow};
-use workflow::reference::Reference;
-use workflow::{Graph, StepState};
+use workflow::reference::{self, Reference};
+use workflow::{Graph, StepNo, StepState};
 
 use super::clock::{Ms, START};
 use super::dice::Dice;
-use super::evidence::Evidence;
+use super::evidence::{Evidence, Violation};
 use super::plan::{Mode, Plan, handlers, routes};
 use super::world::World;
-use super::{Cluster, all_runs, in_virtual_time, nemesis, settle};
+use super::{Cluster, Stopped, all_runs, in_virtual_time, nemesis, settle};
+
+/// Deliberate bugs, with the rules that the store ignores for them.
+pub(super) const BROKEN_RULES: [(Sabotage, BrokenRule); 5] = [
+    (Sabotage::KeepFailedSteps, BrokenRule::FailedSteps),
+    (Sabotage::OpenAtFirstEnd, BrokenRule::OpenNeeds),
+    (Sabotage::CountEndsTwice, BrokenRule::CountedEnds),
+    (Sabotage::StopAtSkips, BrokenRule::Skips),
+    (Sabotage::ReadLatestDefinition, BrokenRule::OwnDefinition),
+];
 
 /// Result of the simulation.
 #[derive(Debug, Default)]
 pub struct WorkflowRuns {
     /// Number of workflow runs.
     pub runs: usize,
+    /// Number of those that resume or retry another one.
+    pub resumed: usize,
     /// Number of requests of steps that executors accepted.
     pub steps: usize,
     /// Violations.
@@ -31,7 +44,7 @@ pub struct WorkflowRuns {
 }
 
 /// Runs the simulation. The seed decides the workflows and the faults.
-pub fn workflow_runs(seed: u64) -> WorkflowRuns {
+pub fn workflow_runs(seed: u64, bugs: Bugs) -> WorkflowRuns {
     fastrand::seed(seed);
     in_virtual_time(async {
         let mut dice = Dice::new(seed, "workflows", 0);
@@ -43,11 +56,11 @@ pub fn workflow_runs(seed: u64) -> WorkflowRuns {
             jobs: 0,
             begins: START,
             executors: 3,
-            faults_until: START + dice.number(20_000, 40_000),
+            faults_until: START + dice.number(31_000, 45_000),
             ..Plan::new(seed)
         };
         let world = Arc::new(World::new(plan, false));
-        let cluster = Cluster::new(&world, Bugs::default()).await;
+        let cluster = Cluster::new(&world, bugs).await;
         let workflows = create(&world, &cluster, &mut dice).await;
         for host in &cluster.hosts {
             tokio::spawn(host.clone().run());
@@ -58,21 +71,121 @@ pub fn workflow_runs(seed: u64) -> WorkflowRuns {
         for index in 0..world.plan.executors {
             tokio::spawn(nemesis::break_executor(world.clone(), cluster.executors.clone(), index));
         }
+        let mut client =
+            Client { world: &world, cluster: &cluster, dice, key: RUNS, resumed: BTreeMap::new() };
         for key in 0..RUNS {
-            world.sleep(dice.millis(100, 2_500)).await;
-            let trigger = Trigger { key, at: None, param: None, address: None };
-            let job = dice.pick(&workflows);
+            world.sleep(client.dice.millis(100, 2_500)).await;
+            let trigger = Trigger { key, at: None, param: None, address: None, by: None };
+            let job = client.dice.pick(&workflows);
             cluster.database.trigger(job, &trigger).await.expect("the store itself never fails");
+            client.interfere(&workflows).await;
+        }
+        loop {
+            let next = world.now() + client.dice.number(500, 3_000);
+            if next >= world.plan.faults_until {
+                break;
+            }
+            world.sleep_until(next).await;
+            client.interfere(&workflows).await;
         }
         world.sleep_until(world.plan.faults_until).await;
+        let resumed = client.resumed;
         world.clear_up();
         settle(&world, &*cluster.store, &cluster.executors, &workflows).await;
-        judge(&world, &cluster.database, &workflows).await
+        judge(&world, &cluster.database, &workflows, &resumed).await
     })
 }
 
-/// Number of workflow runs of one seed.
+/// Number of workflow runs of one seed that are triggered.
 const RUNS: i64 = 12;
+
+/// Somebody who resumes runs and edits workflows.
+struct Client<'a> {
+    world: &'a World,
+    cluster: &'a Cluster,
+    dice: Dice,
+    /// Last used idempotency key.
+    key: i64,
+    /// Runs that were opened, with the steps that were to run again.
+    resumed: BTreeMap<RunId, BTreeSet<String>>,
+}
+
+impl Client<'_> {
+    async fn interfere(&mut self, workflows: &[JobId]) {
+        let job = self.dice.pick(workflows);
+        if self.dice.chance(0.2) {
+            self.edit(job).await;
+        }
+        let runs = all_runs(&*self.cluster.database, job).await;
+        if !runs.is_empty() && self.dice.chance(0.6) {
+            let run = runs[self.dice.number(0, runs.len() as i64 - 1) as usize].id;
+            self.resume(run).await;
+        }
+    }
+
+    /// Asks for any run, also one that has not ended. Sometimes the answer is lost, and the request repeated.
+    async fn resume(&mut self, run: RunId) {
+        let database = &self.cluster.database;
+        let Some(found) = database.workflow_run(run).await.expect("the store itself never fails") else {
+            return;
+        };
+        let names = found.definition.steps.iter().map(|step| step.name.clone());
+        let again: BTreeSet<String> = names.filter(|_| self.dice.chance(0.1)).collect();
+        self.key += 1;
+        let resume = Resume {
+            key: self.key,
+            again: again.iter().cloned().collect(),
+            latest: self.dice.chance(0.3),
+            ..Resume::default()
+        };
+        let answer = database.resume_workflow(run, &resume).await;
+        if self.dice.chance(0.3) {
+            let repeated = database.resume_workflow(run, &resume).await;
+            if answer.is_ok() && repeated != answer {
+                self.breach("W8", format!("run {run} was resumed as {answer:?}, then as {repeated:?}"));
+            }
+        }
+        match answer {
+            Ok(resumed) => {
+                let opened = resumed.run.expect("it was no preview");
+                self.resumed.insert(opened, again);
+                let open = database.open_runs(&[run]).await.expect("the store itself never fails");
+                if !open.is_empty() || found.steps.iter().any(|step| step.row.state.is_active()) {
+                    self.breach("W9", format!("run {run} was resumed before its end"));
+                }
+            }
+            Err(StoreError::Conflict(_)) => {}
+            Err(error) => panic!("run {run}: {error}"),
+        }
+    }
+
+    /// Replaces the needs of a step.
+    async fn edit(&mut self, job: JobId) {
+        let database = &self.cluster.database;
+        let stored =
+            database.job(job).await.expect("the store itself never fails").expect("it is not deleted");
+        let id = stored.spec.workflow.expect("it is a workflow");
+        let row = database.workflow(id).await.expect("the store itself never fails");
+        let mut definition = row.expect("definitions stay").definition;
+        let last = definition.steps.iter().rposition(|step| step.phase == Phase::Main);
+        let step = &mut definition.steps[last.expect("there is a main phase")];
+        let (without, join) = (step.needs.pop().is_some(), self.dice.pick(&[Join::Joined, Join::AllEnded]));
+        step.join = if step.needs.is_empty() { Join::Joined } else { join };
+        if !without {
+            step.allow_failure ^= true;
+        }
+        let id = database.add_workflow(&definition, "sim").await.expect("it is right");
+        let spec = JobSpec { workflow: Some(id), ..stored.spec };
+        self.world.evidence().jobs.insert(job, spec.clone());
+        let edit = Control::Edit { spec: Box::new(spec), revision: None };
+        database.control(job, &edit, 1_000, &Stopped).await.expect("the job is stopped and right");
+    }
+
+    fn breach(&self, promise: &'static str, evidence: String) {
+        self.world.note(|| evidence.clone());
+        self.world.evidence().broken.push(Violation { promise, evidence });
+    }
+}
 
 /// Creates workflows and the jobs of their steps.
 async fn create(world: &World, cluster: &Cluster, dice: &mut Dice) -> Vec<JobId> {
@@ -89,6 +202,9 @@ async fn create(world: &World, cluster: &Cluster, dice: &mut Dice) -> Vec<JobId>
         let id = cluster.database.add_workflow(graph.definition(), "sim").await.expect("it is right");
         let mut spec = JobSpec::new(cluster.app, format!("workflow {number}"), Schedule::Never, "");
         spec.workflow = Some(id);
+        if dice.chance(0.3) {
+            spec.retry = Retry { count: 1, backoff: Backoff::Fixed { delay: dice.millis(0, 1_000) } };
+        }
         let job = cluster.store.create_job(&spec).await.expect("the job is right");
         world.evidence().jobs.insert(job, spec);
         workflows.push(job);
@@ -144,21 +260,41 @@ fn definition(dice: &mut Dice, jobs: &[JobId]) -> Workflow {
     Workflow { steps, on_error: OnError::Continue, ..Workflow::default() }
 }
 
-async fn judge(world: &World, database: &Database, workflows: &[JobId]) -> WorkflowRuns {
+async fn judge(
+    world: &World,
+    database: &Database,
+    workflows: &[JobId],
+    resumed: &BTreeMap<RunId, BTreeSet<String>>,
+) -> WorkflowRuns {
     let mut result = WorkflowRuns::default();
     for job in workflows {
         for record in all_runs(database, *job).await {
             result.runs += 1;
             let found = database.workflow_run(record.id).await.expect("the store itself never fails");
-            match found {
-                _ if !record.state.is_over() => result.broken.push(format!("run {} never ended", record.id)),
-                None => result.broken.push(format!("run {} has no steps: {record:?}", record.id)),
-                Some(found) => check(&world.evidence(), &found, &mut result),
+            let Some(found) = found else {
+                result.broken.push(format!("run {} has no steps: {record:?}", record.id));
+                continue;
+            };
+            if !record.state.is_over() {
+                result.broken.push(format!("run {} never ended", record.id));
+                continue;
             }
+            let again = resumed.get(&record.id);
+            match found.resumed_of {
+                Some(of) => {
+                    result.resumed += 1;
+                    let before = database.workflow_run(of).await.expect("the store itself never fails");
+                    let before = before.expect("nothing is pruned");
+                    keeps(&world.evidence(), &before, &found, again, &mut result);
+                }
+                None if again.is_some() => result.broken.push(format!("run {} resumes nothing", record.id)),
+                None => {}
+            }
+            check(&world.evidence(), &found, &mut result);
         }
     }
-    if result.runs != RUNS as usize {
-        result.broken.push(format!("{} of {RUNS} workflow runs", result.runs));
+    if result.runs - result.resumed != RUNS as usize {
+        result.broken.push(format!("{} of {RUNS} workflow runs", result.runs - result.resumed));
     }
     once(&world.evidence(), &mut result);
     let evidence = world.evidence();
@@ -168,12 +304,45 @@ async fn judge(world: &World, database: &Database, workflows: &[JobId]) -> Workf
     result
 }
 
+fn name_of(found: &WorkflowRunSteps, step: StepNo) -> String {
+    found.definition.steps[step.0 as usize].name.clone()
+}
+
+fn states_of(found: &WorkflowRunSteps) -> BTreeMap<String, StepState> {
+    found.steps.iter().map(|step| (name_of(found, step.row.step), step.row.state)).collect()
+}
+
+/// W8: a resumed run keeps what the reference keeps, and sends nothing of it again.
+fn keeps(
+    evidence: &Evidence,
+    before: &WorkflowRunSteps,
+    found: &WorkflowRunSteps,
+    again: Option<&BTreeSet<String>>,
+    result: &mut WorkflowRuns,
+) {
+    let run = found.run.id;
+    let nothing = BTreeSet::new();
+    let again = again.unwrap_or(&nothing);
+    let expected = reference::kept(&before.definition, &states_of(before), &found.definition, again);
+    let kept: BTreeSet<String> = found.kept.iter().map(|step| name_of(found, *step)).collect();
+    if kept != expected {
+        result
+            .broken
+            .push(format!("W8: run {run} keeps {kept:?} of run {}, not {expected:?}", before.run.id));
+    }
+    for step in &found.kept {
+        if first_arrival(evidence, run, step.0 as usize).is_some() {
+            result.broken.push(format!("W8: run {run} sent {} again", name_of(found, *step)));
+        }
+    }
+}
+
 /// The steps of a run ended as the reference says, given how those ended that ran; and none began before what it needs.
 fn check(evidence: &Evidence, found: &WorkflowRunSteps, result: &mut WorkflowRuns) {
-    let name = |step: &store::Step| found.definition.steps[step.row.step.0 as usize].name.clone();
-    let states: BTreeMap<String, StepState> =
-        found.steps.iter().map(|step| (name(step), step.row.state)).collect();
-    let mut reference = Reference::begin(found.definition.clone(), BTreeMap::new());
+    let states = states_of(found);
+    let kept: BTreeMap<String, serde_json::Value> =
+        found.kept.iter().map(|step| (name_of(found, *step), json!({}))).collect();
+    let mut reference = Reference::resume(found.definition.clone(), kept.clone());
     loop {
         let active = reference.states.iter().filter(|(_, state)| state.is_active());
         let ends: Vec<(String, Option<serde_json::Value>)> = active
@@ -202,7 +371,13 @@ fn check(evidence: &Evidence, found: &WorkflowRunSteps, result: &mut WorkflowRun
             let state = states[&step.name];
             result.broken.push(format!("run {run}: {} is {state}, its last attempt {expected}", step.name));
         }
-        let Some(began) = first_arrival(evidence, run, number) else { continue };
+        let Some(began) = first_arrival(evidence, run, number) else {
+            let runs_job = matches!(step.action, Action::Job { .. });
+            if runs_job && states[&step.name] == StepState::Succeeded && !kept.contains_key(&step.name) {
+                result.broken.push(format!("W8: run {run} never sent {}, which succeeded", step.name));
+            }
+            continue;
+        };
         // Other rules open a step before all have ended.
         if !matches!(step.join, Join::Joined | Join::AllSucceeded | Join::AllEnded) {
             continue;

@@ -51,7 +51,11 @@ fn an_import_names_what_it_changes_and_goes_on_after_what_is_refused() {
     imported.fails(1, "1 of 2 jobs were rejected");
     assert_eq!(centre.json("job show one")["handler"], "other");
 
-    centre.shell().input("jobs: {x: {app: a}}").run("import -").fails(1, "not a list of jobs by key");
+    centre
+        .shell()
+        .input("jobs: {x: {app: a}}")
+        .run("import -")
+        .fails(1, "not a list of jobs and workflows by key");
     centre.shell().run("import nowhere.yaml").fails(1, "failed to read nowhere.yaml");
     centre.stop();
 }

@@ -1,6 +1,7 @@
 //! Commands that call a scheduling centre: the real binary against a real server.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod backfills;
 mod crashes;
 mod errors;
 mod files;
@@ -11,3 +12,4 @@ mod kit;
 mod looks;
 mod runs;
 mod sessions;
+mod workflows;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use cron::{Schedule, Timestamp};
 
 use super::*;
+use crate::job::WorkflowId;
 use crate::policy::Route;
 use crate::run::{RunId, RunState};
 use crate::testing::{each_second, job, ms, run};
@@ -70,6 +71,25 @@ fn a_plan_has_no_more_rows_than_asked_for_and_the_next_one_goes_on() {
     check(Route::First, 2, &[10_000, 11_000], 12_000);
     check(Route::First, 0, &[10_000], 11_000);
     check(Route::Broadcast, 7, &[10_000, 11_000], 12_000);
+}
+
+#[test]
+fn a_workflow_has_one_run_whatever_its_route() {
+    let mut job = each_second(10_000);
+    (job.spec.route, job.spec.workflow) = (Route::Broadcast.into(), Some(WorkflowId(1)));
+    let plan = Tick::new(ms(15_000), &Three, Bugs::default()).plan_at_most(&job, 2);
+    let targets: Vec<_> = plan.fires.iter().map(|fire| fire.targets.clone()).collect();
+    assert_eq!(targets, vec![vec![Target::AtSend]; 2]);
+}
+
+#[test]
+fn steps_beyond_the_quota_of_the_app_are_blocked() {
+    let (quota, job) = (Quota::new(Some(2)), each_second(10_000));
+    let tick = Tick::new(ms(15_000), &Three, Bugs::default());
+    assert_eq!(tick.blocks(&job, 100), None, "no quota");
+    let tick = tick.within(&quota);
+    assert_eq!(tick.blocks(&job, 1), None);
+    assert!(tick.blocks(&job, 2).unwrap().contains("2 open runs"));
 }
 
 #[test]
@@ -400,4 +420,18 @@ fn a_claimed_run_that_was_held_for_too_long_is_a_misfire() {
         80_500,
         None,
     );
+}
+
+#[test]
+fn a_run_of_a_backfill_waits_for_the_place_and_replaces_nobody() {
+    for overlap in [Overlap::Skip, Overlap::Wait, Overlap::Replace] {
+        let mut job = each_second(20_000);
+        (job.spec.overlap, job.running) = (overlap, Some(RunId(41)));
+        let origin = Origin::Backfill { of: crate::backfill::BackfillId(7) };
+        let waiting = Run { origin, due_at: ms(900_000), ..waiting_run(10_000) };
+        let assigned = |job: &Job| Tick::new(ms(900_000), &Three, Bugs::default()).assign(job, &waiting);
+        assert!(matches!(assigned(&job), Assignment::Leave(_)), "{overlap}");
+        job.running = None;
+        assert!(matches!(assigned(&job), Assignment::Send(_)), "however long ago its time was");
+    }
 }

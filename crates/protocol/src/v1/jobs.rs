@@ -323,6 +323,9 @@ pub struct JobFilter {
     /// Tag of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
+    /// `true`: workflows only; `false`: other jobs only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<bool>,
     /// Text that the handler contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,

@@ -7,6 +7,7 @@
 mod alerts;
 mod apps;
 mod audit;
+mod backfills;
 mod centre;
 mod events;
 mod instant;
@@ -24,6 +25,10 @@ pub use apps::{
     NewToken, TokenView, TroubleCode,
 };
 pub use audit::AuditView;
+pub use backfills::{
+    BackfillBody, BackfillPlan, BackfillStarted, BackfillTime, BackfillView, CancelBackfill, PlannedAction,
+    PlannedTime,
+};
 pub use centre::{
     About, Calendar, CalendarBucket, Database, NodeView, Overview, RunCounts, SettingView, Statistics,
     StatisticsBucket,
@@ -45,15 +50,17 @@ pub use users::{
     UserView,
 };
 pub use words::{
-    AlertKind, AlertState, Backoff, Block, ChildrenMode, CronDialect, Delivery, InputType, Misfire, Named,
-    OnError, Overlap, Phase, Retry, Route, RunStatus, ScriptLanguage, StepState, UnknownWord, Word,
+    AlertKind, AlertState, BackfillOrder, BackfillState, Backoff, Block, ChildrenMode, CronDialect, Delivery,
+    Existing, InputType, InstantState, Misfire, Named, OnError, OnFailure, Overlap, Phase, Retry, RetryFrom,
+    Route, RunStatus, ScriptLanguage, StepState, UnknownWord, Word,
 };
 pub use workflows::{
-    ApprovalBody, Decision, DecisionView, JoinRule, Need, NeedBranch, StepBody, StepView, WorkflowBody,
-    WorkflowInput, WorkflowRunView,
+    ApprovalBody, CheckedWorkflow, Decision, DecisionView, GridRun, JoinRule, Need, NeedBranch, Resume,
+    ResumeVersion, Resumed, StepBody, StepView, WorkflowBody, WorkflowCheck, WorkflowGrid, WorkflowInput,
+    WorkflowProblem, WorkflowRunView,
 };
 
-/// Request header that makes a trigger idempotent: a repeated request with the same key starts no second run.
+/// Request header that makes a trigger or backfill idempotent: a repeated request with the same key starts no second one.
 pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// Request header with the CSRF token of a session; required for every change from a browser.

@@ -129,6 +129,16 @@ pub enum Origin {
         /// Id of the workflow run.
         of: i64,
     },
+    /// A workflow run that has ended was resumed.
+    Resume {
+        /// Id of that run.
+        of: i64,
+    },
+    /// A backfill opened it for a scheduled time of the past.
+    Backfill {
+        /// Id of the backfill.
+        of: i64,
+    },
     /// An earlier attempt of the same fire failed.
     Retry {
         /// Id of that run.

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{InputType, Instant, OnError, Phase, StepState};
+use super::{
+    Delivery, InputType, Instant, OnError, Phase, Retry, RetryFrom, Route, RunState, RunView, ScriptBody,
+    StepState,
+};
 
 /// Steps that each run of a job consists of, instead of a handler or script. A run gets its inputs as its parameter: a
 /// JSON object.
@@ -21,6 +24,9 @@ pub struct WorkflowBody {
     /// What happens to the other steps when a step fails.
     #[serde(default)]
     pub on_error: OnError,
+    /// Where a retry of a failed run begins. The number of retries is that of the job.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retry_from: RetryFrom,
     /// Timeout of a run in milliseconds. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -55,7 +61,7 @@ pub struct WorkflowInput {
     pub one_of: Vec<Value>,
 }
 
-/// A step of a workflow. It has exactly one of `job`, `workflow`, `approval` and `wait_ms`.
+/// A step of a workflow. It has exactly one of `job`, `handler`, `script`, `workflow`, `approval` and `wait_ms`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -80,6 +86,24 @@ pub struct StepBody {
     /// Key of the job that it runs; `id:` and the number of a job without a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
+    /// Handler that it calls, without a job of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handler: Option<String>,
+    /// Script that it runs, without a job of its own. Requires the right `script`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<ScriptBody>,
+    /// App whose executors run its handler or script. Default: the app of the workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
+    /// Retry policy of its handler or script. Default: no retries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
+    /// Delivery policy of its handler or script. Default: that of a new job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<Delivery>,
+    /// Routing strategy of its handler or script. Default: that of a new job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<Route>,
     /// Key of the workflow that it runs. It ends with that run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
@@ -161,6 +185,9 @@ pub struct ApprovalBody {
     /// Names of the users who may decide. Default: all with the right to operate the workflow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvers: Vec<String>,
+    /// Whether the user who started or resumed the run may decide. Default: true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_starter: Option<bool>,
     /// Time in milliseconds after which it is refused. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -174,12 +201,26 @@ pub struct WorkflowRunView {
     pub run: i64,
     /// Date of the run: the day of its scheduled time in the zone of the job.
     pub date: String,
+    /// Attempt number, from 1. Retries and resumptions count.
+    pub attempt: u32,
+    /// Id of the run that it resumes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed_of: Option<i64>,
+    /// Id of the run that resumes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed_by: Option<i64>,
     /// Inputs of the run.
     pub inputs: Value,
     /// Current phase.
     pub phase: Phase,
     /// Whether no steps open until the run is continued.
     pub paused: bool,
+    /// Time when it began.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub begun_at: Instant,
+    /// Time when it ended.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
+    pub ended_at: Option<Instant>,
     /// Steps in the order of the definition.
     pub steps: Vec<StepView>,
 }
@@ -194,8 +235,13 @@ pub struct StepView {
     pub phase: Phase,
     /// Names of the steps that it needs.
     pub needs: Vec<String>,
+    /// Whether the connection to each of `needs` was taken, in the same order. `null`: not yet known.
+    pub taken: Vec<Option<bool>>,
     /// State of the step.
     pub state: StepState,
+    /// Whether it succeeded in a run that this one resumes, and was kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
     /// First run of the step, if it runs a job or a workflow.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub run: Option<i64>,
@@ -205,6 +251,10 @@ pub struct StepView {
     /// Time when it ended.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
     pub ended_at: Option<Instant>,
+    /// Time when it ends by itself: the end of a wait, or a timeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub due_at: Option<Instant>,
     /// Question of an approval, or reason of a failure.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub message: Option<String>,
@@ -214,6 +264,10 @@ pub struct StepView {
     /// Output, if the step has succeeded. Only in the response for a single step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
+    /// Runs of the step: its attempts and shards, the first one first, at most 100. Only in the response for a single
+    /// step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<RunView>,
 }
 
 /// Decision about a step that asks people.
@@ -239,4 +293,122 @@ pub struct Decision {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[cfg_attr(feature = "openapi", schema(max_length = 1_000))]
     pub remark: String,
+}
+
+/// Request to resume a workflow run that has ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Resume {
+    /// Names of steps that run again although they succeeded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub again: Vec<String>,
+    /// Outputs of failed steps, by name: these steps count as succeeded and do not run again.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<String, Value>,
+    /// Definition that the new run uses.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub version: ResumeVersion,
+    /// Whether to return only what would happen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+}
+
+/// Definition that a resumed run uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ResumeVersion {
+    /// The definition of the run that is resumed.
+    #[default]
+    Same,
+    /// The current definition of the workflow. A step whose definition has changed runs again.
+    Latest,
+}
+
+/// Steps of a resumed run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Resumed {
+    /// Id of the new run; absent with `dry_run`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<i64>,
+    /// Names of the steps that are kept: they have succeeded, and do not run again.
+    pub kept: Vec<String>,
+    /// Names of all other steps: they run, unless their conditions skip them.
+    pub to_run: Vec<String>,
+}
+
+/// States of the steps of a workflow's last runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WorkflowGrid {
+    /// Names of the steps: those of the newest run in the order of its definition, then those that only older runs have.
+    pub steps: Vec<String>,
+    /// The runs, newest first.
+    pub runs: Vec<GridRun>,
+    /// Value of `before` for the runs before these, if there are any.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub next: Option<i64>,
+}
+
+/// A workflow run in a grid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct GridRun {
+    /// Id of the run.
+    pub id: i64,
+    /// Scheduled time.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub scheduled_at: Instant,
+    /// State of the run.
+    pub state: RunState,
+    /// Duration in milliseconds, if it has ended.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub took_ms: Option<i64>,
+    /// State of each of `steps`, one character each: `B` blocked, `H` held, `O` open, `W` waiting, `S` succeeded, `F`
+    /// failed, `K` skipped, `U` unreached, `C` cancelled, `-` no such step in this run.
+    pub cells: String,
+}
+
+/// Definition to check: exactly one of `text` and `workflow`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct WorkflowCheck {
+    /// The definition as YAML or JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowBody>,
+}
+
+/// A checked definition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CheckedWorkflow {
+    /// The definition as YAML: that of the request, if it has one.
+    pub text: String,
+    /// The definition; absent if the text cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowBody>,
+    /// Problems, at most 100. Without any, the definition can be saved.
+    pub problems: Vec<WorkflowProblem>,
+}
+
+/// A problem of a definition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WorkflowProblem {
+    /// Path of the field, for example `steps.check.needs[0].if`; empty if the text cannot be read.
+    pub path: String,
+    /// What is wrong, and what to do.
+    pub detail: String,
+    /// Line in the text, from 1, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// Column in that line, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u64>,
 }

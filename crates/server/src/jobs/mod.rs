@@ -239,7 +239,8 @@ impl Jobs<'_> {
         self.rules.engine.check_room(job.spec.app).await?;
         let mut first = None;
         for (address, offset) in targets.into_iter().zip(0_i64..) {
-            let trigger = Trigger { key: key.wrapping_add(offset), at: None, param: param.clone(), address };
+            let (key, by) = (key.wrapping_add(offset), Some(self.who.user().to_owned()));
+            let trigger = Trigger { key, at: None, param: param.clone(), address, by };
             let run = self.rules.engine.trigger_with(job.id, &trigger).await?;
             first.get_or_insert(run);
         }
@@ -319,7 +320,7 @@ impl Jobs<'_> {
 }
 
 /// Rejects a parameter that is too long for one of the databases.
-fn check_param(param: &str) -> Result<(), RequestError> {
+pub fn check_param(param: &str) -> Result<(), RequestError> {
     let length = param.chars().count();
     match length <= PARAM_MAX {
         true => Ok(()),

@@ -10,6 +10,8 @@ use crate::executors::Scope;
 pub struct Principal {
     /// Name for the audit log.
     pub name: String,
+    /// Name of the user, also for an API key.
+    user: String,
     access: Access,
     /// Limit of the rights, for an API key.
     limit: Option<Limit>,
@@ -25,19 +27,21 @@ struct Limit {
 impl Principal {
     /// An anonymous caller, without rights.
     pub fn nobody() -> Principal {
-        Principal { name: "nobody".into(), access: Access::default(), limit: None }
+        let (name, user) = ("nobody".to_owned(), "nobody".to_owned());
+        Principal { name, user, access: Access::default(), limit: None }
     }
 
     /// A signed-in user.
     pub fn person(user: &User) -> Principal {
-        Principal { name: user.name.clone(), access: user.access.clone(), limit: None }
+        let name = user.name.clone();
+        Principal { name: name.clone(), user: name, access: user.access.clone(), limit: None }
     }
 
     /// A program with an API key of a user. It never has administrator rights, even if the user has.
     pub fn key(key: &ApiKey, user: &User) -> Principal {
         let limit = Limit { apps: key.spec.apps.clone(), rights: key.spec.rights };
         let name = format!("{} with key {}", user.name, key.id);
-        Principal { name, access: user.access.clone(), limit: Some(limit) }
+        Principal { name, user: user.name.clone(), access: user.access.clone(), limit: Some(limit) }
     }
 
     /// A caller of the executor API that may access these apps; `None` means all. It can call their executors
@@ -51,7 +55,13 @@ impl Principal {
         };
         let admin = apps.is_none();
         let grants = apps.into_iter().flatten().map(|app| (app, Rights::ALL)).collect();
-        Principal { name, access: Access { admin, grants, ..Access::default() }, limit: None }
+        let access = Access { admin, grants, ..Access::default() };
+        Principal { user: name.clone(), name, access, limit: None }
+    }
+
+    /// Name of the user, also for an API key: the same person, however it calls.
+    pub fn user(&self) -> &str {
+        &self.user
     }
 
     /// Rights in an app.

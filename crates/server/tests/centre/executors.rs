@@ -256,6 +256,7 @@ async fn waiting(bench: &Bench) -> (JobId, i64) {
         at: Some(bench.engine.now() + Duration::from_secs(3_600)),
         param: None,
         address: None,
+        by: None,
     };
     (job, bench.database.trigger(job, &later).await.unwrap().0)
 }

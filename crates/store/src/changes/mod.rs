@@ -279,6 +279,7 @@ async fn stop(
         for (table, key) in [
             ("tw_job", "job_id"),
             ("tw_job_tag", "job_id"),
+            ("tw_step_job", "job_id"),
             (declare::TABLE, "job_id"),
             ("xxl_job_info", "id"),
             ("xxl_job_logglue", "job_id"),

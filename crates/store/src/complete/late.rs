@@ -10,7 +10,7 @@ use super::{Opened, child_of, parent_for_children, retry_of};
 use crate::database::Tables;
 use crate::runs::{self, ALARM_PENDING, Closing, FireEnd, HistoryRow, LogRow, NO_ALARM, codes};
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
-use crate::{alerts, jobs};
+use crate::{alerts, backfills, jobs, workflows};
 
 /// Handles the results that have the verdict `Missing` so far.
 pub async fn complete(
@@ -152,6 +152,8 @@ async fn supersede(
         return Ok(());
     };
     let run = Run { origin, depth, ..as_it_was(ending.run, lost, log, stored.job.spec.retry.count) };
+    workflows::note_late_end(s, now, &run, &ending.outcome, end).await?;
+    backfills::note_late_end(s, &run, &ending.outcome, end).await?;
     let follow = ender.follow(&stored.job, &run, &ending.outcome);
     if let Some(next) = follow.rearm.filter(|_| end.over) {
         jobs::rearm(s, log.job, next).await?;

@@ -15,7 +15,7 @@ use crate::database::Tables;
 use crate::jobs::{self, Stored};
 use crate::runs::{self, Closing, Entry, FireEnd, Opening};
 use crate::session::{Lock, Session, SessionError};
-use crate::{alerts, control, foreign};
+use crate::{alerts, control, foreign, workflows};
 
 pub async fn complete(
     s: &mut dyn Session,
@@ -231,7 +231,17 @@ impl Opened {
                 }
             }
         }
-        runs::open(s, tables, openings).await?;
+        let is_workflow =
+            |opening: &Opening<'_>| opening.run.retry_of.is_some() && opening.job.spec.workflow.is_some();
+        let workflows: BTreeSet<usize> = openings
+            .iter()
+            .enumerate()
+            .filter(|(_, opening)| is_workflow(opening))
+            .map(|(at, _)| at)
+            .collect();
+        let opened = runs::open(s, tables, openings).await?;
+        let retried = opened.into_iter().enumerate().filter(|(at, _)| workflows.contains(at));
+        workflows::resume::retry(s, tables, now, &retried.map(|(_, run)| run).collect::<Vec<_>>()).await?;
         runs::record(s, blocked).await?;
         alerts::raise(s, tables, now, raised).await
     }

@@ -206,7 +206,7 @@ impl Bench {
     }
 
     pub async fn trigger(&self, job: JobId, key: i64) -> RunId {
-        let trigger = Trigger { key, at: Some(self.now), param: None, address: None };
+        let trigger = Trigger { key, at: Some(self.now), param: None, address: None, by: None };
         self.store.trigger(job, &trigger).await.unwrap()
     }
 

@@ -547,7 +547,7 @@ pub async fn a_job_that_does_not_exist_cannot_be_controlled(fresh: Fresh) {
         let refused = bench.store.control(nobody, &control, 1_000, &planner).await.map(|_| ());
         assert_eq!(refused, Err(StoreError::NoSuchJob(nobody)));
     }
-    let trigger = Trigger { key: 1, at: Some(bench.now), param: None, address: None };
+    let trigger = Trigger { key: 1, at: Some(bench.now), param: None, address: None, by: None };
     assert_eq!(bench.store.trigger(nobody, &trigger).await, Err(StoreError::NoSuchJob(nobody)));
     assert_eq!(bench.store.job(nobody).await, Ok(None));
     assert_eq!(bench.cancelling(nobody).await, 0);
@@ -561,6 +561,7 @@ pub async fn a_trigger_asked_for_twice_opens_one_run(fresh: Fresh) {
         at: Some(bench.now + HOUR),
         param: Some("by hand".into()),
         address: Some("http://10.0.0.8:1".into()),
+        by: None,
     };
     let run = bench.store.trigger(job, &trigger).await.unwrap();
     assert_eq!(bench.store.trigger(job, &Trigger { param: None, ..trigger.clone() }).await, Ok(run));
@@ -599,8 +600,13 @@ pub async fn texts_come_back_as_they_were_or_are_refused(fresh: Fresh) {
         Err(refused) => assert!(matches!(refused, StoreError::Invalid(_)), "{refused:?}"),
     }
     let job = bench.start(&bench.hourly()).await;
-    let trigger =
-        |param: &str| Trigger { key: 1, at: Some(bench.now), param: Some(param.into()), address: None };
+    let trigger = |param: &str| Trigger {
+        key: 1,
+        at: Some(bench.now),
+        param: Some(param.into()),
+        address: None,
+        by: None,
+    };
     let refused = bench.store.trigger(job, &trigger("a\0b")).await;
     assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
     let run = bench.store.trigger(job, &trigger(odd)).await.unwrap();

@@ -175,7 +175,7 @@ pub async fn triggers_at_once_open_one_run(fresh: Fresh) {
     let job = bench.create(|_| {}).await;
     for key in 0..10 {
         let runs = at_once(vec![bench.clone(); 4], move |bench| async move {
-            let trigger = Trigger { key, at: Some(bench.now), param: None, address: None };
+            let trigger = Trigger { key, at: Some(bench.now), param: None, address: None, by: None };
             bench.store.trigger(job, &trigger).await.unwrap()
         })
         .await;

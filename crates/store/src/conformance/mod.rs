@@ -7,6 +7,7 @@
 pub mod agenda;
 pub mod alerts;
 pub mod apps;
+pub mod backfills;
 pub mod batches;
 mod bench;
 pub mod claims;
@@ -18,6 +19,7 @@ pub mod endings;
 pub mod nodes;
 pub mod places;
 pub mod records;
+pub mod resume;
 pub mod servers;
 pub mod traces;
 pub mod users;
@@ -118,6 +120,7 @@ macro_rules! conformance_tests {
             places::a_later_fire_waits_for_the_answer_about_an_unsent_one
             places::an_attempt_of_a_broadcast_is_not_kept_out_by_its_own_fire
             workflows::steps_follow_one_another_and_a_join_waits_for_all
+            workflows::a_grid_has_the_states_of_the_last_runs
             workflows::a_step_gets_the_outputs_and_inputs_that_it_names
             workflows::a_failed_step_stops_the_run_and_its_handlers_follow
             workflows::a_cancelled_workflow_ends_its_steps_wherever_they_are
@@ -128,6 +131,27 @@ macro_rules! conformance_tests {
             workflows::a_step_of_a_deleted_job_fails_and_an_exclusive_one_waits
             workflows::a_workflow_cut_anywhere_goes_on_as_if_nothing_had_happened
             workflows::a_workflow_keeps_its_definition_and_its_schedule_is_hidden_from_java_admins
+            resume::a_resumed_run_keeps_what_succeeded_and_runs_the_rest
+            resume::a_failed_step_can_be_set_and_an_approval_is_kept
+            resume::what_cannot_be_resumed_says_why
+            resume::a_step_that_was_changed_meanwhile_runs_again
+            resume::a_retry_goes_on_at_the_failed_step_or_from_the_start
+            resume::a_resumption_cut_anywhere_is_whole_or_none
+            resume::of_resumptions_at_once_one_counts
+            workflows::a_step_that_was_given_up_and_succeeds_late_goes_on
+            backfills::a_backfill_runs_each_time_once_in_its_order_and_keeps_its_window
+            backfills::times_with_runs_are_left_out_waited_for_or_repeated
+            backfills::a_failure_leaves_nothing_out_and_failed_times_can_be_retried
+            backfills::a_failure_stops_a_backfill_that_asks_for_it_after_all_retries
+            backfills::a_paused_backfill_opens_nothing_and_a_cancelled_one_never_again
+            backfills::a_backfill_of_a_job_that_may_not_overlap_opens_one_run_and_blocks_no_fire
+            backfills::a_backfill_of_a_broadcast_ends_with_the_last_shard
+            backfills::a_backfill_is_cancelled_with_its_job
+            backfills::a_run_that_was_given_up_and_succeeds_late_counts_once
+            backfills::a_backfill_is_refused_if_it_has_too_many_times_or_places
+            backfills::a_backfill_cut_anywhere_goes_on_as_if_nothing_had_happened
+            backfills::nodes_that_advance_at_once_keep_the_window
+            backfills::an_old_backfill_is_pruned_when_it_has_ended
             control::a_job_comes_back_as_it_was_written
             control::a_script_is_kept_as_it_was_written
             control::a_started_job_fires_first_after_now
@@ -248,6 +272,7 @@ pub const FUNCTIONS: &str = concat!(
     include_str!("agenda.rs"),
     include_str!("alerts.rs"),
     include_str!("apps.rs"),
+    include_str!("backfills.rs"),
     include_str!("batches.rs"),
     include_str!("claims.rs"),
     include_str!("control.rs"),
@@ -260,6 +285,7 @@ pub const FUNCTIONS: &str = concat!(
     include_str!("users.rs"),
     include_str!("places.rs"),
     include_str!("records.rs"),
+    include_str!("resume.rs"),
     include_str!("views.rs"),
     include_str!("workflows.rs"),
 );

@@ -27,7 +27,10 @@ pub async fn a_job_that_may_not_overlap_runs_once(stores: &[Arc<Database>]) {
             until_there(store, job).await;
             for key in 0..RUNS_EACH {
                 let key = 1 + round * 1_000 + number as i64 * 100 + key;
-                store.trigger(job, &Trigger { key, at: None, param: None, address: None }).await.unwrap();
+                store
+                    .trigger(job, &Trigger { key, at: None, param: None, address: None, by: None })
+                    .await
+                    .unwrap();
             }
         }
         for store in stores {

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use cron::Schedule;
-use engine::policy::Overlap;
+use engine::policy::{Backoff, Overlap, Retry};
 use engine::{
     Advance, Control, JobId, JobSpec, Moved, Order, Origin, Outcome, Run, RunId, RunState, Store as _,
     StoreError, Trigger, Verdict, WorkflowEvent,
@@ -16,34 +16,48 @@ use workflow::definition::{Action, Branch, Need, OnError, Param, Phase, Step, Wo
 use workflow::{RunOutcome, StepState};
 
 use super::Fresh;
-use super::bench::{Bench, HOUR, SECOND, Simple, failed, ok};
+use super::bench::{Bench, HOUR, SECOND, Simple, failed, lost, ok};
 use super::crashes::cut_everywhere;
-use crate::Decision;
+use crate::{Decision, JobFilter, RunFilter, WorkflowGrid};
 
 /// A workflow on a bench, with one job that all its steps run.
-struct Flow {
-    bench: Bench,
-    workflow: JobId,
-    run: RunId,
+pub(super) struct Flow {
+    pub(super) bench: Bench,
+    pub(super) workflow: JobId,
+    pub(super) run: RunId,
 }
 
-fn job_step(name: &str, needs: &[&str], job: JobId) -> Step {
+pub(super) fn job_step(name: &str, needs: &[&str], job: JobId) -> Step {
     Step::new(name, needs, Action::Job { job: job.0, param: Param::Own })
 }
 
 impl Flow {
     /// Opens a run of a workflow with the steps that `steps` makes of a job.
-    async fn open(fresh: Fresh, define: impl FnOnce(JobId) -> Workflow) -> Flow {
+    pub(super) async fn open(fresh: Fresh, define: impl FnOnce(JobId) -> Workflow) -> Flow {
         let bench = Bench::new(fresh).await;
         let job = bench.create(|_| {}).await;
         let definition = define(job);
         Flow::open_on(bench, definition, None).await.unwrap()
     }
 
-    async fn open_on(bench: Bench, definition: Workflow, param: Option<&str>) -> Result<Flow, StoreError> {
+    pub(super) async fn open_on(
+        bench: Bench,
+        definition: Workflow,
+        param: Option<&str>,
+    ) -> Result<Flow, StoreError> {
         let id = bench.store.add_workflow(&definition, "ada").await.unwrap();
         let workflow = bench.create(|spec| spec.workflow = Some(id)).await;
-        let trigger = Trigger { key: 1, at: Some(bench.now), param: param.map(str::to_owned), address: None };
+        Flow::begin(bench, workflow, param).await
+    }
+
+    /// Triggers a workflow, and opens its run.
+    pub(super) async fn begin(
+        bench: Bench,
+        workflow: JobId,
+        param: Option<&str>,
+    ) -> Result<Flow, StoreError> {
+        let trigger =
+            Trigger { key: 1, at: Some(bench.now), param: param.map(str::to_owned), address: None, by: None };
         let run = bench.store.trigger(workflow, &trigger).await.unwrap();
         let orders = bench.claim_waiting_at(bench.now).await.orders;
         assert_eq!(orders.iter().map(|order| order.run.id).collect::<Vec<_>>(), [run]);
@@ -52,7 +66,7 @@ impl Flow {
         Ok(Flow { bench, workflow, run })
     }
 
-    async fn advance(&self) -> Advance {
+    pub(super) async fn advance(&self) -> Advance {
         self.advance_at(self.bench.now).await
     }
 
@@ -73,7 +87,7 @@ impl Flow {
     }
 
     /// Names of the steps that these runs belong to.
-    async fn names(&self, orders: &[Order]) -> Vec<String> {
+    pub(super) async fn names(&self, orders: &[Order]) -> Vec<String> {
         let found = self.bench.store.workflow_run(self.run).await.unwrap().unwrap();
         let name = |order: &Order| match order.run.origin {
             Origin::Step { of, step } if of == self.run => found.definition.steps[step as usize].name.clone(),
@@ -82,7 +96,7 @@ impl Flow {
         orders.iter().map(name).collect()
     }
 
-    async fn states(&self) -> BTreeMap<String, StepState> {
+    pub(super) async fn states(&self) -> BTreeMap<String, StepState> {
         let found = self.bench.store.workflow_run(self.run).await.unwrap().unwrap();
         let state = |step: &crate::Step| {
             (found.definition.steps[step.row.step.0 as usize].name.clone(), step.row.state)
@@ -90,13 +104,13 @@ impl Flow {
         found.steps.iter().map(state).collect()
     }
 
-    async fn end(&self, run: &Run, outcome: Outcome) -> Advance {
+    pub(super) async fn end(&self, run: &Run, outcome: Outcome) -> Advance {
         assert_eq!(self.bench.end(run.id, outcome).await, Verdict::Applied);
         self.advance().await
     }
 
     /// Checks that the run has ended, and completes it.
-    async fn complete(&self, advance: &Advance, expected: RunState) {
+    pub(super) async fn complete(&self, advance: &Advance, expected: RunState) {
         let [(run, outcome)] = &advance.ended[..] else { panic!("{advance:?}") };
         assert_eq!(*run, self.run);
         assert_eq!(self.bench.end(self.run, outcome.clone()).await, Verdict::Applied);
@@ -105,7 +119,7 @@ impl Flow {
     }
 }
 
-fn diamond(job: JobId) -> Workflow {
+pub(super) fn diamond(job: JobId) -> Workflow {
     let steps = vec![
         job_step("load", &[], job),
         job_step("left", &["load"], job),
@@ -137,6 +151,34 @@ pub async fn steps_follow_one_another_and_a_join_waits_for_all(fresh: Fresh) {
     flow.complete(&last, RunState::Succeeded).await;
     assert!(flow.states().await.values().all(|state| *state == StepState::Succeeded));
     assert!(!flow.bench.store.tell_workflow(flow.run, WorkflowEvent::Pause).await.unwrap(), "it is over");
+}
+
+pub async fn a_grid_has_the_states_of_the_last_runs(fresh: Fresh) {
+    let flow = Flow::open(fresh, diamond).await;
+    let first = flow.advance().await;
+    flow.end(&first.orders[0].run, failed()).await;
+    let filter = RunFilter { job: Some(flow.workflow), ..RunFilter::default() };
+    let store = &flow.bench.store;
+    let grid = store.workflow_grid(&filter, None, 30).await.unwrap();
+    assert_eq!(grid.steps, ["load", "left", "right", "report"]);
+    let [run] = &grid.runs[..] else { panic!("{grid:?}") };
+    use StepState::{Failed, Unreached};
+    assert_eq!(run.steps, [Some(Failed), Some(Unreached), Some(Unreached), Some(Unreached)]);
+    assert_eq!((run.run.id, run.state, grid.next), (flow.run, RunState::Running, None));
+    let older = store.workflow_grid(&filter, Some(flow.run), 30).await.unwrap();
+    assert_eq!(older, WorkflowGrid::default());
+
+    let found = store.workflow_run(flow.run).await.unwrap().unwrap();
+    let runs = store.step_runs(&found.steps[0], &|_| false, 100).await.unwrap();
+    assert_eq!(runs.iter().map(|run| run.id).collect::<Vec<_>>(), [first.orders[0].run.id]);
+    assert_eq!(store.step_runs(&found.steps[1], &|_| false, 100).await.unwrap(), [], "it never had a run");
+
+    let workflows = async |workflow| {
+        let filter = JobFilter { workflow: Some(workflow), ..JobFilter::default() };
+        store.job_ids(&filter, None, 10).await.unwrap()
+    };
+    assert_eq!(workflows(true).await, [flow.workflow]);
+    assert_eq!(workflows(false).await.len(), 1);
 }
 
 pub async fn a_step_gets_the_outputs_and_inputs_that_it_names(fresh: Fresh) {
@@ -357,9 +399,21 @@ pub async fn a_step_of_a_deleted_job_fails_and_an_exclusive_one_waits(fresh: Fre
     flow.complete(&last, RunState::Failed).await;
 }
 
+pub async fn a_step_that_was_given_up_and_succeeds_late_goes_on(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let retry = Retry { count: 1, backoff: Backoff::Fixed { delay: HOUR } };
+    let job = bench.create(|spec| spec.retry = retry).await;
+    let flow = Flow::open_on(bench, diamond(job), None).await.unwrap();
+    let load = flow.advance().await.orders;
+    assert!(flow.end(&load[0].run, lost()).await.orders.is_empty(), "its retry is not due");
+    assert_eq!(flow.bench.end(load[0].run.id, ok()).await, Verdict::Late);
+    let next = flow.advance().await.orders;
+    assert_eq!(flow.names(&next).await, ["left", "right"], "its success takes the retry back");
+}
+
 /// Goes on until this many runs have opened or ended. A server may notice a lost connection late, and until then the rows
 /// stay locked.
-async fn all<F>(mut found: Advance, count: usize, work: impl Fn() -> F) -> Advance
+pub(super) async fn all<F>(mut found: Advance, count: usize, work: impl Fn() -> F) -> Advance
 where
     F: Future<Output = Result<Advance, StoreError>>,
 {

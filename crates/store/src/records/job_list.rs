@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use engine::{AppId, JobId, StoreError};
 
-use super::job_rows::{JobFilter, JobRow, conditions, rows_of, source};
+use super::job_rows::{IS_LISTED, JobFilter, JobRow, conditions, rows_of, source};
 use super::page::{Page, limit_of};
 use crate::database::{Database, Tables, transaction};
 use crate::jobs::{NO_TIME, STOPPED};
@@ -213,9 +213,9 @@ pub async fn job_count(
 
 /// Number of jobs per app; apps without jobs are omitted.
 pub async fn jobs_by_app(s: &mut dyn Session) -> Result<BTreeMap<AppId, u64>, SessionError> {
-    let sql = "SELECT job_group, COUNT(*) FROM xxl_job_info GROUP BY job_group";
+    let sql = format!("SELECT job_group, COUNT(*) FROM xxl_job_info j WHERE {IS_LISTED} GROUP BY job_group");
     let mut counts = BTreeMap::new();
-    for row in s.query(sql, &[], Lock::None).await? {
+    for row in s.query(&sql, &[], Lock::None).await? {
         let mut row = row.read();
         counts.insert(AppId(row.int()?), row.int()?.unsigned_abs());
     }

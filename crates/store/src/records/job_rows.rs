@@ -59,6 +59,8 @@ pub struct JobFilter {
     pub text: String,
     /// Only jobs with this tag.
     pub tag: String,
+    /// Only workflows, or only other jobs.
+    pub workflow: Option<bool>,
 }
 
 /// A job with further columns of its row.
@@ -168,6 +170,7 @@ pub async fn job_ids(
 
 pub fn conditions(tables: &Tables, filter: &JobFilter) -> Result<Conditions, StoreError> {
     let mut conditions = Conditions::default();
+    conditions.and(IS_LISTED, []);
     if let Some(apps) = &filter.apps {
         conditions.and("j.job_group IN ?", [Value::Ids(apps.iter().map(|app| app.0).collect())]);
     }
@@ -187,8 +190,16 @@ pub fn conditions(tables: &Tables, filter: &JobFilter) -> Result<Conditions, Sto
         let term = "j.id IN (SELECT job_id FROM tw_job_tag WHERE tag = ?)";
         conditions.and(term, [filter.tag.replace('\0', "").into()]);
     }
+    if let Some(workflow) = filter.workflow {
+        let is = if workflow { "IN" } else { "NOT IN" };
+        let term = format!("j.id {is} (SELECT job_id FROM tw_job WHERE workflow_id IS NOT NULL)");
+        conditions.and(term, []);
+    }
     Ok(conditions)
 }
+
+/// Condition of all lists of jobs: jobs of steps are shown with their workflows only.
+pub const IS_LISTED: &str = "NOT EXISTS (SELECT 1 FROM tw_step_job x WHERE x.job_id = j.id)";
 
 /// The tables that a filter needs. With a hundred thousand jobs, an unneeded join is noticeably slow.
 pub fn source(filter: &JobFilter) -> &'static str {

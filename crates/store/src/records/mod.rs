@@ -11,6 +11,7 @@ mod alert_rows;
 mod api_keys;
 pub(crate) mod apps;
 mod audit;
+mod backfills;
 pub(crate) mod counters;
 mod handlers;
 mod job_list;
@@ -30,6 +31,7 @@ mod settings;
 mod tokens;
 mod trace_rows;
 mod users;
+mod workflow_grid;
 mod workflows;
 
 use std::collections::BTreeMap;
@@ -44,6 +46,7 @@ pub use alert_rows::{AlertCount, AlertFilter, AlertRow, AlertState, Delivery};
 pub use api_keys::{ApiKey, NewApiKey};
 pub use apps::{Addresses, App, AppSpec};
 pub use audit::{AuditCheck, AuditEntry, AuditFilter, AuditHead, AuditRecord};
+pub use backfills::{BackfillFilter, BackfillTime};
 pub use job_list::{JobKey, JobList, JobMark, JobName, JobOrder};
 pub use job_rows::{JobFilter, JobRow};
 pub use origins::SignInOrigin;
@@ -58,7 +61,8 @@ pub use sessions::{NewSession, UserSession};
 pub use tokens::{NewToken, Token};
 pub use trace_rows::{NodeTrace, Sending};
 pub use users::{Access, Password, User, UserFilter, UserId};
-pub use workflows::{Decision, RunEnd, Step, WorkflowRow, WorkflowRun, WorkflowRunSteps};
+pub use workflow_grid::{GridRun, WorkflowGrid};
+pub use workflows::{Decision, Resume, Resumed, RunEnd, Step, WorkflowRow, WorkflowRun, WorkflowRunSteps};
 
 use crate::database::{Database, transaction};
 

@@ -458,7 +458,8 @@ pub async fn run(s: &mut dyn Session, tables: &Tables, id: RunId) -> Result<Opti
     Ok(load(s, tables, &[id.0]).await?.remove(&id.0))
 }
 
-async fn load(
+/// Runs by id; those that do not exist are omitted.
+pub async fn load(
     s: &mut dyn Session,
     tables: &Tables,
     ids: &[i64],

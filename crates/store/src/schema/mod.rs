@@ -387,6 +387,9 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
         executor_tokens,
         sign_in_origins,
         workflows,
+        step_jobs,
+        resume,
+        backfills,
     ] = match dialect {
         Dialect::Sqlite => [
             include_str!("sqlite/1_runs.sql"),
@@ -401,6 +404,9 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("sqlite/10_executor_tokens.sql"),
             include_str!("sqlite/11_sign_in_origins.sql"),
             include_str!("sqlite/12_workflows.sql"),
+            include_str!("sqlite/13_step_jobs.sql"),
+            include_str!("sqlite/14_resume.sql"),
+            include_str!("sqlite/15_backfills.sql"),
         ],
         Dialect::MySql => [
             include_str!("mysql/1_runs.sql"),
@@ -415,6 +421,9 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("mysql/10_executor_tokens.sql"),
             include_str!("mysql/11_sign_in_origins.sql"),
             include_str!("mysql/12_workflows.sql"),
+            include_str!("mysql/13_step_jobs.sql"),
+            include_str!("mysql/14_resume.sql"),
+            include_str!("mysql/15_backfills.sql"),
         ],
         Dialect::Postgres => [
             include_str!("postgres/1_runs.sql"),
@@ -429,6 +438,9 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("postgres/10_executor_tokens.sql"),
             include_str!("postgres/11_sign_in_origins.sql"),
             include_str!("postgres/12_workflows.sql"),
+            include_str!("postgres/13_step_jobs.sql"),
+            include_str!("postgres/14_resume.sql"),
+            include_str!("postgres/15_backfills.sql"),
         ],
     };
     vec![
@@ -444,6 +456,9 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
         Migration { version: 10, name: "executor tokens", script: executor_tokens },
         Migration { version: 11, name: "sign-in origins", script: sign_in_origins },
         Migration { version: 12, name: "workflows", script: workflows },
+        Migration { version: 13, name: "step jobs", script: step_jobs },
+        Migration { version: 14, name: "resume", script: resume },
+        Migration { version: 15, name: "backfills", script: backfills },
     ]
 }
 

@@ -5,19 +5,22 @@ use std::sync::Arc;
 
 use engine::policy::{Target, Word as _};
 use engine::{
-    Advance, Assignment, Job, JobId, Node, Order, Origin, Outcome, Planner, Run, RunId, RunState, Shard,
-    WorkflowEvent,
+    Advance, AppId, Assignment, Job, JobId, Node, Order, Origin, Outcome, Planner, Run, RunId, RunState,
+    Shard, StoreError, WorkflowEvent,
 };
 use serde_json::Value as Json;
 use timer::Timestamp;
 use workflow::definition::{Action, Phase};
 use workflow::expression::{Scope, StepValue};
-use workflow::{Changes, Graph, Opening, Progress, RunOutcome, StepEnd, StepNo, StepState, Stop};
+use workflow::join::Tally;
+use workflow::{
+    Changes, Graph, Opening, Progress, RunOutcome, StepEnd, StepNo, StepRow, StepState, Stop, Wants,
+};
 
 use super::rows::{self, RunEnd, Step, WorkflowRun};
 use super::{CHECK, CHECK_EVERY, Event, EventRow, Kind, facts, graph, insert_events};
 use crate::claim::asked_to_cancel;
-use crate::database::Tables;
+use crate::database::{BrokenRule, Tables};
 use crate::jobs::{self, Stored};
 use crate::nodes;
 use crate::runs::{self, Closing};
@@ -42,12 +45,93 @@ pub async fn advance(
     let mut work = Work { more: more || is_full, ..Work::default() };
     let known: BTreeSet<RunId> = found.iter().map(|run| run.id).collect();
     work.forget_unknown(s, &mut events, &known).await?;
+    let mut ready = Vec::new();
     for run in found {
         if let Some(events) = events.remove(&run.id) {
-            work.apply(s, tables, now, run, events).await?;
+            ready.extend(work.prepare(s, tables, now, run, events).await?);
         }
     }
+    let graphs: Vec<Arc<Graph>> = ready.iter().map(|ready| Arc::clone(&ready.graph)).collect();
+    let group = ready
+        .into_iter()
+        .zip(&graphs)
+        .map(|(ready, graph)| Member::new(graph, ready, now, tables.broken_rule));
+    apply(s, group.collect(), &mut work).await?;
     work.write(s, tables, node, now, planner).await
+}
+
+/// Applies the events of several runs. Their rows are read together: a database server is asked as often for a hundred
+/// runs as for one.
+async fn apply(s: &mut dyn Session, mut group: Vec<Member<'_>>, work: &mut Work) -> Result<(), SessionError> {
+    let steps = |member: &Member<'_>| -> BTreeSet<StepNo> {
+        let ends = member.events.iter().filter(|event| event.kind.is_end());
+        ends.filter_map(|event| event.step).collect()
+    };
+    read(s, &mut group, steps).await?;
+    for member in &mut group {
+        for event in std::mem::take(&mut member.events) {
+            member.advancing.take(s, &mut member.progress, event).await?;
+        }
+    }
+    complete(s, &mut group).await?;
+    for Member { advancing, progress, .. } in group {
+        advancing.write(s, progress.finish(), work).await?;
+    }
+    Ok(())
+}
+
+/// Reads what the progress of each run needs, level by level, until all are complete.
+async fn complete(s: &mut dyn Session, group: &mut [Member<'_>]) -> Result<(), SessionError> {
+    loop {
+        let wants: Vec<Wants> = group.iter_mut().map(Member::wants).collect();
+        if wants.iter().all(Wants::is_empty) {
+            return Ok(());
+        }
+        let wanted = |of: fn(&Wants) -> &BTreeSet<StepNo>| -> rows::Wanted {
+            group.iter().zip(&wants).map(|(member, wants)| (member.run(), of(wants).clone())).collect()
+        };
+        let (steps, outputs) = (wanted(|wants| &wants.rows), wanted(|wants| &wants.outputs));
+        read(s, group, |member| steps.get(&member.run()).cloned().unwrap_or_default()).await?;
+        let mut stored = rows::outputs_of_runs(s, &outputs).await?;
+        for (member, wants) in group.iter_mut().zip(wants) {
+            if !wants.is_empty() {
+                let known = &member.advancing.steps;
+                let rows = wants.rows.iter().filter_map(|step| known.get(step)).map(|step| step.row.clone());
+                let rows = rows.map(|row| match member.advancing.broken_rule {
+                    Some(BrokenRule::OpenNeeds) => StepRow { tally: Tally { waits: 1, ..row.tally }, ..row },
+                    _ => row,
+                });
+                // A step that wrote none has the output `{}`.
+                let mut output = |step| stored.remove(&(member.advancing.run.id, step));
+                let outputs = wants
+                    .outputs
+                    .into_iter()
+                    .map(|step| (step, output(step).unwrap_or_else(|| Json::Object(Default::default()))));
+                member.progress.give(rows.collect(), outputs.collect());
+            }
+        }
+    }
+}
+
+/// Reads those of the steps of each run that are not read yet.
+async fn read(
+    s: &mut dyn Session,
+    group: &mut [Member<'_>],
+    steps: impl Fn(&Member<'_>) -> BTreeSet<StepNo>,
+) -> Result<(), SessionError> {
+    let unknown = |member: &Member<'_>| -> BTreeSet<StepNo> {
+        let known = &member.advancing.steps;
+        steps(member).into_iter().filter(|step| !known.contains_key(step)).collect()
+    };
+    let wanted = group.iter().map(|member| (member.run(), unknown(member))).collect();
+    let mut found: BTreeMap<RunId, Vec<Step>> = BTreeMap::new();
+    for step in rows::steps_of_runs(s, &wanted).await? {
+        found.entry(step.run).or_default().push(step);
+    }
+    for member in group {
+        member.advancing.keep(found.remove(&member.run()).unwrap_or_default());
+    }
+    Ok(())
 }
 
 /// Runs with events, those with the oldest first, and whether there are more than `max`.
@@ -101,6 +185,8 @@ struct Work {
     events: Vec<Event>,
     applied: Vec<i64>,
     checks: Vec<(RunId, Timestamp)>,
+    /// Runs with time limits, and their deadlines.
+    limited: Vec<(RunId, Option<Timestamp>)>,
     ended: Vec<(RunId, Outcome)>,
     more: bool,
 }
@@ -126,29 +212,54 @@ impl Work {
         Ok(())
     }
 
-    async fn apply(
+    /// A run with its definition. `None` if it has ended, or cannot be read.
+    async fn prepare(
         &mut self,
         s: &mut dyn Session,
         tables: &Tables,
         now: Timestamp,
         run: WorkflowRun,
         events: Vec<(i64, Event)>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<Option<Ready>, SessionError> {
         self.applied.extend(events.iter().map(|(id, _)| *id));
         if let Some(end) = &run.end {
             // Its node died before the run was completed.
             self.ended.push((run.id, outcome_of(end)));
             self.checks.push((run.id, now + COMPLETE_AGAIN));
-            return Ok(());
+            return Ok(None);
         }
-        let graph = graph(s, tables, run.workflow).await?;
-        let mut advancing = Advancing::new(&graph, run, now)?;
-        let mut progress = Progress::new(&graph, advancing.run.progress.clone(), advancing.scope.clone());
-        for (_, event) in events {
-            advancing.take(s, &mut progress, event).await?;
+        let mut definition = run.workflow;
+        if tables.broken_rule == Some(BrokenRule::OwnDefinition)
+            && let Some(stored) = jobs::load_one(s, tables, run.job).await?
+        {
+            definition = stored.job.spec.workflow.unwrap_or(definition);
         }
-        advancing.complete(s, &mut progress).await?;
-        advancing.write(s, progress.finish(), self).await
+        let graph = match graph(s, tables, definition).await {
+            Ok(graph) => graph,
+            Err(SessionError::Store(error @ (StoreError::Schema(_) | StoreError::Invalid(_)))) => {
+                self.end_unreadable(now, run, &error);
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let inputs = match super::inputs_of(&run.inputs) {
+            Ok(inputs) => inputs,
+            Err(error) => {
+                self.end_unreadable(now, run, &error);
+                return Ok(None);
+            }
+        };
+        let events = events.into_iter().map(|(_, event)| event).collect();
+        Ok(Some(Ready { graph, run, inputs, events }))
+    }
+
+    /// Ends a run that cannot be read, so that it does not stop all others.
+    fn end_unreadable(&mut self, now: Timestamp, mut run: WorkflowRun, error: &StoreError) {
+        let end = RunEnd { at: now, outcome: RunOutcome::Failed, message: error.to_string() };
+        self.ended.push((run.id, outcome_of(&end)));
+        self.checks.push((run.id, now + COMPLETE_AGAIN));
+        run.end = Some(end);
+        self.runs.push(run);
     }
 
     async fn write(
@@ -172,6 +283,7 @@ impl Work {
         rows::save_steps(s, &self.steps).await?;
         rows::insert_outputs(s, &self.outputs).await?;
         rows::save_runs(s, &self.runs).await?;
+        self.check_limited(s, now).await?;
         self.end_cancelled(s, tables, now, &jobs, &mut advance).await?;
         insert_events(s, now, std::mem::take(&mut self.events)).await?;
         if !self.checks.is_empty() {
@@ -185,7 +297,7 @@ impl Work {
         Ok(advance)
     }
 
-    /// Opens the runs of steps. A step whose job does not exist fails.
+    /// Opens the runs of steps. A step fails if its job does not exist, or may open no further run.
     async fn open(
         &mut self,
         s: &mut dyn Session,
@@ -196,18 +308,29 @@ impl Work {
         advance: &mut Advance,
     ) -> Result<(), SessionError> {
         let (mut openings, mut owners) = (Vec::new(), Vec::new());
+        let mut counts: BTreeMap<AppId, u64> = BTreeMap::new();
         for (position, run) in std::mem::take(&mut self.openings) {
-            let Some(stored) = jobs.get(&run.job.0) else {
-                let body = Some(format!("job {} does not exist", run.job));
-                let step = Some(self.steps[position].row.step);
-                let event = Event { run: self.steps[position].run, kind: Kind::Failed, step, body };
-                self.events.push(event);
-                self.more = true;
-                continue;
+            let usable = match jobs.get(&run.job.0) {
+                None => Err(format!("job {} does not exist", run.job)),
+                Some(Stored { job, .. }) => {
+                    let before = counts.get(&job.spec.app).copied().unwrap_or_default();
+                    planner.blocks(job, before).map_or(Ok(job), Err)
+                }
             };
-            for run in claimed(&stored.job, run, node, planner) {
+            let job = match usable {
+                Ok(job) => job,
+                Err(reason) => {
+                    let Step { run, ref row, .. } = self.steps[position];
+                    let (kind, step, body) = (Kind::Failed, Some(row.step), Some(reason));
+                    self.events.push(Event { run, kind, step, body });
+                    self.more = true;
+                    continue;
+                }
+            };
+            for run in claimed(job, run, node, planner) {
+                *counts.entry(job.spec.app).or_default() += 1;
                 advance.waiting |= run.state == RunState::Waiting;
-                openings.push(runs::Opening { run, job: &stored.job });
+                openings.push(runs::Opening { run, job });
                 owners.push(position);
             }
         }
@@ -223,6 +346,17 @@ impl Work {
             {
                 advance.orders.push(Order { run, job: Arc::clone(job) });
             }
+        }
+        Ok(())
+    }
+
+    /// Sets the time of the next check of runs with time limits.
+    async fn check_limited(&mut self, s: &mut dyn Session, now: Timestamp) -> Result<(), SessionError> {
+        let limited = std::mem::take(&mut self.limited);
+        let mut due = rows::first_due(s, limited.iter().map(|(run, _)| run.0).collect()).await?;
+        for (run, deadline) in limited {
+            let at = due.remove(&run).into_iter().chain(deadline).chain([now + CHECK_EVERY]).min();
+            self.checks.extend(at.map(|at| (run, at)));
         }
         Ok(())
     }
@@ -279,6 +413,49 @@ fn claimed(job: &Job, run: Run, node: &Node, planner: &dyn Planner) -> Vec<Run> 
     targets.into_iter().zip(shards).map(claimed).collect()
 }
 
+/// A workflow run that can be advanced.
+struct Ready {
+    graph: Arc<Graph>,
+    run: WorkflowRun,
+    inputs: BTreeMap<String, Json>,
+    events: Vec<Event>,
+}
+
+/// A workflow run with the events to apply, and its progress so far.
+struct Member<'g> {
+    advancing: Advancing<'g>,
+    progress: Progress<'g>,
+    events: Vec<Event>,
+    is_complete: bool,
+}
+
+impl<'g> Member<'g> {
+    fn new(
+        graph: &'g Graph,
+        Ready { run, inputs, events, .. }: Ready,
+        now: Timestamp,
+        broken_rule: Option<BrokenRule>,
+    ) -> Member<'g> {
+        let advancing = Advancing::new(graph, run, inputs, now, broken_rule);
+        let progress = Progress::new(graph, advancing.run.progress.clone(), advancing.scope.clone());
+        Member { advancing, progress, events, is_complete: false }
+    }
+
+    fn run(&self) -> RunId {
+        self.advancing.run.id
+    }
+
+    /// What its progress needs next; nothing once it is complete.
+    fn wants(&mut self) -> Wants {
+        if self.is_complete {
+            return Wants::default();
+        }
+        let wants = self.progress.wants();
+        self.is_complete = wants.is_empty();
+        wants
+    }
+}
+
 /// One workflow run while events are applied to it.
 struct Advancing<'g> {
     graph: &'g Graph,
@@ -294,14 +471,21 @@ struct Advancing<'g> {
     messages: BTreeMap<StepNo, String>,
     /// Steps whose runs are to be cancelled.
     to_cancel: BTreeSet<StepNo>,
+    /// A rule that a deliberate bug ignores.
+    broken_rule: Option<BrokenRule>,
 }
 
 impl<'g> Advancing<'g> {
-    fn new(graph: &'g Graph, run: WorkflowRun, now: Timestamp) -> Result<Advancing<'g>, SessionError> {
-        let inputs = super::inputs_of(&run.inputs)?;
+    fn new(
+        graph: &'g Graph,
+        run: WorkflowRun,
+        inputs: BTreeMap<String, Json>,
+        now: Timestamp,
+        broken_rule: Option<BrokenRule>,
+    ) -> Advancing<'g> {
         let facts = facts(&run, graph.definition().business_days);
         let scope = Scope { inputs, run: facts, steps: BTreeMap::new() };
-        Ok(Advancing {
+        Advancing {
             graph,
             run,
             now,
@@ -310,7 +494,8 @@ impl<'g> Advancing<'g> {
             outputs: BTreeMap::new(),
             messages: BTreeMap::new(),
             to_cancel: BTreeSet::new(),
-        })
+            broken_rule,
+        }
     }
 
     async fn take(
@@ -321,9 +506,13 @@ impl<'g> Advancing<'g> {
     ) -> Result<(), SessionError> {
         match event.kind {
             Kind::Begin => progress.begin(),
+            Kind::Resume => {
+                let kept = vec![StepState::Succeeded.into()];
+                let kept = rows::select_steps(s, self.run.id, " AND state = ?", kept).await?;
+                progress.resume(self.keep(kept).into_iter().map(|step| step.row).collect());
+            }
             Kind::Succeeded | Kind::Failed | Kind::Cancelled => {
                 let Some(step) = event.step else { return Ok(()) };
-                self.read(s, [step]).await?;
                 let body = event.body.unwrap_or_default();
                 self.end(progress, step, event.kind, body);
             }
@@ -391,18 +580,6 @@ impl<'g> Advancing<'g> {
         Ok(())
     }
 
-    /// Reads steps that are not read yet.
-    async fn read(
-        &mut self,
-        s: &mut dyn Session,
-        steps: impl IntoIterator<Item = StepNo>,
-    ) -> Result<(), SessionError> {
-        let unknown: Vec<StepNo> = steps.into_iter().filter(|step| !self.steps.contains_key(step)).collect();
-        let found = rows::steps_by_number(s, self.run.id, unknown).await?;
-        self.keep(found);
-        Ok(())
-    }
-
     fn keep(&mut self, steps: Vec<Step>) -> Vec<Step> {
         for step in &steps {
             self.steps.entry(step.row.step).or_insert_with(|| step.clone());
@@ -410,32 +587,13 @@ impl<'g> Advancing<'g> {
         steps
     }
 
-    /// Reads what the progress needs, level by level, until it is complete.
-    async fn complete(
-        &mut self,
-        s: &mut dyn Session,
-        progress: &mut Progress<'_>,
-    ) -> Result<(), SessionError> {
-        loop {
-            let wants = progress.wants();
-            if wants.is_empty() {
-                return Ok(());
-            }
-            self.read(s, wants.rows.iter().copied()).await?;
-            let stored = rows::outputs(s, self.run.id, wants.outputs.iter().copied()).await?;
-            let rows = wants.rows.iter().filter_map(|step| self.steps.get(step)).map(|step| step.row.clone());
-            // A step that wrote none has the output `{}`.
-            let none = wants.outputs.iter().map(|step| (*step, Json::Object(Default::default())));
-            progress.give(rows.collect(), none.chain(stored).collect());
-        }
-    }
-
     async fn write(
         mut self,
         s: &mut dyn Session,
-        changes: Changes,
+        mut changes: Changes,
         work: &mut Work,
     ) -> Result<(), SessionError> {
+        self.break_rule(&mut changes);
         let phase_before = self.run.progress.phase;
         self.run.progress = changes.run;
         let run = self.run.id;
@@ -488,10 +646,30 @@ impl<'g> Advancing<'g> {
         }
         match changes.outcome {
             Some(outcome) => self.end_run(s, outcome, work).await?,
-            None => self.check_next(s, work).await?,
+            None if self.has_limits() => work.limited.push((self.run.id, self.run.deadline)),
+            None => {}
         }
         work.runs.push(self.run);
         Ok(())
+    }
+
+    /// Spoils what follows, for a deliberate bug.
+    fn break_rule(&self, changes: &mut Changes) {
+        match self.broken_rule {
+            Some(BrokenRule::CountedEnds) => {
+                for row in changes.steps.iter_mut().filter(|row| row.state == StepState::Blocked) {
+                    row.tally.waits = row.tally.waits.saturating_sub(1);
+                }
+            }
+            Some(BrokenRule::Skips) => {
+                let skipped = changes.steps.iter().filter(|row| row.state == StepState::Skipped);
+                let deaf: BTreeSet<StepNo> =
+                    skipped.flat_map(|row| self.graph.node(row.step).successors.iter().copied()).collect();
+                changes.steps.retain(|row| !deaf.contains(&row.step));
+                changes.opened.retain(|(step, _)| !deaf.contains(step));
+            }
+            _ => {}
+        }
     }
 
     /// Ends the steps of a phase that have not begun.
@@ -632,24 +810,17 @@ impl<'g> Advancing<'g> {
         }
     }
 
-    /// Sets the time of the next check, if the run has time limits.
-    async fn check_next(&self, s: &mut dyn Session, work: &mut Work) -> Result<(), SessionError> {
-        let definition = self.graph.definition();
-        let is_limited = |action: &Action| matches!(action, Action::Wait { .. } | Action::Approval { .. });
-        let has_limits = self.run.deadline.is_some()
-            || definition.steps.iter().any(|step| step.timeout.is_some() || is_limited(&step.action));
-        if !has_limits {
-            return Ok(());
-        }
-        let sql = "SELECT MIN(due_ms) FROM tw_step WHERE run_id = ? AND state IN (?, ?)";
-        let params = [self.run.id.into(), StepState::Open.into(), StepState::Waiting.into()];
-        let rows = s.query(sql, &params, Lock::None).await?;
-        let stored = rows.into_iter().next().map(|row| row.read().maybe_instant()).transpose()?.flatten();
-        let written = work.steps.iter().filter(|step| step.run == self.run.id && step.row.state.is_active());
-        let due = written.filter_map(|step| step.due_at).chain(stored).chain(self.run.deadline).min();
-        let at = due.unwrap_or(self.now + CHECK_EVERY).min(self.now + CHECK_EVERY);
-        work.checks.push((self.run.id, at));
-        Ok(())
+    /// Whether the run or one of its steps ends by itself after some time.
+    fn has_limits(&self) -> bool {
+        let ends_by_itself =
+            |action: &Action| matches!(action, Action::Wait { .. } | Action::Approval { .. });
+        self.run.deadline.is_some()
+            || self
+                .graph
+                .definition()
+                .steps
+                .iter()
+                .any(|step| step.timeout.is_some() || ends_by_itself(&step.action))
     }
 }
 

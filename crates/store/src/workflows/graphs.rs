@@ -96,15 +96,21 @@ pub async fn select_definition(
     s: &mut dyn Session,
     id: WorkflowId,
 ) -> Result<Option<WorkflowRow>, SessionError> {
-    let sql = format!("SELECT {} FROM tw_workflow WHERE id = ?", DefinitionRow::LIST);
-    let Some(row) = s.query(&sql, &[id.into()], Lock::None).await?.into_iter().next() else {
-        return Ok(None);
+    Ok(select_definitions(s, Value::Ids(vec![id.0])).await?.pop())
+}
+
+/// Reads the definitions with these ids, in any order.
+pub async fn select_definitions(s: &mut dyn Session, ids: Value) -> Result<Vec<WorkflowRow>, SessionError> {
+    let sql = format!("SELECT {} FROM tw_workflow WHERE id IN ?", DefinitionRow::LIST);
+    let read = |row: crate::session::Row| -> Result<_, SessionError> {
+        let row = DefinitionRow::read(&mut row.read())?;
+        let unreadable = |error| {
+            StoreError::Schema(format!("the definition {} of a workflow cannot be read: {error}", row.id.0))
+        };
+        let definition = serde_json::from_str(&row.body).map_err(unreadable)?;
+        Ok(WorkflowRow { id: row.id, definition, author: row.author, at: row.at_ms })
     };
-    let row = DefinitionRow::read(&mut row.read())?;
-    let unreadable =
-        |error| StoreError::Schema(format!("the definition {} of a workflow cannot be read: {error}", id.0));
-    let definition = serde_json::from_str(&row.body).map_err(unreadable)?;
-    Ok(Some(WorkflowRow { id: row.id, definition, author: row.author, at: row.at_ms }))
+    s.query(&sql, &[ids], Lock::None).await?.into_iter().map(read).collect()
 }
 
 /// Stores a definition that was checked. One that exists already keeps its id.

@@ -7,9 +7,11 @@
 
 pub mod advance;
 mod graphs;
+pub mod resume;
 mod rows;
+pub mod step_jobs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cron::{Schedule, Zone};
 use engine::{Job, Moved, Origin, Outcome, Run, RunId, RunState, StoreError, WorkflowEvent};
@@ -24,7 +26,7 @@ use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::table::{Cell, table};
 use crate::wall::Wall;
 
-pub use graphs::{Graphs, WorkflowRow, graph, insert_definition, select_definition};
+pub use graphs::{Graphs, WorkflowRow, graph, insert_definition, select_definition, select_definitions};
 pub use rows::{RunEnd, Step, WorkflowRun, outputs, select_runs, select_steps};
 
 // ── Opening ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -36,7 +38,9 @@ pub async fn open(
     run: &Run,
     job: &Job,
 ) -> Result<Moved, SessionError> {
-    let Some(id) = job.spec.workflow else {
+    let may_resume = run.attempt > 1 || matches!(run.origin, Origin::Resume { .. });
+    let resuming = if may_resume { resume::find(s, run.id).await? } else { None };
+    let Some(id) = resuming.as_ref().map(|found| found.workflow).or(job.spec.workflow) else {
         return Err(StoreError::Invalid(format!("job {} has no workflow", job.id)).into());
     };
     let graph = graph(s, tables, id).await?;
@@ -57,7 +61,7 @@ pub async fn open(
         job: job.id,
         workflow: id,
         scheduled_at: open.scheduled_at,
-        attempt: open.attempt,
+        attempt: resuming.as_ref().map_or(open.attempt, |found| found.attempt),
         depth: open.depth,
         day,
         inputs: String::new(),
@@ -66,15 +70,19 @@ pub async fn open(
         deadline: definition.timeout.map(|timeout| now + timeout),
         end: None,
     };
-    let given = inputs_of(open.param.as_deref().unwrap_or(&job.spec.param))?;
+    let param = open.param.as_deref().unwrap_or(&job.spec.param);
+    let given = inputs_of(resuming.as_ref().map_or(param, |found| &found.inputs))?;
     let facts = facts(&opened, definition.business_days);
     let inputs = graph.inputs(&given, &facts).map_err(StoreError::Invalid)?;
     opened.inputs = Json::Object(inputs.into_iter().collect()).to_string();
 
     rows::insert_run(s, &opened).await?;
+    let kept = if resuming.is_some() { resume::kept_steps(s, open.id).await? } else { BTreeSet::new() };
     let row = |step| Step::new(open.id, workflow::StepRow::new(&graph, step));
-    rows::insert_steps(s, &graph.steps().map(row).collect::<Vec<_>>()).await?;
-    insert_events(s, now, vec![Event { run: open.id, kind: Kind::Begin, step: None, body: None }]).await?;
+    let others = graph.steps().filter(|step| !kept.contains(step));
+    rows::insert_steps(s, &others.map(row).collect::<Vec<_>>()).await?;
+    let kind = if kept.is_empty() { Kind::Begin } else { Kind::Resume };
+    insert_events(s, now, vec![Event { run: open.id, kind, step: None, body: None }]).await?;
 
     open.state = RunState::Running;
     open.version += 1;
@@ -165,8 +173,17 @@ pub enum Kind {
     Failed,
     /// A step was cancelled.
     Cancelled,
+    /// The run was opened, with steps that it keeps of another one.
+    Resume,
     /// An event of the engine or of a user.
     Told(WorkflowEvent),
+}
+
+impl Kind {
+    /// Whether it is the end of a step.
+    fn is_end(self) -> bool {
+        matches!(self, Kind::Succeeded | Kind::Failed | Kind::Cancelled)
+    }
 }
 
 impl Cell for Kind {
@@ -186,7 +203,7 @@ impl From<Kind> for Value {
 }
 
 /// Numbers in the rows.
-const KINDS: [(Kind, i64); 9] = [
+const KINDS: [(Kind, i64); 10] = [
     (Kind::Begin, 0),
     (Kind::Succeeded, 1),
     (Kind::Failed, 2),
@@ -196,6 +213,7 @@ const KINDS: [(Kind, i64); 9] = [
     (Kind::Told(WorkflowEvent::Continue), 6),
     (Kind::Told(WorkflowEvent::Cancel), 7),
     (Kind::Told(WorkflowEvent::CancelNow), 8),
+    (Kind::Resume, 9),
 ];
 
 table! {
@@ -244,14 +262,27 @@ pub async fn note_ends(
     ends: &[FireEnd],
 ) -> Result<(), SessionError> {
     let events = closings.iter().zip(ends).filter(|(_, end)| end.over);
-    insert_events(s, now, events.filter_map(|(closing, end)| end_of_step(closing, *end)).collect()).await
+    let end_of = |(closing, end): (&Closing, &FireEnd)| end_of_step(&closing.run, &closing.outcome, *end);
+    insert_events(s, now, events.filter_map(end_of).collect()).await
 }
 
-fn end_of_step(closing: &Closing, end: FireEnd) -> Option<Event> {
-    let Origin::Step { of, step } = closing.run.origin else {
+/// Stores the end of a step whose run was given up and has succeeded after all: its next attempt was taken back.
+pub async fn note_late_end(
+    s: &mut dyn Session,
+    now: Timestamp,
+    run: &Run,
+    outcome: &Outcome,
+    end: FireEnd,
+) -> Result<(), SessionError> {
+    let event = end_of_step(run, outcome, end).filter(|_| end.over);
+    insert_events(s, now, event.into_iter().collect()).await
+}
+
+fn end_of_step(run: &Run, outcome: &Outcome, end: FireEnd) -> Option<Event> {
+    let Origin::Step { of, step } = run.origin else {
         return None;
     };
-    let (kind, body) = match &closing.outcome {
+    let (kind, body) = match outcome {
         Outcome::Succeeded(_) if !end.succeeded => {
             (Kind::Failed, "another shard of the run has failed".to_owned())
         }
@@ -263,6 +294,50 @@ fn end_of_step(closing: &Closing, end: FireEnd) -> Option<Event> {
         failure => (Kind::Failed, runs::message_text(failure.message())),
     };
     Some(Event { run: of, kind, step: Some(StepNo(step)), body: Some(body) })
+}
+
+// ── Starters ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+table! {
+    /// Row of `tw_run_starter`.
+    struct StarterRow in "tw_run_starter" of started: (RunId, &str, Timestamp) {
+        user_name: String = started.1,
+    }
+    not read { run_id = started.0, at_ms = started.2 }
+}
+
+/// Stores the user who started a workflow run.
+pub async fn insert_starter(
+    s: &mut dyn Session,
+    run: RunId,
+    user: &str,
+    now: Timestamp,
+) -> Result<(), SessionError> {
+    let (into, row) = StarterRow::INSERT;
+    s.insert(into, vec![row((run, user, now))]).await
+}
+
+/// The user who started or resumed an open workflow run, or the one that it is part of. A run of a schedule has none.
+pub async fn starter(s: &mut dyn Session, run: RunId) -> Result<Option<String>, SessionError> {
+    let mut id = run;
+    for _ in 0..=DEPTH_MAX {
+        let Some(open) = runs::select(s, "WHERE run_id = ?", &[id.into()], Lock::None).await?.pop() else {
+            return Ok(None);
+        };
+        if let Origin::Step { of, .. } = open.origin {
+            id = of;
+            continue;
+        }
+        // A retry belongs to the fire of the run before it.
+        let sql = format!("SELECT {} FROM tw_run_starter WHERE run_id = ?", StarterRow::LIST);
+        let rows = s.query(&sql, &[open.fire.into()], Lock::None).await?;
+        return rows
+            .into_iter()
+            .next()
+            .map(|row| Ok(StarterRow::read(&mut row.read())?.user_name))
+            .transpose();
+    }
+    Ok(None)
 }
 
 // ── Decisions ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -346,12 +421,14 @@ pub async fn decisions(s: &mut dyn Session, run: RunId) -> Result<BTreeMap<StepN
 }
 
 /// Tables with rows of workflow runs, and their columns with the run's id.
-pub const TABLES: [(&str, &str); 5] = [
+pub const TABLES: [(&str, &str); 7] = [
     ("tw_workflow_run", "run_id"),
     ("tw_step", "run_id"),
     ("tw_step_output", "run_id"),
     ("tw_decision", "run_id"),
     ("tw_workflow_event", "run_id"),
+    ("tw_resume", "run_id"),
+    ("tw_kept_step", "run_id"),
 ];
 
 /// Columns of the only statement that changes a row of `tw_run` for its workflow run.

@@ -1,8 +1,8 @@
 //! Rows of workflow runs and their steps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use engine::{JobId, RunId, StoreError, WorkflowId};
+use engine::{JobId, Origin, RunId, StoreError, WorkflowId};
 use timer::Timestamp;
 use workflow::definition::Phase;
 use workflow::join::Tally;
@@ -77,6 +77,11 @@ impl Step {
     pub fn new(run: RunId, row: StepRow) -> Step {
         let (fire, job, due_at, opened_at, ended_at, message) = (None, None, None, None, None, None);
         Step { run, row, fire, job, due_at, opened_at, ended_at, message }
+    }
+
+    /// Origin of the runs of this step.
+    pub fn origin(&self) -> Origin {
+        Origin::Step { of: self.run, step: self.row.step.0 }
     }
 }
 
@@ -229,6 +234,80 @@ pub async fn steps_by_number(
     select_steps(s, run, " AND step IN ?", vec![Value::Ids(numbers)]).await
 }
 
+/// Numbers of steps, by their runs.
+pub type Wanted = BTreeMap<RunId, BTreeSet<StepNo>>;
+
+/// Reads steps of several runs.
+pub async fn steps_of_runs(s: &mut dyn Session, wanted: &Wanted) -> Result<Vec<Step>, SessionError> {
+    let mut found: Vec<Step> = Vec::new();
+    for part in parts(wanted) {
+        let sql = format!("SELECT {} FROM tw_step WHERE run_id IN ? AND step IN ?", StoredStep::LIST);
+        for row in s.query(&sql, &part, Lock::None).await? {
+            found.push(StoredStep::read(&mut row.read())?.into());
+        }
+    }
+    Ok(found)
+}
+
+/// Reads outputs of steps of several runs.
+pub async fn outputs_of_runs(
+    s: &mut dyn Session,
+    wanted: &Wanted,
+) -> Result<BTreeMap<(RunId, StepNo), serde_json::Value>, SessionError> {
+    let mut found = BTreeMap::new();
+    for part in parts(wanted) {
+        let sql = format!("SELECT {} FROM tw_step_output WHERE run_id IN ? AND step IN ?", OutputRow::LIST);
+        for row in s.query(&sql, &part, Lock::None).await? {
+            let row = OutputRow::read(&mut row.read())?;
+            found.insert((row.run_id, row.step), row.json()?);
+        }
+    }
+    Ok(found)
+}
+
+/// Parameters of few queries for the steps: runs and numbers. A query returns each of its numbers for each of its runs, so
+/// runs share one only if they want about the same steps.
+fn parts(wanted: &Wanted) -> Vec<[Value; 2]> {
+    let wanted: Vec<_> = wanted.iter().filter(|(_, steps)| !steps.is_empty()).collect();
+    let all: BTreeSet<i64> =
+        wanted.iter().flat_map(|(_, steps)| steps.iter().map(|step| step.0.into())).collect();
+    let count: usize = wanted.iter().map(|(_, steps)| steps.len()).sum();
+    let part = |runs: Vec<i64>, steps: Vec<i64>| [Value::Ids(runs), Value::Ids(steps)];
+    match wanted.len() {
+        0 => Vec::new(),
+        runs if runs * all.len() <= SURPLUS_MAX * count => {
+            vec![part(wanted.iter().map(|(run, _)| run.0).collect(), all.into_iter().collect())]
+        }
+        _ => {
+            let numbers = |steps: &BTreeSet<StepNo>| steps.iter().map(|step| step.0.into()).collect();
+            wanted.into_iter().map(|(run, steps)| part(vec![run.0], numbers(steps))).collect()
+        }
+    }
+}
+
+/// How many times as many rows as wanted a shared query may return.
+const SURPLUS_MAX: usize = 10;
+
+/// Earliest time at which an active step of each run ends by itself.
+pub async fn first_due(
+    s: &mut dyn Session,
+    runs: Vec<i64>,
+) -> Result<BTreeMap<RunId, Timestamp>, SessionError> {
+    if runs.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let sql = "SELECT run_id, MIN(due_ms) FROM tw_step WHERE run_id IN ? AND state IN (?, ?) AND due_ms IS NOT NULL \
+               GROUP BY run_id";
+    let params = [Value::Ids(runs), StepState::Open.into(), StepState::Waiting.into()];
+    let mut due = BTreeMap::new();
+    for row in s.query(sql, &params, Lock::None).await? {
+        let mut row = row.read();
+        let run = RunId(row.int()?);
+        due.extend(row.maybe_instant()?.map(|at| (run, at)));
+    }
+    Ok(due)
+}
+
 pub async fn insert_steps(s: &mut dyn Session, steps: &[Step]) -> Result<(), SessionError> {
     let (into, row) = StoredStep::INSERT;
     s.insert(into, steps.iter().map(row).collect()).await
@@ -245,10 +324,20 @@ pub async fn save_steps(s: &mut dyn Session, steps: &[Step]) -> Result<(), Sessi
 table! {
     /// Row of `tw_step_output`: the output of a step that succeeded, as JSON.
     struct OutputRow in "tw_step_output" of output: &(RunId, StepNo, String) {
+        run_id: RunId = output.0,
         step: StepNo = output.1,
         body: String = output.2.as_str(),
     }
-    not read { run_id = output.0 }
+}
+
+impl OutputRow {
+    fn json(&self) -> Result<serde_json::Value, StoreError> {
+        let unreadable = |error| {
+            let (step, run) = (self.step.0, self.run_id);
+            StoreError::Schema(format!("the output of step {step} of run {run} is no JSON: {error}"))
+        };
+        serde_json::from_str(&self.body).map_err(unreadable)
+    }
 }
 
 /// Reads outputs of steps.
@@ -257,20 +346,9 @@ pub async fn outputs(
     run: RunId,
     steps: impl IntoIterator<Item = StepNo>,
 ) -> Result<BTreeMap<StepNo, serde_json::Value>, SessionError> {
-    let numbers: Vec<i64> = steps.into_iter().map(|step| step.0.into()).collect();
-    if numbers.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    let sql = format!("SELECT {} FROM tw_step_output WHERE run_id = ? AND step IN ?", OutputRow::LIST);
-    let rows = s.query(&sql, &[run.into(), Value::Ids(numbers)], Lock::None).await?;
-    let read = |row: crate::session::Row| -> Result<_, SessionError> {
-        let row = OutputRow::read(&mut row.read())?;
-        let unreadable = |error| {
-            StoreError::Schema(format!("the output of step {} of run {run} is no JSON: {error}", row.step.0))
-        };
-        Ok((row.step, serde_json::from_str(&row.body).map_err(unreadable)?))
-    };
-    rows.into_iter().map(read).collect()
+    let wanted = Wanted::from([(run, steps.into_iter().collect())]);
+    let found = outputs_of_runs(s, &wanted).await?;
+    Ok(found.into_iter().map(|((_, step), output)| (step, output)).collect())
 }
 
 pub async fn insert_outputs(

@@ -113,6 +113,11 @@ fn phantom(case: &Case<'_>, facts: &Facts) -> Option<String> {
         Origin::Step { of, step } => {
             Some(format!("the simulation has no workflow run {of} with a step {step}"))
         }
+        Origin::Resume { of } => Some(format!("the simulation has no workflow run {of}")),
+        Origin::Backfill { of } => {
+            let known = case.evidence.backfills.iter().any(|seen| seen.id == of && seen.job == facts.job);
+            (!known).then(|| format!("nobody asked for backfill {of}"))
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod address;
 mod arrival;
+mod backfills;
 mod control;
 mod firing;
 mod results;
@@ -60,6 +61,7 @@ pub(super) fn all(plan: &Plan, evidence: &Evidence, counts: &mut Counts) -> Vec<
     control::check(&mut case);
     results::check(&mut case);
     address::check(&mut case);
+    backfills::check(&mut case);
     case.found
 }
 

@@ -1,10 +1,11 @@
 //! Access control: whether a caller may perform an action on an object. Decided here, once, before any handler
 //! runs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::ops::Deref;
 
-use engine::{AppId, Job, JobId, RunId, Store as _};
+use engine::{AppId, Backfill, BackfillId, Job, JobId, RunId, Store as _};
 use protocol::v1::ProblemCode;
 use store::{ApiKey, App, Registry as _, Rights, RunRow, Token, User, UserId, UserSession};
 
@@ -266,6 +267,45 @@ pub async fn find_job(call: &Call, name: &str) -> Result<Option<Job>, RequestErr
     })
 }
 
+/// Finds jobs by the same names. A name without a job is left out.
+pub async fn find_jobs<'a>(
+    call: &Call,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<BTreeMap<String, Job>, RequestError> {
+    let database = &call.state.database;
+    let (mut ids, mut keys) = (BTreeSet::new(), BTreeSet::new());
+    for name in names {
+        match name.strip_prefix(BY_NUMBER).map(str::parse) {
+            Some(Ok(id)) => drop(ids.insert(JobId(id))),
+            Some(Err(_)) => {}
+            None => drop(keys.insert(name)),
+        }
+    }
+    let mut jobs = BTreeMap::new();
+    for keys in keys.into_iter().collect::<Vec<_>>().chunks(READ_MAX) {
+        let rows = database.job_rows_by_key(keys).await?;
+        jobs.extend(rows.into_iter().map(|row| (row.job.spec.key.clone().unwrap_or_default(), row.job)));
+    }
+    for ids in ids.into_iter().collect::<Vec<_>>().chunks(READ_MAX) {
+        let rows = database.job_rows(ids).await?;
+        jobs.extend(rows.into_iter().map(|row| (format!("{BY_NUMBER}{}", row.job.id), row.job)));
+    }
+    Ok(jobs)
+}
+
+/// Name of a job in a list of children, in which an id may stand without its prefix.
+pub fn child_name(child: &str) -> String {
+    let number = child.strip_prefix(BY_NUMBER).unwrap_or(child);
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    match number.parse::<i64>() {
+        Ok(id) if is_number => format!("{BY_NUMBER}{id}"),
+        _ => child.to_owned(),
+    }
+}
+
+/// Jobs read from the database at a time.
+pub const READ_MAX: usize = 500;
+
 /// Prefix of a job id in places that otherwise hold a key.
 pub const BY_NUMBER: &str = "id:";
 
@@ -363,6 +403,32 @@ impl Object for RunRow {
 
     fn name(&self) -> String {
         format!("run:{}", self.id)
+    }
+}
+
+/// A backfill of a job that exists.
+pub struct JobBackfill {
+    /// The backfill itself.
+    pub backfill: Backfill,
+    app: AppId,
+}
+
+impl Object for JobBackfill {
+    const KIND: &'static str = "backfill";
+
+    async fn find(call: &Call) -> Result<Option<JobBackfill>, RequestError> {
+        let Ok(id) = call.named("backfill").parse() else { return Ok(None) };
+        let Some(backfill) = call.state.database.backfill(BackfillId(id)).await? else { return Ok(None) };
+        let job = call.state.database.job(backfill.job).await?;
+        Ok(job.map(|job| JobBackfill { backfill, app: job.spec.app }))
+    }
+
+    fn owner(&self) -> Owner {
+        Owner::App(self.app)
+    }
+
+    fn name(&self) -> String {
+        format!("backfill:{}", self.backfill.id)
     }
 }
 

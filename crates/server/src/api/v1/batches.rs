@@ -12,12 +12,14 @@ use protocol::v1::{
 use serde_json::{Value, json};
 use store::{JobRow, Rights};
 
-use super::authorise::{Authorised, BY_NUMBER, Nothing, Object as _, admit_app, job_name, lacks};
+use super::authorise::{
+    Authorised, BY_NUMBER, Nothing, Object as _, READ_MAX, admit_app, child_name, find_jobs, job_name, lacks,
+};
 use super::call::Call;
 use super::job_body::{Showing, check_key};
 use super::jobs::{CHILDREN_READ, EDIT, OVERTAKEN, THERE_ALREADY, belongings, outdated, reading, records_of};
 use super::reply::{Noted, Reply};
-use super::{problem, workflows};
+use super::{problem, workflow_definitions};
 use crate::jobs::{Family, was_overtaken};
 use crate::request_error::RequestError;
 
@@ -160,26 +162,8 @@ impl<'a> Plans<'a> {
             }
         }
         let children = open.iter().flat_map(|index| jobs[*index].job.children.iter().take(CHILDREN_READ + 1));
-        let (mut ids, mut keys) = (BTreeMap::new(), BTreeSet::new());
-        for child in children {
-            match number_of(child) {
-                Some(id) => drop(ids.insert(id, child.clone())),
-                None => drop(keys.insert(child.as_str())),
-            }
-        }
-        let mut named = BTreeMap::new();
-        let keys: Vec<&str> = keys.into_iter().collect();
-        for keys in keys.chunks(READ_MAX) {
-            for row in database.job_rows_by_key(keys).await? {
-                named.insert(row.job.spec.key.clone().unwrap_or_default(), row.job);
-            }
-        }
-        let numbers: Vec<JobId> = ids.keys().copied().collect();
-        for numbers in numbers.chunks(READ_MAX) {
-            for row in database.job_rows(numbers).await? {
-                named.insert(row.job.id.to_string(), row.job);
-            }
-        }
+        let children: BTreeSet<String> = children.map(String::as_str).map(child_name).collect();
+        let named = find_jobs(call, children.iter().map(String::as_str)).await?;
         let (apps, family, added) = (BTreeMap::new(), Family::default(), BTreeMap::new());
         Ok(Plans { call, rows, named, apps, family, added, changes: Vec::new(), each: Vec::new() })
     }
@@ -236,7 +220,7 @@ impl<'a> Plans<'a> {
         let body = &keyed.job;
         let app = self.app(&body.app).await?;
         let children = self.children(body, None)?;
-        let workflow = workflows::save(self.call, body).await?;
+        let workflow = workflow_definitions::save(self.call, body, None).await?;
         let spec =
             reading(self.call, None).spec(body, app, children, workflow).map_err(RequestError::fields)?;
         let spec = JobSpec { key: Some(keyed.key.clone()), ..spec };
@@ -262,7 +246,7 @@ impl<'a> Plans<'a> {
             true => named,
             false => jobs.edited_children(&row.job, named).await?,
         };
-        let workflow = workflows::save(self.call, body).await?;
+        let workflow = workflow_definitions::save(self.call, body, Some(&row.job)).await?;
         let spec = reading(self.call, Some(&row.job))
             .spec(body, app, children, workflow)
             .map_err(RequestError::fields)?;
@@ -300,8 +284,7 @@ impl<'a> Plans<'a> {
             if let Some((position, app)) = self.added.get(name) {
                 return who.may(Rights::OPERATE, *app).then(|| JobId::added_by(*position));
             }
-            let key = number_of(name).map_or_else(|| name.clone(), |id| id.to_string());
-            let child = self.named.get(&key)?;
+            let child = self.named.get(&child_name(name))?;
             let is_kept = job.is_some_and(|job| job.spec.children.contains(&child.id));
             let right = if is_kept { Rights::VIEW } else { Rights::OPERATE };
             who.may(right, child.spec.app).then_some(child.id)
@@ -313,16 +296,6 @@ impl<'a> Plans<'a> {
         };
         body.children.iter().map(found).collect()
     }
-}
-
-/// Jobs read from the database at a time.
-const READ_MAX: usize = 500;
-
-/// The id in a child's name, if it is one.
-fn number_of(child: &str) -> Option<JobId> {
-    let number = child.strip_prefix(BY_NUMBER).unwrap_or(child);
-    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    if is_number { number.parse().ok().map(JobId) } else { None }
 }
 
 /// The jobs in an order in which each comes after its children; those of a cycle come last.
@@ -557,6 +530,7 @@ fn seen_filter(call: &Call, filter: &JobFilter) -> store::JobFilter {
         author: text(&filter.author),
         text: text(&filter.text),
         tag: text(&filter.tag),
+        workflow: filter.workflow,
         ..store::JobFilter::default()
     }
 }

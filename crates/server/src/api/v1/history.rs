@@ -3,7 +3,7 @@
 //! A job may have been moved from an app that the caller may not view. Its history there (definitions, scripts,
 //! missed fires) stays hidden: the caller sees the job's history from that move on.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use engine::JobId;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use store::{AuditFilter, AuditRecord, Page, Paged, Rights, ScriptVersion};
 use timer::Timestamp;
 
-use super::authorise::{BY_NUMBER, find_job, job_name};
+use super::authorise::{child_name, find_jobs, job_name};
 use super::call::Call;
 use crate::request_error::RequestError;
 
@@ -107,27 +107,42 @@ pub fn cut<T>(found: &mut Paged<T>, is_visible: impl Fn(&T) -> bool) {
     }
 }
 
-/// Removes children that the caller may not view from definitions.
-pub async fn hide_children(call: &Call, definitions: &mut [&mut Value]) -> Result<(), RequestError> {
+/// Removes from definitions the children and the jobs of steps that the caller may not view.
+pub async fn hide_jobs(call: &Call, definitions: &mut [&mut Value]) -> Result<(), RequestError> {
     if call.who.principal.apps().is_none() {
         return Ok(());
     }
-    let mut seen: BTreeMap<String, bool> = BTreeMap::new();
+    let mut names = BTreeSet::new();
+    for definition in definitions.iter_mut() {
+        let children = definition.get("children").and_then(Value::as_array).into_iter().flatten();
+        names.extend(children.filter_map(Value::as_str).map(child_name));
+        names.extend(step_jobs(definition).filter_map(|job| job.as_str().map(str::to_owned)));
+    }
+    let found = find_jobs(call, names.iter().map(String::as_str)).await?;
+    let is_shown =
+        |name: &str| found.get(name).is_some_and(|job| call.who.principal.may(Rights::VIEW, job.spec.app));
     for definition in definitions {
-        let Some(children) = definition.get_mut("children").and_then(Value::as_array_mut) else { continue };
-        for child in children.iter().filter_map(Value::as_str) {
-            if !seen.contains_key(child) {
-                let number = child.bytes().all(|byte| byte.is_ascii_digit());
-                let name = if number { format!("{BY_NUMBER}{child}") } else { child.to_owned() };
-                let found = find_job(call, &name).await?;
-                let is_seen = found.is_some_and(|job| call.who.principal.may(Rights::VIEW, job.spec.app));
-                seen.insert(child.to_owned(), is_seen);
-            }
+        if let Some(children) = definition.get_mut("children").and_then(Value::as_array_mut) {
+            children.retain(|child| child.as_str().is_some_and(|child| is_shown(&child_name(child))));
         }
-        children.retain(|child| child.as_str().is_some_and(|child| seen.get(child) == Some(&true)));
+        for job in step_jobs(definition).filter(|job| !job.as_str().is_some_and(is_shown)) {
+            *job = HIDDEN.into();
+        }
     }
     Ok(())
 }
+
+/// Names of the jobs that the steps of a definition run.
+fn step_jobs(definition: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let steps = definition.pointer_mut("/workflow/steps").and_then(Value::as_array_mut);
+    let fields = steps.into_iter().flatten().filter_map(Value::as_object_mut).flatten();
+    fields
+        .filter(|(name, job)| matches!(name.as_str(), "job" | "workflow") && job.is_string())
+        .map(|(_, job)| job)
+}
+
+/// Stands for the name of a job that the caller may not view.
+const HIDDEN: &str = "(hidden)";
 
 /// Audit actions that can move a job into another app.
 const MOVING: [&str; 3] = ["job.put", "job.move", "/jobinfo/update"];

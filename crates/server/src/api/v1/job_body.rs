@@ -234,7 +234,7 @@ const TAG_MAX: usize = 64;
 const RETRIES_MAX: u64 = 1_000;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
-const YEAR_MS: u64 = 366 * DAY_MS;
+pub const YEAR_MS: u64 = 366 * DAY_MS;
 
 fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
@@ -257,7 +257,7 @@ pub struct Showing<'a> {
     /// Whether to include the source of the script.
     pub with_source: bool,
     /// Workflows of the jobs.
-    pub workflows: &'a BTreeMap<WorkflowId, WorkflowBody>,
+    pub workflows: &'a BTreeMap<JobId, WorkflowBody>,
 }
 
 impl Showing<'_> {
@@ -303,7 +303,7 @@ impl Showing<'_> {
             handler: spec.handler.clone(),
             param: spec.param.clone(),
             script,
-            workflow: spec.workflow.map(|id| self.workflows.get(&id).cloned().unwrap_or_default()),
+            workflow: spec.workflow.map(|_| self.workflows.get(&row.job.id).cloned().unwrap_or_default()),
             enabled: Some(row.job.enabled),
             valid_from: spec.valid_from.map(instant),
             valid_until: spec.valid_until.map(instant),

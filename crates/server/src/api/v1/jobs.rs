@@ -11,13 +11,13 @@ use protocol::v1::{
 use serde_json::Value;
 use store::{AuditFilter, AuditRecord, JobFilter, JobKey, JobMark, JobOrder, JobRow, Rights};
 
-use super::authorise::{AppInBody, Authorised, BY_NUMBER, PutTarget, Seen, admit_app, find_job, job_name};
+use super::authorise::{AppInBody, Authorised, PutTarget, Seen, admit_app, child_name, find_jobs, job_name};
 use super::call::{Call, instant, page};
 use super::job_body::{Reading, Showing, check_key};
 use super::reply::Reply;
 use super::route::Needs;
 use super::session::rights_view;
-use super::{history, schedules, workflows};
+use super::{history, schedules, workflow_definitions};
 use crate::jobs::{Belongings, JobRules};
 use crate::request_error::RequestError;
 
@@ -35,6 +35,7 @@ pub async fn list(call: Call, seen: Authorised<Seen>) -> Result<Reply, RequestEr
         author: text("author"),
         text: text("text"),
         tag: text("tag"),
+        workflow: query.flag("workflow")?,
         ..JobFilter::default()
     };
     let after = query.text("after").map(mark).transpose()?;
@@ -94,13 +95,14 @@ pub async fn views(call: &Call, rows: Vec<JobRow>, with_source: bool) -> Result<
     let mut children = call.state.database.job_names(&children).await?;
     children.retain(|name| who.may(Rights::VIEW, name.app));
     let all_children = who.apps().is_none();
-    let apps = call.state.directory.names();
-    let workflows = &workflows::bodies(&call.state.database, &rows, with_source).await?;
+    let apps: BTreeMap<AppId, String> = call.state.directory.names().into_iter().collect();
+    let is_shown = |app| who.may(Rights::VIEW, app);
+    let workflows =
+        &workflow_definitions::bodies(&call.state.database, &rows, with_source, &apps, &is_shown).await?;
     let view = |row: JobRow| {
         let app = row.job.spec.app;
-        let name = apps.iter().find(|(id, _)| *id == app).map(|(_, name)| name.clone());
         let rights = rights_view(call.who.principal.rights(app));
-        let app = name.unwrap_or_default();
+        let app = apps.get(&app).cloned().unwrap_or_default();
         let (zone, children) = (&call.state.zone, &children[..]);
         Showing { zone, app, rights, children, all_children, with_source, workflows }
             .view(row, call.language())
@@ -157,7 +159,7 @@ pub async fn changes(call: Call, job: Authorised<Job>) -> Result<Reply, RequestE
     let mut page = page(found, view);
     let definitions = page.items.iter_mut().flat_map(|change| [&mut change.before, &mut change.after]);
     let mut definitions: Vec<_> = definitions.filter_map(Option::as_mut).collect();
-    history::hide_children(&call, &mut definitions).await?;
+    history::hide_jobs(&call, &mut definitions).await?;
     Ok(Reply::json(&page))
 }
 
@@ -166,7 +168,7 @@ pub async fn changes(call: Call, job: Authorised<Job>) -> Result<Reply, RequestE
 pub async fn create(call: Call, app: Authorised<AppInBody>) -> Result<Reply, RequestError> {
     let body: JobBody = call.json()?;
     let children = children(&call, &body, None).await?;
-    let workflow = workflows::save(&call, &body).await?;
+    let workflow = workflow_definitions::save(&call, &body, None).await?;
     let spec =
         reading(&call, None).spec(&body, app.0.id, children, workflow).map_err(RequestError::fields)?;
     add(&call, &body, spec).await
@@ -177,7 +179,7 @@ async fn new_spec(call: &Call, body: &JobBody, key: String) -> Result<JobSpec, R
     check_key(&key).map_err(|wrong| RequestError::fields(vec![wrong]))?;
     let app = admit_app(call, &body.app, EDIT).await?;
     let children = children(call, body, None).await?;
-    let workflow = workflows::save(call, body).await?;
+    let workflow = workflow_definitions::save(call, body, None).await?;
     let spec = reading(call, None).spec(body, app.id, children, workflow).map_err(RequestError::fields)?;
     Ok(JobSpec { key: Some(key), ..spec })
 }
@@ -240,10 +242,11 @@ async fn add(call: &Call, body: &JobBody, spec: JobSpec) -> Result<Reply, Reques
 }
 
 async fn edit(call: &Call, body: &JobBody, job: Job) -> Result<Reply, RequestError> {
+    workflow_definitions::check_no_step_job(call, job.id).await?;
     let app = admit_app(call, &body.app, EDIT).await?;
     let jobs = call.jobs();
     let children = jobs.edited_children(&job, children(call, body, Some(&job)).await?).await?;
-    let workflow = workflows::save(call, body).await?;
+    let workflow = workflow_definitions::save(call, body, Some(&job)).await?;
     let spec =
         reading(call, Some(&job)).spec(body, app.id, children, workflow).map_err(RequestError::fields)?;
     let before = written(call, job.id).await?;
@@ -271,22 +274,20 @@ pub fn belongings(body: &JobBody) -> Belongings<'_> {
 /// Resolves the child jobs that a body names. A new child needs the right to operate it; an existing one only the
 /// right to view it.
 async fn children(call: &Call, body: &JobBody, job: Option<&Job>) -> Result<Vec<JobId>, RequestError> {
-    let mut ids = Vec::with_capacity(body.children.len());
-    for child in body.children.iter().take(CHILDREN_READ) {
-        let is_number = child.bytes().all(|byte| byte.is_ascii_digit()) && !child.is_empty();
-        let name = if is_number { format!("{BY_NUMBER}{child}") } else { child.clone() };
-        let found = find_job(call, &name).await?;
-        let is_kept = |child: &Job| job.is_some_and(|job| job.spec.children.contains(&child.id));
-        let right = |child: &Job| if is_kept(child) { Rights::VIEW } else { Rights::OPERATE };
-        let own = found.filter(|child| call.who.principal.may(right(child), child.spec.app));
-        let shown: String = child.chars().take(40).collect();
+    if body.children.len() > CHILDREN_READ {
+        return Err(RequestError::field("children", format!("must have at most {CHILDREN_READ} jobs")));
+    }
+    let names: Vec<String> = body.children.iter().map(String::as_str).map(child_name).collect();
+    let found = find_jobs(call, names.iter().map(String::as_str)).await?;
+    let is_kept = |child: &Job| job.is_some_and(|job| job.spec.children.contains(&child.id));
+    let right = |child: &Job| if is_kept(child) { Rights::VIEW } else { Rights::OPERATE };
+    let may_use = |child: &&Job| call.who.principal.may(right(child), child.spec.app);
+    let id_of = |name: &String| {
+        let shown: String = name.chars().take(40).collect();
         let none = || RequestError::field("children", format!("the job `{shown}` does not exist"));
-        ids.push(own.ok_or_else(none)?.id);
-    }
-    match body.children.len() <= CHILDREN_READ {
-        true => Ok(ids),
-        false => Err(RequestError::field("children", format!("must have at most {CHILDREN_READ} jobs"))),
-    }
+        found.get(name).filter(may_use).map(|child| child.id).ok_or_else(none)
+    };
+    names.iter().map(id_of).collect()
 }
 
 /// Each child is looked up in the database; their column holds fewer than this.
@@ -315,7 +316,7 @@ pub async fn records_of(rules: &JobRules, rows: &[JobRow]) -> Result<BTreeMap<Jo
     let children: Vec<JobId> = rows.iter().flat_map(|row| row.job.spec.children.iter().copied()).collect();
     let children = rules.database.job_names(&children).await?;
     let apps: BTreeMap<AppId, String> = rules.directory.names().into_iter().collect();
-    let workflows = &workflows::bodies(&rules.database, rows, true).await?;
+    let workflows = &workflow_definitions::bodies(&rules.database, rows, true, &apps, &|_| true).await?;
     let record = |row: &JobRow| {
         let app = apps.get(&row.job.spec.app).cloned().unwrap_or_default();
         let (zone, rights, children) = (&rules.zone, Vec::new(), &children[..]);
@@ -328,6 +329,7 @@ pub async fn records_of(rules: &JobRules, rows: &[JobRow]) -> Result<BTreeMap<Jo
 }
 
 pub async fn delete(call: Call, job: Authorised<Job>) -> Result<Reply, RequestError> {
+    workflow_definitions::check_no_step_job(&call, job.id).await?;
     let before = written(&call, job.id).await?;
     call.jobs().delete(&job).await?;
     Ok(Reply::done().changed(before, None))
@@ -357,16 +359,16 @@ pub async fn run_now(
 ) -> Result<Reply, RequestError> {
     let jobs = call.jobs();
     let named = jobs.live_addresses(job.spec.app, address.as_deref())?;
-    let run = jobs.trigger(job, key(call), param.clone(), named).await?;
+    let run = jobs.trigger(job, request_key(call, ""), param.clone(), named).await?;
     let reply = Reply::json(&Triggered { run: run.0 }).status(StatusCode::ACCEPTED);
     Ok(reply.about(job_name(job.id)).changed(None, Some(serde_json::json!({ "run": run.0, "param": param }))))
 }
 
-/// Id of the trigger request: a hash of the idempotency key and the caller's name, or a random number without that
-/// header.
-fn key(call: &Call) -> i64 {
+/// Id of a request that opens a run: a hash of the idempotency key, the caller's name and the request, or a random
+/// number without that header. A trigger has the request "".
+pub fn request_key(call: &Call, request: &str) -> i64 {
     let Some(header) = call.header(IDEMPOTENCY_KEY) else { return fastrand::i64(1..) };
-    let digest = crate::executors::fingerprint(&format!("{}\0{header}", call.who.principal.name));
+    let digest = crate::executors::fingerprint(&format!("{}\0{header}{request}", call.who.principal.name));
     let number = digest.get(..16).and_then(|half| u64::from_str_radix(half, 16).ok()).unwrap_or(1);
     i64::try_from(number >> 1).unwrap_or(1).max(1)
 }
@@ -390,6 +392,7 @@ pub async fn scripts(call: Call, job: Authorised<Job>) -> Result<Reply, RequestE
 
 pub async fn save_script(call: Call, job: Authorised<Job>) -> Result<Reply, RequestError> {
     let ScriptBody { language, source, remark } = call.json()?;
+    workflow_definitions::check_no_step_job(&call, job.id).await?;
     call.jobs().save_script(&job, language, &source, &remark).await?;
     Ok(Reply::done().changed(None, Some(serde_json::json!({ "language": language, "remark": remark }))))
 }

@@ -9,6 +9,7 @@ mod alerts;
 mod apps;
 mod audit;
 mod authorise;
+mod backfills;
 mod batches;
 mod call;
 mod caller;
@@ -33,6 +34,8 @@ mod timeline;
 mod traces;
 mod users;
 mod workflow_body;
+mod workflow_definitions;
+mod workflow_text;
 mod workflows;
 
 use std::collections::BTreeMap;

@@ -1,12 +1,13 @@
 //! Table of all API routes: path, credentials, required right, object and handler.
 
 use protocol::v1::{
-    About, AlertKind, AlertState, AlertView, ApiKeyBody, ApiKeyView, AppBody, AppView, AuditView, Bulk,
-    BulkResult, Calendar, Clear, Cleared, Decision, Event, ExecutorCheck, ExecutorView, IDEMPOTENCY_KEY,
-    JobBody, JobChange, JobView, Kill, LogPage, Me, Miss, NewApiKey, NewToken, NodeView, Overview,
-    PasswordChange, Preview, PreviewRequest, PutJobs, PutResult, RunStatus, RunView, ScriptBody,
-    ScriptVersion, SessionView, SettingView, SignIn, Statistics, StepView, TokenView, Trigger, Triggered,
-    UserBody, UserView, Word, WorkflowRunView,
+    About, AlertKind, AlertState, AlertView, ApiKeyBody, ApiKeyView, AppBody, AppView, AuditView,
+    BackfillBody, BackfillStarted, BackfillTime, BackfillView, Bulk, BulkResult, Calendar, CancelBackfill,
+    CheckedWorkflow, Clear, Cleared, Decision, Event, ExecutorCheck, ExecutorView, IDEMPOTENCY_KEY,
+    InstantState, JobBody, JobChange, JobView, Kill, LogPage, Me, Miss, NewApiKey, NewToken, NodeView,
+    Overview, PasswordChange, Preview, PreviewRequest, PutJobs, PutResult, Resume, Resumed, RunStatus,
+    RunView, ScriptBody, ScriptVersion, SessionView, SettingView, SignIn, Statistics, StepView, TokenView,
+    Trigger, Triggered, UserBody, UserView, Word, WorkflowBody, WorkflowCheck, WorkflowGrid, WorkflowRunView,
 };
 use store::Rights;
 
@@ -15,8 +16,8 @@ use super::route::Plane::{Api, Open, Person};
 use super::route::Values::{self, Flag, Instant, Number, OneOf, Text};
 use super::route::{Needs, Parameter, Route, route};
 use super::{
-    alerts, apps, audit, batches, centre, events, jobs, keys, runs, schedules, session, statistics, users,
-    workflows,
+    alerts, apps, audit, backfills, batches, centre, events, jobs, keys, runs, schedules, session,
+    statistics, users, workflows,
 };
 
 const NOTHING: Needs = Needs::Nothing;
@@ -50,11 +51,15 @@ const CLIENT: Parameter = (
 const IF_MATCH: Parameter =
     ("If-Match", "The `ETag` of the job to replace. The request fails if the job has changed since.", Text);
 const IF_NONE_MATCH: Parameter = ("If-None-Match", "`*`: the request fails if the job already exists.", Text);
-const IDEMPOTENCY: Parameter =
-    (IDEMPOTENCY_KEY, "Idempotency key: a repeated request with the same key returns the same run.", Text);
+const IDEMPOTENCY: Parameter = (
+    IDEMPOTENCY_KEY,
+    "Idempotency key: a repeated request with the same key returns the same run or backfill.",
+    Text,
+);
 
 const ALERT_KINDS: Values = OneOf(AlertKind::WORDS);
 const ALERT_STATES: Values = OneOf(AlertState::WORDS);
+const INSTANT_STATES: Values = OneOf(InstantState::WORDS);
 const RUN_STATES: Values = OneOf(RunStatus::WORDS);
 const JOB_ORDERS: Values = OneOf(&["id", "-id", "name", "-name", "next_fire_at", "-next_fire_at"]);
 
@@ -89,7 +94,7 @@ pub fn table() -> Vec<Route> {
         route(Post, "/v1/apps/{app}/executors/check", Api, OPERATE, apps::check).audited_as("executor.check").summary("Call an executor and return whether it is reachable.").body::<ExecutorCheck>().returns::<ExecutorView>(200),
 
         // Jobs.
-        route(Get, "/v1/jobs", Api, VIEW, jobs::list).summary("List jobs, without script sources.").query(&[APP, ("enabled", "`true`: started jobs only; `false`: stopped jobs only.", Flag), ("text", "Text that the name, handler, author or key contains.", Text), ("tag", "Tag of the job.", Text), ("handler", "Text that the handler contains.", Text), ("author", "Text that the author contains.", Text), ("sort", "Sort order; descending with a leading minus. Default: `-id`.", JOB_ORDERS), AFTER, LIMIT]).returns_page::<JobView>(),
+        route(Get, "/v1/jobs", Api, VIEW, jobs::list).summary("List jobs, without script sources.").query(&[APP, ("enabled", "`true`: started jobs only; `false`: stopped jobs only.", Flag), ("text", "Text that the name, handler, author or key contains.", Text), ("tag", "Tag of the job.", Text), ("workflow", "`true`: workflows only; `false`: other jobs only.", Flag), ("handler", "Text that the handler contains.", Text), ("author", "Text that the author contains.", Text), ("sort", "Sort order; descending with a leading minus. Default: `-id`.", JOB_ORDERS), AFTER, LIMIT]).returns_page::<JobView>(),
         route(Post, "/v1/jobs", Api, EDIT, jobs::create).audited_as("job.create").summary("Create a job without a key.").body::<JobBody>().returns::<JobView>(201).large(),
         route(Put, "/v1/jobs", Api, NOTHING, batches::put).audited_as("job.batch").summary("Create or replace many jobs, by key. The right is checked for each job.").body::<PutJobs>().returns_list::<PutResult>().large(),
         route(Post, "/v1/jobs/bulk", Api, NOTHING, batches::bulk).audited_as("job.bulk").summary("Apply one operation to many jobs, listed or found by a filter. The right is checked for each job.").body::<Bulk>().returns_list::<BulkResult>(),
@@ -104,6 +109,8 @@ pub fn table() -> Vec<Route> {
         route(Get, "/v1/jobs/{job}/changes", Api, VIEW, jobs::changes).summary("List changes of a job, newest first.").query(PAGE).returns_page::<JobChange>(),
         route(Get, "/v1/jobs/{job}/script", Api, VIEW, jobs::scripts).summary("List the versions of a job's script, newest first.").returns_list::<ScriptVersion>(),
         route(Put, "/v1/jobs/{job}/script", Api, SCRIPT, jobs::save_script).audited_as("script.put").summary("Save a new version of a job's script.").body::<ScriptBody>().returns_status(204).large(),
+        route(Get, "/v1/jobs/{job}/grid", Api, VIEW, workflows::grid).summary("Return the states of the steps of a workflow's last runs, newest first.").query(&[("runs", "Number of runs. Default: 30. Large workflows return fewer.", Number(1, 100)), ("before", "Id of a run: only runs before it.", Number(1, i64::MAX))]).returns::<WorkflowGrid>(200),
+        route(Post, "/v1/workflows/check", Api, NOTHING, workflows::check).summary("Check the definition of a workflow without saving it, and convert it between JSON and YAML.").body::<WorkflowCheck>().returns::<CheckedWorkflow>(200).large(),
         route(Post, "/v1/schedules/preview", Api, NOTHING, schedules::show).summary("Describe a schedule and return its next fires.").body::<PreviewRequest>().returns::<Preview>(200),
         route(Get, "/v1/calendar", Api, VIEW, statistics::calendar).summary("Count future fires per time bucket.").query(&[FROM, UNTIL, STEP, APP]).returns::<Calendar>(200),
 
@@ -115,12 +122,24 @@ pub fn table() -> Vec<Route> {
         route(Get, "/v1/runs/{run}/log/live", Api, VIEW, runs::live).summary("Stream a run's log while it is written, as server-sent events.").query(&[LINE]).streams::<LogPage>(),
         route(Get, "/v1/runs/{run}/log/download", Api, VIEW, runs::download).summary("Download the log of a run as text.").returns_text(),
         route(Post, "/v1/runs/{run}/kill", Api, OPERATE, runs::kill).audited_as("run.kill").summary("Cancel a run. If its executor rejects the request or is unreachable, the run stays open unless `force` is set.").optional_body::<Kill>().returns_status(202),
+        route(Get, "/v1/runs/{run}/workflow", Api, VIEW, workflows::show_definition).summary("Return the definition that a workflow run uses, whatever was saved since.").returns::<WorkflowBody>(200),
         route(Get, "/v1/runs/{run}/steps", Api, VIEW, workflows::show).summary("Return the steps of a workflow run.").returns::<WorkflowRunView>(200),
-        route(Get, "/v1/runs/{run}/steps/{step}", Api, VIEW, workflows::show_step).summary("Return a step of a workflow run, with its output.").returns::<StepView>(200),
+        route(Get, "/v1/runs/{run}/steps/{step}", Api, VIEW, workflows::show_step).summary("Return a step of a workflow run, with its output and its runs.").returns::<StepView>(200),
         route(Post, "/v1/runs/{run}/steps/{step}/decide", Api, VIEW, workflows::decide).audited_as("step.decide").summary("Approve or refuse a step that asks people. Only the approvers may; if the step names none, all who may operate the job.").body::<Decision>().returns_status(202),
         route(Post, "/v1/runs/{run}/pause", Api, OPERATE, workflows::pause).audited_as("run.pause").summary("Pause a workflow run: no steps open until it is continued.").returns_status(202),
         route(Post, "/v1/runs/{run}/continue", Api, OPERATE, workflows::go_on).audited_as("run.continue").summary("Continue a paused workflow run.").returns_status(202),
+        route(Post, "/v1/runs/{run}/resume", Api, OPERATE, workflows::resume).audited_as("run.resume").summary("Resume a workflow run that has ended: a new run of the same scheduled time keeps the steps that succeeded and runs the others. With `dry_run`, only return these steps.").headers(&[IDEMPOTENCY]).optional_body::<Resume>().returns::<Resumed>(200),
         route(Post, "/v1/runs/{run}/again", Api, OPERATE, runs::again).audited_as("run.again").summary("Trigger the job of a run again, with the same parameter.").headers(&[IDEMPOTENCY]).returns::<Triggered>(202),
+
+        // Backfills.
+        route(Post, "/v1/jobs/{job}/backfills", Api, OPERATE, backfills::start).audited_as("backfill.start").summary("Start a backfill: run the job for scheduled times of the past. With `dry_run`, only return what it would run.").headers(&[IDEMPOTENCY]).body::<BackfillBody>().returns::<BackfillStarted>(200),
+        route(Get, "/v1/backfills", Api, VIEW, backfills::list).summary("List backfills, newest first.").query(&[APP, JOB, AFTER, LIMIT]).returns_page::<BackfillView>(),
+        route(Get, "/v1/backfills/{backfill}", Api, VIEW, backfills::show).summary("Return a backfill with its progress.").returns::<BackfillView>(200),
+        route(Get, "/v1/backfills/{backfill}/times", Api, VIEW, backfills::times).summary("List the scheduled times of a backfill with their runs, oldest first.").query(&[("state", "State of the scheduled time.", INSTANT_STATES), AFTER, LIMIT]).returns_page::<BackfillTime>(),
+        route(Post, "/v1/backfills/{backfill}/pause", Api, OPERATE, backfills::pause).audited_as("backfill.pause").summary("Pause a backfill: no runs open until it is continued.").returns::<BackfillView>(200),
+        route(Post, "/v1/backfills/{backfill}/continue", Api, OPERATE, backfills::go_on).audited_as("backfill.continue").summary("Continue a paused backfill.").returns::<BackfillView>(200),
+        route(Post, "/v1/backfills/{backfill}/cancel", Api, OPERATE, backfills::cancel).audited_as("backfill.cancel").summary("Cancel a backfill: no more runs open. Open ones may end, unless `kill` is set.").optional_body::<CancelBackfill>().returns::<BackfillView>(200),
+        route(Post, "/v1/backfills/{backfill}/retry", Api, OPERATE, backfills::retry).audited_as("backfill.retry").summary("Run the failed scheduled times of a backfill again.").returns::<BackfillView>(200),
 
         // Alerts.
         route(Get, "/v1/alerts", Api, VIEW, alerts::list).summary("List alerts, newest first.").query(&[APP, JOB, ("kind", "Kind of alert.", ALERT_KINDS), ("state", "State of the notifications.", ALERT_STATES), FROM, UNTIL, AFTER, LIMIT]).returns_page::<AlertView>(),
@@ -180,7 +199,8 @@ mod tests {
             for (name, text, _) in route.query.iter().chain(route.headers) {
                 assert!(text.ends_with('.'), "{} of {}", name, route.path);
             }
-            let looks = route.method == Get || route.path == "/v1/schedules/preview";
+            let reads = ["/v1/schedules/preview", "/v1/workflows/check"];
+            let looks = route.method == Get || reads.contains(&route.path);
             assert_eq!(route.action.is_none(), looks, "{} {}", route.method.word(), route.path);
             let asks_for_right = matches!(route.needs, Needs::Right(_));
             assert!(!asks_for_right || route.object != "-", "{} has no object for its right", route.path);

@@ -141,10 +141,13 @@ fn origin(open: Option<&OpenRun>, sending: Option<&Sending>) -> Option<Origin> {
         engine::Origin::Manual { .. } => Origin::Manual,
         engine::Origin::Child { of } => Origin::Child { of: of.0 },
         engine::Origin::Step { of, .. } => Origin::Step { of: of.0 },
+        engine::Origin::Resume { of } => Origin::Resume { of: of.0 },
+        engine::Origin::Backfill { of } => Origin::Backfill { of: of.0 },
     })
 }
 
-fn state(state: engine::RunState) -> RunState {
+/// State of a run as an API value.
+pub fn state(state: engine::RunState) -> RunState {
     match state {
         engine::RunState::Waiting => RunState::Waiting,
         engine::RunState::Claimed => RunState::Claimed,

@@ -388,7 +388,10 @@ mod tests {
         let from = clock.now();
         for key in 0..12 {
             // Three per hour.
-            database.trigger(job, &Trigger { key, at: None, param: None, address: None }).await.unwrap();
+            database
+                .trigger(job, &Trigger { key, at: None, param: None, address: None, by: None })
+                .await
+                .unwrap();
             clock.advance(HOUR / 3);
         }
         let span = Span { from, until: clock.now(), step: HOUR };

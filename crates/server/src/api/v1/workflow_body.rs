@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use engine::JobId;
+use engine::{AppId, JobId};
 use protocol::v1::{
-    ApprovalBody, FieldProblem, JoinRule, Need, NeedBranch, StepBody, WorkflowBody, WorkflowInput,
+    ApprovalBody, Delivery, FieldProblem, JobBody, JoinRule, Named, Need, NeedBranch, Retry, Route, Schedule,
+    ScriptBody, StepBody, WorkflowBody, WorkflowInput,
 };
+use store::JobRow;
 use workflow::definition::{self, Action, Branch, FINALLY_TIMEOUT, Join, Param, Workflow};
 use workflow::{Graph, Problem};
 
 use super::authorise::BY_NUMBER;
+use super::job_body::YEAR_MS;
 
 /// A job that a step names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,18 +24,59 @@ pub struct StepJob {
     pub is_workflow: bool,
 }
 
-/// Names of all jobs that the steps of a workflow run.
+/// Jobs that the steps of a workflow run.
+#[derive(Clone, Debug, Default)]
+pub struct StepJobs {
+    /// Jobs that steps name, as far as the caller may use them.
+    pub named: BTreeMap<String, StepJob>,
+    /// Jobs of steps with a handler or script of their own, by the names of the steps.
+    pub own: BTreeMap<String, JobId>,
+}
+
+/// Names of all jobs that the steps of a workflow name.
 pub fn job_names(body: &WorkflowBody) -> impl Iterator<Item = &String> {
     body.steps.iter().flat_map(|step| step.job.iter().chain(&step.workflow))
 }
 
+/// The job of a step with a handler or script of its own. It never changes: another definition is another job.
+pub struct OwnJob {
+    /// Definition of the job.
+    pub body: JobBody,
+    /// Digest of the definition.
+    pub digest: String,
+}
+
+/// Jobs of steps with a handler or script of their own, by the names of the steps; `app` is that of the workflow.
+pub fn own_jobs(body: &WorkflowBody, app: &str) -> BTreeMap<String, OwnJob> {
+    let own = |step: &StepBody| {
+        let body = own_job(step, app)?;
+        let digest = crate::executors::fingerprint(&serde_json::to_string(&body).unwrap_or_default());
+        Some((step.name.clone(), OwnJob { body, digest }))
+    };
+    body.steps.iter().filter_map(own).collect()
+}
+
+/// The name is part of the job, so steps of different names have different ones: an executor that runs one run per job
+/// at a time runs these steps at the same time.
+fn own_job(step: &StepBody, app: &str) -> Option<JobBody> {
+    if step.handler.is_none() && step.script.is_none() {
+        return None;
+    }
+    let app = step.app.as_deref().unwrap_or(app);
+    Some(JobBody {
+        handler: step.handler.clone().unwrap_or_default(),
+        script: step.script.clone(),
+        retry: step.retry.unwrap_or_default(),
+        delivery: step.delivery.unwrap_or_default(),
+        route: step.route.unwrap_or_default().into(),
+        ..JobBody::new(app, &step.name, Schedule::None)
+    })
+}
+
 // ── From API types ──────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Converts and checks a workflow. `jobs` are those of the jobs that its steps name which the caller may use.
-pub fn definition(
-    body: &WorkflowBody,
-    jobs: &BTreeMap<String, StepJob>,
-) -> Result<Workflow, Vec<FieldProblem>> {
+/// Converts and checks a workflow.
+pub fn definition(body: &WorkflowBody, jobs: &StepJobs) -> Result<Workflow, Vec<FieldProblem>> {
     let mut problems = Vec::new();
     let mut steps = Vec::with_capacity(body.steps.len());
     for (position, step) in body.steps.iter().enumerate() {
@@ -48,6 +92,7 @@ pub fn definition(
             break;
         }
     }
+    problems.extend(too_long(body, YEAR_MS));
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -59,11 +104,11 @@ pub fn definition(
         inputs: body.inputs.iter().map(input).collect(),
         steps,
         on_error: body.on_error,
+        retry_from: body.retry_from,
         timeout: body.timeout_ms.map(Duration::from_millis),
         finally_timeout: body.finally_timeout_ms.map_or(FINALLY_TIMEOUT, Duration::from_millis),
         output: body.output.clone(),
         business_days: body.business_days,
-        ..Workflow::default()
     };
     let problem =
         |Problem { path, message }| FieldProblem { field: format!("workflow.{path}"), detail: message };
@@ -73,17 +118,34 @@ pub fn definition(
     }
 }
 
+/// Timeouts and waits of more than `max` milliseconds.
+fn too_long(body: &WorkflowBody, max: u64) -> Vec<FieldProblem> {
+    let of_run = [("timeout_ms", body.timeout_ms), ("finally_timeout_ms", body.finally_timeout_ms)];
+    let of_run = of_run.into_iter().map(|(field, length)| (format!("workflow.{field}"), length));
+    let of_steps = body.steps.iter().flat_map(|step| {
+        let asked = step.approval.as_ref().and_then(|approval| approval.timeout_ms);
+        let lengths =
+            [("timeout_ms", step.timeout_ms), ("wait_ms", step.wait_ms), ("approval.timeout_ms", asked)];
+        lengths.map(|(field, length)| (format!("workflow.steps.{}.{field}", step.name), length))
+    });
+    let too_long = of_run.chain(of_steps).filter(|(_, length)| length.is_some_and(|length| length > max));
+    let problem = |(field, _)| FieldProblem { field, detail: format!("must be at most {max} ms") };
+    too_long.map(problem).take(workflow::PROBLEMS_MAX).collect()
+}
+
 /// Problems of a workflow, as if all jobs existed that its steps name.
 pub fn problems(body: &WorkflowBody) -> Vec<FieldProblem> {
     let job = |is_workflow| StepJob { id: JobId(1), is_workflow };
     let jobs = body.steps.iter().filter_map(|step| Some((step.job.clone()?, job(false))));
     let workflows = body.steps.iter().filter_map(|step| Some((step.workflow.clone()?, job(true))));
-    definition(body, &jobs.chain(workflows).collect()).err().unwrap_or_default()
+    let own = body.steps.iter().map(|step| (step.name.clone(), JobId(1)));
+    let jobs = StepJobs { named: jobs.chain(workflows).collect(), own: own.collect() };
+    definition(body, &jobs).err().unwrap_or_default()
 }
 
 type Wrong = (&'static str, String);
 
-fn step_of(body: &StepBody, jobs: &BTreeMap<String, StepJob>) -> Result<definition::Step, Wrong> {
+fn step_of(body: &StepBody, jobs: &StepJobs) -> Result<definition::Step, Wrong> {
     let needs = body.needs.iter().map(need_of).collect::<Result<_, _>>()?;
     let join = match (body.at_least, body.when) {
         (Some(count), JoinRule::Joined) => Join::AtLeast(count),
@@ -119,29 +181,26 @@ fn need_of(need: &Need) -> Result<definition::Need, Wrong> {
     Ok(definition::Need { step: step.clone(), branch })
 }
 
-fn action_of(body: &StepBody, jobs: &BTreeMap<String, StepJob>) -> Result<Action, Wrong> {
+fn action_of(body: &StepBody, jobs: &StepJobs) -> Result<Action, Wrong> {
     let find = |field: &'static str, name: &String, wants_workflow: bool| {
         let shown: String = name.chars().take(60).collect();
-        match jobs.get(name) {
+        match jobs.named.get(name) {
             None => Err((field, format!("the job `{shown}` does not exist"))),
             Some(job) if job.is_workflow == wants_workflow => Ok(job.id.0),
             Some(_) if wants_workflow => Err((field, format!("`{shown}` is no workflow; name it as `job`"))),
             Some(_) => Err((field, format!("`{shown}` is a workflow; name it as `workflow`"))),
         }
     };
-    let action = match body {
-        StepBody { job: Some(job), workflow: None, approval: None, wait_ms: None, .. } => {
-            let param = match (&body.param, &body.with) {
-                (None, None) => Param::Own,
-                (Some(text), None) => Param::Text(text.clone()),
-                (None, Some(with)) => Param::With(with.clone()),
-                (Some(_), Some(_)) => {
-                    return Err((".with", "must not be set together with `param`".into()));
-                }
-            };
-            Action::Job { job: find(".job", job, false)?, param }
+    let StepBody { job, handler, script, workflow, approval, wait_ms, .. } = body;
+    let action = match (job, handler, script, workflow, approval, wait_ms) {
+        (Some(job), None, None, None, None, None) => {
+            Action::Job { job: find(".job", job, false)?, param: param_of(body)? }
         }
-        StepBody { job: None, workflow: Some(name), approval: None, wait_ms: None, param: None, .. } => {
+        (None, Some(_), None, None, None, None) | (None, None, Some(_), None, None, None) => {
+            let job = jobs.own.get(&body.name).map_or(0, |job| job.0);
+            Action::Job { job, param: param_of(body)? }
+        }
+        (None, None, None, Some(name), None, None) if body.param.is_none() => {
             let inputs = match &body.with {
                 None => BTreeMap::new(),
                 Some(serde_json::Value::Object(fields)) => fields.clone().into_iter().collect(),
@@ -149,38 +208,80 @@ fn action_of(body: &StepBody, jobs: &BTreeMap<String, StepJob>) -> Result<Action
             };
             Action::Workflow { job: find(".workflow", name, true)?, inputs }
         }
-        StepBody { job: None, workflow: None, approval: Some(asked), wait_ms: None, .. } => {
-            let ApprovalBody { ask, approvers, timeout_ms } = asked.clone();
+        (None, None, None, None, Some(asked), None) => {
+            let ApprovalBody { ask, approvers, by_starter, timeout_ms } = asked.clone();
             let timeout = timeout_ms.map(Duration::from_millis);
-            Action::Approval { ask, approvers, by_starter: true, timeout }
+            Action::Approval { ask, approvers, by_starter: by_starter.unwrap_or(true), timeout }
         }
-        StepBody { job: None, workflow: None, approval: None, wait_ms: Some(wait), .. } => {
-            Action::Wait { duration: Duration::from_millis(*wait) }
-        }
+        (None, None, None, None, None, Some(wait)) => Action::Wait { duration: Duration::from_millis(*wait) },
         _ => {
-            let why = "must have exactly one of `job`, `workflow`, `approval` and `wait_ms`";
+            let why =
+                "must have exactly one of `job`, `handler`, `script`, `workflow`, `approval` and `wait_ms`";
             return Err(("", why.into()));
         }
     };
     let takes_param = matches!(action, Action::Job { .. } | Action::Workflow { .. });
     if !takes_param && (body.param.is_some() || body.with.is_some()) {
-        return Err((".with", "only a step with a job or workflow has a parameter".into()));
+        return Err((".with", "only a step with a job, handler, script or workflow has a parameter".into()));
     }
-    Ok(action)
+    let has_own_job = handler.is_some() || script.is_some();
+    let policies = [
+        (".app", body.app.is_some()),
+        (".retry", body.retry.is_some()),
+        (".delivery", body.delivery.is_some()),
+        (".route", body.route.is_some()),
+    ];
+    match policies.into_iter().find(|(_, is_set)| *is_set && !has_own_job) {
+        Some((field, _)) => Err((field, "only a step with a handler or script of its own has it".into())),
+        None => Ok(action),
+    }
+}
+
+fn param_of(body: &StepBody) -> Result<Param, Wrong> {
+    match (&body.param, &body.with) {
+        (None, None) => Ok(Param::Own),
+        (Some(text), None) => Ok(Param::Text(text.clone())),
+        (None, Some(with)) => Ok(Param::With(with.clone())),
+        (Some(_), Some(_)) => Err((".with", "must not be set together with `param`".into())),
+    }
 }
 
 // ── To API types ────────────────────────────────────────────────────────────────────────────────────────────────
 
 /// Ids of all jobs that the steps of a workflow run.
 pub fn job_ids(definition: &Workflow) -> impl Iterator<Item = JobId> {
-    definition.steps.iter().filter_map(|step| match step.action {
-        Action::Job { job, .. } | Action::Workflow { job, .. } => Some(JobId(job)),
-        Action::Approval { .. } | Action::Wait { .. } => None,
-    })
+    definition.steps.iter().filter_map(|step| job_of(&step.action))
 }
 
-/// Converts a workflow. Jobs without a key in `keys` are named by their ids.
-pub fn body(definition: &Workflow, keys: &BTreeMap<JobId, String>) -> WorkflowBody {
+/// Id of the job that a step runs, if it runs one.
+pub fn job_of(action: &Action) -> Option<JobId> {
+    match action {
+        Action::Job { job, .. } | Action::Workflow { job, .. } => Some(JobId(*job)),
+        Action::Approval { .. } | Action::Wait { .. } => None,
+    }
+}
+
+/// Jobs of the steps of a workflow that are shown. The others are named by their ids.
+#[derive(Default)]
+pub struct Names {
+    /// Keys of jobs.
+    pub keys: BTreeMap<JobId, String>,
+    /// Jobs of steps with a handler or script of their own.
+    pub own: BTreeMap<JobId, JobRow>,
+}
+
+/// Context for showing a workflow.
+pub struct Showing<'a> {
+    /// Jobs of its steps.
+    pub names: &'a Names,
+    /// Names of apps.
+    pub apps: &'a BTreeMap<AppId, String>,
+    /// App of the workflow.
+    pub app: AppId,
+}
+
+/// Converts a workflow.
+pub fn body(definition: &Workflow, showing: &Showing<'_>) -> WorkflowBody {
     let input = |(name, input): (&String, &definition::Input)| {
         let definition::Input { kind, default, one_of } = input.clone();
         (name.clone(), WorkflowInput { kind, default, one_of })
@@ -188,8 +289,9 @@ pub fn body(definition: &Workflow, keys: &BTreeMap<JobId, String>) -> WorkflowBo
     let finally_timeout = definition.finally_timeout;
     WorkflowBody {
         inputs: definition.inputs.iter().map(input).collect(),
-        steps: definition.steps.iter().map(|step| step_body(step, keys)).collect(),
+        steps: definition.steps.iter().map(|step| step_body(step, showing)).collect(),
         on_error: definition.on_error,
+        retry_from: definition.retry_from,
         timeout_ms: definition.timeout.map(millis),
         finally_timeout_ms: (finally_timeout != FINALLY_TIMEOUT).then(|| millis(finally_timeout)),
         output: definition.output.clone(),
@@ -197,8 +299,10 @@ pub fn body(definition: &Workflow, keys: &BTreeMap<JobId, String>) -> WorkflowBo
     }
 }
 
-fn step_body(step: &definition::Step, keys: &BTreeMap<JobId, String>) -> StepBody {
-    let key = |job: i64| keys.get(&JobId(job)).cloned().unwrap_or_else(|| format!("{BY_NUMBER}{job}"));
+fn step_body(step: &definition::Step, showing: &Showing<'_>) -> StepBody {
+    let key = |job: i64| {
+        showing.names.keys.get(&JobId(job)).cloned().unwrap_or_else(|| format!("{BY_NUMBER}{job}"))
+    };
     let mut body = StepBody {
         name: step.name.clone(),
         phase: step.phase,
@@ -218,7 +322,10 @@ fn step_body(step: &definition::Step, keys: &BTreeMap<JobId, String>) -> StepBod
     }
     match &step.action {
         Action::Job { job, param } => {
-            body.job = Some(key(*job));
+            match showing.names.own.get(&JobId(*job)) {
+                Some(own) => show_own(&mut body, own, showing),
+                None => body.job = Some(key(*job)),
+            }
             match param {
                 Param::Own => {}
                 Param::Text(text) => body.param = Some(text.clone()),
@@ -230,13 +337,34 @@ fn step_body(step: &definition::Step, keys: &BTreeMap<JobId, String>) -> StepBod
             let inputs = serde_json::Value::Object(inputs.clone().into_iter().collect());
             body.with = (inputs != serde_json::json!({})).then_some(inputs);
         }
-        Action::Approval { ask, approvers, timeout, .. } => {
+        Action::Approval { ask, approvers, by_starter, timeout } => {
             let (ask, approvers, timeout_ms) = (ask.clone(), approvers.clone(), timeout.map(millis));
-            body.approval = Some(ApprovalBody { ask, approvers, timeout_ms });
+            let by_starter = (!by_starter).then_some(false);
+            body.approval = Some(ApprovalBody { ask, approvers, by_starter, timeout_ms });
         }
         Action::Wait { duration } => body.wait_ms = Some(millis(*duration)),
     }
     body
+}
+
+/// Shows the handler or script of a step, and its policies as far as they differ from the defaults.
+fn show_own(body: &mut StepBody, own: &JobRow, showing: &Showing<'_>) {
+    let spec = &own.job.spec;
+    body.handler = (!spec.handler.is_empty()).then(|| spec.handler.clone());
+    body.script = spec.script.as_ref().map(|script| ScriptBody {
+        language: script.language,
+        source: script.source.clone(),
+        remark: own.script_remark.clone(),
+    });
+    if spec.app != showing.app {
+        body.app = showing.apps.get(&spec.app).cloned();
+    }
+    body.retry = (spec.retry != Retry::default()).then_some(spec.retry);
+    body.delivery = (spec.delivery != Delivery::default()).then_some(spec.delivery);
+    body.route = match spec.route {
+        Named::Known(route) if route != Route::default() => Some(route),
+        _ => None,
+    };
 }
 
 fn need_body(need: &definition::Need) -> Need {
@@ -260,14 +388,14 @@ mod tests {
 
     use super::*;
 
-    fn jobs() -> BTreeMap<String, StepJob> {
+    fn jobs() -> StepJobs {
         let job = |id, is_workflow| StepJob { id: JobId(id), is_workflow };
-        [
+        let named = [
             ("extract".to_owned(), job(1, false)),
             ("nightly".to_owned(), job(2, true)),
             ("id:3".to_owned(), job(3, false)),
-        ]
-        .into()
+        ];
+        StepJobs { named: named.into(), own: BTreeMap::new() }
     }
 
     fn read(body: serde_json::Value) -> Result<Workflow, Vec<FieldProblem>> {
@@ -282,7 +410,7 @@ mod tests {
                 { "name": "orders", "job": "extract", "with": { "region": "${{ inputs.region }}" }, "timeout_ms": 9 },
                 { "name": "users", "job": "id:3", "param": "users" },
                 { "name": "sign", "needs": ["orders", "users"], "when": "all_succeeded",
-                  "approval": { "ask": "go on?", "approvers": ["ada"], "timeout_ms": 5 } },
+                  "approval": { "ask": "go on?", "approvers": ["ada"], "by_starter": false, "timeout_ms": 5 } },
                 { "name": "full", "needs": [{ "step": "sign", "if": "inputs.region == 'all'" }], "workflow": "nightly",
                   "with": { "day": "${{ run.date }}" } },
                 { "name": "part", "needs": [{ "step": "sign", "else": true }], "wait_ms": 7, "allow_failure": true },
@@ -291,6 +419,7 @@ mod tests {
                 { "name": "tidy", "phase": "finally", "job": "extract" }
             ],
             "on_error": "continue",
+            "retry_from": "start",
             "timeout_ms": 1_000,
             "finally_timeout_ms": 2_000,
             "output": { "rows": "${{ steps.orders.output.rows }}" },
@@ -298,7 +427,9 @@ mod tests {
         });
         let definition = read(written.clone()).unwrap();
         let keys = [(JobId(1), "extract".to_owned()), (JobId(2), "nightly".to_owned())].into();
-        assert_eq!(serde_json::to_value(body(&definition, &keys)).unwrap(), written);
+        let names = Names { keys, own: BTreeMap::new() };
+        let showing = Showing { names: &names, apps: &BTreeMap::new(), app: AppId(1) };
+        assert_eq!(serde_json::to_value(body(&definition, &showing)).unwrap(), written);
         assert_eq!(job_ids(&definition).count(), 6);
     }
 
@@ -315,6 +446,9 @@ mod tests {
         check(json!({ "name": "a", "job": "nightly" }), "workflow.steps.a.job", "name it as `workflow`");
         check(json!({ "name": "a", "workflow": "extract" }), "workflow.steps.a.workflow", "is no workflow");
         check(json!({ "name": "a", "wait_ms": 1, "param": "x" }), "workflow.steps.a.with", "has a parameter");
+        check(json!({ "name": "a", "job": "extract", "handler": "x" }), "workflow.steps.a", "exactly one of");
+        check(json!({ "name": "a", "job": "extract", "app": "x" }), "workflow.steps.a.app", "of its own");
+        check(json!({ "name": "a", "wait_ms": u64::MAX }), "workflow.steps.a.wait_ms", "at most 31622400000");
         check(
             json!({ "name": "a", "job": "extract", "param": "x", "with": {} }),
             "workflow.steps.a.with",

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod apps;
+mod backfills;
 mod batches;
 pub mod client;
 mod events;

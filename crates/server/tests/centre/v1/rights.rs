@@ -31,6 +31,7 @@ struct Things {
     app: String,
     job: &'static str,
     run: i64,
+    backfill: i64,
     user: &'static str,
     token: i64,
     key: i64,
@@ -47,6 +48,7 @@ impl Things {
         let named =
             [("{app}", self.app.clone()), ("{job}", self.job.into()), ("{run}", self.run.to_string())];
         let others = [("{name}", self.user.to_owned()), ("{id}", id), ("{step}", "load".to_owned())];
+        let others = others.into_iter().chain([("{backfill}", self.backfill.to_string())]);
         let named = named.into_iter().chain(others);
         named.fold(route.path.to_owned(), |path, (name, value)| path.replace(name, &value))
     }
@@ -61,7 +63,7 @@ fn expected(route: &RouteLine, caller: &Caller<'_>, is_own: bool) -> Option<u16>
         "script" => Rights::SCRIPT,
         _ => Rights::NONE,
     };
-    let is_of_app = matches!(route.object, "app" | "job" | "run");
+    let is_of_app = matches!(route.object, "app" | "job" | "run" | "backfill");
     match () {
         () if route.plane == "open" => None,
         () if caller.kind == Kind::Nobody => Some(401),
@@ -111,8 +113,12 @@ async fn things(bench: &Bench) -> (Things, Things) {
     for (app, job) in [(bench.app.as_str(), "own"), ("other1", "foreign")] {
         let run = admin.post(&format!("/v1/jobs/{job}/trigger"), &Value::Null).await["run"].as_i64().unwrap();
         let token = admin.post(&format!("/v1/apps/{app}/tokens"), &Value::Null).await["id"].as_i64().unwrap();
+        let days = json!({ "from": "2026-01-01", "to": "2026-01-02" });
+        let backfill =
+            admin.post(&format!("/v1/jobs/{job}/backfills"), &days).await["backfill"]["id"].as_i64();
+        let backfill = backfill.unwrap();
         let (app, session) = (app.to_owned(), session.clone());
-        things.push(Things { app, job, run, user: "victim", token, key, session });
+        things.push(Things { app, job, run, backfill, user: "victim", token, key, session });
     }
     let foreign = things.pop().unwrap();
     (things.pop().unwrap(), foreign)

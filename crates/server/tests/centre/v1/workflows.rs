@@ -1,4 +1,4 @@
-//! Workflows: saved, run, looked at, paused, decided and cancelled.
+//! Workflows: saved, run, looked at, paused, decided, cancelled and resumed.
 
 use executor::{Context, Job};
 use serde_json::{Value, json};
@@ -112,6 +112,20 @@ async fn steps_run_in_order_with_the_outputs_of_those_before() {
     ];
     assert_eq!(states, expected);
     assert_eq!(steps["inputs"], json!({ "region": "north" }));
+    let taken: Vec<&Value> = steps["steps"].as_array().unwrap().iter().map(|step| &step["taken"]).collect();
+    let expected = [json!([]), json!([]), json!([true, false]), json!([true, true]), json!([false, true])];
+    assert_eq!(taken, expected.iter().collect::<Vec<_>>());
+    assert!(steps["begun_at"].is_string() && steps["ended_at"].is_string(), "{steps}");
+    let few = step(&admin, run, "few").await;
+    let runs = few["runs"].as_array().unwrap();
+    assert_eq!((runs.len(), &runs[0]["id"], &runs[0]["state"]), (1, &few["run"], &json!("succeeded")));
+    assert_eq!(runs[0]["param"], r#"{"in":"north","rows":7}"#);
+
+    // A run keeps its definition, whatever is saved since.
+    let other = json!({ "steps": [{ "name": "alone", "job": "load" }] });
+    let changed = admin.send("PUT", "/v1/jobs/daily", &workflow(&bench, other)).await;
+    assert_eq!(changed.status, 200, "{changed:?}");
+    assert_eq!(admin.get(&format!("/v1/runs/{run}/workflow")).await, made.json()["workflow"]);
     assert_eq!(step(&admin, run, "few").await["output"], json!({ "rows": 7, "in": "north" }));
     let report = step(&admin, run, "report").await;
     let report = admin.get(&format!("/v1/runs/{}", report["run"])).await;
@@ -178,6 +192,91 @@ async fn people_decide_pause_and_cancel() {
 }
 
 #[tokio::test]
+async fn a_step_may_have_a_handler_of_its_own() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let _executor = bench.executor(vec![extract(), load()]).await;
+    let definition = json!({
+        "steps": [
+            { "name": "orders", "handler": "extract", "with": { "rows": 5 }, "retry": { "count": 2 } },
+            { "name": "report", "needs": ["orders"], "handler": "load", "route": "round_robin",
+              "param": "${{ steps.orders.output.rows }}" }
+        ],
+        "on_error": "stop"
+    });
+    let made = admin.send("PUT", "/v1/jobs/daily", &workflow(&bench, definition.clone())).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let shown = made.json()["workflow"].clone();
+    assert_eq!(
+        (&shown["steps"][1], &shown["steps"][0]["handler"]),
+        (&definition["steps"][1], &json!("extract"))
+    );
+    assert_eq!(shown["steps"][0]["retry"]["count"], 2);
+    let again = admin.send("PUT", "/v1/jobs/daily", &workflow(&bench, shown)).await;
+    assert_eq!((again.status, &again.json()["revision"]), (200, &made.json()["revision"]), "nothing is new");
+
+    let run = trigger(&admin, "daily", json!({})).await;
+    ended(&admin, run, "succeeded").await;
+    let report = step(&admin, run, "report").await;
+    assert_eq!(report["output"], json!({ "message": "5" }));
+    let listed = admin.get("/v1/jobs").await;
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1, "only the workflow is listed: {listed}");
+
+    let job = admin.get(&format!("/v1/runs/{}", report["run"])).await["job"].clone();
+    let deleted = admin.send("DELETE", &format!("/v1/jobs/id:{job}"), &Value::Null).await;
+    assert_eq!(deleted.status, 409, "its workflow needs it: {deleted:?}");
+    let evelyn = bench.person("evelyn", Rights::VIEW.with(Rights::EDIT)).await;
+    let script = json!({ "steps": [
+        { "name": "shell", "script": { "language": "shell", "source": "echo 1" } }
+    ] });
+    let refused = evelyn.send("PUT", "/v1/jobs/mine", &workflow(&bench, script)).await;
+    assert_eq!(refused.status, 403, "she may not write scripts: {refused:?}");
+    let wrong = json!({ "steps": [{ "name": "a", "handler": " " }] });
+    let refused = admin.send("PUT", "/v1/jobs/wrong", &workflow(&bench, wrong)).await;
+    assert_eq!(refused.status, 422, "{refused:?}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_workflow_that_runs_itself_is_refused() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    put_jobs(&bench, &admin, &["load"]).await;
+    let calls = |name: &str| workflow(&bench, json!({ "steps": [{ "name": "a", "workflow": name }] }));
+    let plain = workflow(&bench, json!({ "steps": [{ "name": "a", "job": "load" }] }));
+    admin.send("PUT", "/v1/jobs/first", &plain).await;
+    for (key, called) in [("second", "first"), ("third", "second")] {
+        assert_eq!(admin.send("PUT", &format!("/v1/jobs/{key}"), &calls(called)).await.status, 201);
+    }
+    for called in ["first", "third"] {
+        let refused = admin.send("PUT", "/v1/jobs/first", &calls(called)).await;
+        let field = refused.json()["fields"][0]["field"].clone();
+        assert_eq!(
+            (refused.status, field),
+            (422, json!("workflow.steps.a.workflow")),
+            "{called}: {refused:?}"
+        );
+    }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_workflow_has_one_run_whatever_its_route() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let _executors = (bench.executor(vec![load()]).await, bench.executor(vec![load()]).await);
+    put_jobs(&bench, &admin, &["load"]).await;
+    let mut job = workflow(&bench, json!({ "steps": [{ "name": "a", "job": "load" }] }));
+    job["route"] = json!("broadcast");
+    assert_eq!(admin.send("PUT", "/v1/jobs/wide", &job).await.status, 201);
+    let run = trigger(&admin, "wide", json!({})).await;
+    ended(&admin, run, "succeeded").await;
+    let runs = admin.get("/v1/runs?job=wide").await;
+    assert_eq!(runs["items"].as_array().unwrap().len(), 1, "{runs}");
+    bench.stop().await;
+}
+
+#[tokio::test]
 async fn a_wrong_workflow_is_refused_where_it_is_wrong() {
     let bench = Bench::start().await;
     let admin = bench.admin().await;
@@ -208,10 +307,288 @@ async fn a_wrong_workflow_is_refused_where_it_is_wrong() {
         .send("PUT", "/v1/jobs/mine", &workflow(&bench, json!({ "steps": [load("a", json!([]))] })))
         .await;
     assert_eq!(hidden.json()["fields"][0]["field"], "workflow.steps.a.job", "she may not operate that job");
+    let mut renamed = workflow(&bench, json!({ "steps": [load("a", json!([]))] }));
+    renamed["name"] = json!("Renamed");
+    let saved = evelyn.send("PUT", "/v1/jobs/right", &renamed).await;
+    assert_eq!(saved.status, 200, "steps that stay as they are need no further right: {saved:?}");
+    renamed["workflow"]["steps"][0]["param"] = json!("all");
+    let changed = evelyn.send("PUT", "/v1/jobs/right", &renamed).await.json();
+    assert_eq!(changed["fields"][0]["field"], "workflow.steps.a.job", "another parameter does: {changed}");
     let run = trigger(&admin, "right", json!({ "unknown": 1 })).await;
     let view = ended(&admin, run, "failed").await;
     assert!(view["result_message"].as_str().unwrap().contains("no input `unknown`"), "{view}");
     let plain = trigger(&admin, "load", json!({})).await;
     assert_eq!(admin.refused("GET", &format!("/v1/runs/{plain}/steps"), &Value::Null).await, "conflict");
+    bench.stop().await;
+}
+
+/// A handler that fails with the parameter `fail`.
+fn fussy() -> Job {
+    Job::new("fussy", |ctx: Context| async move {
+        match ctx.param() {
+            "fail" => Err("as it was told".to_owned()),
+            param => Ok(param.to_owned()),
+        }
+    })
+}
+
+#[tokio::test]
+async fn a_run_is_resumed_once_and_keeps_what_succeeded() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let _executor = bench.executor(vec![load(), fussy()]).await;
+    put_jobs(&bench, &admin, &["load", "fussy"]).await;
+    let definition = |param: &str| {
+        json!({ "steps": [
+            { "name": "first", "job": "load", "param": "one" },
+            { "name": "second", "needs": ["first"], "job": "fussy", "param": param },
+            { "name": "third", "needs": ["second"], "job": "load", "param": "${{ steps.second.output.message }}" },
+            { "name": "tidy", "phase": "finally", "job": "load" }
+        ] })
+    };
+    let made = admin.send("PUT", "/v1/jobs/daily", &workflow(&bench, definition("fail"))).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let run = trigger(&admin, "daily", json!({})).await;
+    ended(&admin, run, "failed").await;
+    let resume = format!("/v1/runs/{run}/resume");
+
+    let viewer = bench.person("viola", Rights::VIEW).await;
+    assert_eq!(viewer.refused("POST", &resume, &json!({})).await, "not_allowed");
+    assert_eq!(admin.refused("POST", &resume, &json!({ "again": ["gone"] })).await, "invalid_fields");
+    let dry = admin.send("POST", &resume, &json!({ "dry_run": true })).await;
+    let expected = json!({ "kept": ["first"], "to_run": ["second", "third", "tidy"] });
+    assert_eq!((dry.status, dry.json()), (200, expected));
+
+    let made = admin.send("PUT", "/v1/jobs/daily", &workflow(&bench, definition("fine"))).await;
+    assert_eq!(made.status, 200, "{made:?}");
+    let latest = json!({ "version": "latest" });
+    let resumed = admin.send("POST", &resume, &latest).await;
+    assert_eq!((resumed.status, &resumed.json()["kept"]), (200, &json!(["first"])), "{resumed:?}");
+    let next = resumed.json()["run"].as_i64().unwrap();
+    assert_eq!(admin.refused("POST", &resume, &latest).await, "conflict");
+    let view = ended(&admin, next, "succeeded").await;
+    assert_eq!(view["scheduled_at"], admin.get(&format!("/v1/runs/{run}")).await["scheduled_at"]);
+    let steps = admin.get(&format!("/v1/runs/{next}/steps")).await;
+    assert_eq!((&steps["attempt"], &steps["resumed_of"]), (&json!(2), &json!(run)));
+    assert_eq!((&steps["steps"][0]["kept"], &steps["steps"][1]["kept"]), (&json!(true), &Value::Null));
+    assert_eq!(steps["steps"][0]["run"], step(&admin, run, "first").await["run"], "it did not run again");
+    assert_eq!(step(&admin, next, "third").await["output"], json!({ "message": "fine" }));
+    assert_eq!(admin.get(&format!("/v1/runs/{run}/steps")).await["resumed_by"], next);
+    let audit = admin.get("/v1/audit?limit=50").await;
+    let entries = audit["items"].as_array().unwrap();
+    let wanted = format!("\"run\":{next}");
+    let is_noted = |entry: &Value| entry["after"].as_str().is_some_and(|after| after.contains(&wanted));
+    assert!(entries.iter().any(|entry| entry["action"] == "run.resume" && is_noted(entry)), "{audit}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_retry_of_a_workflow_goes_on_at_the_failed_step() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let _executor = bench.executor(vec![load(), fussy()]).await;
+    put_jobs(&bench, &admin, &["load", "fussy"]).await;
+    let mut job = workflow(
+        &bench,
+        json!({ "steps": [
+            { "name": "first", "job": "load" },
+            { "name": "second", "needs": ["first"], "job": "fussy",
+              "param": "${{ run.attempt == 1 ? 'fail' : 'fine' }}" }
+        ] }),
+    );
+    job["retry"] = json!({ "count": 1, "backoff": { "kind": "fixed", "delay_ms": 0 } });
+    let made = admin.send("PUT", "/v1/jobs/stubborn", &job).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let run = trigger(&admin, "stubborn", json!({})).await;
+    ended(&admin, run, "failed").await;
+    let next = until("the run is retried", async || {
+        admin.get(&format!("/v1/runs/{run}/steps")).await["resumed_by"].as_i64()
+    })
+    .await;
+    ended(&admin, next, "succeeded").await;
+    assert_eq!(step(&admin, next, "first").await["kept"], true);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn the_starter_of_a_run_does_not_approve_it_if_the_step_wants_another() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let omar = bench.person("omar", Rights::VIEW.with(Rights::OPERATE)).await;
+    let sign = json!({ "name": "sign", "approval": { "ask": "go on?", "by_starter": false } });
+    let made = admin.send("PUT", "/v1/jobs/inner", &workflow(&bench, json!({ "steps": [sign] }))).await;
+    assert_eq!((made.status, &made.json()["workflow"]["steps"][0]), (201, &sign), "{made:?}");
+    let outer = json!({ "steps": [{ "name": "inner", "workflow": "inner" }] });
+    let made = admin.send("PUT", "/v1/jobs/outer", &workflow(&bench, outer)).await;
+    assert_eq!(made.status, 201, "{made:?}");
+
+    let asks = async |run: i64, name: &str, state: &str| {
+        until(&format!("step {name} is {state}"), async || {
+            let found = admin.send("GET", &format!("/v1/runs/{run}/steps/{name}"), &Value::Null).await;
+            (found.status == 200 && found.json()["state"] == state).then(|| found.json())
+        })
+        .await
+    };
+    let yes = json!({ "approved": true });
+    let run = trigger(&omar, "outer", json!({})).await;
+    let inner = asks(run, "inner", "open").await["run"].as_i64().unwrap();
+    asks(inner, "sign", "waiting").await;
+    let decide = format!("/v1/runs/{inner}/steps/sign/decide");
+    assert_eq!(omar.refused("POST", &decide, &yes).await, "not_allowed");
+    admin.done("POST", &decide, &json!({ "approved": false })).await;
+    ended(&admin, run, "failed").await;
+
+    // Who resumes a run starts it; and the approval is not omar's to set.
+    let resume = format!("/v1/runs/{inner}/resume");
+    assert_eq!(omar.refused("POST", &resume, &json!({ "set": { "sign": {} } })).await, "invalid_fields");
+    let resumed = admin.send("POST", &resume, &json!({})).await;
+    let next = resumed.json()["run"].as_i64().unwrap();
+    asks(next, "sign", "waiting").await;
+    let decide = format!("/v1/runs/{next}/steps/sign/decide");
+    assert_eq!(admin.refused("POST", &decide, &yes).await, "not_allowed");
+    omar.done("POST", &decide, &yes).await;
+    ended(&admin, next, "succeeded").await;
+    bench.stop().await;
+}
+
+/// A handler that fails once for each parameter.
+fn flaky() -> Job {
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(std::collections::BTreeSet::new()));
+    Job::new("flaky", move |ctx: Context| {
+        let first = seen.lock().unwrap().insert(ctx.param().to_owned());
+        async move { if first { Err("not yet") } else { Ok("done") } }
+    })
+}
+
+#[tokio::test]
+async fn a_step_lists_its_attempts() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let _executor = bench.executor(vec![flaky()]).await;
+    let mut job = body(&bench.app, "flaky");
+    (job["handler"], job["schedule"]) = (json!("flaky"), json!({ "kind": "none" }));
+    job["retry"] = json!({ "count": 2 });
+    assert_eq!(admin.send("PUT", "/v1/jobs/flaky", &job).await.status, 201);
+    let definition = json!({ "steps": [
+        { "name": "one", "job": "flaky", "param": "one" },
+        { "name": "two", "job": "flaky", "param": "two" }
+    ] });
+    assert_eq!(admin.send("PUT", "/v1/jobs/twice", &workflow(&bench, definition)).await.status, 201);
+    let run = trigger(&admin, "twice", json!({})).await;
+    ended(&admin, run, "succeeded").await;
+    for name in ["one", "two"] {
+        let view = step(&admin, run, name).await;
+        let runs = view["runs"].as_array().unwrap();
+        let attempts: Vec<_> =
+            runs.iter().map(|run| (&run["attempt"], &run["state"], &run["param"])).collect();
+        let param = json!(name);
+        let expected = [(&json!(1), &json!("failed"), &param), (&json!(2), &json!("succeeded"), &param)];
+        assert_eq!(attempts, expected, "{view}");
+    }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_grid_shows_the_last_runs_step_by_step() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let _executor = bench.executor(vec![load()]).await;
+    put_jobs(&bench, &admin, &["load"]).await;
+    let grid = async |query: &str| admin.get(&format!("/v1/jobs/daily/grid{query}")).await;
+    let save = async |steps: Value| {
+        let saved = admin.send("PUT", "/v1/jobs/daily", &workflow(&bench, json!({ "steps": steps }))).await;
+        assert!(saved.status < 300, "{saved:?}");
+    };
+    save(json!([
+        { "name": "old", "job": "load" },
+        { "name": "keep", "needs": ["old"], "if": "1 == 2", "job": "load" }
+    ]))
+    .await;
+    assert_eq!(grid("").await, json!({ "steps": [], "runs": [], "next": null }));
+    let first = trigger(&admin, "daily", json!({})).await;
+    ended(&admin, first, "succeeded").await;
+    save(json!([
+        { "name": "keep", "job": "load" },
+        { "name": "new", "needs": ["keep"], "job": "load", "param": "${{ steps.keep.output.absent }}" },
+        { "name": "after", "needs": ["new"], "job": "load" }
+    ]))
+    .await;
+    let second = trigger(&admin, "daily", json!({})).await;
+    ended(&admin, second, "failed").await;
+    let third = trigger(&admin, "daily", json!({})).await;
+    ended(&admin, third, "failed").await;
+
+    let whole = grid("").await;
+    assert_eq!((&whole["steps"], &whole["next"]), (&json!(["keep", "new", "after", "old"]), &Value::Null));
+    let runs: Vec<_> =
+        whole["runs"].as_array().unwrap().iter().map(|run| (&run["id"], &run["cells"])).collect();
+    let (failed, skipped) = (json!("SFU-"), json!("K--S"));
+    let ids = [json!(third), json!(second), json!(first)];
+    assert_eq!(runs, [(&ids[0], &failed), (&ids[1], &failed), (&ids[2], &skipped)]);
+    assert_eq!(whole["runs"][2]["state"], "succeeded");
+    assert!(whole["runs"][2]["took_ms"].is_i64() && whole["runs"][2]["scheduled_at"].is_string());
+
+    let page = grid("?runs=2").await;
+    assert_eq!((page["runs"].as_array().unwrap().len(), &page["next"]), (2, &json!(second)));
+    let rest = grid(&format!("?runs=2&before={second}")).await;
+    assert_eq!((&rest["steps"], &rest["runs"][0]["id"]), (&json!(["old", "keep"]), &json!(first)));
+    assert_eq!(rest["next"], Value::Null);
+    for query in ["?runs=0", "?runs=101", "?before=x"] {
+        let path = format!("/v1/jobs/daily/grid{query}");
+        assert_eq!(admin.refused("GET", &path, &Value::Null).await, "invalid_fields", "{query}");
+    }
+    let plain = admin.get("/v1/jobs/load/grid").await;
+    assert_eq!(plain["runs"], json!([]), "a job without steps has no workflow runs");
+
+    let names = async |query: &str| {
+        let page = admin.get(&format!("/v1/jobs?sort=name&{query}")).await;
+        let key = |job: &Value| job["key"].as_str().unwrap_or_default().to_owned();
+        page["items"].as_array().unwrap().iter().map(key).collect::<Vec<_>>()
+    };
+    assert_eq!(names("workflow=true").await, ["daily"]);
+    assert_eq!(names("workflow=false").await, ["load"]);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_definition_is_checked_without_being_saved() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    put_jobs(&bench, &admin, &["load"]).await;
+    let check = async |body: Value| {
+        let reply = admin.send("POST", "/v1/workflows/check", &body).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()
+    };
+    let text = "steps:\n  - name: a\n    job: load\n  - name: b\n    needs: [a, c]\n    job: gone\n";
+    let wrong = check(json!({ "text": text })).await;
+    let places: Vec<_> = wrong["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|problem| (problem["path"].as_str().unwrap(), problem["line"].as_u64()))
+        .collect();
+    assert_eq!(places, [("steps.b.job", Some(6))]);
+    assert_eq!(wrong["workflow"]["steps"][1]["needs"], json!(["a", "c"]));
+    let unknown = check(json!({ "text": text.replace("gone", "load") })).await;
+    let problem = &unknown["problems"][0];
+    assert_eq!((&problem["path"], &problem["line"]), (&json!("steps.b.needs[1]"), &json!(5)), "{unknown}");
+
+    let right = check(json!({ "text": text.replace("gone", "load").replace(", c", "") })).await;
+    assert_eq!(right["problems"], json!([]));
+    let back = check(json!({ "workflow": right["workflow"] })).await;
+    assert_eq!(back["workflow"], right["workflow"]);
+    assert_eq!(check(json!({ "text": back["text"] })).await["workflow"], right["workflow"]);
+
+    let unreadable = check(json!({ "text": "steps:\n  - nam: a\n" })).await;
+    assert_eq!((unreadable.get("workflow"), &unreadable["problems"][0]["line"]), (None, &json!(2)));
+    let both = json!({ "text": "steps: []", "workflow": { "steps": [] } });
+    for body in [json!({}), both] {
+        assert_eq!(admin.refused("POST", "/v1/workflows/check", &body).await, "invalid_fields");
+    }
+    assert_eq!(admin.get("/v1/jobs").await["total"], 1, "nothing is saved");
+    let evelyn = bench.person("evelyn", Rights::VIEW).await;
+    let hidden = evelyn.send("POST", "/v1/workflows/check", &json!({ "text": text })).await.json();
+    assert_eq!(hidden["problems"][0]["path"], "steps.a.job", "she may not operate that job");
     bench.stop().await;
 }

@@ -1,14 +1,20 @@
-//! `tickwright workflow`: checks of definitions, steps of workflow runs, and decisions about them.
+//! `tickwright workflow`: checks of definitions, workflow runs, their steps, and decisions about them.
+
+mod follow;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use protocol::v1::{Decision, FieldProblem, StepState, StepView, WorkflowRunView};
+use protocol::v1::{
+    Decision, FieldProblem, IDEMPOTENCY_KEY, Resume, ResumeVersion, Resumed, StepState, StepView, Trigger,
+    Triggered, WorkflowRunView,
+};
 
 use crate::api::{Call, Client, Output, Remote, path};
 use crate::duration;
+use crate::places::place;
 use crate::terminal::{self, Mood, Paint};
 use crate::yaml::Jobs;
 
@@ -28,6 +34,37 @@ enum Command {
         /// The file.
         #[arg(value_name = "FILE")]
         file: PathBuf,
+    },
+    /// Run a workflow now.
+    Run {
+        /// Key of the workflow, or its id as id:42.
+        workflow: String,
+        /// Inputs of the run, as a JSON object.
+        #[arg(long, value_name = "JSON")]
+        inputs: Option<String>,
+        /// Print the steps as they end; exit with an error if the run fails.
+        #[arg(long, short)]
+        follow: bool,
+    },
+    /// Resume a workflow run that has ended: a new run keeps the steps that succeeded and runs the others.
+    Resume {
+        /// Id of the workflow run.
+        run: i64,
+        /// Step that runs again although it succeeded. Can be repeated.
+        #[arg(long, value_name = "STEP")]
+        again: Vec<String>,
+        /// Output of a failed step, which then counts as succeeded, for example `load={"rows":5}`. Can be repeated.
+        #[arg(long, value_name = "STEP=JSON", value_parser = output_of)]
+        set: Vec<(String, serde_json::Value)>,
+        /// Use the current definition of the workflow. Steps that were changed run again.
+        #[arg(long)]
+        latest: bool,
+        /// Only print which steps would be kept and which would run.
+        #[arg(long)]
+        dry_run: bool,
+        /// Print the steps of the new run as they end; exit with an error if it fails.
+        #[arg(long, short, conflicts_with = "dry_run")]
+        follow: bool,
     },
     /// List the steps of a workflow run, or show one with its output.
     Steps {
@@ -71,6 +108,14 @@ pub async fn run(Workflow { remote, command }: Workflow) -> Result<()> {
     let client = Client::of(&remote)?;
     match command {
         Command::Check { file } => check(&file),
+        Command::Run { workflow, inputs, follow } => {
+            start(&client, &workflow, inputs, follow, remote.output).await
+        }
+        Command::Resume { run, again, set, latest, dry_run, follow } => {
+            let version = if latest { ResumeVersion::Latest } else { ResumeVersion::Same };
+            let asked = Resume { again, set: set.into_iter().collect(), version, dry_run };
+            resume(&client, run, &asked, follow, remote.output).await
+        }
         Command::Steps { run, step: None } => steps(&client, run, remote.output).await,
         Command::Steps { run, step: Some(step) } => show(&client, run, &step, remote.output).await,
         Command::Approve(options) => decide(&client, options, true, remote.output).await,
@@ -86,16 +131,70 @@ fn check(file: &Path) -> Result<()> {
     let jobs = Jobs::read(&text).with_context(|| file.display().to_string())?;
     let workflows: Vec<_> =
         jobs.jobs.iter().filter_map(|(key, job)| Some((key, job.workflow.as_ref()?))).collect();
-    let mut count = 0;
+    let (mut count, mut places) = (0, None);
     for (key, workflow) in &workflows {
         for FieldProblem { field, detail } in server::workflow_problems(workflow) {
             count += 1;
-            terminal::say(&format!("{key}: {field}: {detail}"))?;
+            let places = places.get_or_insert_with(|| server::Places::read(&text, crate::yaml::options()));
+            let place = places.as_ref().and_then(|places| place(places, key, &field));
+            let place = place.map(|(line, column)| format!(":{line}:{column}")).unwrap_or_default();
+            terminal::say(&format!("{}{place}: {key}: {field}: {detail}", file.display()))?;
         }
     }
     match count {
         0 => terminal::say(&format!("{} workflows, no problems", workflows.len())),
         count => bail!("{count} problems in {}", file.display()),
+    }
+}
+
+/// Parses `STEP=JSON`.
+fn output_of(text: &str) -> Result<(String, serde_json::Value)> {
+    let (step, output) = text.split_once('=').context("write STEP=JSON, for example load={\"rows\":5}")?;
+    let output =
+        serde_json::from_str(output).with_context(|| format!("the output of step {step} is no JSON"))?;
+    Ok((step.to_owned(), output))
+}
+
+/// Key that makes a repeated request return the same run, if the first response was lost.
+fn request_key() -> String {
+    format!("{:016x}", fastrand::u64(..))
+}
+
+async fn start(
+    client: &Client,
+    workflow: &str,
+    inputs: Option<String>,
+    follow: bool,
+    output: Output,
+) -> Result<()> {
+    let trigger = Trigger { param: inputs, address: None };
+    let call = Call::post(path("/v1/jobs/", workflow, "/trigger")).json(&trigger);
+    let triggered = client.fetch(call.header(IDEMPOTENCY_KEY, &request_key())).await;
+    let triggered: Triggered = triggered.with_context(|| format!("job `{workflow}`"))?;
+    let run = triggered.run;
+    match output {
+        _ if follow => follow::follow(client, run).await,
+        Output::Json => terminal::say_json(&triggered),
+        Output::Table => terminal::say(&format!(
+            "{workflow} triggered as run {run}; list its steps with: tickwright workflow steps {run}"
+        )),
+    }
+}
+
+async fn resume(client: &Client, run: i64, asked: &Resume, follow: bool, output: Output) -> Result<()> {
+    let call = Call::post(format!("/v1/runs/{run}/resume")).json(asked);
+    let resumed = client.fetch(call.header(IDEMPOTENCY_KEY, &request_key())).await;
+    let resumed: Resumed = resumed.with_context(|| format!("run {run}"))?;
+    if output == Output::Json && !follow {
+        return terminal::say_json(&resumed);
+    }
+    let list = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    terminal::say(&format!("kept: {}", list(&resumed.kept)))?;
+    terminal::say(&format!("runs: {}", list(&resumed.to_run)))?;
+    match resumed.run {
+        None => Ok(()),
+        Some(new) if follow => follow::follow(client, new).await,
+        Some(new) => terminal::say(&format!("run {run} resumed as run {new}")),
     }
 }
 
@@ -109,7 +208,7 @@ async fn steps(client: &Client, run: i64, output: Output) -> Result<()> {
     let row = |step: &StepView| {
         vec![
             paint.cell(&step.name, Mood::Plain),
-            paint.cell(terminal::word(&step.state), mood(step.state)),
+            paint.cell(state_word(step), mood(step.state)),
             paint.cell(terminal::local_or_dash(step.opened_at), Mood::Plain),
             paint.cell(took(step), Mood::Plain),
             paint.cell(step.run.map_or_else(|| "-".into(), |run| run.to_string()), Mood::Plain),
@@ -138,7 +237,7 @@ async fn show(client: &Client, run: i64, step: &str, output: Output) -> Result<(
     });
     terminal::say(&terminal::facts([
         ("step", view.name.clone()),
-        ("state", terminal::word(&view.state)),
+        ("state", state_word(&view)),
         ("needs", view.needs.join(", ")),
         ("run", view.run.map(|run| run.to_string()).unwrap_or_default()),
         ("opened", view.opened_at.map(terminal::local).unwrap_or_default()),
@@ -170,6 +269,11 @@ async fn pause(client: &Client, run: i64, paused: bool, output: Output) -> Resul
         Output::Json => Ok(()),
         Output::Table => terminal::say(&format!("run {run} {}", if paused { "paused" } else { "continued" })),
     }
+}
+
+fn state_word(step: &StepView) -> String {
+    let word = terminal::word(&step.state);
+    if step.kept { format!("{word} (kept)") } else { word }
 }
 
 fn took(step: &StepView) -> String {

@@ -1,0 +1,42 @@
+//! `tickwright workflow`.
+
+use serde_json::json;
+
+use crate::kit::{APP, Centre};
+
+#[test]
+fn a_workflow_is_followed_and_resumed_where_it_failed() {
+    let centre = Centre::signed_in();
+    let _agent = centre.agent();
+    centre.script_job("extract", "echo extracted\n");
+    centre.script_job("load", "exit 3\n");
+    let file = centre.file(
+        "daily.yaml",
+        &format!(
+            "jobs:\n  daily:\n    app: {APP}\n    name: Daily\n    schedule: {{ kind: none }}\n    workflow:\n      steps:\n        \
+             - {{ name: extract, job: extract }}\n        - {{ name: load, needs: [extract], job: load }}\n"
+        ),
+    );
+    centre.says(&format!("import {}", file.display()));
+    let followed = centre.shell().run("workflow run daily --follow");
+    assert!(followed.stdout.contains("extract") && followed.stdout.contains("failed"), "{}", followed.stdout);
+    followed.fails(1, "resume it with: tickwright workflow resume");
+    let run = centre.json("run list --job daily")[0]["id"].as_i64().unwrap();
+
+    let preview = centre.json(&format!("workflow resume {run} --dry-run"));
+    assert_eq!(preview, json!({ "kept": ["extract"], "to_run": ["load"] }));
+    let shown = centre.says(&format!("workflow resume {run} --dry-run --again extract"));
+    assert_eq!(shown, "kept: none\nruns: extract, load\n");
+    centre.shell().run(&format!("workflow resume {run} --set load")).fails(2, "STEP=JSON");
+
+    let resumed = centre.shell().run(&format!("workflow resume {run} --set 'load={{\"rows\":5}}' --follow"));
+    let resumed = resumed.succeeds();
+    assert!(resumed.contains("kept: extract, load"), "{resumed}");
+    let next = centre.json("run list --job daily")[0]["id"].as_i64().unwrap();
+    let steps = centre.json(&format!("workflow steps {next}"));
+    assert_eq!((&steps["resumed_of"], &steps["attempt"]), (&json!(run), &json!(2)));
+    assert_eq!(centre.json(&format!("workflow steps {next} load"))["output"], json!({ "rows": 5 }));
+    assert!(centre.says(&format!("workflow steps {next}")).contains("succeeded (kept)"));
+    centre.shell().run(&format!("workflow resume {run}")).fails(1, "resume that one");
+    centre.stop();
+}

@@ -1,0 +1,6 @@
+-- Jobs that belong to steps of workflows which name a handler or script themselves. They are in no list of jobs.
+CREATE TABLE IF NOT EXISTS tw_step_job (
+    job_id INTEGER PRIMARY KEY,
+    -- Digest of the definition: equal ones share a job.
+    digest VARCHAR(64) NOT NULL UNIQUE
+);
