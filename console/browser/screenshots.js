@@ -70,6 +70,23 @@ const JOBS = [
   ['care/birthdays', 'Birthday greetings', 'care', '0 30 8 * * ?', 'echo hi', ['mail']],
 ]
 
+/** A workflow, and the time that its steps take in seconds. */
+const STEPS = { extract: 3, load: 5, check: 2, report: 1 }
+const WORKFLOW = {
+  inputs: { region: { type: 'text', default: 'north' } },
+  steps: [
+    { name: 'orders', job: 'sales/extract', with: { table: 'orders', region: '${{ inputs.region }}' } },
+    { name: 'users', job: 'sales/extract', with: { table: 'users', day: '${{ run.date }}' } },
+    { name: 'full', needs: ['users', { step: 'orders', if: "inputs.region == 'all'" }], when: 'all_succeeded', job: 'sales/load' },
+    { name: 'part', needs: ['users', { step: 'orders', else: true }], when: 'all_succeeded', job: 'sales/load' },
+    { name: 'check', needs: ['full', 'part'], job: 'sales/check' },
+    { name: 'stock', needs: ['users'], job: 'sales/check' },
+    { name: 'sign', needs: ['check', 'stock'], approval: { ask: 'Send the report of ${{ run.date }}?' } },
+    { name: 'report', needs: ['sign'], job: 'sales/report' },
+    { name: 'tidy', phase: 'finally', job: 'sales/report' },
+  ],
+}
+
 const MODES = {
   light: { colorScheme: 'light' },
   dark: { colorScheme: 'dark' },
@@ -124,6 +141,17 @@ try {
       '#!/bin/bash\nset -euo pipefail\n\n# Posts what is new, half by half.\nbatch=${1:-240}\necho "read $batch orders"\nsleep $((RANDOM % 4))\necho "posted $((batch / 2)) of $batch"\nsleep $((RANDOM % 2))\necho "posted $batch of $batch"\n',
     remark: 'the batch is a parameter',
   })
+  for (const [name, seconds] of Object.entries(STEPS)) {
+    const script = { language: 'shell', source: `sleep ${seconds}\necho "${name} is done"\n` }
+    await call('PUT', `/v1/jobs/sales%2F${name}`, { app: 'orders', name: `Sales: ${name}`, schedule: { kind: 'none' }, script })
+  }
+  const daily = { app: 'orders', name: 'Daily sales', schedule: { kind: 'cron', expression: '0 30 2 * * ?' }, workflow: WORKFLOW }
+  const sales = await call('PUT', '/v1/jobs/sales%2Fdaily', { ...daily, author: 'Mei', tags: ['sales'], enabled: true })
+  for (const approved of [true, false, true]) {
+    const { run } = await call('POST', `/v1/jobs/id:${sales.id}/trigger`, {})
+    await waiting(call, run)
+    await call('POST', `/v1/runs/${run}/steps/sign/decide`, { approved })
+  }
   await call('PUT', '/v1/users/meilin', {
     password: 'brass lantern seventeen',
     grants: [
@@ -136,6 +164,8 @@ try {
   // Nobody is there to take it.
   await call('POST', `/v1/jobs/id:${ids['care/reminders']}/trigger`, {})
   await sleep(BUSY_MS)
+  const { run: flow } = await call('POST', `/v1/jobs/id:${sales.id}/trigger`, {})
+  await waiting(call, flow)
   const { run: live } = await call('POST', `/v1/jobs/id:${ids['search/rebuild']}/trigger`, {})
   await call('POST', `/v1/jobs/id:${ids['billing/export']}/trigger`, {})
   await sleep(4_000)
@@ -151,6 +181,11 @@ try {
     runs: '/runs',
     'run-live': `/runs/${live}`,
     'run-failed': `/runs/${failed?.id}`,
+    workflow: `/runs/${flow}?step=sign`,
+    'workflow-time': `/runs/${flow}?view=time`,
+    'workflow-table': `/runs/${flow}?view=table&step=report`,
+    'workflow-job': `/jobs/${sales.id}`,
+    'workflow-edit': `/jobs/${sales.id}/edit`,
     alerts: '/alerts',
     executors: '/executors',
     users: '/users',
@@ -164,6 +199,15 @@ try {
   await browser.close()
   await centre.end()
   await room.end()
+}
+
+/** Waits until a workflow run asks people. */
+async function waiting(call, run) {
+  for (;;) {
+    await sleep(500)
+    const step = await call('GET', `/v1/runs/${run}/steps/sign`).catch(() => undefined)
+    if (step?.state === 'waiting') return
+  }
 }
 
 /** Signs in and takes each of these pages, in every mode. */

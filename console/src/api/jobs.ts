@@ -4,6 +4,7 @@ import type {
   Bulk,
   BulkAction,
   BulkResult,
+  CheckedWorkflow,
   JobBody,
   JobChange,
   JobView,
@@ -14,6 +15,8 @@ import type {
   Schedule,
   ScriptBody,
   ScriptVersion,
+  WorkflowCheck,
+  WorkflowGrid,
 } from './wire'
 
 export interface JobFilter {
@@ -21,6 +24,7 @@ export interface JobFilter {
   enabled?: string
   text?: string
   tag?: string
+  workflow?: string
   handler?: string
   author?: string
   sort?: string
@@ -69,6 +73,12 @@ export const bulk = (which: Pick<Bulk, 'jobs' | 'filter'>, action: BulkAction, a
   post<BulkResult[]>('/v1/jobs/bulk', { ...which, action, app })
 
 export const preview = (schedule: Schedule, count: number) => post<Preview>('/v1/schedules/preview', { schedule, count })
+
+/** The last runs of a workflow, step by step; those before a run. */
+export const grid = (id: number, before?: number) => get<WorkflowGrid>(`${path(id)}/grid${query({ before })}`)
+
+/** Checks a workflow, and gives its text and its definition. */
+export const checkWorkflow = (body: WorkflowCheck) => post<CheckedWorkflow>('/v1/workflows/check', body)
 
 /** What people wrote about a job, without what the centre says of it. */
 export function bodyOf(view: JobView): JobBody {

@@ -1,6 +1,6 @@
 import { asProblem, get, post, query } from './call'
 import type { Page } from './page'
-import type { LogPage, RunView, WorkflowRunView } from './wire'
+import type { LogPage, Resume, Resumed, RunView, StepView, WorkflowBody, WorkflowRunView } from './wire'
 
 export interface RunFilter {
   app?: string
@@ -28,9 +28,15 @@ export async function steps(id: number): Promise<WorkflowRunView | undefined> {
     throw error
   }
 }
-export const decide = (id: number, step: string, approved: boolean) =>
-  post<void>(`/v1/runs/${id}/steps/${encodeURIComponent(step)}/decide`, { approved })
+/** The definition that a workflow run uses. */
+export const workflow = (id: number) => get<WorkflowBody>(`/v1/runs/${id}/workflow`)
+
+const stepPath = (id: number, step: string) => `/v1/runs/${id}/steps/${encodeURIComponent(step)}`
+export const step = (id: number, name: string) => get<StepView>(stepPath(id, name))
+export const decide = (id: number, step: string, approved: boolean, remark: string) =>
+  post<void>(`${stepPath(id, step)}/decide`, { approved, remark })
 export const pause = (id: number, paused: boolean) => post<void>(`/v1/runs/${id}/${paused ? 'pause' : 'continue'}`)
+export const resume = (id: number, asked: Partial<Resume>) => post<Resumed>(`/v1/runs/${id}/resume`, asked)
 
 /** How runs of a job are named in filters. */
 export const byJob = (id: number) => `id:${id}`

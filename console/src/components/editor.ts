@@ -1,7 +1,7 @@
 // The code editor: CodeMirror in a shadow tree of its own. There its styles are constructed sheets, which the page's
 // content security policy allows, where a style element would be refused.
 
-import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands'
+import { defaultKeymap, history, historyKeymap, indentWithTab, redo, undo } from '@codemirror/commands'
 import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, StreamLanguage, syntaxHighlighting } from '@codemirror/language'
 import { highlightSelectionMatches, searchKeymap } from '@codemirror/search'
 import { Compartment, EditorState, type Extension } from '@codemirror/state'
@@ -10,8 +10,11 @@ import { tags } from '@lezer/highlight'
 
 import type { ScriptLanguage } from '../api/wire'
 
+/** Languages that are written in an editor. */
+export type EditorLanguage = ScriptLanguage | 'yaml'
+
 /** Each language's rules are loaded when they are first needed. */
-const LOADERS: Record<ScriptLanguage, () => Promise<Extension>> = {
+const LOADERS: Record<EditorLanguage, () => Promise<Extension>> = {
   shell: async () => StreamLanguage.define((await import('@codemirror/legacy-modes/mode/shell')).shell),
   python: async () => (await import('@codemirror/lang-python')).python(),
   python2: async () => (await import('@codemirror/lang-python')).python(),
@@ -19,6 +22,7 @@ const LOADERS: Record<ScriptLanguage, () => Promise<Extension>> = {
   node: async () => (await import('@codemirror/lang-javascript')).javascript(),
   powershell: async () => StreamLanguage.define((await import('@codemirror/legacy-modes/mode/powershell')).powerShell),
   groovy: async () => StreamLanguage.define((await import('@codemirror/legacy-modes/mode/groovy')).groovy),
+  yaml: async () => StreamLanguage.define((await import('@codemirror/legacy-modes/mode/yaml')).yaml),
 }
 
 const look = EditorView.theme({
@@ -59,7 +63,11 @@ const typeOver = EditorView.domEventHandlers({
 
 export interface Editor {
   show(source: string): void
-  language(language: ScriptLanguage): void
+  language(language: EditorLanguage): void
+  /** Puts the cursor on a line, from 1, and brings it into sight. */
+  jump(line: number, column?: number): void
+  undo(): void
+  redo(): void
   destroy(): void
 }
 
@@ -67,7 +75,7 @@ export interface Editor {
 export function openEditor(
   place: HTMLElement,
   source: string,
-  language: ScriptLanguage,
+  language: EditorLanguage,
   label: string,
   readOnly: boolean,
   onchange: (source: string) => void,
@@ -88,7 +96,7 @@ export function openEditor(
         indentOnInput(),
         bracketMatching(),
         highlightSelectionMatches(),
-        indentUnit.of('    '),
+        indentUnit.of(language === 'yaml' ? '  ' : '    '),
         keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, indentWithTab]),
         syntaxHighlighting(colors),
         typeOver,
@@ -102,11 +110,19 @@ export function openEditor(
   })
   // Long lines are scrolled by keyboard, too.
   view.scrollDOM.tabIndex = 0
-  const use = (next: ScriptLanguage) => void LOADERS[next]().then((extension) => view.dispatch({ effects: rules.reconfigure(extension) }))
+  const use = (next: EditorLanguage) => void LOADERS[next]().then((extension) => view.dispatch({ effects: rules.reconfigure(extension) }))
   use(language)
   return {
     show: (next) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } }),
     language: use,
+    jump(line, column = 1) {
+      const found = view.state.doc.line(Math.min(Math.max(line, 1), view.state.doc.lines))
+      const anchor = Math.min(found.from + column - 1, found.to)
+      view.dispatch({ selection: { anchor }, effects: EditorView.scrollIntoView(anchor, { y: 'center' }) })
+      view.focus()
+    },
+    undo: () => void undo(view),
+    redo: () => void redo(view),
     destroy: () => view.destroy(),
   }
 }

@@ -3,7 +3,7 @@
 import { createRawSnippet, flushSync, mount, unmount, type Component } from 'svelte'
 import { afterEach, expect, test } from 'vitest'
 
-import type { RunState } from '../api/wire'
+import { StepState, type RunState, type WorkflowRunView } from '../api/wire'
 import { en } from '../text/en'
 import { text } from '../text/words.svelte'
 import Diff from './Diff.svelte'
@@ -12,6 +12,10 @@ import ProblemNote from './ProblemNote.svelte'
 import Rows from './Rows.svelte'
 import StateBadge from './StateBadge.svelte'
 import Timeline from './Timeline.svelte'
+import Gantt from './workflow/Gantt.svelte'
+import Grid from './workflow/Grid.svelte'
+import StepBadge from './workflow/StepBadge.svelte'
+import StepTable from './workflow/StepTable.svelte'
 
 const NASTY = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>'
 
@@ -91,4 +95,61 @@ test('a problem is told in the reader’s words, with what the centre said', () 
   expect(body.textContent).toContain(en.values.problem.app_offline[0])
   expect(body.textContent).toContain(NASTY)
   expect(body.querySelector('img, script')).toBeNull()
+})
+
+test('every state of a step has a word and a shape of its own', () => {
+  const shapes = new Set<string>()
+  for (const state of StepState) {
+    const body = show(StepBadge, { state })
+    expect(body.textContent).toContain(en.values.stepState[state])
+    shapes.add(body.querySelector('svg')!.innerHTML)
+  }
+  expect(shapes.size).toBe(StepState.length)
+})
+
+const RUN: WorkflowRunView = {
+  run: 1,
+  attempt: 1,
+  date: '2026-06-21',
+  inputs: {},
+  phase: 'main',
+  paused: false,
+  begun_at: '2026-06-21T10:00:00Z',
+  ended_at: '2026-06-21T10:00:10Z',
+  steps: ['first', 'second'].map((name, index) => ({
+    name,
+    phase: 'main',
+    needs: index === 0 ? [] : ['first'],
+    taken: index === 0 ? [] : [true],
+    state: index === 0 ? 'succeeded' : 'failed',
+    run: 2,
+    opened_at: `2026-06-21T10:00:0${index * 4}Z`,
+    ended_at: `2026-06-21T10:00:0${index * 4 + 4}Z`,
+    message: index === 0 ? null : NASTY,
+  })),
+}
+
+test('a table of steps shows their messages as text', () => {
+  const body = show(StepTable, { of: RUN, definitions: new Map(), onselect: () => {} })
+  expect(body.textContent).toContain(NASTY)
+  expect(body.querySelector('img, script')).toBeNull()
+  expect(body.querySelectorAll('.window .line')).toHaveLength(2)
+})
+
+test('a time line has a bar for each step, where it was open', () => {
+  const body = show(Gantt, { of: RUN, onselect: () => {} })
+  const bars = [...body.querySelectorAll<HTMLElement>('.bar')].map((bar) => [bar.style.left, bar.style.width])
+  expect(bars).toEqual([
+    ['0%', '40%'],
+    ['40%', '40%'],
+  ])
+  expect(body.querySelectorAll('.critical')).toHaveLength(2)
+})
+
+test('a cell of a grid leads to its step, and is empty if the run has none', () => {
+  const run = { id: 7, scheduled_at: '2026-06-21T10:00:00Z', state: 'failed' as const, took_ms: 5, cells: 'SF-' }
+  const body = show(Grid, { grid: { steps: ['first', 'second', 'third'], runs: [run], next: null } })
+  const links = [...body.querySelectorAll('.space a')].map((link) => link.getAttribute('href'))
+  expect(links).toEqual(['/runs/7?step=first', '/runs/7?step=second'])
+  expect(body.textContent).toContain(en.steps.missing)
 })

@@ -26,6 +26,9 @@ test('every value of the API has words', () => {
   check(en.values.right, wire.Right)
   check(en.values.rightHint, wire.Right)
   check(en.values.traceStep, wire.TraceStepKind)
+  check(en.values.stepState, wire.StepState)
+  check(en.values.stepPhase, wire.Phase)
+  check(en.values.joinRule, wire.JoinRule)
 })
 
 test('every action on record has words', () => {
@@ -52,10 +55,18 @@ test('every action on record has words', () => {
     'job.start',
     'job.stop',
     'job.trigger',
+    'backfill.start',
+    'backfill.pause',
+    'backfill.continue',
+    'backfill.cancel',
+    'backfill.retry',
     'script.put',
     'run.clear',
     'run.kill',
     'run.again',
+    'run.pause',
+    'run.continue',
+    'step.decide',
     'job.move',
     'job.declare',
   ]
