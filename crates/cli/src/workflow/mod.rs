@@ -1,6 +1,7 @@
 //! `tickwright workflow`: checks of definitions, workflow runs, their steps, and decisions about them.
 
 mod follow;
+mod from_children;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,13 @@ enum Command {
         /// The file.
         #[arg(value_name = "FILE")]
         file: PathBuf,
+    },
+    /// Print a job and its child jobs as one workflow, as a file for `tickwright import`. Changes nothing.
+    FromChildren {
+        /// Key of the first job, or its id as id:42.
+        job: String,
+        /// Key of the workflow, for example sales/daily.
+        key: String,
     },
     /// Run a workflow now.
     Run {
@@ -108,6 +116,7 @@ pub async fn run(Workflow { remote, command }: Workflow) -> Result<()> {
     let client = Client::of(&remote)?;
     match command {
         Command::Check { file } => check(&file),
+        Command::FromChildren { job, key } => from_children::from_children(&client, &job, &key).await,
         Command::Run { workflow, inputs, follow } => {
             start(&client, &workflow, inputs, follow, remote.output).await
         }

@@ -40,3 +40,31 @@ fn a_workflow_is_followed_and_resumed_where_it_failed() {
     centre.shell().run(&format!("workflow resume {run}")).fails(1, "resume that one");
     centre.stop();
 }
+
+#[test]
+fn a_job_with_children_is_written_as_a_workflow() {
+    let centre = Centre::signed_in();
+    let _agent = centre.agent();
+    centre.script_job("last", "echo last\n");
+    centre.script_job("middle", "echo middle\n");
+    centre.script_job("first", "echo first\n");
+    centre.says("job edit middle --child last");
+    centre.says("job edit first --child middle --child last");
+    let written = centre.shell().run("workflow from-children first whole/chain");
+    let text = written.succeeds();
+    let file = centre.file("chain.yaml", &text);
+    assert_eq!(centre.says(&format!("workflow check {}", file.display())), "1 workflows, no problems\n");
+    centre.says(&format!("import {}", file.display()));
+    let followed = centre.shell().run("workflow run whole/chain --follow").succeeds();
+    assert!(followed.contains("last"), "{followed}");
+    let run = centre.json("run list --job whole/chain")[0]["id"].as_i64().unwrap();
+    let steps = centre.json(&format!("workflow steps {run}"));
+    let states: Vec<_> = steps["steps"].as_array().unwrap().iter().map(|step| &step["state"]).collect();
+    assert_eq!(states, ["succeeded"; 3]);
+    assert_eq!(centre.json("run list --job last"), json!([]), "the jobs themselves did not run");
+    centre
+        .shell()
+        .run("workflow from-children whole/chain again")
+        .fails(1, "is a workflow of 3 steps already");
+    centre.stop();
+}
