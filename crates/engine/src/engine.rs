@@ -215,7 +215,7 @@ impl Engine {
     /// cluster: at most [`Options::drain`] plus one second later.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let work = async {
-            tokio::join!(self.complete_loop(), async {
+            tokio::join!(self.complete_loop(), self.complete_backlog_loop(), async {
                 loop {
                     self.live().await;
                 }

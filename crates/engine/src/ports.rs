@@ -24,6 +24,12 @@ use crate::trouble::Trouble;
 /// store asks the database itself.
 #[async_trait]
 pub trait Store: Send + Sync {
+    /// Whether only one transaction at a time can write (the default). Otherwise the engine claims jobs and writes
+    /// results in two transactions at a time when there are many.
+    fn has_one_writer(&self) -> bool {
+        true
+    }
+
     // ── Nodes ─────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Starts a new incarnation of the node. Its epoch is above all earlier ones of that name, which are fenced.

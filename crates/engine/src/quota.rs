@@ -142,8 +142,8 @@ const COUNT_EVERY: Duration = Duration::from_secs(1);
 /// Minimum interval of queries while an app is at its quota: counting tens of thousands of rows takes about 10 ms.
 const RECOUNT_EVERY: Duration = Duration::from_millis(200);
 
-/// One claim opens about this many runs, all based on the same count.
-const RESERVE: u64 = 500;
+/// Claims under way open about this many runs, all based on the same count.
+const RESERVE: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {

@@ -17,7 +17,7 @@ use timer::Timestamp;
 
 use crate::health::Health;
 use crate::records::apps;
-use crate::schema::Schema;
+use crate::schema::{Dialect, Schema};
 use crate::session::{Backend, Session, SessionError};
 use crate::wall::Wall;
 use crate::workflows::{self, Graphs};
@@ -276,6 +276,10 @@ pub fn surfaced(error: SessionError) -> StoreError {
 
 #[async_trait]
 impl Store for Database {
+    fn has_one_writer(&self) -> bool {
+        self.tables.schema.dialect() == Dialect::Sqlite || std::env::var_os("TW_ONE").is_some()
+    }
+
     async fn join(&self, name: &str, lease: Duration) -> Result<Joined, StoreError> {
         // A node works without a lifeline, with its lease alone.
         let lifeline = self.backend.lifelines().await.ok().flatten().map(|lifelines| lifelines.own);
