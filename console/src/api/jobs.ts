@@ -17,6 +17,7 @@ import type {
   ScriptVersion,
   WorkflowCheck,
   WorkflowGrid,
+  WorkflowVersion,
 } from './wire'
 
 export interface JobFilter {
@@ -76,6 +77,13 @@ export const preview = (schedule: Schedule, count: number) => post<Preview>('/v1
 
 /** The last runs of a workflow, step by step; those before a run. */
 export const grid = (id: number, before?: number) => get<WorkflowGrid>(`${path(id)}/grid${query({ before })}`)
+
+/** Versions of a workflow, the newest first, without their definitions. */
+export const versions = (id: number) => get<WorkflowVersion[]>(`${path(id)}/versions`)
+export const version = (id: number, version: number) => get<WorkflowVersion>(`${path(id)}/versions/${version}`)
+/** Saves an earlier definition again, unless the job was changed since it was read. */
+export const restoreVersion = (id: number, version: number, revision: number) =>
+  post<JobView>(`${path(id)}/versions/${version}/restore`, {}, { 'If-Match': `"${revision}"` })
 
 /** Checks a workflow, and gives its text and its definition. */
 export const checkWorkflow = (body: WorkflowCheck) => post<CheckedWorkflow>('/v1/workflows/check', body)

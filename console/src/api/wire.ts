@@ -1165,6 +1165,12 @@ export interface PutResult {
   revision?: number
 }
 
+/** Request to restore a version of a workflow. */
+export interface RestoreVersion {
+  /** Description of the change. */
+  remark?: string
+}
+
 /** Request to resume a workflow run that has ended. */
 export interface Resume {
   /** Names of steps that run again although they succeeded. */
@@ -1601,6 +1607,8 @@ export interface WorkflowBody {
   on_error?: OnError
   /** Output of a run: any JSON value, in which `${{ … }}` are expressions. Default: none. */
   output?: unknown
+  /** Description of the change, for the list of versions. Responses have it there only. */
+  remark?: string
   /** Where a retry of a failed run begins. The number of retries is that of the job. */
   retry_from?: RetryFrom
   /** Steps, at most 10 000. Empty in lists of jobs. */
@@ -1672,4 +1680,22 @@ export interface WorkflowRunView {
   run: number
   /** Steps in the order of the definition. */
   steps: StepView[]
+}
+
+/** A version of the workflow of a job. */
+export interface WorkflowVersion {
+  /** User who saved it. */
+  by: string
+  /** Description of the change. */
+  remark: string
+  /** The newest earlier version with the same definition, for example the one that was restored. */
+  same_as?: number
+  /** Time when it was saved. */
+  saved_at: Instant
+  /** The definition as YAML. Absent in lists. */
+  text?: string
+  /** Number of the version, from 1. The greatest one is the current version. */
+  version: number
+  /** The definition. Absent in lists. */
+  workflow?: WorkflowBody
 }

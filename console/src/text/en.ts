@@ -206,7 +206,7 @@ export const en = {
     last: 'Last day of the month',
   },
   job: {
-    tabs: { overview: 'Overview', script: 'Script', backfills: 'Backfills', history: 'History' },
+    tabs: { overview: 'Overview', script: 'Script', versions: 'Versions', backfills: 'Backfills', history: 'History' },
     health: 'Health',
     lastRuns: 'Last runs',
     duration: 'Duration',
@@ -252,6 +252,19 @@ export const en = {
     lines: (n: number) => s(n, 'line'),
     keepEditing: 'Back to the editor',
     changes: 'Unsaved changes',
+  },
+  versions: {
+    number: (n: number) => `Version ${n}`,
+    current: 'Current',
+    sameAs: (n: number) => `Same as version ${n}`,
+    compare: 'Compare with current',
+    restore: 'Restore',
+    restoreTitle: (n: number) => `Restore version ${n}?`,
+    restoreBody: 'Its definition is saved again as a new version. Open runs keep the version that they began with.',
+    restored: (n: number) => `Version ${n} restored.`,
+    definition: 'Definition',
+    changes: (n: number) => `From version ${n} to the current one`,
+    noWorkflow: 'This job has no workflow.',
   },
   diff: {
     added: 'added',

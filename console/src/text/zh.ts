@@ -204,7 +204,7 @@ export const zh: Words = {
     last: '每月最后一天',
   },
   job: {
-    tabs: { overview: '概览', script: '脚本', backfills: '补数', history: '修改历史' },
+    tabs: { overview: '概览', script: '脚本', versions: '版本', backfills: '补数', history: '修改历史' },
     health: '健康状况',
     lastRuns: '最近的执行',
     duration: '耗时',
@@ -249,6 +249,19 @@ export const zh: Words = {
     lines: (count) => `${n(count)} 行`,
     keepEditing: '返回编辑器',
     changes: '待保存的修改',
+  },
+  versions: {
+    number: (count) => `版本 ${count}`,
+    current: '当前',
+    sameAs: (count) => `与版本 ${count} 相同`,
+    compare: '与当前版本比较',
+    restore: '恢复',
+    restoreTitle: (count) => `恢复版本 ${count}？`,
+    restoreBody: '该版本的定义将保存为新版本。进行中的执行继续使用其开始时的版本。',
+    restored: (count) => `版本 ${count} 已恢复。`,
+    definition: '定义',
+    changes: (count) => `从版本 ${count} 到当前版本`,
+    noWorkflow: '本任务没有工作流。',
   },
   diff: {
     added: '新增',

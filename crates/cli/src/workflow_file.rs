@@ -62,6 +62,8 @@ pub struct WorkflowFile {
     output: Value,
     #[serde(default)]
     business_days: i32,
+    #[serde(default)]
+    remark: String,
 }
 
 fn never() -> Schedule {
@@ -177,6 +179,7 @@ impl From<WorkflowFile> for JobBody {
             finally_timeout_ms: file.finally_timeout.map(|length| length.0),
             output: file.output,
             business_days: file.business_days,
+            remark: file.remark,
         };
         JobBody {
             workflow: Some(workflow),

@@ -860,7 +860,7 @@ pub enum Control {
         enabled: Option<bool>,
         /// Tags that replace the existing ones.
         tags: Vec<String>,
-        /// Remark on the script, if it changes.
+        /// Remark on the script or the workflow, if it changes.
         remark: String,
     },
     /// Delete the job; all its unsent runs are cancelled.
@@ -876,7 +876,7 @@ pub struct NewJob {
     pub enabled: bool,
     /// Tags to search by.
     pub tags: Vec<String>,
-    /// Remark on its script.
+    /// Remark on its script or its workflow.
     pub remark: String,
 }
 

@@ -2,6 +2,7 @@
 
 mod follow;
 mod from_children;
+mod versions;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -81,6 +82,23 @@ enum Command {
         /// Name of a step.
         step: Option<String>,
     },
+    /// List the versions of a workflow, newest first, or print the definition of one as YAML.
+    Versions {
+        /// Key of the workflow, or its id as id:42.
+        workflow: String,
+        /// Number of a version.
+        version: Option<u32>,
+    },
+    /// Save the definition of an earlier version again, as a new version. The rest of the job stays unchanged.
+    Restore {
+        /// Key of the workflow, or its id as id:42.
+        workflow: String,
+        /// Number of the version.
+        version: u32,
+        /// Description of the change, for the list of versions.
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        remark: String,
+    },
     /// Approve a step that asks people.
     Approve(Decide),
     /// Refuse a step that asks people: the step fails.
@@ -127,6 +145,12 @@ pub async fn run(Workflow { remote, command }: Workflow) -> Result<()> {
         }
         Command::Steps { run, step: None } => steps(&client, run, remote.output).await,
         Command::Steps { run, step: Some(step) } => show(&client, run, &step, remote.output).await,
+        Command::Versions { workflow, version } => {
+            versions::show(&client, &workflow, version, remote.output).await
+        }
+        Command::Restore { workflow, version, remark } => {
+            versions::restore(&client, &workflow, version, remark, remote.output).await
+        }
         Command::Approve(options) => decide(&client, options, true, remote.output).await,
         Command::Refuse(options) => decide(&client, options, false, remote.output).await,
         Command::Pause { run } => pause(&client, run, true, remote.output).await,

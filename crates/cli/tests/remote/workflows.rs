@@ -68,3 +68,30 @@ fn a_job_with_children_is_written_as_a_workflow() {
         .fails(1, "is a workflow of 3 steps already");
     centre.stop();
 }
+
+#[test]
+fn versions_are_listed_shown_and_restored() {
+    let centre = Centre::signed_in();
+    let save = |step: &str, wait: u32, remark: &str| {
+        let text = format!(
+            "workflows:\n  daily:\n    app: {APP}\n    name: Daily\n    remark: {remark}\n    \
+             steps:\n      {step}: {{ wait: {wait}s }}\n"
+        );
+        centre.says(&format!("import {}", centre.file("daily.yaml", &text).display()));
+    };
+    save("first", 1, "as planned");
+    save("second", 2, "renamed");
+    let listed = centre.says("workflow versions daily");
+    let lines: Vec<&str> = listed.lines().collect();
+    assert!(lines[1].contains("current") && lines[1].ends_with("renamed"), "{listed}");
+    assert!(lines[2].starts_with('1') && lines[2].ends_with("as planned"), "{listed}");
+    let shown = centre.says("workflow versions daily 1");
+    assert!(shown.contains("name: first") && shown.contains("wait_ms: 1000"), "{shown}");
+    centre.shell().run("workflow versions daily 3").fails(4, "no such version");
+    let said = centre.says("workflow restore daily 1 --remark 'better so'");
+    assert_eq!(said, "version 1 of daily restored\n");
+    let versions = centre.json("workflow versions daily");
+    assert_eq!((&versions[0]["remark"], &versions[0]["same_as"]), (&json!("better so"), &json!(1)));
+    assert_eq!(centre.json("workflow versions daily 3")["workflow"]["steps"][0]["name"], "first");
+    centre.stop();
+}

@@ -55,9 +55,9 @@ pub use words::{
     Route, RunStatus, ScriptLanguage, StepState, UnknownWord, Word,
 };
 pub use workflows::{
-    ApprovalBody, CheckedWorkflow, Decision, DecisionView, GridRun, JoinRule, Need, NeedBranch, Resume,
-    ResumeVersion, Resumed, StepBody, StepView, WorkflowBody, WorkflowCheck, WorkflowGrid, WorkflowInput,
-    WorkflowProblem, WorkflowRunView,
+    ApprovalBody, CheckedWorkflow, Decision, DecisionView, GridRun, JoinRule, Need, NeedBranch,
+    RestoreVersion, Resume, ResumeVersion, Resumed, StepBody, StepView, WorkflowBody, WorkflowCheck,
+    WorkflowGrid, WorkflowInput, WorkflowProblem, WorkflowRunView, WorkflowVersion,
 };
 
 /// Request header that makes a trigger or backfill idempotent: a repeated request with the same key starts no second one.

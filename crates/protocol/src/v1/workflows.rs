@@ -39,10 +39,47 @@ pub struct WorkflowBody {
     /// Days from the date of a run to its business date, for example -1. Default: 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub business_days: i32,
+    /// Description of the change, for the list of versions. Responses have it there only.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remark: String,
 }
 
 fn is_zero(days: &i32) -> bool {
     *days == 0
+}
+
+/// A version of the workflow of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WorkflowVersion {
+    /// Number of the version, from 1. The greatest one is the current version.
+    pub version: u32,
+    /// User who saved it.
+    pub by: String,
+    /// Description of the change.
+    pub remark: String,
+    /// Time when it was saved.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub saved_at: Instant,
+    /// The newest earlier version with the same definition, for example the one that was restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_as: Option<u32>,
+    /// The definition. Absent in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowBody>,
+    /// The definition as YAML. Absent in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// Request to restore a version of a workflow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RestoreVersion {
+    /// Description of the change.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remark: String,
 }
 
 /// An input of a workflow run.

@@ -15,6 +15,7 @@ use crate::records::{apps, job_tags, scripts};
 use crate::runs::{CANCELLING, IS_SCHEDULED};
 use crate::session::{Lock, Session, SessionError, Value};
 use crate::withdraw::Scope;
+use crate::workflows::versions;
 
 /// Rows that decide about a batch. The jobs and apps are locked.
 pub struct Facts {
@@ -125,7 +126,10 @@ impl Facts {
     ) -> Result<Decision<'a>, StoreError> {
         self.check_definition(tables, &new.spec, None)?;
         job_tags::check(tables, &new.tags)?;
-        scripts::check_remark(tables, &new.remark)?;
+        match new.spec.workflow {
+            Some(_) => versions::check_remark(tables, &new.remark)?,
+            None => scripts::check_remark(tables, &new.remark)?,
+        }
         let next = match new.enabled {
             true => self.first_fire(&jobs::new(JobId(0), new.spec.clone()), planner)?,
             false => NextFire::Never,
@@ -142,7 +146,15 @@ impl Facts {
     ) -> Result<Decision<'a>, StoreError> {
         let job = self.jobs.get(&id.0).map(|stored| &stored.job).ok_or(StoreError::NoSuchJob(id))?;
         self.check_settled(job)?;
-        let none = Edit { job: job.clone(), stop: None, script: None, spec: None, start: None, tags: None };
+        let none = Edit {
+            job: job.clone(),
+            stop: None,
+            script: None,
+            spec: None,
+            remark: "",
+            start: None,
+            tags: None,
+        };
         let edit = match control {
             Control::Start => Edit { start: self.start(job, planner)?, ..none },
             Control::Stop => Edit { stop: Some(Scope::Scheduled), ..none },
@@ -161,6 +173,10 @@ impl Facts {
                     scripts::check_remark(tables, remark)?;
                 }
                 let script = script.map(|script| (script, remark.as_str()));
+                let is_new_workflow = spec.workflow.is_some() && spec.workflow != job.spec.workflow;
+                if is_new_workflow {
+                    versions::check_remark(tables, remark)?;
+                }
                 // The caller does not set the time of a script's change.
                 let before = JobSpec { script: spec.script.clone(), ..job.spec.clone() };
                 let is_changed = **spec != before;
@@ -174,7 +190,7 @@ impl Facts {
                     false => None,
                 };
                 let spec = is_changed.then_some(Cow::Borrowed(&**spec));
-                Edit { stop, script, spec, start, tags: Some(tags), ..none }
+                Edit { stop, script, spec, remark, start, tags: Some(tags), ..none }
             }
         };
         // A second change of the same job would be decided about rows that the first replaces.

@@ -24,6 +24,7 @@ use crate::records::{job_tags, scripts};
 use crate::runs::{self, CLAIMED, IS_SCHEDULED, WAITING};
 use crate::session::{Lock, Session, SessionError, Value};
 use crate::withdraw::{self, Scope};
+use crate::workflows::versions::{self, Replacement};
 use crate::{control, declare};
 
 use decide::Facts;
@@ -86,6 +87,13 @@ struct Add<'a> {
     next: NextFire,
 }
 
+impl<'a> Add<'a> {
+    /// Its workflow, once it has an id.
+    fn workflow(&self, job: JobId) -> Option<Replacement<'a>> {
+        Some(Replacement { job, before: None, after: self.new.spec.workflow?, remark: &self.new.remark })
+    }
+}
+
 /// A change of an existing job.
 struct Edit<'a> {
     /// The job before the change.
@@ -96,13 +104,22 @@ struct Edit<'a> {
     script: Option<(&'a Script, &'a str)>,
     /// New definition.
     spec: Option<Cow<'a, JobSpec>>,
+    /// Remark on its workflow, if that is new.
+    remark: &'a str,
     /// First fire of a job that is started.
     start: Option<NextFire>,
     /// New tags.
     tags: Option<&'a [String]>,
 }
 
-impl Edit<'_> {
+impl<'a> Edit<'a> {
+    /// Its workflow, if the job after the change has another one.
+    fn workflow(&self, changed: &Job) -> Option<Replacement<'a>> {
+        let before = self.job.spec.workflow;
+        let after = changed.spec.workflow.filter(|after| before != Some(*after))?;
+        Some(Replacement { job: self.job.id, before, after, remark: self.remark })
+    }
+
     fn id(&self) -> JobId {
         self.job.id
     }
@@ -152,6 +169,8 @@ async fn add(
         // Their first versions, which later ones are compared with.
         let with_script = ids.iter().zip(&ready).filter(|(_, (_, add))| add.new.spec.script.is_some());
         scripts::keep_first_versions(s, &with_script.map(|(id, _)| id.0).collect::<Vec<_>>()).await?;
+        let workflows = ids.iter().zip(&ready).filter_map(|(id, (_, add))| add.workflow(*id));
+        versions::add(s, at, &workflows.collect::<Vec<_>>()).await?;
         for (id, (index, _)) in ids.into_iter().zip(ready) {
             results[index] = Ok(id);
         }
@@ -190,7 +209,9 @@ struct NewRow<'a> {
 impl<'a> NewRow<'a> {
     fn of(add: &Add<'a>, results: &[Result<JobId, StoreError>]) -> NewRow<'a> {
         let spec = resolved(Cow::Borrowed(&add.new.spec), results);
-        NewRow { spec, next: add.next, remark: &add.new.remark }
+        // That of a workflow is stored with its version.
+        let remark = if spec.workflow.is_some() { "" } else { &add.new.remark };
+        NewRow { spec, next: add.next, remark }
     }
 }
 
@@ -280,6 +301,7 @@ async fn stop(
             ("tw_job", "job_id"),
             ("tw_job_tag", "job_id"),
             ("tw_step_job", "job_id"),
+            ("tw_workflow_version", "job_id"),
             (declare::TABLE, "job_id"),
             ("xxl_job_info", "id"),
             ("xxl_job_logglue", "job_id"),
@@ -316,6 +338,8 @@ async fn redefine(
     let after: Vec<&Job> = edited.iter().map(|(_, job)| job).collect();
     jobs::update(s, tables, &after, at).await?;
     jobs::update_own(s, tables, &after).await?;
+    let workflows = edited.iter().filter_map(|(edit, job)| edit.workflow(job));
+    versions::add(s, at, &workflows.collect::<Vec<_>>()).await?;
 
     // A job that waits for the end of a run keeps waiting.
     let is_idle = |job: &&Job| job.next_fire_at.is_none();

@@ -7,8 +7,8 @@ use std::time::Duration;
 use cron::Schedule;
 use engine::policy::{Backoff, Overlap, Retry};
 use engine::{
-    Advance, Control, JobId, JobSpec, Moved, Order, Origin, Outcome, Run, RunId, RunState, Store as _,
-    StoreError, Trigger, Verdict, WorkflowEvent,
+    Advance, Change, Control, JobId, JobSpec, Moved, NewJob, Order, Origin, Outcome, Run, RunId, RunState,
+    Store as _, StoreError, Trigger, Verdict, WorkflowEvent,
 };
 use serde_json::json;
 use timer::Timestamp;
@@ -18,6 +18,8 @@ use workflow::{RunOutcome, StepState};
 use super::Fresh;
 use super::bench::{Bench, HOUR, SECOND, Simple, failed, lost, ok};
 use super::crashes::cut_everywhere;
+use crate::database::transaction;
+use crate::session::{Session, SessionError};
 use crate::{Decision, JobFilter, RunFilter, WorkflowGrid};
 
 /// A workflow on a bench, with one job that all its steps run.
@@ -488,4 +490,66 @@ pub async fn a_workflow_keeps_its_definition_and_its_schedule_is_hidden_from_jav
     assert_eq!((edited.spec.schedule, edited.spec.workflow), (schedule, Some(second)));
     let found = bench.store.workflow_run(order.run.id).await.unwrap().unwrap();
     assert_eq!((found.run.workflow, found.steps.len()), (first, 4));
+}
+
+pub async fn each_saved_definition_is_a_version(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let (store, job) = (&bench.store, bench.create(|_| {}).await);
+    let only = |name: &str| Workflow { steps: vec![job_step(name, &[], job)], ..Workflow::default() };
+    let first = store.add_workflow(&only("first"), "ada").await.unwrap();
+    let spec = JobSpec { workflow: Some(first), ..bench.hourly() };
+    let new = NewJob { remark: "as planned".into(), ..NewJob::stopped(spec.clone()) };
+    let added = [Change::Add(Box::new(new))];
+    let planner = Simple { now: bench.now };
+    let made = store.change_jobs(&added, true, 10, &planner).await.unwrap().results.remove(0).unwrap();
+    let put = async |workflow, remark: &str| {
+        let spec = Box::new(JobSpec { workflow: Some(workflow), ..spec.clone() });
+        let (revision, enabled, tags, remark) = (None, None, Vec::new(), remark.to_owned());
+        bench.control(made, Control::Put { spec, revision, enabled, tags, remark }).await;
+    };
+    let second = store.add_workflow(&only("second"), "bob").await.unwrap();
+    put(second, "").await;
+    // Neither the same definition again nor another property of the job is a version.
+    put(second, "nothing new").await;
+    bench.control(made, Control::Start).await;
+    assert_eq!(store.add_workflow(&only("first"), "eve").await.unwrap(), first);
+    put(first, "back").await;
+    let versions = store.workflow_versions(made, first).await.unwrap();
+    let shown = |version: &crate::WorkflowVersion| {
+        (version.version, version.workflow, version.author.clone(), version.remark.clone())
+    };
+    let expected = [(3, first, "eve", "back"), (2, second, "bob", ""), (1, first, "ada", "as planned")];
+    let expected = expected.map(|(n, id, by, remark)| (n, id, by.to_owned(), remark.to_owned()));
+    assert_eq!(versions.iter().map(shown).collect::<Vec<_>>(), expected);
+    assert!(versions.iter().all(|version| version.at >= bench.now - HOUR), "{versions:?}");
+
+    // A definition that an older node has saved is listed, and kept by the next change.
+    transaction!(store, s => forget_version(s, made, 3)).unwrap();
+    let unlisted = store.workflow_versions(made, first).await.unwrap();
+    assert_eq!(unlisted.iter().map(|version| version.version).collect::<Vec<_>>(), [3, 2, 1]);
+    put(second, "again").await;
+    let versions = store.workflow_versions(made, second).await.unwrap();
+    let numbers: Vec<_> = versions.iter().map(|version| (version.version, version.workflow)).collect();
+    assert_eq!(numbers, [(4, second), (3, first), (2, second), (1, first)]);
+
+    for count in 0..crate::WORKFLOW_VERSIONS {
+        put(if count % 2 == 0 { first } else { second }, "").await;
+    }
+    let versions = store.workflow_versions(made, second).await.unwrap();
+    let ends = (versions.len(), versions[0].version, versions.last().map(|oldest| oldest.version));
+    assert_eq!(ends, (100, 104, Some(5)), "the oldest are forgotten");
+
+    let long = "x".repeat(513);
+    let spec = Box::new(JobSpec { workflow: Some(first), ..spec });
+    let control = Control::Put { spec, revision: None, enabled: None, tags: vec![], remark: long };
+    let refused = [Change::Control(made, control)];
+    let refused = store.change_jobs(&refused, false, 10, &planner).await.unwrap().results.remove(0);
+    assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
+    bench.control(made, Control::Delete).await;
+    assert_eq!(store.workflow_versions(made, second).await.unwrap().len(), 1, "only what the caller knows");
+}
+
+async fn forget_version(s: &mut dyn Session, job: JobId, version: i64) -> Result<u64, SessionError> {
+    let sql = "DELETE FROM tw_workflow_version WHERE job_id = ? AND version = ?";
+    s.execute(sql, &[job.into(), version.into()]).await
 }

@@ -62,7 +62,10 @@ pub use tokens::{NewToken, Token};
 pub use trace_rows::{NodeTrace, Sending};
 pub use users::{Access, Password, User, UserFilter, UserId};
 pub use workflow_grid::{GridRun, WorkflowGrid};
-pub use workflows::{Decision, Resume, Resumed, RunEnd, Step, WorkflowRow, WorkflowRun, WorkflowRunSteps};
+pub use workflows::{
+    Decision, Resume, Resumed, RunEnd, Step, WORKFLOW_VERSIONS, WorkflowRow, WorkflowRun, WorkflowRunSteps,
+    WorkflowVersion,
+};
 
 use crate::database::{Database, transaction};
 

@@ -10,7 +10,8 @@ use super::run_rows::{self, RunRow};
 use crate::database::{Database, Tables, transaction};
 use crate::session::{Lock, Session, SessionError, Value};
 pub use crate::workflows::resume::{Resume, Resumed};
-use crate::workflows::{self, step_jobs};
+pub use crate::workflows::versions::{WORKFLOW_VERSIONS, WorkflowVersion};
+use crate::workflows::{self, step_jobs, versions};
 pub use crate::workflows::{Decision, RunEnd, Step, WorkflowRow, WorkflowRun};
 
 /// A workflow run with its steps.
@@ -41,6 +42,15 @@ impl Database {
     /// Definition by id.
     pub async fn workflow(&self, id: WorkflowId) -> Result<Option<WorkflowRow>, StoreError> {
         transaction!(self, s => workflows::select_definition(s, id))
+    }
+
+    /// Versions of the workflow of a job, whose definition is `current`, the newest first. The first is the current one.
+    pub async fn workflow_versions(
+        &self,
+        job: JobId,
+        current: WorkflowId,
+    ) -> Result<Vec<WorkflowVersion>, StoreError> {
+        transaction!(self, s => versions::select(s, job, current))
     }
 
     /// Jobs of steps, by the digests of their definitions.

@@ -390,6 +390,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
         step_jobs,
         resume,
         backfills,
+        workflow_versions,
     ] = match dialect {
         Dialect::Sqlite => [
             include_str!("sqlite/1_runs.sql"),
@@ -407,6 +408,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("sqlite/13_step_jobs.sql"),
             include_str!("sqlite/14_resume.sql"),
             include_str!("sqlite/15_backfills.sql"),
+            include_str!("sqlite/16_workflow_versions.sql"),
         ],
         Dialect::MySql => [
             include_str!("mysql/1_runs.sql"),
@@ -424,6 +426,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("mysql/13_step_jobs.sql"),
             include_str!("mysql/14_resume.sql"),
             include_str!("mysql/15_backfills.sql"),
+            include_str!("mysql/16_workflow_versions.sql"),
         ],
         Dialect::Postgres => [
             include_str!("postgres/1_runs.sql"),
@@ -441,6 +444,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("postgres/13_step_jobs.sql"),
             include_str!("postgres/14_resume.sql"),
             include_str!("postgres/15_backfills.sql"),
+            include_str!("postgres/16_workflow_versions.sql"),
         ],
     };
     vec![
@@ -459,6 +463,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
         Migration { version: 13, name: "step jobs", script: step_jobs },
         Migration { version: 14, name: "resume", script: resume },
         Migration { version: 15, name: "backfills", script: backfills },
+        Migration { version: 16, name: "workflow versions", script: workflow_versions },
     ]
 }
 

@@ -48,9 +48,9 @@ pub struct WorkflowRow {
     pub id: WorkflowId,
     /// The definition.
     pub definition: Workflow,
-    /// User who saved it.
+    /// User who saved it last.
     pub author: String,
-    /// Time when it was saved.
+    /// Time when it was saved last.
     pub at: Timestamp,
 }
 
@@ -113,6 +113,20 @@ pub async fn select_definitions(s: &mut dyn Session, ids: Value) -> Result<Vec<W
     s.query(&sql, &[ids], Lock::None).await?.into_iter().map(read).collect()
 }
 
+/// User who saved each definition last, and when.
+pub async fn saved(
+    s: &mut dyn Session,
+    ids: Vec<WorkflowId>,
+) -> Result<BTreeMap<WorkflowId, (String, Timestamp)>, SessionError> {
+    let ids = Value::Ids(ids.into_iter().map(|id| id.0).collect());
+    let rows = s.query("SELECT id, author, at_ms FROM tw_workflow WHERE id IN ?", &[ids], Lock::None).await?;
+    let read = |row: crate::session::Row| -> Result<_, SessionError> {
+        let mut row = row.read();
+        Ok((WorkflowId(row.int()?), (row.text()?, row.instant()?)))
+    };
+    rows.into_iter().map(read).collect()
+}
+
 /// Stores a definition that was checked. One that exists already keeps its id.
 pub async fn insert_definition(
     s: &mut dyn Session,
@@ -127,14 +141,16 @@ pub async fn insert_definition(
         text
     });
     let sql = "SELECT id, body FROM tw_workflow WHERE digest = ? ORDER BY id DESC LIMIT 1";
+    let now = s.now().await?;
     if let Some(row) = s.query(sql, &[Value::from(digest.as_str())], Lock::None).await?.into_iter().next() {
         let mut row = row.read();
         let id = WorkflowId(row.int()?);
         if row.text()? == body {
+            let sql = "UPDATE tw_workflow SET author = ?, at_ms = ? WHERE id = ?";
+            s.execute(sql, &[author.into(), now.into(), id.into()]).await?;
             return Ok(id);
         }
     }
-    let now = s.now().await?;
     let steps = i64::try_from(definition.steps.len()).unwrap_or(i64::MAX);
     let (into, row) = DefinitionRow::INSERT;
     let new = NewDefinition { body: &body, digest: &digest, steps, author, now };

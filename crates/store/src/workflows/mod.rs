@@ -10,6 +10,7 @@ mod graphs;
 pub mod resume;
 mod rows;
 pub mod step_jobs;
+pub mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
 

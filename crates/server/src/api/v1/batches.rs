@@ -349,6 +349,9 @@ fn changed_fields(call: &Call, row: &JobRow, spec: &JobSpec, body: &JobBody) -> 
         if let Some(script) = &mut body.script {
             script.remark.clear();
         }
+        if let Some(workflow) = &mut body.workflow {
+            workflow.remark.clear();
+        }
         match serde_json::to_value(body) {
             Ok(Value::Object(fields)) => fields,
             _ => serde_json::Map::new(),

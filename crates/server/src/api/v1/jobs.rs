@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use engine::{AppId, Job, JobId, JobSpec, Store as _, StoreError};
 use protocol::v1::{
     IDEMPOTENCY_KEY, JobBody, JobChange, JobView, Miss, MissReason, Page, ProblemCode, ScriptBody,
-    ScriptVersion, Trigger, Triggered,
+    ScriptVersion, Trigger, Triggered, WorkflowBody,
 };
 use serde_json::Value;
 use store::{AuditFilter, AuditRecord, JobFilter, JobKey, JobMark, JobOrder, JobRow, Rights};
@@ -184,11 +184,19 @@ async fn new_spec(call: &Call, body: &JobBody, key: String) -> Result<JobSpec, R
     Ok(JobSpec { key: Some(key), ..spec })
 }
 
+/// Rejects a request with an `If-Match` that does not name the current revision of the job.
+fn check_revision(call: &Call, job: &Job) -> Result<(), RequestError> {
+    let wanted = call.header("if-match").map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
+    match wanted.is_none_or(|tag| tag == "*" || tag == job.revision.to_string()) {
+        true => Ok(()),
+        false => Err(outdated(OVERTAKEN)),
+    }
+}
+
 pub async fn put(call: Call, target: Authorised<PutTarget<Job>>) -> Result<Reply, RequestError> {
     let body: JobBody = call.json()?;
-    let wanted = call.header("if-match").map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
     match target.into_inner() {
-        PutTarget::Free(_) | PutTarget::Hidden(..) if wanted.is_some() => {
+        PutTarget::Free(_) | PutTarget::Hidden(..) if call.header("if-match").is_some() => {
             Err(outdated("this job was deleted"))
         }
         PutTarget::Free(key) => {
@@ -205,10 +213,7 @@ pub async fn put(call: Call, target: Authorised<PutTarget<Job>>) -> Result<Reply
         }
         PutTarget::Taken(_) if wants_new(&call) => Err(outdated(THERE_ALREADY)),
         PutTarget::Taken(job) => {
-            let is_current = wanted.is_none_or(|tag| tag == "*" || tag == job.revision.to_string());
-            if !is_current {
-                return Err(outdated(OVERTAKEN));
-            }
+            check_revision(&call, &job)?;
             edit(&call, &body, job).await
         }
     }
@@ -261,13 +266,23 @@ async fn edit(call: &Call, body: &JobBody, job: Job) -> Result<Reply, RequestErr
     Ok(Reply::json(&view).revision(view.revision).changed(before, after))
 }
 
+/// Gives a job an earlier workflow, as if a client had read the job and saved it with that workflow.
+pub async fn put_workflow(call: &Call, job: Job, workflow: WorkflowBody) -> Result<Reply, RequestError> {
+    check_revision(call, &job)?;
+    let body = view(call, job.id).await?.body;
+    let body = JobBody { workflow: Some(workflow), enabled: None, ..body };
+    edit(call, &body, job).await
+}
+
 pub fn reading<'a>(call: &'a Call, before: Option<&'a Job>) -> Reading<'a> {
     let before = before.map(|job| &job.spec);
     Reading { zone: &call.state.zone, now: call.state.engine.now(), before }
 }
 
 pub fn belongings(body: &JobBody) -> Belongings<'_> {
-    let remark = body.script.as_ref().map_or("", |script| &script.remark);
+    let of_script = body.script.as_ref().map(|script| &script.remark);
+    let of_workflow = body.workflow.as_ref().map(|workflow| &workflow.remark);
+    let remark = of_workflow.or(of_script).map_or("", String::as_str);
     Belongings { enabled: body.enabled, tags: body.tags.clone(), remark }
 }
 

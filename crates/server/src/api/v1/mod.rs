@@ -36,6 +36,7 @@ mod users;
 mod workflow_body;
 mod workflow_definitions;
 mod workflow_text;
+mod workflow_versions;
 mod workflows;
 
 use std::collections::BTreeMap;

@@ -5,9 +5,10 @@ use protocol::v1::{
     BackfillBody, BackfillStarted, BackfillTime, BackfillView, Bulk, BulkResult, Calendar, CancelBackfill,
     CheckedWorkflow, Clear, Cleared, Decision, Event, ExecutorCheck, ExecutorView, IDEMPOTENCY_KEY,
     InstantState, JobBody, JobChange, JobView, Kill, LogPage, Me, Miss, NewApiKey, NewToken, NodeView,
-    Overview, PasswordChange, Preview, PreviewRequest, PutJobs, PutResult, Resume, Resumed, RunStatus,
-    RunView, ScriptBody, ScriptVersion, SessionView, SettingView, SignIn, Statistics, StepView, TokenView,
-    Trigger, Triggered, UserBody, UserView, Word, WorkflowBody, WorkflowCheck, WorkflowGrid, WorkflowRunView,
+    Overview, PasswordChange, Preview, PreviewRequest, PutJobs, PutResult, RestoreVersion, Resume, Resumed,
+    RunStatus, RunView, ScriptBody, ScriptVersion, SessionView, SettingView, SignIn, Statistics, StepView,
+    TokenView, Trigger, Triggered, UserBody, UserView, Word, WorkflowBody, WorkflowCheck, WorkflowGrid,
+    WorkflowRunView, WorkflowVersion,
 };
 use store::Rights;
 
@@ -17,7 +18,7 @@ use super::route::Values::{self, Flag, Instant, Number, OneOf, Text};
 use super::route::{Needs, Parameter, Route, route};
 use super::{
     alerts, apps, audit, backfills, batches, centre, events, jobs, keys, runs, schedules, session,
-    statistics, users, workflows,
+    statistics, users, workflow_versions, workflows,
 };
 
 const NOTHING: Needs = Needs::Nothing;
@@ -110,6 +111,9 @@ pub fn table() -> Vec<Route> {
         route(Get, "/v1/jobs/{job}/script", Api, VIEW, jobs::scripts).summary("List the versions of a job's script, newest first.").returns_list::<ScriptVersion>(),
         route(Put, "/v1/jobs/{job}/script", Api, SCRIPT, jobs::save_script).audited_as("script.put").summary("Save a new version of a job's script.").body::<ScriptBody>().returns_status(204).large(),
         route(Get, "/v1/jobs/{job}/grid", Api, VIEW, workflows::grid).summary("Return the states of the steps of a workflow's last runs, newest first.").query(&[("runs", "Number of runs. Default: 30. Large workflows return fewer.", Number(1, 100)), ("before", "Id of a run: only runs before it.", Number(1, i64::MAX))]).returns::<WorkflowGrid>(200),
+        route(Get, "/v1/jobs/{job}/versions", Api, VIEW, workflow_versions::list).summary("List the versions of a workflow, newest first, without their definitions.").returns_list::<WorkflowVersion>(),
+        route(Get, "/v1/jobs/{job}/versions/{version}", Api, VIEW, workflow_versions::show).summary("Return a version of a workflow with its definition, also as YAML.").returns::<WorkflowVersion>(200),
+        route(Post, "/v1/jobs/{job}/versions/{version}/restore", Api, EDIT, workflow_versions::restore).audited_as("workflow.restore").summary("Save the definition of an earlier version again, as a new version. The rest of the job stays unchanged.").headers(&[IF_MATCH]).optional_body::<RestoreVersion>().returns::<JobView>(200),
         route(Post, "/v1/workflows/check", Api, NOTHING, workflows::check).summary("Check the definition of a workflow without saving it, and convert it between JSON and YAML.").body::<WorkflowCheck>().returns::<CheckedWorkflow>(200).large(),
         route(Post, "/v1/schedules/preview", Api, NOTHING, schedules::show).summary("Describe a schedule and return its next fires.").body::<PreviewRequest>().returns::<Preview>(200),
         route(Get, "/v1/calendar", Api, VIEW, statistics::calendar).summary("Count future fires per time bucket.").query(&[FROM, UNTIL, STEP, APP]).returns::<Calendar>(200),

@@ -296,6 +296,7 @@ pub fn body(definition: &Workflow, showing: &Showing<'_>) -> WorkflowBody {
         finally_timeout_ms: (finally_timeout != FINALLY_TIMEOUT).then(|| millis(finally_timeout)),
         output: definition.output.clone(),
         business_days: definition.business_days,
+        remark: String::new(),
     }
 }
 

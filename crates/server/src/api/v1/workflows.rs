@@ -36,7 +36,8 @@ pub async fn check(call: Call, _: Authorised<Nothing>) -> Result<Reply, RequestE
     Ok(Reply::json(&CheckedWorkflow { text, workflow: Some(body), problems }))
 }
 
-fn written(body: &WorkflowBody) -> Result<String, RequestError> {
+/// A definition as YAML.
+pub fn written(body: &WorkflowBody) -> Result<String, RequestError> {
     let unwritable = |error| RequestError::field("workflow", format!("cannot be written as YAML: {error}"));
     workflow_text::write(body).map_err(unwritable)
 }

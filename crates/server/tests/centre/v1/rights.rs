@@ -48,6 +48,7 @@ impl Things {
         let named =
             [("{app}", self.app.clone()), ("{job}", self.job.into()), ("{run}", self.run.to_string())];
         let others = [("{name}", self.user.to_owned()), ("{id}", id), ("{step}", "load".to_owned())];
+        let others = others.into_iter().chain([("{version}", "1".to_owned())]);
         let others = others.into_iter().chain([("{backfill}", self.backfill.to_string())]);
         let named = named.into_iter().chain(others);
         named.fold(route.path.to_owned(), |path, (name, value)| path.replace(name, &value))

@@ -592,3 +592,60 @@ async fn a_definition_is_checked_without_being_saved() {
     assert_eq!(hidden["problems"][0]["path"], "steps.a.job", "she may not operate that job");
     bench.stop().await;
 }
+
+#[tokio::test]
+async fn each_saved_definition_is_a_version_that_can_be_restored() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    put_jobs(&bench, &admin, &["extract", "load"]).await;
+    let definition = |job: &str, remark: &str| {
+        let steps = json!([{ "name": "only", "job": job }]);
+        workflow(&bench, json!({ "steps": steps, "on_error": "stop", "remark": remark }))
+    };
+    assert_eq!(admin.send("PUT", "/v1/jobs/daily", &definition("extract", "as planned")).await.status, 201);
+    let first = admin.get("/v1/jobs/daily").await;
+    assert_eq!(first["workflow"].get("remark"), None, "it is in the list of versions");
+    admin.done("PUT", "/v1/jobs/daily", &definition("load", "")).await;
+    let saved = admin.done("PUT", "/v1/jobs/daily", &definition("load", "the same")).await;
+    assert_eq!(admin.get("/v1/jobs/daily/versions").await.as_array().map(Vec::len), Some(2), "{saved}");
+
+    let one = admin.get("/v1/jobs/daily/versions/1").await;
+    assert_eq!((&one["workflow"], &one["by"]), (&first["workflow"], &json!("admin")), "{one}");
+    let text = one["text"].as_str().unwrap();
+    assert!(text.contains("job: extract") && !text.contains("remark"), "{text}");
+    for missing in ["0", "3", "x"] {
+        let path = format!("/v1/jobs/daily/versions/{missing}");
+        assert_eq!(admin.refused("GET", &path, &Value::Null).await, "not_found");
+        assert_eq!(admin.refused("POST", &format!("{path}/restore"), &json!({})).await, "not_found");
+    }
+    assert_eq!(admin.refused("GET", "/v1/jobs/load/versions", &Value::Null).await, "conflict");
+
+    let restore = "/v1/jobs/daily/versions/1/restore";
+    let stale = admin.with("if-match: \"0\"").send("POST", restore, &json!({})).await;
+    assert_eq!(stale.status, 412, "{stale:?}");
+    let long = json!({ "remark": "x".repeat(600) });
+    assert_eq!(admin.send("POST", restore, &long).await.status, 422);
+    let restored = admin.send("POST", restore, &json!({ "remark": "load is too slow" })).await;
+    assert_eq!((restored.status, &restored.json()["workflow"]), (200, &first["workflow"]), "{restored:?}");
+    // Again: it is the current definition, so nothing changes.
+    assert_eq!(admin.send("POST", restore, &Value::Null).await.status, 200);
+    let versions = admin.get("/v1/jobs/daily/versions").await;
+    let shown: Vec<_> = versions.as_array().unwrap().iter().collect();
+    let expected = [(3, "load is too slow", json!(1)), (2, "", Value::Null), (1, "as planned", Value::Null)];
+    assert_eq!(shown.len(), 3, "{versions}");
+    for (version, (number, remark, same_as)) in shown.into_iter().zip(expected) {
+        let found = (&version["version"], &version["remark"], &version["same_as"], version.get("text"));
+        assert_eq!(found, (&json!(number), &json!(remark), &same_as, None));
+    }
+    let changes = admin.get("/v1/jobs/daily/changes").await;
+    assert_eq!(changes["items"][1]["action"], "workflow.restore", "{changes}");
+
+    // What a version runs needs the same rights as if it were written again.
+    let viewer = bench.person("viewer", Rights::VIEW).await;
+    assert_eq!(viewer.get("/v1/jobs/daily/versions").await.as_array().map(Vec::len), Some(3));
+    assert_eq!(viewer.refused("POST", "/v1/jobs/daily/versions/2/restore", &json!({})).await, "not_allowed");
+    admin.done("DELETE", "/v1/jobs/load", &Value::Null).await;
+    let gone = admin.send("POST", "/v1/jobs/daily/versions/2/restore", &json!({})).await;
+    assert_eq!(gone.status, 422, "{gone:?}");
+    assert!(gone.body.contains("workflow.steps.only.job"), "{gone:?}");
+}
