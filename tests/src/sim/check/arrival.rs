@@ -46,7 +46,7 @@ pub(super) fn check(case: &mut Case<'_>, job: JobId, fates: &BTreeMap<Ms, Fate>)
             }
             let due = instant + spec.jitter.as_millis() as Ms;
             let Some(expected) = Expected::new(case, spec, fate, instant, due) else { continue };
-            let excused = expected.excused(case, fate);
+            let excused = expected.excused(case, fate) || expected.is_coalesced(case, fate, fates, instant);
             match arrived(case, fate) {
                 Some(at) => {
                     let (late, most) = (at - due, expected.until - due);
@@ -144,6 +144,17 @@ impl Expected {
             shards.clone().flat_map(|facts| case.deferred(facts.id)).any(|attempt| attempt.at <= self.until)
         };
         kept || was_deferred() || !self.in_time && (given_up() || missed() || is_spoilt(case, fate))
+    }
+
+    /// Whether it was held for so long that a later fire of its job replaces it, and that one arrived.
+    fn is_coalesced(&self, case: &Case<'_>, fate: &Fate, fates: &BTreeMap<Ms, Fate>, instant: Ms) -> bool {
+        let mut runs = fate.opened().flat_map(|fire| case.shards(fire)).map(|facts| facts.id);
+        let is_recorded = runs.any(|run| case.evidence.own_history(run) == Some(Disposition::Coalesced));
+        let mut later = fates.range(instant + 1..).map(|(_, fate)| fate);
+        !self.in_time
+            && self.until > self.due + RECOVERY
+            && is_recorded
+            && later.any(|later| arrived(case, later).is_some())
     }
 }
 
