@@ -1,4 +1,4 @@
-//! Work calendars: days on which nothing fires, such as holidays and freezes.
+//! Excluded days of a schedule. Work calendars, with make-up workdays and moved fires, are in `work_calendar`.
 
 use std::collections::BTreeSet;
 

@@ -4,13 +4,14 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
-use crate::dst::{DstRule, Fold, Gap};
+use crate::dst::DstRule;
 use crate::error::Error;
 use crate::field::{Dialect, Expression};
+use crate::local::LocalTimes as _;
 use crate::pattern::Pattern;
 use crate::timestamp::Timestamp;
-use crate::zone::{OFFSET_MAX, Period, Zone};
-use crate::{quartz, unix};
+use crate::zone::Zone;
+use crate::{local, quartz, unix};
 
 /// A cron expression that can fire. Two expressions are equal if they have the same meaning, however they are
 /// written.
@@ -87,52 +88,13 @@ impl Cron {
     /// Bounded: it visits each change of the zone's clocks until then at most once (two a year), and between them
     /// makes one search, itself bounded by the number of months.
     pub fn next_after(&self, t: Timestamp, zone: &Zone, dst: DstRule) -> Option<Timestamp> {
-        let (gap, fold) = dst.resolve(self.pattern.is_every_hour());
-        // Fires fall on whole seconds.
-        let mut second = t.as_millis().div_euclid(1_000).saturating_add(1).max(-OFFSET_MAX);
-        while second < HORIZON {
-            let period = zone.period_at(second);
-            if second == period.start && gap == Gap::Next && self.fires_in_gap_before(period) {
-                return Some(at(second));
-            }
-            let (first, end) = period.local_range(fold);
-            let local = (second + period.offset).max(first);
-            let found = self.pattern.at_or_after(local);
-            if let Some(found) = found.filter(|found| *found < end) {
-                return Some(at(found - period.offset));
-            }
-            second = period.end;
-            // The clocks may still go back behind `local`; otherwise there is no fire before the one found.
-            if period.end.saturating_add(period.offset_after) >= local {
-                second = second.max(found? - OFFSET_MAX);
-            }
-        }
-        None
+        local::next_after(&self.pattern, t, zone, dst)
     }
 
     /// The last fire strictly before `t`; `None` if there is none since the start of 1970. Bounded like
     /// [`Cron::next_after`].
     pub fn previous_before(&self, t: Timestamp, zone: &Zone, dst: DstRule) -> Option<Timestamp> {
-        let (gap, fold) = dst.resolve(self.pattern.is_every_hour());
-        let mut second = t.as_millis().saturating_sub(1).div_euclid(1_000).min(HORIZON);
-        while second > -OFFSET_MAX {
-            let period = zone.period_at(second);
-            let (first, end) = period.local_range(fold);
-            let local = (second + period.offset).min(end - 1);
-            let found = self.pattern.at_or_before(local);
-            if let Some(found) = found.filter(|found| *found >= first) {
-                return Some(at(found - period.offset));
-            }
-            if gap == Gap::Next && self.fires_in_gap_before(period) {
-                return Some(at(period.start));
-            }
-            second = period.start - 1;
-            // The clocks may have been ahead of `local` before; otherwise there was no fire since the one found.
-            if period.start + period.offset_before <= local {
-                second = second.min(found? + OFFSET_MAX);
-            }
-        }
-        None
+        local::previous_before(&self.pattern, t, zone, dst)
     }
 
     /// Every fire strictly after `t`, in order.
@@ -150,30 +112,9 @@ impl Cron {
         std::iter::successors(self.next_after(t, zone, dst), move |fire| self.next_after(*fire, zone, dst))
     }
 
-    /// Whether a matching wall-clock time was skipped when this period began.
-    fn fires_in_gap_before(&self, period: Period) -> bool {
-        let (from, to) = (period.start + period.offset_before, period.start + period.offset);
-        from < to && self.pattern.at_or_after(from).is_some_and(|found| found < to)
+    pub(crate) fn pattern(&self) -> &Pattern {
+        &self.pattern
     }
-}
-
-impl Period {
-    /// The local times that count in this period: a repeated time counts in one of its two periods, or in both.
-    fn local_range(self, fold: Fold) -> (i64, i64) {
-        let (start, end) = (self.start + self.offset, self.end + self.offset);
-        match fold {
-            Fold::First => (start.max(self.start + self.offset_before), end),
-            Fold::Second => (start, end.min(self.end + self.offset_after)),
-            Fold::Both => (start, end),
-        }
-    }
-}
-
-/// Nothing fires later: 2200-01-03T00:00:00Z, past the end of 2199 in every zone.
-const HORIZON: i64 = 7_258_291_200;
-
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_millis(second * 1_000)
 }
 
 fn read(dialect: Dialect, expr: &str) -> Result<Expression, Error> {

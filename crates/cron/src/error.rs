@@ -137,4 +137,65 @@ pub enum Error {
         /// The date as written.
         text: String,
     },
+
+    /// A time that no clock shows.
+    #[error("`{text}` is not a time of day; write for example `09:00` or `17:30:05`")]
+    TimeOfDay {
+        /// The time as written.
+        text: String,
+    },
+
+    /// A text that is not a set of weekdays.
+    #[error("`{text}` is not a set of weekdays; write for example `Mon-Fri` or `Mon,Wed,Sat-Sun`")]
+    Weekdays {
+        /// The set as written.
+        text: String,
+    },
+
+    /// A word that is not one of the known ones.
+    #[error("unknown word `{text}`; write one of: {words}")]
+    Word {
+        /// The word as written.
+        text: String,
+        /// The known words, separated by commas.
+        words: &'static str,
+    },
+
+    /// A number of a schedule that is out of its range.
+    #[error("{name} is {value}; write {allowed}")]
+    Number {
+        /// Name of the number.
+        name: &'static str,
+        /// The number as given.
+        value: i64,
+        /// The numbers that are allowed.
+        allowed: &'static str,
+    },
+
+    /// A daily window that ends before it begins.
+    #[error(
+        "the window ends at {until}, before it begins at {from}; for a window across midnight use two schedules"
+    )]
+    Window {
+        /// Begin of the window.
+        from: crate::TimeOfDay,
+        /// End of the window.
+        until: crate::TimeOfDay,
+    },
+
+    /// A schedule without rules, or with too many.
+    #[error("the schedule has {count} rules; write 1 to 32")]
+    Rules {
+        /// Number of rules.
+        count: usize,
+    },
+
+    /// A file of calendar days that cannot be imported.
+    #[error("{}{problem}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
+    Import {
+        /// Line of the file, from 1; `None` if the problem has no single line.
+        line: Option<usize>,
+        /// Description of the problem, with a correct form.
+        problem: String,
+    },
 }

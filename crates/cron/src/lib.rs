@@ -47,12 +47,18 @@ mod dst;
 mod duration;
 mod error;
 mod field;
+mod formats;
+mod local;
 mod pattern;
 mod quartz;
 mod scan;
 mod schedule;
+mod time_of_day;
 mod timestamp;
+mod timetable;
 mod unix;
+mod work_calendar;
+mod workdays;
 mod zone;
 
 pub use calendar::{Calendar, Holidays};
@@ -63,6 +69,13 @@ pub use dst::{DstRule, Fold, Gap};
 pub use duration::parse_duration;
 pub use error::Error;
 pub use field::{Dialect, Field};
+pub use formats::{CalendarFormat, ImportedDays};
 pub use schedule::Schedule;
+pub use time_of_day::{TimeOfDay, Weekdays};
 pub use timestamp::Timestamp;
+pub use timetable::{
+    CalendarInterval, DailyWindow, IntervalUnit, NthWorkday, PreviewedTime, Rule, Span, Timetable,
+};
+pub use work_calendar::{Beyond, DayEntry, WorkCalendar};
+pub use workdays::{OnDays, Shift, Verdict, Workdays};
 pub use zone::Zone;

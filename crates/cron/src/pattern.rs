@@ -1,7 +1,7 @@
 //! An expression as bit sets, and the search for the next matching wall-clock time.
 //!
 //! Time here is *local*: seconds since 1970-01-01T00:00:00 of a wall clock, where every day has 86 400 of them.
-//! Zones are handled in `cron`.
+//! Zones are handled in `local`.
 //!
 //! The search is bounded: a time of day is found with three bit scans, and a day by building at most one mask of
 //! days per month, each in constant time, for at most the 2 760 months from 1970 to 2199. The length of an
@@ -10,6 +10,7 @@
 use crate::day::Day;
 use crate::days::{MonthDays, MonthShape, WeekDays};
 use crate::field::{Expression, Field, YEAR_MAX, YEAR_MIN};
+use crate::local::LocalTimes;
 
 /// The fields of an expression as bit sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,38 +39,6 @@ impl Pattern {
             years: Years::new(values(Field::Year)),
             either_day: expression.either_day,
         }
-    }
-
-    /// Whether all 24 hours match.
-    pub(crate) fn is_every_hour(&self) -> bool {
-        self.hours == (1 << 24) - 1
-    }
-
-    /// The first matching local second not before `local`.
-    pub(crate) fn at_or_after(&self, local: i64) -> Option<i64> {
-        let local = local.max(0);
-        let (day, second) = (local.div_euclid(DAY), local.rem_euclid(DAY));
-        let first = self.day_at_or_after(day)?;
-        if first == day
-            && let Some(second) = self.time_at_or_after(second)
-        {
-            return Some(day * DAY + second);
-        }
-        let first = if first == day { self.day_at_or_after(day + 1)? } else { first };
-        Some(first * DAY + self.time_at_or_after(0)?)
-    }
-
-    /// The last matching local second not after `local`.
-    pub(crate) fn at_or_before(&self, local: i64) -> Option<i64> {
-        let (day, second) = (local.div_euclid(DAY), local.rem_euclid(DAY));
-        let last = self.day_at_or_before(day)?;
-        if last == day
-            && let Some(second) = self.time_at_or_before(second)
-        {
-            return Some(day * DAY + second);
-        }
-        let last = if last == day { self.day_at_or_before(day - 1)? } else { last };
-        Some(last * DAY + self.time_at_or_before(DAY - 1)?)
     }
 
     fn time_at_or_after(&self, second_of_day: i64) -> Option<i64> {
@@ -151,6 +120,37 @@ impl Pattern {
         let month = MonthShape::new(year, month);
         let (by_date, by_weekday) = (self.month_days.within(month), self.week_days.within(month));
         if self.either_day { by_date | by_weekday } else { by_date & by_weekday }
+    }
+}
+
+impl LocalTimes for Pattern {
+    fn is_every_hour(&self) -> bool {
+        self.hours == (1 << 24) - 1
+    }
+
+    fn at_or_after(&self, local: i64) -> Option<i64> {
+        let local = local.max(0);
+        let (day, second) = (local.div_euclid(DAY), local.rem_euclid(DAY));
+        let first = self.day_at_or_after(day)?;
+        if first == day
+            && let Some(second) = self.time_at_or_after(second)
+        {
+            return Some(day * DAY + second);
+        }
+        let first = if first == day { self.day_at_or_after(day + 1)? } else { first };
+        Some(first * DAY + self.time_at_or_after(0)?)
+    }
+
+    fn at_or_before(&self, local: i64) -> Option<i64> {
+        let (day, second) = (local.div_euclid(DAY), local.rem_euclid(DAY));
+        let last = self.day_at_or_before(day)?;
+        if last == day
+            && let Some(second) = self.time_at_or_before(second)
+        {
+            return Some(day * DAY + second);
+        }
+        let last = if last == day { self.day_at_or_before(day - 1)? } else { last };
+        Some(last * DAY + self.time_at_or_before(DAY - 1)?)
     }
 }
 

@@ -31,6 +31,7 @@
 //! | every five seconds, from start to start | [`When::fixed_rate`] |
 //! | five seconds of rest between runs | [`When::fixed_delay`] |
 //! | weekdays at nine in Shanghai | [`When::cron`] |
+//! | workdays of a work calendar, time windows, calendar intervals, several schedules | [`When::timetable`] |
 //! | a custom trigger | [`When::trigger`] |
 //! | an attribute on a function | [`#[scheduled]`](scheduled) |
 //! | code that blocks or computes | [`Scheduler::spawn_blocking`] |
@@ -48,7 +49,7 @@
 //!   [`Builder::max_running`] concurrent runs; beyond that, due tasks are queued and reported.
 //! * **Never silently late.** After a pause, a long run or a wait in the queue, a task runs once and reports the
 //!   ticks it missed; [`When::catch_up`] runs them too, one after the other.
-//! * **Two clocks.** [`When::at`], [`When::cron`] and [`When::trigger`] follow the wall clock: if it is set forward,
+//! * **Two clocks.** [`When::at`], [`When::cron`], [`When::timetable`] and [`When::trigger`] follow the wall clock: if it is set forward,
 //!   tasks that became due run at once; if it is set back, nothing runs twice. [`When::after`], [`When::fixed_rate`]
 //!   and [`When::fixed_delay`] follow the monotonic clock and are not affected.
 //!
@@ -68,7 +69,11 @@ mod wheel;
 mod when;
 
 pub use clock::{Clock, Sleep, SystemClock};
-pub use cron::{Cron, DstRule, Error as CronError, Timestamp, Zone};
+pub use cron::{
+    Beyond, CalendarFormat, CalendarInterval, Cron, DailyWindow, Day, DayEntry, DstRule, Error as CronError,
+    IntervalUnit, NthWorkday, OnDays, Rule, Shift, Span, TimeOfDay, Timestamp, Timetable, Weekdays,
+    WorkCalendar, Workdays, Zone,
+};
 pub use driver::Shutdown;
 pub use handle::Handle;
 pub use hooks::{Failure, FailureCause, Late};

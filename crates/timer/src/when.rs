@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use cron::{Cron, DstRule, Schedule, Timestamp, Zone};
+use cron::{Cron, DstRule, Timestamp, Timetable, Zone};
 
 use crate::Clock;
 
@@ -47,7 +47,7 @@ enum Rule {
 
 #[derive(Debug)]
 struct Calendar {
-    schedule: Schedule,
+    times: Timetable,
     /// The last time that fired. It does not fire again, even if the clock shows it again.
     fired: Option<Timestamp>,
     /// Monotonic end of the initial delay.
@@ -92,8 +92,51 @@ impl When {
 
     /// Like [`cron`](When::cron), with a parsed expression and zone and a choice of daylight saving rule.
     pub fn calendar(cron: Cron, zone: Zone, dst: DstRule) -> When {
-        let schedule = Schedule::cron(cron, zone, dst);
-        let calendar = Calendar { schedule, fired: None, not_before: Duration::ZERO };
+        When::timetable(cron::Rule::cron(cron, zone).dst(dst))
+    }
+
+    /// By a timetable: one or several rules, such as time windows, calendar intervals or the nth workday, each with a
+    /// work calendar if needed.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    /// use tickwright_timer::{
+    ///     CalendarFormat, CalendarInterval, Cron, DailyWindow, IntervalUnit, NthWorkday, OnDays, Rule, Shift, Span,
+    ///     Timetable, Weekdays, When, WorkCalendar, Workdays, Zone,
+    /// };
+    ///
+    /// let zone = Zone::parse("Asia/Shanghai")?;
+    /// let file = "2026-10-01,off,国庆节\n2026-10-10,work,国庆节\n";
+    /// let mut calendar = WorkCalendar::default();
+    /// calendar.extend(&CalendarFormat::Csv.parse(file, "2026-01-01".parse()?)?);
+    /// let calendar = Arc::new(calendar);
+    ///
+    /// // At 18:00 on workdays only.
+    /// let workdays = Workdays::new(Arc::clone(&calendar), OnDays::Work, Shift::Skip);
+    /// When::timetable(Rule::cron(Cron::parse("0 0 18 * * ?")?, zone.clone()).on(workdays));
+    ///
+    /// // On the first of the month, or on the next workday.
+    /// let payday = Workdays::new(Arc::clone(&calendar), OnDays::Work, Shift::Next);
+    /// When::timetable(Rule::cron(Cron::parse("0 0 9 1 * ?")?, zone.clone()).on(payday));
+    ///
+    /// // On the last workday of the quarter.
+    /// let last = NthWorkday::new(-1, Span::Quarter, "17:00".parse()?, calendar)?;
+    /// When::timetable(Rule::nth_workday(last, zone.clone()));
+    ///
+    /// // Every 15 minutes from 09:00 to 17:30, Monday to Friday, and every second week at noon.
+    /// let quarter_hour = Duration::from_secs(15 * 60);
+    /// let window =
+    ///     DailyWindow::new("09:00".parse()?, "17:30".parse()?, quarter_hour, Weekdays::MONDAY_TO_FRIDAY)?;
+    /// let fortnight = CalendarInterval::new("2026-11-21".parse()?, "12:00".parse()?, 2, IntervalUnit::Weeks)?;
+    /// When::timetable(Timetable::new(vec![
+    ///     Rule::window(window, zone.clone()),
+    ///     Rule::interval(fortnight, zone),
+    /// ])?);
+    /// # Ok::<(), tickwright_timer::CronError>(())
+    /// ```
+    pub fn timetable(times: impl Into<Timetable>) -> When {
+        let calendar = Calendar { times: times.into(), fired: None, not_before: Duration::ZERO };
         When::new(Rule::Calendar(Box::new(calendar)))
     }
 
@@ -145,8 +188,8 @@ impl When {
             (Rule::Calendar(calendar), Due::Wall(at)) => {
                 calendar.fired = Some(at);
                 let until = if self.catch_up { at } else { now.wall.max(at) };
-                let missed = calendar.schedule.count_between(at, until, MISSED_COUNTED_MAX);
-                let next = calendar.schedule.next_after(until);
+                let missed = calendar.times.count_between(at, until, MISSED_COUNTED_MAX);
+                let next = calendar.times.next_after(until);
                 Start { missed, next: next.map_or(Next::Never, |at| Next::Due(Due::Wall(at))) }
             }
             (Rule::Delay(_) | Rule::Own(_), _) => Start { missed: 0, next: Next::AfterRun },
@@ -180,7 +223,7 @@ impl When {
 impl Calendar {
     fn next(&self, now: Now) -> Option<Due> {
         let from = now.wall + self.not_before.saturating_sub(now.monotonic);
-        self.schedule.next_after(self.fired.map_or(from, |fired| fired.max(from))).map(Due::Wall)
+        self.times.next_after(self.fired.map_or(from, |fired| fired.max(from))).map(Due::Wall)
     }
 }
 

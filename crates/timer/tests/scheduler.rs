@@ -10,7 +10,11 @@ use std::time::Duration;
 
 use kit::{Kit, eventually, ms};
 use proptest::prelude::*;
-use tickwright_timer::{Clock, FailureCause, Late, Past, Scheduler, Shutdown, Timestamp, When};
+use tickwright_timer::{
+    CalendarInterval, Clock, Cron, DailyWindow, Day, DayEntry, FailureCause, IntervalUnit, Late, NthWorkday,
+    OnDays, Past, Rule, Scheduler, Shift, Shutdown, Span, TimeOfDay, Timestamp, Timetable, Weekdays, When,
+    WorkCalendar, Workdays, Zone,
+};
 
 #[tokio::test]
 async fn each_rule_fires_at_its_instants_and_not_before() {
@@ -29,6 +33,55 @@ async fn each_rule_fires_at_its_instants_and_not_before() {
     check(minutely().initial_delay(ms(60_000)), &[(119_999, ""), (1, "120000")]).await;
     // Finer than the tick: never early, and the rate is kept on average.
     check(When::fixed_rate(Duration::from_micros(1_500)), &[(0, "0"), (1, ""), (1, "2"), (1, "3")]).await;
+}
+
+#[tokio::test]
+async fn a_timetable_follows_windows_intervals_and_work_calendars() {
+    let hour = 3_600_000;
+    let at = |text: &str| text.parse::<TimeOfDay>().unwrap();
+    let utc = Zone::utc;
+    // The clock starts on Sunday 21 June 2026, a make-up workday. Monday and Wednesday are holidays.
+    let mut calendar = WorkCalendar::default();
+    let day = |text: &str| text.parse::<Day>().unwrap();
+    calendar.set(day("2026-06-21"), DayEntry::work("make-up day"));
+    calendar.set(day("2026-06-22"), DayEntry::off("holiday"));
+    calendar.set(day("2026-06-24"), DayEntry::off("holiday"));
+    let calendar = Arc::new(calendar);
+    let daily = || Rule::cron(Cron::parse("0 0 9 * * ?").unwrap(), utc());
+    let on = |shift| Workdays::new(Arc::clone(&calendar), OnDays::Work, shift);
+
+    let nine = |days: u64| ((24 * days + 9) * hour).to_string();
+    let (first, third, fifth) = (nine(0), nine(2), nine(4));
+    let skipping = When::timetable(daily().on(on(Shift::Skip)));
+    check(
+        skipping,
+        &[(9 * hour, &first), (24 * hour, ""), (24 * hour, &third), (47 * hour, ""), (hour, &fifth)],
+    )
+    .await;
+    // Monday's fire moves to Tuesday's and is the same; Wednesday's moves to Thursday's.
+    let moving = When::timetable(daily().on(on(Shift::Next)));
+    check(
+        moving,
+        &[(9 * hour, &first), (24 * hour, ""), (24 * hour, &third), (47 * hour, ""), (hour, &fifth)],
+    )
+    .await;
+
+    let second = NthWorkday::new(2, Span::Week, at("09:00"), Arc::clone(&calendar)).unwrap();
+    check(When::timetable(Rule::nth_workday(second, utc())), &[(105 * hour - 1, ""), (1, &fifth)]).await;
+
+    let window = DailyWindow::new(at("01:00"), at("02:00"), ms(hour / 2), Weekdays::ALL).unwrap();
+    let fires = [
+        (hour, "3600000"),
+        (hour / 2, "5400000"),
+        (hour / 2, "7200000"),
+        (23 * hour - 1, ""),
+        (1, "90000000"),
+    ];
+    check(When::timetable(Rule::window(window, utc())), &fires).await;
+
+    let two_days = CalendarInterval::new(day("2026-06-21"), at("09:00"), 2, IntervalUnit::Days).unwrap();
+    let both = Timetable::new(vec![Rule::interval(two_days, utc()), daily().on(on(Shift::Skip))]).unwrap();
+    check(When::timetable(both), &[(9 * hour, &first), (48 * hour, &third), (48 * hour, &fifth)]).await;
 }
 
 #[tokio::test]
