@@ -108,6 +108,8 @@ pub async fn prune(
     if pruned < max {
         pruned += backfills::prune(s, retention.runs_before).await?;
     }
+    let unused_before = retention.runs_before.min(retention.history_before);
+    pruned += workflows::prune::prune(s, unused_before, max.saturating_sub(pruned)).await?;
     pruned += prune_triggers(s, &history_before, left(max, pruned)).await?;
     pruned += prune_nodes(s, &history_before, left(max, pruned)).await?;
     Ok(pruned)

@@ -297,21 +297,30 @@ async fn stop(
         taken::remember(s, &stopped, taken).await?;
     }
     if !deleted.is_empty() {
-        for (table, key) in [
-            ("tw_job", "job_id"),
-            ("tw_job_tag", "job_id"),
-            ("tw_step_job", "job_id"),
-            ("tw_workflow_version", "job_id"),
-            (declare::TABLE, "job_id"),
-            ("xxl_job_info", "id"),
-            ("xxl_job_logglue", "job_id"),
-        ] {
-            s.delete(table, key, &deleted).await?;
-        }
+        delete_rows(s, &deleted).await?;
     }
     let mut left = withdraw::begin(s, tables, &stopped, Scope::Scheduled, at, max).await?;
     left.extend(withdraw::begin(s, tables, &deleted, Scope::All, at, max).await?);
     Ok(left)
+}
+
+/// Deletes the rows of jobs, but not those of their runs.
+pub async fn delete_rows(s: &mut dyn Session, jobs: &[i64]) -> Result<(), SessionError> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    for (table, key) in [
+        ("tw_job", "job_id"),
+        ("tw_job_tag", "job_id"),
+        ("tw_step_job", "job_id"),
+        ("tw_workflow_version", "job_id"),
+        (declare::TABLE, "job_id"),
+        ("xxl_job_info", "id"),
+        ("xxl_job_logglue", "job_id"),
+    ] {
+        s.delete(table, key, jobs).await?;
+    }
+    Ok(())
 }
 
 /// Replaces definitions. Fires of the old schedule that are due stay, later ones are cancelled.

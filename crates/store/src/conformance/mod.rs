@@ -131,6 +131,7 @@ macro_rules! conformance_tests {
             workflows::a_step_of_a_deleted_job_fails_and_an_exclusive_one_waits
             workflows::a_workflow_cut_anywhere_goes_on_as_if_nothing_had_happened
             workflows::each_saved_definition_is_a_version
+            workflows::definitions_and_jobs_of_steps_are_pruned_once_nothing_needs_them
             workflows::a_workflow_keeps_its_definition_and_its_schedule_is_hidden_from_java_admins
             resume::a_resumed_run_keeps_what_succeeded_and_runs_the_rest
             resume::a_failed_step_can_be_set_and_an_approval_is_kept

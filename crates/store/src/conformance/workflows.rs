@@ -7,8 +7,8 @@ use std::time::Duration;
 use cron::Schedule;
 use engine::policy::{Backoff, Overlap, Retry};
 use engine::{
-    Advance, Change, Control, JobId, JobSpec, Moved, NewJob, Order, Origin, Outcome, Run, RunId, RunState,
-    Store as _, StoreError, Trigger, Verdict, WorkflowEvent,
+    Advance, Change, Control, JobId, JobSpec, Moved, NewJob, Order, Origin, Outcome, Retention, Run, RunId,
+    RunState, Store as _, StoreError, Trigger, Verdict, WorkflowEvent, WorkflowId,
 };
 use serde_json::json;
 use timer::Timestamp;
@@ -20,6 +20,7 @@ use super::bench::{Bench, HOUR, SECOND, Simple, failed, lost, ok};
 use super::crashes::cut_everywhere;
 use crate::database::transaction;
 use crate::session::{Session, SessionError};
+use crate::workflows::prune::prune;
 use crate::{Decision, JobFilter, RunFilter, WorkflowGrid};
 
 /// A workflow on a bench, with one job that all its steps run.
@@ -552,4 +553,91 @@ pub async fn each_saved_definition_is_a_version(fresh: Fresh) {
 async fn forget_version(s: &mut dyn Session, job: JobId, version: i64) -> Result<u64, SessionError> {
     let sql = "DELETE FROM tw_workflow_version WHERE job_id = ? AND version = ?";
     s.execute(sql, &[job.into(), version.into()]).await
+}
+
+pub async fn definitions_and_jobs_of_steps_are_pruned_once_nothing_needs_them(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let store = bench.store.clone();
+    let step_job = async |name: &str| -> JobId {
+        let spec = JobSpec { name: name.to_owned(), schedule: Schedule::Never, ..bench.hourly() };
+        store.add_step_jobs(&[(name.to_owned(), spec)]).await.unwrap()[name]
+    };
+    let (first, shared, last) = (step_job("first").await, step_job("shared").await, step_job("last").await);
+    let plain = bench.create(|_| {}).await;
+    let save = async |jobs: &[JobId]| {
+        let step = |(number, job): (usize, &JobId)| job_step(&format!("step_{number}"), &[], *job);
+        let steps = jobs.iter().enumerate().map(step).collect();
+        let own: Vec<JobId> = jobs.iter().copied().filter(|job| *job != plain).collect();
+        store.add_workflow_of(&Workflow { steps, ..Workflow::default() }, &own, "ada").await
+    };
+    let used = save(&[first, shared, plain]).await.unwrap();
+    let unused = save(&[shared, last]).await.unwrap();
+    let never = save(&[shared]).await.unwrap();
+    let workflow = bench.create(|spec| spec.workflow = Some(used)).await;
+    let other = bench.create(|spec| spec.workflow = Some(unused)).await;
+    let flow = Flow::begin(bench, workflow, None).await.unwrap();
+    let bench = &flow.bench;
+    let left = async |definitions: &[WorkflowId], jobs: &[JobId], why: &str| {
+        for id in [used, unused, never] {
+            assert_eq!(
+                store.workflow(id).await.unwrap().is_some(),
+                definitions.contains(&id),
+                "{why}: {id:?}"
+            );
+        }
+        let found = store.only_step_jobs(&[first, shared, last, plain]).await.unwrap();
+        assert_eq!(found, jobs.iter().copied().collect(), "{why}");
+        for job in [first, shared, last] {
+            assert_eq!(store.job(job).await.unwrap().is_some(), jobs.contains(&job), "{why}");
+        }
+    };
+
+    // Definitions that an older program has stored are looked through first.
+    transaction!(store, s => unregister(s)).unwrap();
+    assert_eq!(transaction!(store, s => prune(s, FAR, 10)).unwrap(), 0);
+    left(&[used, unused, never], &[first, shared, last], "not looked through").await;
+    assert_eq!(transaction!(store, s => prune(s, Timestamp::from_millis(1), 10)).unwrap(), 0, "too young");
+    assert_eq!(transaction!(store, s => prune(s, FAR, 0)).unwrap(), 0, "no room");
+    assert_eq!(transaction!(store, s => prune(s, FAR, 10)).unwrap(), 1);
+    left(&[used, unused], &[first, shared, last], "the others belong to jobs").await;
+
+    bench.control(other, Control::Delete).await;
+    assert_eq!(transaction!(store, s => prune(s, FAR, 10)).unwrap(), 1);
+    left(&[used], &[first, shared], "one job of a step was shared").await;
+    let refused = save(&[last]).await;
+    assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
+
+    let now = save(&[plain]).await.unwrap();
+    let spec = store.job(workflow).await.unwrap().unwrap().spec;
+    let spec = Box::new(JobSpec { workflow: Some(now), ..spec });
+    bench.control(workflow, Control::Edit { spec, revision: None }).await;
+    assert_eq!(transaction!(store, s => prune(s, FAR, 10)).unwrap(), 0);
+    left(&[used], &[first, shared], "it is an earlier version").await;
+    transaction!(store, s => forget_version(s, workflow, 1)).unwrap();
+    assert_eq!(transaction!(store, s => prune(s, FAR, 10)).unwrap(), 0);
+    left(&[used], &[first, shared], "an open run needs it").await;
+
+    for order in flow.advance().await.orders {
+        bench.end(order.run.id, failed()).await;
+    }
+    for (run, outcome) in flow.advance().await.ended {
+        bench.end(run, outcome).await;
+    }
+    assert!(store.open_runs(&[flow.run]).await.unwrap().is_empty());
+    assert_eq!(transaction!(store, s => prune(s, FAR, 10)).unwrap(), 0);
+    left(&[used], &[first, shared], "a kept run can be resumed").await;
+
+    let all = Retention { runs_before: FAR, runs_max: None, history_before: FAR };
+    cut_everywhere(bench, || store.prune(&all, 100)).await;
+    while store.prune(&all, 100).await.unwrap() > 0 {}
+    left(&[], &[], "nothing needs them").await;
+    assert!(store.workflow(now).await.unwrap().is_some(), "the current one");
+    assert!(store.job(plain).await.unwrap().is_some(), "an ordinary job");
+}
+
+/// A time after all that tests store.
+const FAR: Timestamp = Timestamp::from_millis(4_000_000_000_000);
+
+async fn unregister(s: &mut dyn Session) -> Result<u64, SessionError> {
+    s.execute("DELETE FROM tw_workflow_step_job", &[]).await
 }

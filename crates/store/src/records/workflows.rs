@@ -36,7 +36,18 @@ pub struct WorkflowRunSteps {
 impl Database {
     /// Stores a definition, which the caller has checked. One that exists already keeps its id.
     pub async fn add_workflow(&self, definition: &Workflow, author: &str) -> Result<WorkflowId, StoreError> {
-        transaction!(self, s => workflows::insert_definition(s, definition, author))
+        self.add_workflow_of(definition, &[], author).await
+    }
+
+    /// Like [`add_workflow`](Database::add_workflow), for a definition that names these jobs of steps. If one was deleted
+    /// meanwhile, with the last definition that named it, that is a [`StoreError::Conflict`].
+    pub async fn add_workflow_of(
+        &self,
+        definition: &Workflow,
+        own: &[JobId],
+        author: &str,
+    ) -> Result<WorkflowId, StoreError> {
+        transaction!(self, s => workflows::insert_definition(s, definition, own, author))
     }
 
     /// Definition by id.

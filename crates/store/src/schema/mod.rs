@@ -391,6 +391,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
         resume,
         backfills,
         workflow_versions,
+        workflow_step_jobs,
     ] = match dialect {
         Dialect::Sqlite => [
             include_str!("sqlite/1_runs.sql"),
@@ -409,6 +410,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("sqlite/14_resume.sql"),
             include_str!("sqlite/15_backfills.sql"),
             include_str!("sqlite/16_workflow_versions.sql"),
+            include_str!("sqlite/17_workflow_step_jobs.sql"),
         ],
         Dialect::MySql => [
             include_str!("mysql/1_runs.sql"),
@@ -427,6 +429,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("mysql/14_resume.sql"),
             include_str!("mysql/15_backfills.sql"),
             include_str!("mysql/16_workflow_versions.sql"),
+            include_str!("mysql/17_workflow_step_jobs.sql"),
         ],
         Dialect::Postgres => [
             include_str!("postgres/1_runs.sql"),
@@ -445,6 +448,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
             include_str!("postgres/14_resume.sql"),
             include_str!("postgres/15_backfills.sql"),
             include_str!("postgres/16_workflow_versions.sql"),
+            include_str!("postgres/17_workflow_step_jobs.sql"),
         ],
     };
     vec![
@@ -464,6 +468,7 @@ fn migrations(dialect: Dialect) -> Vec<Migration> {
         Migration { version: 14, name: "resume", script: resume },
         Migration { version: 15, name: "backfills", script: backfills },
         Migration { version: 16, name: "workflow versions", script: workflow_versions },
+        Migration { version: 17, name: "workflow step jobs", script: workflow_step_jobs },
     ]
 }
 

@@ -1,15 +1,16 @@
 //! Definitions of workflows, and their checked forms.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use engine::{StoreError, WorkflowId};
+use engine::{JobId, StoreError, WorkflowId};
 use sha2::{Digest, Sha256};
 use timer::Timestamp;
 use workflow::Graph;
 use workflow::definition::Workflow;
 
+use super::step_jobs;
 use crate::database::Tables;
 use crate::session::{Lock, Session, SessionError, Value};
 use crate::table::table;
@@ -50,7 +51,7 @@ pub struct WorkflowRow {
     pub definition: Workflow,
     /// User who saved it last.
     pub author: String,
-    /// Time when it was saved last.
+    /// Time when it was last saved, replaced or resumed.
     pub at: Timestamp,
 }
 
@@ -127,10 +128,18 @@ pub async fn saved(
     rows.into_iter().map(read).collect()
 }
 
-/// Stores a definition that was checked. One that exists already keeps its id.
+/// Changes the time of definitions that are needed or replaced now, and locks them. Returns how many of them exist.
+pub async fn touch(s: &mut dyn Session, now: Timestamp, ids: &BTreeSet<i64>) -> Result<u64, SessionError> {
+    let ids = Value::Ids(ids.iter().copied().collect());
+    s.execute("UPDATE tw_workflow SET at_ms = ? WHERE id IN ?", &[now.into(), ids]).await
+}
+
+/// Stores a definition that was checked. One that exists already keeps its id. `own` are jobs of its steps that must
+/// exist.
 pub async fn insert_definition(
     s: &mut dyn Session,
     definition: &Workflow,
+    own: &[JobId],
     author: &str,
 ) -> Result<WorkflowId, SessionError> {
     let unwritable = |error| StoreError::Invalid(format!("the workflow cannot be stored: {error}"));
@@ -147,8 +156,10 @@ pub async fn insert_definition(
         let id = WorkflowId(row.int()?);
         if row.text()? == body {
             let sql = "UPDATE tw_workflow SET author = ?, at_ms = ? WHERE id = ?";
-            s.execute(sql, &[author.into(), now.into(), id.into()]).await?;
-            return Ok(id);
+            // None if it was deleted just now.
+            if s.execute(sql, &[author.into(), now.into(), id.into()]).await? > 0 {
+                return Ok(id);
+            }
         }
     }
     let steps = i64::try_from(definition.steps.len()).unwrap_or(i64::MAX);
@@ -156,5 +167,13 @@ pub async fn insert_definition(
     let new = NewDefinition { body: &body, digest: &digest, steps, author, now };
     let ids = s.insert_numbered(into, vec![row(new)]).await?;
     let none = || StoreError::Schema("the database returned no id for a new row".into());
-    Ok(WorkflowId(ids.first().copied().ok_or_else(none)?))
+    let id = ids.first().copied().ok_or_else(none)?;
+    let found = step_jobs::register(s, id, definition).await?;
+    match own.iter().all(|job| found.contains(&job.0)) {
+        true => Ok(WorkflowId(id)),
+        false => Err(StoreError::Conflict(
+            "the job of a step was deleted just now; save the workflow again".into(),
+        )
+        .into()),
+    }
 }

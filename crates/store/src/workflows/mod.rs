@@ -7,6 +7,7 @@
 
 pub mod advance;
 mod graphs;
+pub mod prune;
 pub mod resume;
 mod rows;
 pub mod step_jobs;

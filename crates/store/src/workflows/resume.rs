@@ -95,6 +95,9 @@ pub async fn resume(
     control::remember_trigger(s, past.job, asked.key, run, now).await?;
     insert_starter(s, run, &asked.user, now).await?;
     plan.write(s, now, run, &past, &asked.user).await?;
+    if super::graphs::touch(s, now, &BTreeSet::from([plan.workflow.0])).await? == 0 {
+        return Err(conflict("the definition of the run was deleted just now, with the run".to_owned()));
+    }
     Ok(Resumed::new(Some(run), &plan.graph, |step| plan.resumption.kept.contains_key(step)))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A version is stored in the transaction that gives the job its definition. The job keeps its newest versions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{JobId, StoreError, WorkflowId};
 use timer::Timestamp;
@@ -77,9 +77,18 @@ pub async fn add(
     if replacements.is_empty() {
         return Ok(());
     }
+    let new: BTreeSet<i64> = replacements.iter().map(|new| new.after.0).collect();
+    let old = replacements.iter().filter_map(|new| new.before).map(|id| id.0);
+    let old: BTreeSet<i64> = old.filter(|id| !new.contains(id)).collect();
+    let saved = graphs::saved(s, old.iter().chain(&new).copied().map(WorkflowId).collect()).await?;
+    if graphs::touch(s, at, &new).await? < new.len() as u64 {
+        let why = "the definition of the workflow was deleted just now; save the workflow again";
+        return Err(StoreError::Conflict(why.into()).into());
+    }
+    if !old.is_empty() {
+        graphs::touch(s, at, &old).await?;
+    }
     let last = last(s, &replacements.iter().map(|new| new.job.0).collect::<Vec<_>>()).await?;
-    let used = replacements.iter().flat_map(|new| new.before.into_iter().chain([new.after]));
-    let saved = graphs::saved(s, used.collect()).await?;
     let (mut rows, mut outdated) = (Vec::new(), Vec::new());
     let (into, row) = VersionRow::INSERT;
     for Replacement { job, before, after, remark } in replacements {

@@ -62,7 +62,8 @@ pub async fn save(
         jobs.own = ids_of(&own, &known);
         workflow_body::definition(steps, &jobs).map_err(RequestError::fields)?
     };
-    Ok(Some(database.add_workflow(&definition, &call.who.principal.name).await?))
+    let own: Vec<JobId> = jobs.own.values().copied().collect();
+    Ok(Some(database.add_workflow_of(&definition, &own, &call.who.principal.name).await?))
 }
 
 /// Jobs of steps that exist already, by their digests.
