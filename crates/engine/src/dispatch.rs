@@ -9,12 +9,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use cron::Timestamp;
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 
 use crate::complete::{REPLACED, WORKFLOW_CANCELLED};
 use crate::engine::{Engine, RETRY};
 use crate::job::Job;
+use crate::lanes::{Lane, Lanes};
 use crate::lifeline::LIFELINE_LOOK;
 use crate::outbox::{QueueKey, queue_of};
 use crate::plan::{self, TOO_LATE};
@@ -28,6 +29,7 @@ use crate::watch;
 impl Engine {
     pub(crate) async fn send_loop(&self) {
         let mut in_flight = FuturesUnordered::new();
+        let mut lanes = Lanes::new(!self.inner.dispatch.marks_first());
         let mut kills = FuturesUnordered::new();
         let mut looked_at = self.now();
         let mut sent_at = Duration::ZERO;
@@ -40,16 +42,29 @@ impl Engine {
             looked_at = now;
             let replaced = self.outbox().take_replaced();
             kills.extend(replaced.into_iter().map(|order| self.end_replaced(order)));
-            for order in self.take_due() {
-                in_flight.push(self.send(order));
+            let due = self.take_due();
+            if !due.is_empty() {
                 sent_at = self.inner.clock.monotonic();
+                in_flight.extend(lanes.enter_all(due, sent_at).map(|(order, lane)| self.pass(order, lane)));
             }
-            self.recognise_herd(&mut is_herd, in_flight.len());
+            self.recognise_herd(&mut is_herd, in_flight.len() + lanes.waiting());
             tokio::select! {
                 biased;
-                Some((queue, fire)) = in_flight.next(), if !in_flight.is_empty() => {
-                    for order in self.outbox().answered(queue, fire) {
-                        in_flight.push(self.send(order));
+                Some(passed) = in_flight.next(), if !in_flight.is_empty() => {
+                    let mut passed = Some(passed);
+                    let mut answered = 0;
+                    while let Some(Passed { queue, fire, lane }) = passed {
+                        let now = self.inner.clock.monotonic();
+                        let next = lanes.leave(&lane, now);
+                        in_flight.extend(next.send.map(|order| self.pass(order, lane)));
+                        in_flight.extend(next.held_up.into_iter().map(|order| self.pass(order, Lane::HeldUp)));
+                        let ready = self.outbox().answered(queue, fire);
+                        in_flight.extend(lanes.enter_all(ready, now).map(|(order, lane)| self.pass(order, lane)));
+                        answered += 1;
+                        passed = match answered < ANSWERS_MAX {
+                            true => in_flight.next().now_or_never().flatten(),
+                            false => None,
+                        };
                     }
                 }
                 Some(queue) = kills.next(), if !kills.is_empty() => self.outbox().ended_replaced(queue),
@@ -132,19 +147,27 @@ impl Engine {
         }
     }
 
-    /// Sends one run and processes its receipt. Returns its queue, the next fire of which may be sent now, and its
-    /// fire.
+    /// Sends one run, or returns it to waiting if its lane has held it up.
+    async fn pass(&self, order: Order, lane: Lane) -> Passed {
+        let (queue, fire) = (queue_of(&order.run), order.run.fire);
+        match lane {
+            Lane::HeldUp => Box::pin(self.defer(&order, HELD_UP.into())).await,
+            Lane::None | Lane::At(_) => self.send(order).await,
+        }
+        Passed { queue, fire, lane }
+    }
+
+    /// Sends one run and processes its receipt.
     ///
-    /// All steps but the request are rare and boxed, so that the thousands of sends of a herd take little memory.
-    async fn send(&self, mut order: Order) -> (QueueKey, RunId) {
-        let turn = (queue_of(&order.run), order.run.fire);
+    /// All steps but the request are rare and boxed, so that the many sends of a herd take little memory.
+    async fn send(&self, mut order: Order) {
         if let Some(missed) = self.missed(&order) {
             Box::pin(self.end_unsent(&order, missed, None)).await;
-            return turn;
+            return;
         }
         if order.job.spec.workflow.is_some() {
             Box::pin(self.open_workflow(&order)).await;
-            return turn;
+            return;
         }
         let is_ours = match self.inner.dispatch.marks_first() {
             true => Box::pin(self.mark(&mut order)).await,
@@ -154,11 +177,11 @@ impl Engine {
             if !self.inner.dispatch.marks_first() {
                 self.outbox().put_back(order);
             }
-            return turn;
+            return;
         }
         if let Some(missed) = self.missed(&order) {
             Box::pin(self.end_unsent(&order, missed, None)).await;
-            return turn;
+            return;
         }
         let left = self.lease_left();
         let receipt = self.while_held(&order, self.inner.dispatch.send(&order, left)).await;
@@ -177,7 +200,6 @@ impl Engine {
             Receipt::Deferred { reason } => Box::pin(self.defer(&order, reason)).await,
             Receipt::Unknown { address, reason } => Box::pin(self.doubt(&order, address, reason)).await,
         }
-        turn
     }
 
     /// Marks a run as running before it is sent. Returns whether it may be sent: not if it was taken over or cancelled,
@@ -313,6 +335,20 @@ impl Engine {
         self.conclude(Ending { run, outcome, version, address }).await;
     }
 }
+
+/// A run that was sent, or is not to be sent now.
+struct Passed {
+    queue: QueueKey,
+    /// The next fire of the queue may be sent.
+    fire: RunId,
+    lane: Lane,
+}
+
+/// Maximum number of answers that are processed before the outbox is looked at again.
+const ANSWERS_MAX: usize = 64;
+
+/// Why a run is returned to waiting by its lane.
+const HELD_UP: &str = "the executor has answered too few of the runs before it";
 
 /// Maximum time to wait for an executor's response to the request to end a run.
 const KILL_MAX: Duration = Duration::from_secs(3);

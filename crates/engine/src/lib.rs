@@ -23,6 +23,7 @@ pub mod embedded;
 mod engine;
 mod job;
 mod kill;
+mod lanes;
 mod lifeline;
 mod membership;
 mod note;
