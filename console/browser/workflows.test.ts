@@ -1,5 +1,5 @@
 // Workflows as people see them: the graph of a run while it goes on, its time line and table, a decision, the grid of the last
-// runs, the list, and the text that a workflow is written in.
+// runs, and the list.
 
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -210,47 +210,6 @@ test('the list shows which jobs are workflows, and only these if wanted', async 
   await fine()
 })
 
-test('a workflow is written as text, beside its graph and its problems', async () => {
-  await open('/jobs/new')
-  await page.getByLabel(t.fields.name.label, { exact: true }).fill('Written here')
-  await page.getByText(t.form.kinds.workflow, { exact: true }).click()
-  const editor = page.getByRole('textbox', { name: t.steps.edit.label })
-  await editor.waitFor()
-  await page.getByText(t.steps.edit.problems(1)).waitFor()
-  await page.getByRole('button', { name: /steps\.first\.job/ }).click()
-  await expect.poll(() => editor.evaluate((element) => element.getRootNode() instanceof ShadowRoot)).toBe(true)
-  await fine()
-
-  // The cursor is at the value: it is replaced to the end of the line.
-  await page.keyboard.press('Shift+End')
-  await page.keyboard.type('quick')
-  await page.getByText(t.steps.edit.fine).waitFor()
-  await page.getByRole('button', { name: t.steps.kinds.wait, exact: true }).click()
-  await step('step_2').waitFor()
-  await page.getByRole('button', { name: t.steps.edit.compare }).click()
-  await page.getByRole('region').getByText('wait_ms: 60000').waitFor()
-  await page.getByRole('button', { name: t.steps.edit.back }).click()
-  await page.getByRole('button', { name: t.steps.edit.undo }).click()
-  await step('step_2').waitFor({ state: 'detached' })
-  await page.getByRole('button', { name: t.steps.edit.redo }).click()
-  await step('step_2').waitFor()
-  await page.getByRole('button', { name: t.form.create, exact: true }).click()
-  await page.getByRole('heading', { level: 1, name: 'Written here' }).waitFor()
-  await step('step_2').click()
-  await panel('step_2').getByText('60000').waitFor()
-  await fine()
-
-  // What cannot be read is not saved.
-  await page.getByRole('link', { name: t.common.edit, exact: true }).click()
-  await editor.waitFor()
-  await editor.click()
-  await page.keyboard.press('Control+End')
-  await page.keyboard.type('nonsense: [')
-  await page.getByRole('button', { name: t.form.save, exact: true }).click()
-  await page.getByText(t.values.problem.invalid_fields[0]).waitFor()
-  await page.getByText(t.steps.edit.unread).waitFor()
-})
-
 const MODES: [string, Words, object][] = [
   ['in Chinese, on a phone', zh, { locale: 'zh-CN', viewport: { width: 375, height: 812 } }],
   ['in Chinese, in the dark', zh, { locale: 'zh-CN', colorScheme: 'dark' }],
@@ -266,7 +225,7 @@ describe.each(MODES)('%s', (_, words, options) => {
       [`/runs/${run}?view=time`, words.steps.criticalHint(1).slice(0, 4)],
       [`/runs/${run}?view=table&step=full`, words.steps.why.title],
       [`/jobs/${job}`, words.steps.grid],
-      [`/jobs/${job}/edit`, words.steps.edit.fine],
+      [`/jobs/${job}/edit`, words.steps.edit.later],
       ['/jobs?workflow=true', 'Daily sales'],
     ]
     for (const [path, text] of looks) {

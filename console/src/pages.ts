@@ -103,6 +103,7 @@ export const PAGES: Page[] = [
   { path: '/jobs/:id', load: () => import('./routes/Job.svelte') },
   { path: '/jobs/:id/edit', load: () => import('./routes/EditJob.svelte') },
   { path: '/jobs/:id/script', load: () => import('./routes/JobScript.svelte') },
+  { path: '/jobs/:id/workflow', load: () => import('./routes/JobWorkflow.svelte') },
   { path: '/jobs/:id/versions', load: () => import('./routes/JobVersions.svelte') },
   { path: '/jobs/:id/history', load: () => import('./routes/JobHistory.svelte') },
   { path: '/jobs/:id/backfills', load: () => import('./routes/JobBackfills.svelte') },

@@ -1,7 +1,7 @@
 // The code editor: CodeMirror in a shadow tree of its own. There its styles are constructed sheets, which the page's
 // content security policy allows, where a style element would be refused.
 
-import { defaultKeymap, history, historyKeymap, indentWithTab, redo, undo } from '@codemirror/commands'
+import { defaultKeymap, history, historyKeymap, indentWithTab, isolateHistory, redo, undo } from '@codemirror/commands'
 import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, StreamLanguage, syntaxHighlighting } from '@codemirror/language'
 import { highlightSelectionMatches, searchKeymap } from '@codemirror/search'
 import { Compartment, EditorState, type Extension } from '@codemirror/state'
@@ -62,7 +62,10 @@ const typeOver = EditorView.domEventHandlers({
 })
 
 export interface Editor {
+  view: EditorView
   show(source: string): void
+  /** Replaces a part, as a change that is undone by itself. */
+  change(edit: { from: number; to: number; insert: string }): void
   language(language: EditorLanguage): void
   /** Puts the cursor on a line, from 1, and brings it into sight. */
   jump(line: number, column?: number): void
@@ -79,6 +82,7 @@ export function openEditor(
   label: string,
   readOnly: boolean,
   onchange: (source: string) => void,
+  more: Extension = [],
 ): Editor {
   const root = place.shadowRoot ?? place.attachShadow({ mode: 'open' })
   const rules = new Compartment()
@@ -104,6 +108,7 @@ export function openEditor(
         rules.of([]),
         EditorView.contentAttributes.of({ 'aria-label': label }),
         EditorState.readOnly.of(readOnly),
+        more,
         EditorView.updateListener.of((update) => update.docChanged && onchange(update.state.doc.toString())),
       ],
     }),
@@ -113,6 +118,8 @@ export function openEditor(
   const use = (next: EditorLanguage) => void LOADERS[next]().then((extension) => view.dispatch({ effects: rules.reconfigure(extension) }))
   use(language)
   return {
+    view,
+    change: (changes) => view.dispatch({ changes, annotations: isolateHistory.of('full'), scrollIntoView: true }),
     show: (next) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } }),
     language: use,
     jump(line, column = 1) {

@@ -17,12 +17,14 @@ import type {
   JoinRule,
   Misfire,
   MissReason,
+  OnError,
   OnFailure,
   Origin,
   Overlap,
   Phase,
   PlannedAction,
   ProblemCode,
+  RetryFrom,
   Right,
   Route,
   RunState,
@@ -112,6 +114,15 @@ export const VALUES = {
     on_failure: { en: 'after a failure', zh: '失败后' },
     finally: { en: 'at the end', zh: '结束时' },
   } satisfies Each<Phase>,
+  onError: {
+    stop: { en: 'no further steps start', zh: '不再开始其他步骤' },
+    continue: { en: 'steps that do not need it go on', zh: '不依赖它的步骤继续' },
+    cancel: { en: 'running steps are cancelled', zh: '终止执行中的步骤' },
+  } satisfies Each<OnError>,
+  retryFrom: {
+    failed: { en: 'at the failed steps', zh: '从失败的步骤开始' },
+    start: { en: 'at the first steps', zh: '从头开始' },
+  } satisfies Each<RetryFrom>,
   /** Which ends of its needs open a step, as a sentence. */
   joinRule: {
     joined: {

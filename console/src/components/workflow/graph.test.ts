@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { WorkflowBody } from '../../api/wire'
-import { cut, draw, graphOf, kindOf, neighbour, pathThrough } from './graph'
+import { before, circle, cut, draw, graphOf, kindOf, neighbour, pathThrough } from './graph'
 
 const workflow: WorkflowBody = {
   steps: [
@@ -71,4 +71,18 @@ test('a long text is cut, and wide letters count twice', () => {
   expect(cut('orders_of_today', 6)).toBe('order…')
   expect(cut('汇总订单', 8)).toBe('汇总订单')
   expect(cut('汇总订单', 6)).toBe('汇总…')
+})
+
+test('a connection back to a step before closes a circle', () => {
+  const graph = graphOf(workflow)
+  expect(circle(graph, 0, 2)).toBeUndefined()
+  expect(circle(graph, 2, 0)).toEqual(['orders', 'full', 'orders'])
+  expect(circle(graph, 1, 1)).toEqual(['users', 'users'])
+})
+
+test('steps that have ended before a step opens', () => {
+  const graph = graphOf(workflow)
+  expect(before(graph, 2)).toEqual(['orders', 'users'])
+  expect(before(graph, 0)).toEqual([])
+  expect(before(graph, 4)).toEqual(['orders', 'users', 'full', 'part'])
 })

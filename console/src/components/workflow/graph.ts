@@ -3,7 +3,7 @@
 import type { Phase, StepBody, WorkflowBody } from '../../api/wire'
 import { layout, type Point, type Size } from './graph-layout'
 
-export type StepKind = 'job' | 'workflow' | 'approval' | 'wait'
+export type StepKind = 'handler' | 'script' | 'job' | 'workflow' | 'approval' | 'wait'
 
 /** A connection, by the positions of its steps. */
 export interface Connection {
@@ -28,8 +28,13 @@ export const phaseOf = (step: StepBody): Phase => step.phase ?? 'main'
 export function kindOf(step: StepBody): StepKind {
   if (step.approval) return 'approval'
   if (step.wait_ms !== undefined) return 'wait'
+  if (step.script) return 'script'
+  if (step.handler !== undefined) return 'handler'
   return step.workflow === undefined ? 'job' : 'workflow'
 }
+
+/** What a step calls: a handler, a job, a workflow or the language of a script. */
+export const calledBy = (step: StepBody) => step.job ?? step.workflow ?? step.handler ?? step.script?.language
 
 /** Connects the steps of a definition. One that is being written may name steps that do not exist. */
 export function graphOf({ steps }: WorkflowBody): Graph {
@@ -45,6 +50,42 @@ export function graphOf({ steps }: WorkflowBody): Graph {
     }),
   )
   return { steps, connections }
+}
+
+/** The steps of the circle that a connection would close, from its second step back to itself; undefined without one. */
+export function circle(graph: Graph, from: number, to: number): string[] | undefined {
+  const after = new Map<number, number[]>()
+  for (const edge of graph.connections) after.set(edge.from, [...(after.get(edge.from) ?? []), edge.to])
+  const cameFrom = new Map<number, number>([[to, -1]])
+  const open = [to]
+  for (let step = open.shift(); step !== undefined; step = open.shift()) {
+    if (step === from) {
+      const path: number[] = []
+      for (let at = from; at !== -1; at = cameFrom.get(at)!) path.unshift(at)
+      return [...path, to].map((index) => graph.steps[index]!.name)
+    }
+    for (const next of after.get(step) ?? []) {
+      if (!cameFrom.has(next)) open.push(next)
+      if (!cameFrom.has(next)) cameFrom.set(next, step)
+    }
+  }
+  return undefined
+}
+
+/** Steps that have ended whenever a step opens: those that it needs, theirs, and those of the phases before. */
+export function before(graph: Graph, step: number): string[] {
+  const found = new Set<number>()
+  const needs = new Map<number, number[]>()
+  for (const edge of graph.connections) needs.set(edge.to, [...(needs.get(edge.to) ?? []), edge.from])
+  const open = [step]
+  for (let at = open.pop(); at !== undefined; at = open.pop()) {
+    for (const need of needs.get(at) ?? []) if (!found.has(need)) open.push(need)
+    for (const need of needs.get(at) ?? []) found.add(need)
+  }
+  const phase = PHASES.indexOf(phaseOf(graph.steps[step]!))
+  return graph.steps
+    .filter((one, index) => index !== step && (found.has(index) || PHASES.indexOf(phaseOf(one)) < phase))
+    .map((one) => one.name)
 }
 
 export interface Drawing extends Size {
