@@ -95,3 +95,22 @@ test('the same in Chinese', async () => {
   expect(await faults(other)).toEqual([])
   expect(troubles).toEqual([])
 })
+
+test('a calendar shows the days, and is the entry to a backfill', async () => {
+  const { run } = await call('POST', '/v1/jobs/daily/trigger', {})
+  await expect.poll(async () => (await call('GET', `/v1/runs/${run}`)).state, { timeout: 30_000 }).toBe('failed')
+  await open('daily')
+  const calendar = page.getByRole('region', { name: t.backfills.calendar })
+  await calendar.getByRole('button', { name: t.backfills.dayStates.bad }).first().waitFor()
+  await calendar.getByRole('button', { name: t.backfills.monthBefore }).click()
+  const days = calendar.getByRole('button', { name: /^\d{4}-\d\d-\d\d/ })
+  const [first, third] = [days.nth(0), days.nth(2)]
+  const dateOf = async (day: typeof first) => ((await day.getAttribute('aria-label')) ?? '').slice(0, 10)
+  await third.click()
+  await first.click()
+  const [from, to] = [await dateOf(first), await dateOf(third)]
+  await fine()
+  await button(t.backfills.forDays(from, to)).click()
+  expect(await page.getByLabel(t.backfills.from, { exact: true }).inputValue()).toBe(from)
+  expect(await page.getByLabel(t.backfills.to, { exact: true }).inputValue()).toBe(to)
+})
