@@ -185,7 +185,7 @@ try {
     'workflow-time': `/runs/${flow}?view=time`,
     'workflow-table': `/runs/${flow}?view=table&step=report`,
     'workflow-job': `/jobs/${sales.id}`,
-    'workflow-edit': `/jobs/${sales.id}/edit`,
+    'workflow-edit': `/jobs/${sales.id}/workflow`,
     alerts: '/alerts',
     executors: '/executors',
     users: '/users',
