@@ -236,7 +236,9 @@ impl OnWorkdays<'_> {
         let mut found: Option<i64> = None;
         let mut day = first;
         while day <= last {
-            let (next, second) = split(self.times.at_or_after(day * DAY + earliest)?);
+            // The schedule may have ended.
+            let Some(time) = self.times.at_or_after(day * DAY + earliest) else { break };
+            let (next, second) = split(time);
             if next == day {
                 found = Some(found.map_or(second, |found| found.min(second)));
             }

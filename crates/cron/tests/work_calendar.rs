@@ -652,3 +652,15 @@ fn numbers_out_of_range_are_refused() {
     assert!(Timetable::new(Vec::new()).is_err());
     assert!(Timetable::new(vec![daily_at_nine("UTC"); 33]).is_err());
 }
+
+#[test]
+fn the_last_time_of_a_schedule_is_moved_too() {
+    let mut calendar = WorkCalendar::new(Weekdays::ALL);
+    calendar.set("2026-10-01".parse().unwrap(), DayEntry::off("国庆节"));
+    let workdays = Workdays::new(Arc::new(calendar), OnDays::Work, Shift::Next);
+    let once = Cron::parse("0 0 9 1 10 ? 2026").unwrap();
+    let rule = Rule::cron(once, Zone::utc()).on(workdays);
+    let fire = rule.next_after(Timestamp::from_millis(0)).unwrap();
+    assert_eq!(fire.to_string(), "2026-10-02T09:00:00Z");
+    assert_eq!((rule.next_after(fire), rule.previous_before(fire)), (None, None));
+}
