@@ -1319,7 +1319,7 @@ export interface RunView {
 }
 
 /** Schedule of a job, tagged by `kind`. */
-export type Schedule = { dialect: CronDialect; dst?: string; expression: string; kind: 'cron'; zone?: string } | { anchor?: Instant; every_ms: number; kind: 'fixed_rate' } | { delay_ms: number; kind: 'fixed_delay' } | { at: Instant; kind: 'once' } | { kind: 'none' }
+export type Schedule = { dialect: CronDialect; dst?: string; expression: string; kind: 'cron'; zone?: string } | { dst?: string; kind: 'timetable'; rules: string[]; zone?: string } | { anchor?: Instant; every_ms: number; kind: 'fixed_rate' } | { delay_ms: number; kind: 'fixed_delay' } | { at: Instant; kind: 'once' } | { kind: 'none' }
 
 /** A script to save. */
 export interface ScriptBody {

@@ -3,11 +3,19 @@
 import type { JobView, Preview, RunView, Schedule } from '../api/wire'
 import { session } from '../session.svelte'
 
-/** What somebody typed, for schedules that are typed. */
+/** The cron expression; empty for other schedules. */
 export const expressionOf = (schedule: Schedule) => (schedule.kind === 'cron' ? schedule.expression : '')
 
+/** The rules of a timetable, from a text with one per line. */
+export const rulesOf = (typed: string) =>
+  typed
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line)
+
 /** The zone whose clocks a job follows. */
-export const zoneOf = (job: JobView) => (job.schedule.kind === 'cron' ? job.schedule.zone : undefined) ?? session.me?.zone
+export const zoneOf = ({ schedule }: JobView) =>
+  (schedule.kind === 'cron' || schedule.kind === 'timetable' ? schedule.zone : undefined) ?? session.me?.zone
 
 export const zoneOfRun = (run: RunView) => run.job_zone ?? session.me?.zone
 

@@ -175,6 +175,8 @@ export const en = {
     dialect: 'Syntax',
     dst: 'Daylight saving time',
     dstHint: 'Applies to local times that do not exist or occur twice. Default: Natural if a time zone is set, otherwise Quartz.',
+    rulesHint:
+      'The job fires when one of the rules does. For example “every 2 weeks at 09:00 from 2026-08-31”, “workday -1 of month at 18:00” or “cron 0 0 12 ? * SAT”.',
     presets: 'Common schedules',
     cronFields: { second: 'Second', minute: 'Minute', hour: 'Hour', day: 'Day', month: 'Month', weekday: 'Weekday', year: 'Year' },
     expression: 'Cron expression',

@@ -159,6 +159,7 @@ export const VALUES = {
   } satisfies Each<MissReason>,
   schedule: {
     cron: { en: 'Cron', zh: 'Cron' },
+    timetable: { en: 'Timetable', zh: '时间表' },
     fixed_rate: { en: 'Fixed interval', zh: '固定间隔' },
     fixed_delay: { en: 'Fixed delay', zh: '固定延迟' },
     once: { en: 'Once', zh: '仅一次' },
@@ -166,6 +167,7 @@ export const VALUES = {
   } satisfies Each<Schedule['kind']>,
   scheduleField: {
     every_ms: { en: 'Interval', zh: '间隔' },
+    rules: { en: 'Rules, one per line', zh: '规则，每行一条' },
     delay_ms: { en: 'Delay after the end of the last run', zh: '上次执行结束后的延迟' },
     at: { en: 'Scheduled time', zh: '计划时间' },
   },

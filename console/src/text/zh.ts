@@ -173,6 +173,8 @@ export const zh: Words = {
     dialect: '语法',
     dst: '夏令时规则',
     dstHint: '用于不存在或出现两次的本地时间。默认：设置了时区时为自然，否则与 Quartz 一致。',
+    rulesHint:
+      '任一规则触发时任务即触发。例如 “every 2 weeks at 09:00 from 2026-08-31”、“workday -1 of month at 18:00” 或 “cron 0 0 12 ? * SAT”。',
     presets: '常用调度',
     cronFields: { second: '秒', minute: '分', hour: '时', day: '日', month: '月', weekday: '星期', year: '年' },
     expression: 'Cron 表达式',

@@ -1,9 +1,9 @@
-//! `tickwright cron`: explains cron expressions.
+//! `tickwright cron`: explains cron expressions and the rules of timetables.
 
 use std::fmt;
 use std::io::{self, Write as _};
 
-use ::cron::{Cron, DstRule, Timestamp, Zone};
+use ::cron::{Cron, DstRule, Schedule, Timestamp, Timetable, Zone};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::tz::TimeZone;
@@ -12,7 +12,7 @@ use timer::{Clock as _, SystemClock};
 /// Subcommands of `tickwright cron`.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Describe an expression in words, and list its previous and next fires.
+    /// Describe an expression or a timetable in words, and list its previous and next fires.
     Explain(Explain),
 }
 
@@ -32,18 +32,24 @@ pub fn run(command: Command) -> anyhow::Result<()> {
 #[derive(Args)]
 pub struct Explain {
     /// Cron expression in quotes, for example '0 0/15 9-17 ? * MON-FRI'.
-    expr: String,
+    #[arg(required_unless_present = "rules")]
+    expr: Option<String>,
 
     /// Syntax of the expression: quartz begins with seconds, unix is the crontab format.
     #[arg(long, value_enum, default_value_t)]
     dialect: Dialect,
 
-    /// Time zone of the expression, for example Europe/London [default: this machine's].
+    /// Rule of a timetable instead of an expression, for example 'daily 09:00-17:30 every 30m on Mon-Fri'; may be
+    /// repeated.
+    #[arg(long = "rule", value_name = "RULE", conflicts_with_all = ["expr", "dialect"])]
+    rules: Vec<String>,
+
+    /// Time zone of the expression or rules, for example Europe/London [default: this machine's].
     #[arg(long)]
     zone: Option<Zone>,
 
     /// Rule for times that daylight saving skips or repeats: quartz, natural, or a combination such as skip-first
-    /// [default: natural with --zone, quartz without].
+    /// [default: natural with --zone or --rule, otherwise quartz].
     #[arg(long, value_name = "RULE")]
     dst: Option<DstRule>,
 
@@ -62,15 +68,29 @@ pub struct Explain {
 
 impl Explain {
     fn answer(&self, now: Timestamp) -> anyhow::Result<String> {
-        let cron = parse(&self.expr, self.dialect)?;
         let from = self.from.unwrap_or(now);
         let zone = self.zone.clone().unwrap_or_else(Zone::system);
         // The same defaults as for a job with or without its own zone.
-        let usual = if self.zone.is_some() { DstRule::NATURAL } else { DstRule::QUARTZ };
-        let dst = self.dst.unwrap_or(usual);
-        let previous = cron.previous_before(from, &zone, dst);
-        let next = cron.iter_from(from, &zone, dst).take(self.count.into()).collect();
-        Ok(Answer { cron, zone, dst, previous, next, count: self.count, language: self.lang }.to_string())
+        let is_natural = self.zone.is_some() || self.expr.is_none();
+        let dst = self.dst.unwrap_or(if is_natural { DstRule::NATURAL } else { DstRule::QUARTZ });
+        let language = self.lang.into();
+        let (text, description, schedule) = match &self.expr {
+            Some(expr) => {
+                let cron = parse(expr, self.dialect)?;
+                (cron.to_string(), cron.describe(language), Schedule::cron(cron, zone.clone(), dst))
+            }
+            None => {
+                let timetable = Timetable::parse(&self.rules, &zone, dst)?;
+                let text = timetable.to_texts().unwrap_or_default().join("\n");
+                let schedule = Schedule::Timetable(timetable);
+                (text, schedule.describe(language), schedule)
+            }
+        };
+        let previous = schedule.previous_before(from);
+        let next = schedule.iter_from(from).take(self.count.into()).collect();
+        let answer =
+            Answer { text, description, zone, dst, previous, next, count: self.count, language: self.lang };
+        Ok(answer.to_string())
     }
 }
 
@@ -99,7 +119,9 @@ fn parse_instant(text: &str) -> Result<Timestamp, String> {
 
 /// The printed explanation.
 struct Answer {
-    cron: Cron,
+    /// The expression, or the rules as lines.
+    text: String,
+    description: String,
     zone: Zone,
     dst: DstRule,
     previous: Option<Timestamp>,
@@ -111,8 +133,8 @@ struct Answer {
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = self.language.words();
-        writeln!(f, "{}", self.cron)?;
-        writeln!(f, "{}", self.cron.describe(self.language.into()))?;
+        writeln!(f, "{}", self.text)?;
+        writeln!(f, "{}", self.description)?;
         writeln!(f, "{}: {}, {}: {}", words.zone, self.zone, words.dst, self.dst)?;
 
         writeln!(f, "\n{}:", words.previous)?;

@@ -121,7 +121,7 @@ enum Command {
     Import(import::Import),
     /// Write jobs to YAML, by key.
     Export(export::Export),
-    /// Inspect cron expressions.
+    /// Inspect cron expressions and rules of timetables.
     #[command(subcommand)]
     Cron(cron::Command),
     /// Print a completion script for a shell.

@@ -22,6 +22,27 @@ fn the_answer_has_the_words_and_the_fires_in_both_zones() {
 }
 
 #[test]
+fn the_rules_of_a_timetable_are_explained_together() {
+    let rules = "--rule 'daily 9:00-17:30 every 4h on Mon-Fri' --rule 'workday -1 of month at 18:00'";
+    let answer = explain(&format!("{rules} --zone Europe/London -n 3 --from 2026-10-30T12:00:00Z"));
+    assert_eq!(
+        answer,
+        "daily 09:00-17:30 every 4h on Mon-Fri\n\
+         workday -1 of month at 18:00\n\
+         Every 4 hours from 09:00 to 17:30, Mon-Fri; On the last workday of each month at 18:00 (Europe/London)\n\
+         zone: Europe/London, daylight-saving rule: natural\n\
+         \n\
+         previous fire:\n\
+         \x20 Fri 2026-10-30 09:00:00 +00:00  2026-10-30T09:00:00Z\n\
+         \n\
+         next fires:\n\
+         \x20 Fri 2026-10-30 13:00:00 +00:00  2026-10-30T13:00:00Z\n\
+         \x20 Fri 2026-10-30 17:00:00 +00:00  2026-10-30T17:00:00Z\n\
+         \x20 Fri 2026-10-30 18:00:00 +00:00  2026-10-30T18:00:00Z\n"
+    );
+}
+
+#[test]
 fn every_option_is_heard() {
     let check = |arguments: &str, expected: &str| {
         let answer = explain(arguments);
@@ -62,6 +83,12 @@ fn what_is_wrong_is_refused_with_a_way_out() {
     check("cron explain '0 0 0 * * ?' --dst sometimes", 2, "write `quartz`, `natural`");
     check("cron explain '0 0 0 * * ?' --from yesterday", 2, "for example 2026-10-24T12:00:00Z");
     check("cron explain '0 0 0 * * ?' -n 0", 2, "1..=1000");
+    check(
+        "cron explain --rule 'workday 1 of month at 9:00' --rule hourly",
+        1,
+        "rule 2: `hourly` is not a rule",
+    );
+    check("cron explain '0 0 0 * * ?' --rule 'cron 0 0 0 * * ?'", 2, "cannot be used with");
 }
 
 #[test]

@@ -183,6 +183,25 @@ pub enum Error {
         until: crate::TimeOfDay,
     },
 
+    /// A text that is not a rule of a timetable.
+    #[error(
+        "`{text}` is not a rule; write for example `daily 09:00-17:30 every 30m on Mon-Fri`, \
+         `every 2 weeks at 09:00 from 2026-08-31`, `workday -1 of month at 18:00` or `cron 0 0 12 ? * SAT`"
+    )]
+    Rule {
+        /// The rule as written.
+        text: String,
+    },
+
+    /// An error in one of the rules of a timetable.
+    #[error("rule {number}: {error}")]
+    InRule {
+        /// Number of the rule, from 1.
+        number: usize,
+        /// The error.
+        error: Box<Error>,
+    },
+
     /// A schedule without rules, or with too many.
     #[error("the schedule has {count} rules; write 1 to 32")]
     Rules {

@@ -51,6 +51,7 @@ mod formats;
 mod local;
 mod pattern;
 mod quartz;
+mod rule_text;
 mod scan;
 mod schedule;
 mod time_of_day;

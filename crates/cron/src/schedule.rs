@@ -1,4 +1,4 @@
-//! Schedules: cron, fixed rate, fixed delay, once, or manual only.
+//! Schedules: cron, timetable, fixed rate, fixed delay, once, or manual only.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use crate::cron::Cron;
 use crate::dst::DstRule;
 use crate::error::Error;
 use crate::timestamp::Timestamp;
+use crate::timetable::{Rule, Timetable};
 use crate::zone::Zone;
 
 /// The rule for when a job fires.
@@ -33,6 +34,8 @@ pub enum Schedule {
         /// Daylight saving rule.
         dst: DstRule,
     },
+    /// By the rules of a timetable: when one of them fires.
+    Timetable(Timetable),
     /// At `anchor + k * period` for k = 0, 1, 2, …; late runs do not shift it.
     FixedRate {
         /// The first fire.
@@ -80,6 +83,7 @@ impl Schedule {
     pub fn next_after(&self, t: Timestamp) -> Option<Timestamp> {
         match self {
             Schedule::Cron { cron, zone, dst } => cron.next_after(t, zone, *dst),
+            Schedule::Timetable(timetable) => timetable.next_after(t),
             Schedule::FixedRate { anchor, period } => {
                 let beat = Beat::new(*anchor, *period);
                 beat.fire(beat.fires_until(i128::from(t.as_millis())))
@@ -93,6 +97,7 @@ impl Schedule {
     pub fn previous_before(&self, t: Timestamp) -> Option<Timestamp> {
         match self {
             Schedule::Cron { cron, zone, dst } => cron.previous_before(t, zone, *dst),
+            Schedule::Timetable(timetable) => timetable.previous_before(t),
             Schedule::FixedRate { anchor, period } => {
                 let beat = Beat::new(*anchor, *period);
                 beat.fire(beat.fires_until(i128::from(t.as_millis()) - 1) - 1)
@@ -131,8 +136,20 @@ impl Schedule {
         }
     }
 
-    /// Like [`Schedule::next_after`], but skips the days that the calendar excludes: days in the cron expression's
-    /// zone, UTC for the other schedules. Returns `None` after 3 660 excluded days with a fire in them.
+    /// Time zone of a cron expression, or of the first rule of a timetable; `None` if the schedule has none.
+    pub fn zone(&self) -> Option<&Zone> {
+        match self {
+            Schedule::Cron { zone, .. } => Some(zone),
+            Schedule::Timetable(timetable) => timetable.rules().first().map(Rule::zone),
+            Schedule::FixedRate { .. }
+            | Schedule::FixedDelay { .. }
+            | Schedule::Once { .. }
+            | Schedule::Never => None,
+        }
+    }
+
+    /// Like [`Schedule::next_after`], but skips the days that the calendar excludes: days in the schedule's zone, UTC
+    /// if it has none. Returns `None` after 3 660 excluded days with a fire in them.
     ///
     /// ```
     /// use tickwright_cron::{Calendar, Cron, Day, DstRule, Schedule, Timestamp, Zone};
@@ -152,10 +169,7 @@ impl Schedule {
     /// ```
     pub fn next_after_in(&self, calendar: &dyn Calendar, t: Timestamp) -> Option<Timestamp> {
         let utc = Zone::utc();
-        let zone = match self {
-            Schedule::Cron { zone, .. } => zone,
-            _ => &utc,
-        };
+        let zone = self.zone().unwrap_or(&utc);
         let mut after = t;
         for _ in 0..EXCLUDED_MAX {
             let fire = self.next_after(after)?;

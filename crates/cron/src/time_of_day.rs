@@ -97,6 +97,18 @@ impl Weekdays {
         weekday < 7 && self.0 >> weekday & 1 == 1
     }
 
+    /// Its days as ranges, each with its first and last weekday.
+    pub(crate) fn ranges(self) -> Vec<(u32, u32)> {
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for day in (0..7).filter(|day| self.contains(*day)) {
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == day => *last = day,
+                _ => ranges.push((day, day)),
+            }
+        }
+        ranges
+    }
+
     /// The set as bits; the lowest is Monday.
     pub fn bits(self) -> u8 {
         self.0
@@ -112,23 +124,12 @@ const NAMES: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 impl fmt::Display for Weekdays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts = Vec::new();
-        let mut day = 0;
-        while day < 7 {
-            let end = (day..7).take_while(|day| self.contains(*day)).last();
-            match end {
-                None => day += 1,
-                Some(end) => {
-                    let name = |day: u32| NAMES[day as usize];
-                    parts.push(if end == day {
-                        name(day).to_owned()
-                    } else {
-                        format!("{}-{}", name(day), name(end))
-                    });
-                    day = end + 1;
-                }
-            }
-        }
+        let name = |day: u32| NAMES[day as usize];
+        let text = |(first, last): (u32, u32)| match first == last {
+            true => name(first).to_owned(),
+            false => format!("{}-{}", name(first), name(last)),
+        };
+        let parts: Vec<String> = self.ranges().into_iter().map(text).collect();
         f.write_str(if parts.is_empty() { "none".to_owned() } else { parts.join(",") }.as_str())
     }
 }

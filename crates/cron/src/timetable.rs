@@ -47,14 +47,15 @@ pub struct Timetable {
 /// The daylight saving rule is [`DstRule::NATURAL`] unless [`Rule::dst`] changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    times: Times,
+    pub(crate) times: Times,
     zone: Zone,
     dst: DstRule,
-    workdays: Option<Workdays>,
+    pub(crate) workdays: Option<Workdays>,
 }
 
+/// The times of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Times {
+pub(crate) enum Times {
     Cron(Cron),
     Window(DailyWindow),
     Interval(CalendarInterval),
@@ -62,15 +63,18 @@ enum Times {
 }
 
 impl Timetable {
+    /// Maximum number of rules: each search visits every one.
+    pub(crate) const RULES_MAX: usize = 32;
+
     /// Creates a timetable of 1 to 32 rules.
     pub fn new(rules: Vec<Rule>) -> Result<Timetable, Error> {
         match rules.len() {
-            1..=RULES_MAX => Ok(Timetable { rules }),
+            1..=Timetable::RULES_MAX => Ok(Timetable { rules }),
             count => Err(Error::Rules { count }),
         }
     }
 
-    /// The rules.
+    /// The rules; at least one.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
@@ -104,9 +108,6 @@ impl From<Rule> for Timetable {
     }
 }
 
-/// Each search visits every rule.
-const RULES_MAX: usize = 32;
-
 impl Rule {
     /// By a cron expression.
     pub fn cron(cron: Cron, zone: Zone) -> Rule {
@@ -128,7 +129,7 @@ impl Rule {
         Rule::new(Times::NthWorkday(nth), zone)
     }
 
-    fn new(times: Times, zone: Zone) -> Rule {
+    pub(crate) fn new(times: Times, zone: Zone) -> Rule {
         Rule { times, zone, dst: DstRule::NATURAL, workdays: None }
     }
 
@@ -145,6 +146,11 @@ impl Rule {
     /// Its time zone.
     pub fn zone(&self) -> &Zone {
         &self.zone
+    }
+
+    /// Its daylight saving rule.
+    pub fn dst_rule(&self) -> DstRule {
+        self.dst
     }
 
     /// The first fire strictly after `t`; see [`Timetable::next_after`].
@@ -278,11 +284,11 @@ impl Times {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DailyWindow {
-    from: TimeOfDay,
-    until: TimeOfDay,
+    pub(crate) from: TimeOfDay,
+    pub(crate) until: TimeOfDay,
     /// Seconds.
-    every: i64,
-    weekdays: Weekdays,
+    pub(crate) every: i64,
+    pub(crate) weekdays: Weekdays,
 }
 
 impl DailyWindow {
@@ -365,10 +371,10 @@ impl LocalTimes for DailyWindow {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CalendarInterval {
-    first: Day,
-    at: TimeOfDay,
-    every: i64,
-    unit: IntervalUnit,
+    pub(crate) first: Day,
+    pub(crate) at: TimeOfDay,
+    pub(crate) every: i64,
+    pub(crate) unit: IntervalUnit,
 }
 
 /// Unit of a [`CalendarInterval`].
@@ -473,10 +479,10 @@ impl LocalTimes for CalendarInterval {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NthWorkday {
-    nth: i64,
-    of: Span,
-    at: TimeOfDay,
-    calendar: Arc<WorkCalendar>,
+    pub(crate) nth: i64,
+    pub(crate) of: Span,
+    pub(crate) at: TimeOfDay,
+    pub(crate) calendar: Arc<WorkCalendar>,
 }
 
 /// A period in which workdays are counted.

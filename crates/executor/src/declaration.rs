@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use protocol::declare::DeclaredJob;
 use protocol::v1::{CronDialect, Named, Route, Schedule};
-use timer::{Cron, Zone};
+use timer::{Cron, DstRule, Timetable, Zone};
 
 use crate::error::Error;
 
@@ -43,6 +43,21 @@ impl Declaration {
         Declaration::of(Schedule::Cron { expression, dialect: CronDialect::Quartz, zone: None, dst: None })
     }
 
+    /// Fires by the rules of a timetable, when one of them does, in the centre's time zone unless
+    /// [another](Declaration::zone) is given. [`Timetable::parse`] describes the rules.
+    ///
+    /// ```
+    /// use tickwright_executor::Declaration;
+    ///
+    /// let office_hours = ["daily 09:00-17:30 every 30m on Mon-Fri", "workday -1 of month at 18:00"];
+    /// let report = Declaration::timetable(office_hours).zone("Europe/Berlin");
+    /// # drop(report);
+    /// ```
+    pub fn timetable(rules: impl IntoIterator<Item = impl Into<String>>) -> Declaration {
+        let rules = rules.into_iter().map(Into::into).collect();
+        Declaration::of(Schedule::Timetable { rules, zone: None, dst: None })
+    }
+
     /// Fires at a fixed interval, for example every 30 s.
     pub fn fixed_rate(period: Duration) -> Declaration {
         Declaration::of(Schedule::FixedRate { every_ms: millis(period), anchor: None })
@@ -57,9 +72,10 @@ impl Declaration {
         Declaration { schedule, name: None, param: None, timeout: None, retries: None, route: None }
     }
 
-    /// Time zone of a cron expression, as an IANA name such as `Asia/Shanghai`. Ignored for fixed rates and delays.
+    /// Time zone of a cron expression or timetable, as an IANA name such as `Asia/Shanghai`. Ignored for fixed rates
+    /// and delays.
     pub fn zone(mut self, name: impl Into<String>) -> Declaration {
-        if let Schedule::Cron { zone, .. } = &mut self.schedule {
+        if let Schedule::Cron { zone, .. } | Schedule::Timetable { zone, .. } = &mut self.schedule {
             *zone = Some(name.into());
         }
         self
@@ -115,6 +131,11 @@ impl Declaration {
                 Cron::parse(expression).map_err(|error| error.to_string())?;
                 zone.as_deref().map(Zone::parse).transpose().map_err(|error| error.to_string())?;
             }
+            Schedule::Timetable { rules, zone, .. } => {
+                let zone = zone.as_deref().map(Zone::parse).transpose().map_err(|error| error.to_string())?;
+                let zone = zone.unwrap_or_else(Zone::utc);
+                Timetable::parse(rules, &zone, DstRule::NATURAL).map_err(|error| error.to_string())?;
+            }
             Schedule::FixedRate { every_ms: 0, .. } | Schedule::FixedDelay { delay_ms: 0 } => {
                 return Err("the interval must be at least 1 ms".to_owned());
             }
@@ -145,6 +166,11 @@ mod tests {
         };
         check(Declaration::cron("0 0 25 * * ?"), "25");
         check(Declaration::cron("0 0 2 * * ?").zone("Europe/Lodnon"), "Lodnon");
+        check(
+            Declaration::timetable(["workday 1 of month at 9:00", "hourly"]),
+            "rule 2: `hourly` is not a rule",
+        );
+        check(Declaration::timetable(["workday 1 of month at 9:00"]).zone("Europe/Lodnon"), "Lodnon");
         check(Declaration::fixed_rate(Duration::ZERO), "at least 1 ms");
         check(Declaration::fixed_delay(Duration::from_micros(10)), "at least 1 ms");
         check(Declaration::fixed_delay(Duration::from_secs(1)).timeout(Duration::ZERO), "omit it");

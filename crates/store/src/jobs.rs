@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cron::{Cron, Dialect, DstRule, Schedule, Zone};
+use cron::{Cron, Dialect, DstRule, Rule, Schedule, Timetable, Zone};
 use engine::policy::{Backoff, Delivery, Misfire, Named, Overlap, Retry, Word};
 use engine::{
     AppId, BackfillId, ChildrenMode, Job, JobId, JobSpec, NextFire, Origin, Run, RunId, Script,
@@ -378,6 +378,11 @@ impl Written {
                 let cron = Cron::parse_in(Dialect::Unix, text).map_err(|error| error.to_string())?;
                 return self.cron(tables, cron);
             }
+            Some("timetable") => {
+                let (zone, dst) = self.zone_and_dst(tables)?;
+                let rules: Vec<&str> = text.lines().collect();
+                Timetable::parse(&rules, &zone, dst).map(Schedule::Timetable)
+            }
             Some("rate") => Schedule::fixed_rate(self.anchor.unwrap_or_default(), millis(number()?)),
             Some("delay") => Schedule::fixed_delay(millis(number()?)),
             Some("once") => Ok(Schedule::once(Timestamp::from_millis(number()?))),
@@ -387,6 +392,11 @@ impl Written {
     }
 
     fn cron(&self, tables: &Tables, cron: Cron) -> Result<Schedule, String> {
+        let (zone, dst) = self.zone_and_dst(tables)?;
+        Ok(Schedule::cron(cron, zone, dst))
+    }
+
+    fn zone_and_dst(&self, tables: &Tables) -> Result<(Zone, DstRule), String> {
         let zone = match self.words.zone.as_deref() {
             Some(name) => Zone::parse(name).map_err(|error| error.to_string())?,
             None => tables.zone.clone(),
@@ -395,7 +405,7 @@ impl Written {
             Some(word) => word.parse().map_err(|error: cron::Error| error.to_string())?,
             None => DstRule::QUARTZ,
         };
-        Ok(Schedule::cron(cron, zone, dst))
+        Ok((zone, dst))
     }
 }
 
@@ -454,6 +464,27 @@ impl Wording {
                     Dialect::Unix => own("unix", text),
                 };
                 Wording { zone: zone_name(zone, tables)?, dst_rule: Some(dst.to_string()), ..wording }
+            }
+            Schedule::Timetable(timetable) => {
+                let first = timetable.rules().first();
+                let is_alike = |rule: &Rule| {
+                    first.is_some_and(|first| {
+                        rule.zone() == first.zone() && rule.dst_rule() == first.dst_rule()
+                    })
+                };
+                let (Some(first), Some(texts), true) =
+                    (first, timetable.to_texts(), timetable.rules().iter().all(is_alike))
+                else {
+                    return Err(StoreError::Invalid(
+                        "a stored timetable has one time zone and daylight saving rule, and no work calendars"
+                            .into(),
+                    ));
+                };
+                Wording {
+                    zone: zone_name(first.zone(), tables)?,
+                    dst_rule: Some(first.dst_rule().to_string()),
+                    ..own("timetable", texts.join("\n"))
+                }
             }
             // Before XXL-JOB 2.3 there was only cron.
             Schedule::FixedRate { anchor, period }

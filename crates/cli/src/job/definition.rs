@@ -49,7 +49,11 @@ pub struct Definition {
     /// Syntax of the expression [default: quartz].
     #[arg(long, value_parser = words::<CronDialect>())]
     dialect: Option<CronDialect>,
-    /// Time zone of the expression, for example Asia/Shanghai [default: the scheduling centre's].
+    /// Rule of a timetable, for example 'daily 09:00-17:30 every 30m on Mon-Fri', 'every 2 weeks at 09:00 from
+    /// 2026-08-31' or 'workday -1 of month at 18:00'; may be repeated: the job fires when one of them does.
+    #[arg(long = "rule", group = "schedule", value_name = "RULE")]
+    rules: Option<Vec<String>>,
+    /// Time zone of the expression or rules, for example Asia/Shanghai [default: the scheduling centre's].
     #[arg(long)]
     zone: Option<String>,
     /// Rule for times that daylight saving skips or repeats: quartz, natural, skip-first, ….
@@ -177,6 +181,9 @@ impl Definition {
                 dst: None,
             });
         }
+        if let Some(rules) = self.rules.clone() {
+            return Some(Schedule::Timetable { rules, zone: None, dst: None });
+        }
         if let Some(every) = self.every {
             return Some(Schedule::FixedRate { every_ms: millis(every), anchor: None });
         }
@@ -189,20 +196,36 @@ impl Definition {
         self.manual.then_some(Schedule::None)
     }
 
-    /// Sets syntax, zone and daylight saving rule of a cron schedule. An omitted one stays as it was.
+    /// Sets syntax, zone and daylight saving rule of a cron schedule or timetable. An omitted one stays as it was.
     fn change_cron(&self, schedule: &mut Schedule, before: &Schedule) -> Result<()> {
-        let Schedule::Cron { dialect, zone, dst, .. } = schedule else {
-            if self.dialect.is_some() || self.zone.is_some() || self.dst.is_some() {
-                bail!("--dialect, --zone and --dst require a cron schedule; set one with --cron");
-            }
-            return Ok(());
-        };
-        if let Schedule::Cron { dialect: old_dialect, zone: old_zone, dst: old_dst, .. } = before {
-            (*dialect, *zone, *dst) = (*old_dialect, old_zone.clone(), old_dst.clone());
+        if let (Schedule::Cron { dialect, .. }, Schedule::Cron { dialect: old, .. }) =
+            (&mut *schedule, before)
+        {
+            *dialect = *old;
         }
-        set(dialect, &self.dialect);
-        *zone = self.zone.clone().or(zone.take());
-        *dst = self.dst.clone().or(dst.take());
+        match schedule {
+            Schedule::Cron { dialect, .. } => set(dialect, &self.dialect),
+            _ if self.dialect.is_some() => bail!("--dialect requires a cron schedule; set one with --cron"),
+            _ => {}
+        }
+        let (old_zone, old_dst) = match before {
+            Schedule::Cron { zone, dst, .. } | Schedule::Timetable { zone, dst, .. } => {
+                (zone.clone(), dst.clone())
+            }
+            _ => (None, None),
+        };
+        match schedule {
+            Schedule::Cron { zone, dst, .. } | Schedule::Timetable { zone, dst, .. } => {
+                *zone = self.zone.clone().or(old_zone);
+                *dst = self.dst.clone().or(old_dst);
+            }
+            _ if self.zone.is_some() || self.dst.is_some() => {
+                bail!(
+                    "--zone and --dst require a cron schedule or a timetable; set one with --cron or --rule"
+                )
+            }
+            _ => {}
+        }
         Ok(())
     }
 

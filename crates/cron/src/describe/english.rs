@@ -183,7 +183,7 @@ fn days_long(days: u16) -> String {
     if days == 1 { "1 day".to_owned() } else { format!("{days} days") }
 }
 
-fn ordinal(number: u16) -> String {
+pub(super) fn ordinal(number: u16) -> String {
     let ending = match (number % 10, number % 100) {
         (_, 11..=13) => "th",
         (1, _) => "st",

@@ -3,6 +3,7 @@
 
 mod chinese;
 mod english;
+mod rules;
 
 use std::time::Duration;
 
@@ -62,6 +63,7 @@ impl Schedule {
             Schedule::Cron { cron, zone, .. } => {
                 cron.describe(language) + &say(" ({})", "（{}）", zone.name())
             }
+            Schedule::Timetable(timetable) => timetable.describe(language),
             Schedule::FixedRate { period, .. } => say("Every {}", "每隔 {}", &length(*period)),
             Schedule::FixedDelay { delay } => {
                 say("{} after each run ends", "每次执行结束后 {}", &length(*delay))

@@ -72,7 +72,10 @@ fn all_in<'a>(
             let starts = days.map(|day| zone.start_of(day)).skip_while(move |at| *at < range.from);
             Box::new(starts.take_while(in_range))
         }
-        Schedule::Cron { .. } | Schedule::FixedRate { .. } | Schedule::Once { .. } => {
+        Schedule::Cron { .. }
+        | Schedule::Timetable(_)
+        | Schedule::FixedRate { .. }
+        | Schedule::Once { .. } => {
             let just_before = range.from - Duration::from_millis(1);
             Box::new(schedule.iter_from(just_before).take_while(in_range))
         }

@@ -25,6 +25,18 @@ pub enum Schedule {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         dst: Option<String>,
     },
+    /// Timetable: fires when one of its rules does. Rules that fire at the same time fire once.
+    Timetable {
+        /// Rules, 1 to 32: `daily 09:00-17:30 every 30m on Mon-Fri`, `every 2 weeks at 09:00 from 2026-08-31`,
+        /// `workday -1 of month at 18:00` (the last day of Monday to Friday) or `cron 0 0 12 ? * SAT`.
+        rules: Vec<String>,
+        /// Time zone as an IANA name, for example `Europe/Berlin`. Default: the zone of the scheduling centre.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        zone: Option<String>,
+        /// How to handle daylight-saving changes, as for `cron`. Default: `natural`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        dst: Option<String>,
+    },
     /// Fixed rate: the same interval between all fires.
     FixedRate {
         /// Interval in milliseconds.

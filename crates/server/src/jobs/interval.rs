@@ -8,8 +8,9 @@ use crate::request_error::RequestError;
 
 /// Rejects a schedule that fires more often than `min`.
 pub fn check(schedule: &Schedule, min: Duration, now: Timestamp) -> Result<(), RequestError> {
-    // A cron expression fires at most once per second; its next fires are computed only if that is too often.
-    if matches!(schedule, Schedule::Cron { .. }) && min <= Duration::from_secs(1) {
+    // Cron expressions and timetables fire at most once per second; their next fires are computed only if that is too
+    // often.
+    if matches!(schedule, Schedule::Cron { .. } | Schedule::Timetable(_)) && min <= Duration::from_secs(1) {
         return Ok(());
     }
     match shortest(schedule, now) {
@@ -23,7 +24,7 @@ pub fn check(schedule: &Schedule, min: Duration, now: Timestamp) -> Result<(), R
     }
 }
 
-/// Shortest time between two fires; for a cron expression, between the next [`LOOKED_AT`].
+/// Shortest time between two fires; for a cron expression or timetable, between the next [`LOOKED_AT`].
 fn shortest(schedule: &Schedule, now: Timestamp) -> Option<Duration> {
     match schedule {
         Schedule::FixedRate { period, .. } => Some(*period),
@@ -42,7 +43,7 @@ fn shortest(schedule: &Schedule, now: Timestamp) -> Option<Duration> {
     }
 }
 
-/// Fires of a cron expression that are compared: at least all of one minute.
+/// Fires of a cron expression or timetable that are compared: at least all of one minute.
 const LOOKED_AT: usize = 60;
 
 #[cfg(test)]

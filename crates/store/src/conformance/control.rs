@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cron::{Cron, Dialect, DstRule, Schedule, Zone};
+use cron::{Cron, Dialect, DstRule, Schedule, Timetable, Zone};
 use engine::policy::{Backoff, Block, Delivery, Misfire, Overlap, Retry, Route};
 use engine::{
     Assignment, CancelAnswer, ChildrenMode, Control, Disposition, Job, JobId, JobSpec, Move, Moved, NewJob,
@@ -21,11 +21,15 @@ fn schedules(bench: &Bench) -> Vec<Schedule> {
     // Longer than XXL-JOB's column.
     let minutes: Vec<String> = (0..59).map(|minute| minute.to_string()).collect();
     let long = Cron::parse(&format!("0 {} * * * ?", minutes.join(","))).unwrap();
+    let rules =
+        ["daily 09:00-17:30 every 30m on Mon-Fri", "cron 0 0 12 ? * SAT", "workday -1 of month at 18:00"];
+    let tokyo = Zone::parse("Asia/Tokyo").unwrap();
     vec![
         Schedule::cron(quartz.clone(), shanghai.clone(), DstRule::NATURAL),
         Schedule::cron(quartz, Zone::utc(), DstRule::QUARTZ),
         Schedule::cron(long, shanghai.clone(), DstRule::QUARTZ),
         Schedule::cron(Cron::parse_in(Dialect::Unix, "*/5 * * * *").unwrap(), shanghai, DstRule::NATURAL),
+        Schedule::Timetable(Timetable::parse(&rules, &tokyo, DstRule::NATURAL).unwrap()),
         Schedule::fixed_rate(bench.now, SECOND * 30).unwrap(),
         Schedule::fixed_rate(bench.now, Duration::from_millis(250)).unwrap(),
         Schedule::fixed_delay(Duration::from_millis(1_500)).unwrap(),

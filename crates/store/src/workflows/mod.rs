@@ -15,7 +15,7 @@ pub mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cron::{Schedule, Zone};
+use cron::Zone;
 use engine::{Job, Moved, Origin, Outcome, Run, RunId, RunState, StoreError, WorkflowEvent};
 use serde_json::Value as Json;
 use timer::Timestamp;
@@ -105,10 +105,7 @@ const CHECK_EVERY: std::time::Duration = std::time::Duration::from_secs(600);
 
 /// Zone in which the day of a run is counted.
 fn zone_of<'a>(job: &'a Job, tables: &'a Tables) -> &'a Zone {
-    match &job.spec.schedule {
-        Schedule::Cron { zone, .. } => zone,
-        _ => &tables.zone,
-    }
+    job.spec.schedule.zone().unwrap_or(&tables.zone)
 }
 
 /// Inputs of a run, from its parameter.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cron::{Day, Schedule, Zone};
+use cron::{Day, Zone};
 use engine::{
     Backfill, BackfillChange, BackfillId, BackfillSettings, Job, JobId, NewBackfill, PARALLEL_MAX, TimeRange,
     TimesError, Turn, times_of, turn,
@@ -70,10 +70,7 @@ pub async fn start(call: Call, job: Authorised<Job>) -> Result<Reply, RequestErr
 
 /// Zone in which dates of a job are counted.
 fn zone_of(call: &Call, job: &Job) -> Zone {
-    match &job.spec.schedule {
-        Schedule::Cron { zone, .. } => zone.clone(),
-        _ => call.state.zone.clone(),
-    }
+    job.spec.schedule.zone().unwrap_or(&call.state.zone).clone()
 }
 
 /// Ranges that the request names, none of which reaches into the future.

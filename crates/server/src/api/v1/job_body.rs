@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cron::{Cron, Dialect, DstRule, Language, Zone};
+use cron::{Cron, Dialect, DstRule, Language, Rule, Timetable, Zone};
 use engine::{AppId, Job, JobId, JobSpec, Script, WorkflowId};
 use protocol::v1::{
     CronDialect, FieldProblem, Instant, JobBody, JobView, Misfire, Named, Right, Schedule, ScriptBody, Word,
@@ -122,6 +122,14 @@ impl Reading<'_> {
                 let zone = zone.as_deref().map(Zone::parse).transpose();
                 let zone = zone.map_err(|error| wrong("schedule.zone", error))?;
                 cron::Schedule::cron(cron, zone.unwrap_or_else(|| self.zone.clone()), dst)
+            }
+            Schedule::Timetable { rules, zone, dst } => {
+                let zone = zone.as_deref().map(Zone::parse).transpose();
+                let zone = zone.map_err(|error| wrong("schedule.zone", error))?;
+                let dst = dst.as_deref().map(str::parse).transpose();
+                let dst = dst.map_err(|error| wrong("schedule.dst", error))?.unwrap_or(DstRule::NATURAL);
+                let timetable = Timetable::parse(rules, zone.as_ref().unwrap_or(self.zone), dst);
+                cron::Schedule::Timetable(timetable.map_err(|error| wrong("schedule.rules", error))?)
             }
         })
     }
@@ -347,6 +355,16 @@ pub fn schedule_words(schedule: &cron::Schedule, centre: &Zone) -> Schedule {
         cron::Schedule::FixedRate { anchor, period } => {
             Schedule::FixedRate { every_ms: millis(*period), anchor: Some(instant(*anchor)) }
         }
+        cron::Schedule::Timetable(timetable) => {
+            let first = timetable.rules().first();
+            let zone = first.map(Rule::zone).filter(|zone| *zone != centre);
+            let dst = first.map(Rule::dst_rule).filter(|dst| *dst != DstRule::NATURAL);
+            Schedule::Timetable {
+                rules: timetable.to_texts().unwrap_or_default(),
+                zone: zone.map(|zone| zone.name().to_owned()),
+                dst: dst.map(|dst| dst.to_string()),
+            }
+        }
         cron::Schedule::Cron { cron, zone, dst } => {
             let own = zone != centre;
             let expected = if own { DstRule::NATURAL } else { DstRule::QUARTZ };
@@ -463,11 +481,21 @@ mod tests {
         check(r#"{"kind":"fixed_rate","every_ms":250,"anchor":"2026-06-21T08:00:00Z"}"#);
         check(r#"{"kind":"cron","expression":"*/5 * * * *","dialect":"unix"}"#);
         check(r#"{"kind":"cron","expression":"0 0 2 * * ?","zone":"Asia/Shanghai"}"#);
+        check(
+            r#"{"kind":"timetable","rules":["daily 09:00-17:30 every 30m on Mon-Fri","workday -1 of month at 18:00"]}"#,
+        );
+        check(r#"{"kind":"timetable","rules":["unix 0 12 * * 6"],"zone":"Asia/Shanghai","dst":"next-both"}"#);
         let wrong =
             |json: &str| reading(&zone).schedule(&serde_json::from_str(json).unwrap()).unwrap_err().field;
         assert_eq!(wrong(r#"{"kind":"cron","expression":"x"}"#), "schedule.expression");
         assert_eq!(wrong(r#"{"kind":"cron","expression":"0 0 2 * * ?","zone":"Mars"}"#), "schedule.zone");
         assert_eq!(wrong(r#"{"kind":"cron","expression":"0 0 2 * * ?","dst":"x"}"#), "schedule.dst");
         assert_eq!(wrong(r#"{"kind":"fixed_rate","every_ms":0}"#), "schedule.every_ms");
+        assert_eq!(wrong(r#"{"kind":"timetable","rules":[]}"#), "schedule.rules");
+        assert_eq!(wrong(r#"{"kind":"timetable","rules":["hourly"]}"#), "schedule.rules");
+        assert_eq!(
+            wrong(r#"{"kind":"timetable","rules":["unix 0 12 * * 6"],"zone":"Mars"}"#),
+            "schedule.zone"
+        );
     }
 }

@@ -32,10 +32,7 @@ pub fn preview(
     if count > COUNT_MAX {
         return Err(RequestError::field("count", format!("must be at most {COUNT_MAX}")));
     }
-    let zone = match schedule {
-        cron::Schedule::Cron { zone, .. } => zone,
-        _ => &call.state.zone,
-    };
+    let zone = schedule.zone().unwrap_or(&call.state.zone);
     let instants = std::iter::successors(next(after), |last| next(*last)).take(count);
     Ok(Preview {
         schedule_text: schedule.describe(call.language()),
