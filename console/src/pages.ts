@@ -4,6 +4,7 @@ import type { Component } from 'svelte'
 
 import Activity from '@lucide/svelte/icons/activity'
 import Bell from '@lucide/svelte/icons/bell'
+import CalendarDays from '@lucide/svelte/icons/calendar-days'
 import CalendarClock from '@lucide/svelte/icons/calendar-clock'
 import Info from '@lucide/svelte/icons/info'
 import KeyRound from '@lucide/svelte/icons/key-round'
@@ -69,6 +70,14 @@ const PLACES: Place[] = [
     icon: Server,
     group: 'operations',
     key: 'e',
+  },
+  {
+    path: '/calendars',
+    load: () => import('./routes/Calendars.svelte'),
+    label: (t) => t.calendars.title,
+    icon: CalendarDays,
+    group: 'operations',
+    key: 'c',
   },
   {
     path: '/users',

@@ -8,6 +8,7 @@ import type {
   JobBody,
   JobChange,
   JobView,
+  JobWorkdays,
   KeyedJob,
   Miss,
   Preview,
@@ -73,7 +74,8 @@ export const saveScript = (id: number, body: ScriptBody) => put<void>(`${path(id
 export const bulk = (which: Pick<Bulk, 'jobs' | 'filter'>, action: BulkAction, app?: string) =>
   post<BulkResult[]>('/v1/jobs/bulk', { ...which, action, app })
 
-export const preview = (schedule: Schedule, count: number) => post<Preview>('/v1/schedules/preview', { schedule, count })
+export const preview = (schedule: Schedule, workdays: JobWorkdays | undefined, count: number) =>
+  post<Preview>('/v1/schedules/preview', { schedule, workdays, count })
 
 /** The last runs of a workflow, step by step; those before a run. */
 export const grid = (id: number, before?: number) => get<WorkflowGrid>(`${path(id)}/grid${query({ before })}`)

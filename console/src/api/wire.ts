@@ -379,6 +379,15 @@ export interface BackfillView {
 export type Backoff = { delay_ms: number; kind: 'fixed' } | { first_ms: number; kind: 'exponential'; max_ms: number }
 
 /**
+ * Whether a job fires on days after the data of its work calendar.
+ *
+ * - `weekdays`: The weekdays decide; previews mark such fires as assumed.
+ * - `stop`: Nothing fires until the calendar has more data.
+ */
+export const Beyond = ['weekdays', 'stop'] as const
+export type Beyond = (typeof Beyond)[number]
+
+/**
  * Block strategy: how an executor handles a run while another run of the job is active on it.
  *
  * - `serial`: Queue the new run.
@@ -535,6 +544,16 @@ export interface DeliveryView {
  * the last one.
  */
 export type Event = { kind: 'runs' } | { kind: 'jobs' } | { kind: 'executors' } | { kind: 'alerts' }
+
+/** A scheduled time that a work calendar skips or moves. */
+export interface ExcludedTime {
+  /** Name of the holiday on that day, if it has one. */
+  holiday?: string
+  /** The time in the schedule's zone, without an offset, for example `2026-10-01T09:00:00`. */
+  local: string
+  /** Time of the fire instead, if the scheduled time is moved and not skipped. */
+  moved_to?: Instant
+}
 
 /** Request to check whether an executor is reachable. */
 export interface ExecutorCheck {
@@ -704,6 +723,7 @@ export interface JobBody {
   valid_from?: Instant
   /** The schedule fires only up to this time. */
   valid_until?: Instant
+  workdays?: JobWorkdays
   workflow?: WorkflowBody
 }
 
@@ -853,11 +873,23 @@ export interface JobView {
   valid_from?: Instant
   /** The schedule fires only up to this time. */
   valid_until?: Instant
+  /** Work calendar that keeps, skips or moves the times of a cron expression or timetable. Default: none. */
+  workdays?: JobWorkdays
   /**
    * Steps that a run of the job consists of, instead of a handler or script. If omitted when editing, and no handler
    * or script is given, the current workflow is kept.
    */
   workflow?: WorkflowBody
+}
+
+/** Work calendar of a job: it keeps, skips or moves the times of a cron expression or timetable. */
+export interface JobWorkdays {
+  /** Name of the work calendar. */
+  calendar: string
+  /** Days on which the job fires. */
+  on?: OnDays
+  /** How to handle scheduled times on other days. */
+  shift?: Shift
 }
 
 /** Which ends of its needs open a step. */
@@ -953,6 +985,20 @@ export interface MissPage {
 export const MissReason = ['skipped', 'coalesced', 'blocked', 'cancelled'] as const
 export type MissReason = (typeof MissReason)[number]
 
+/** Fires of a job that a change of its work calendar removes and adds. */
+export interface MovedFires {
+  /** First fires that take place now, at most 20. */
+  added: string[]
+  /** Id of the job. */
+  job: number
+  /** Key of the job, if it has one. */
+  key?: string
+  /** Display name of the job. */
+  name: string
+  /** First fires that no longer take place, at most 20. */
+  removed: string[]
+}
+
 /** Connection to a step that has to end first: its name, or an object with a condition. */
 export type Need = string | NeedBranch
 
@@ -995,6 +1041,16 @@ export interface NodeView {
   /** Whether this node answered the request. */
   this: boolean
 }
+
+/**
+ * Days of a work calendar on which a job fires.
+ *
+ * - `work`: Workdays.
+ * - `off`: Days off.
+ * - `any`: All days, up to the end of the calendar's data if the calendar stops there.
+ */
+export const OnDays = ['work', 'off', 'any'] as const
+export type OnDays = (typeof OnDays)[number]
 
 /**
  * What happens to the other steps of a workflow run when a step fails.
@@ -1087,6 +1143,8 @@ export interface PlannedTime {
 
 /** Description and next fires of a schedule. */
 export interface Preview {
+  /** Scheduled times between them that the work calendar skips or moves, at most 200. */
+  excluded?: ExcludedTime[]
   /** Next fires. */
   fires: PreviewFire[]
   /** Description of the schedule, in the language of the header `Accept-Language`: English (default) or Chinese. */
@@ -1101,6 +1159,10 @@ export interface PreviewFire {
   at: Instant
   /** Whether the UTC offset changed since the previous fire. */
   clock_changed: boolean
+  /** Name of the holiday or make-up workday in the work calendar, if the day of the fire has one. */
+  holiday?: string
+  /** Whether the day is after the data of the work calendar, so that it may still become a holiday. */
+  is_assumed?: boolean
   /** The same time in the schedule's zone, for example `2026-06-21T10:00:00+02:00`. */
   local: string
 }
@@ -1113,6 +1175,7 @@ export interface PreviewRequest {
   count?: number
   /** Schedule to preview. */
   schedule: Schedule
+  workdays?: JobWorkdays
 }
 
 /** An error. `code` is for programs, `detail` for people. */
@@ -1384,6 +1447,18 @@ export interface SettingView {
   value: string | null
 }
 
+/**
+ * How to handle a scheduled time on a day on which the job does not fire. A moved time keeps its time of day; times
+ *  that meet on one day fire once.
+ *
+ * - `skip`: It does not fire.
+ * - `next`: It moves to the next day on which the job fires.
+ * - `previous`: It moves to the previous day on which the job fires.
+ * - `nearest`: It moves to the nearest day on which the job fires; of two at the same distance, to the later one.
+ */
+export const Shift = ['skip', 'next', 'previous', 'nearest'] as const
+export type Shift = (typeof Shift)[number]
+
 /** Credentials to sign in. */
 export interface SignIn {
   /** Password. */
@@ -1590,6 +1665,83 @@ export interface UserView {
   id: number
   /** User name. */
   name: string
+}
+
+/** Definition of a work calendar, as sent to `PUT /v1/work-calendars/{calendar}`. It replaces all days. */
+export interface WorkCalendarBody {
+  /** Whether jobs fire on days after `known_until`. */
+  beyond?: Beyond
+  /** Holidays and make-up workdays, at most 20 000. */
+  days?: WorkCalendarDay[]
+  /** Last day of the published data, for example `2026-12-31`. Default: the data has no end. */
+  known_until?: string
+  /** Weekdays that are workdays unless `days` has an entry, for example `Mon-Fri` or `Sun-Thu`; `none` for none. */
+  week?: string
+}
+
+/** A holiday or make-up workday. */
+export interface WorkCalendarDay {
+  /** The day, for example `2026-10-01`. */
+  date: string
+  /** Whether it is a workday, such as a make-up Saturday, or a day off. */
+  is_work: boolean
+  /** Name of the holiday, at most 100 characters. */
+  name?: string
+}
+
+/** Days of a file to import. */
+export interface WorkCalendarImport {
+  /** Only return what would change. */
+  dry_run?: boolean
+  /**
+   * Format of the file: `ical`, `csv` (lines of `date,work|off,name`) or `json` (`days` with `date`, `name` and
+   * `isOffDay`, as in feeds of Chinese holidays). Default: detected from its first characters.
+   */
+  format?: string
+  /** Last day of the published data. Default: the end of the last year that the file lists. */
+  known_until?: string
+  /** Whether to delete other entries of the years in the file first. Otherwise entries are only added and replaced. */
+  replace?: boolean
+  /** Text of the file. */
+  text: string
+}
+
+/** What an import changes, or would change. */
+export interface WorkCalendarImported {
+  /** Number of new entries. */
+  added: number
+  /** The calendar after the import, without its days. */
+  calendar: WorkCalendarView
+  /** Number of events in the file that are neither holidays nor workdays. */
+  ignored: number
+  /** Jobs whose future fires change, at most 100. */
+  jobs: MovedFires[]
+  /** Number of deleted entries. */
+  removed: number
+  /** Number of entries with another kind or name than before. */
+  replaced: number
+}
+
+/** A work calendar. Its `ETag` is its revision. */
+export interface WorkCalendarView {
+  /** Whether jobs fire on days after `known_until`. */
+  beyond?: Beyond
+  /** Number of entries in `days`. */
+  day_count: number
+  /** Holidays and make-up workdays, at most 20 000. */
+  days?: WorkCalendarDay[]
+  /** Whether the data ends within 30 days, or has ended: import the next year. */
+  ends_soon: boolean
+  /** Number of jobs that use it. */
+  jobs: number
+  /** Last day of the published data, for example `2026-12-31`. Default: the data has no end. */
+  known_until?: string
+  /** Unique name. */
+  name: string
+  /** Incremented by each change. */
+  revision: number
+  /** Weekdays that are workdays unless `days` has an entry, for example `Mon-Fri` or `Sun-Thu`; `none` for none. */
+  week?: string
 }
 
 /**

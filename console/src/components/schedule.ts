@@ -13,6 +13,9 @@ export const rulesOf = (typed: string) =>
     .map((line) => line.trim())
     .filter((line) => line)
 
+/** Whether the schedule follows the clocks of a zone, so that a work calendar may keep or move its times. */
+export const byClock = (schedule: Schedule) => schedule.kind === 'cron' || schedule.kind === 'timetable'
+
 /** The zone whose clocks a job follows. */
 export const zoneOf = ({ schedule }: JobView) =>
   (schedule.kind === 'cron' || schedule.kind === 'timetable' ? schedule.zone : undefined) ?? session.me?.zone

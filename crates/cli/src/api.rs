@@ -348,6 +348,11 @@ impl Answer {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
     /// Parses the body.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Trouble> {
         let strange =

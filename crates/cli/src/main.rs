@@ -4,6 +4,7 @@ mod agent;
 mod api;
 mod app;
 mod backfill;
+mod calendar;
 mod cron;
 mod doctor;
 mod duration;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::Run(options) => call(run::run(options)),
         Command::Workflow(options) => call(workflow::run(options)),
         Command::Backfill(options) => call(backfill::run(*options)),
+        Command::Calendar(options) => call(calendar::run(options)),
         Command::App(options) => call(app::run(options)),
         Command::Key(options) => call(key::run(options)),
         Command::Import(options) => call(import::run(options)),
@@ -113,6 +115,8 @@ enum Command {
     Workflow(workflow::Workflow),
     /// Run a job for a range of past scheduled times; show, pause, continue, cancel and retry backfills.
     Backfill(Box<backfill::Backfill>),
+    /// Show, import, export and delete work calendars: holidays and make-up workdays.
+    Calendar(calendar::Calendar),
     /// Show apps and their executors.
     App(app::App),
     /// List, create and delete API keys for programs that act on your behalf.

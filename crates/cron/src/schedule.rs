@@ -8,6 +8,7 @@ use crate::dst::DstRule;
 use crate::error::Error;
 use crate::timestamp::Timestamp;
 use crate::timetable::{Rule, Timetable};
+use crate::workdays::Workdays;
 use crate::zone::Zone;
 
 /// The rule for when a job fires.
@@ -141,6 +142,37 @@ impl Schedule {
         match self {
             Schedule::Cron { zone, .. } => Some(zone),
             Schedule::Timetable(timetable) => timetable.rules().first().map(Rule::zone),
+            Schedule::FixedRate { .. }
+            | Schedule::FixedDelay { .. }
+            | Schedule::Once { .. }
+            | Schedule::Never => None,
+        }
+    }
+
+    /// The schedule as a work calendar keeps or moves its times; `None` unless it is a cron expression or a timetable.
+    /// A rule for the nth workday counts the workdays of the calendar.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tickwright_cron::{Cron, DayEntry, DstRule, OnDays, Schedule, Shift, Timestamp, WorkCalendar, Workdays, Zone};
+    ///
+    /// let mut calendar = WorkCalendar::default();
+    /// calendar.set("2026-12-25".parse()?, DayEntry::off("Christmas Day"));
+    /// let workdays = Workdays::new(Arc::new(calendar), OnDays::Work, Shift::Next);
+    ///
+    /// let fridays = Schedule::cron(Cron::parse("0 0 9 ? * FRI")?, Zone::utc(), DstRule::NATURAL);
+    /// let planned = fridays.on(&workdays).unwrap();
+    /// let december_24 = Timestamp::from_millis(1_798_070_400_000);
+    /// assert_eq!(planned.next_after(december_24).unwrap().to_string(), "2026-12-28T09:00:00Z");
+    /// # Ok::<(), tickwright_cron::Error>(())
+    /// ```
+    pub fn on(&self, workdays: &Workdays) -> Option<Timetable> {
+        match self {
+            Schedule::Cron { cron, zone, dst } => {
+                let rule = Rule::cron(cron.clone(), zone.clone()).dst(*dst);
+                Some(rule.on(workdays.clone()).into())
+            }
+            Schedule::Timetable(timetable) => Some(timetable.on(workdays)),
             Schedule::FixedRate { .. }
             | Schedule::FixedDelay { .. }
             | Schedule::Once { .. }

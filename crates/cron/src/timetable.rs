@@ -79,6 +79,19 @@ impl Timetable {
         &self.rules
     }
 
+    /// The timetable with this work calendar for each rule, in place of the rule's own. A rule for the nth workday
+    /// counts the workdays of the calendar.
+    pub fn on(&self, workdays: &Workdays) -> Timetable {
+        let rule = |rule: &Rule| {
+            let mut rule = rule.clone().on(workdays.clone());
+            if let Times::NthWorkday(nth) = &mut rule.times {
+                nth.calendar = Arc::clone(&workdays.calendar);
+            }
+            rule
+        };
+        Timetable { rules: self.rules.iter().map(rule).collect() }
+    }
+
     /// The first fire strictly after `t`; `None` if there is none until the end of 2199, or if a work calendar has no
     /// fitting day in ten years.
     pub fn next_after(&self, t: Timestamp) -> Option<Timestamp> {

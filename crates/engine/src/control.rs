@@ -227,9 +227,10 @@ impl Engine {
     async fn hold_back(&self, changes: &[Change]) -> Result<(), StoreError> {
         let edited = changes.iter().filter_map(|change| match change {
             // A stop takes small steps itself.
-            Change::Control(job, Control::Edit { .. } | Control::Put { enabled: None | Some(true), .. }) => {
-                Some(*job)
-            }
+            Change::Control(
+                job,
+                Control::Edit { .. } | Control::Put { enabled: None | Some(true), .. } | Control::Replan,
+            ) => Some(*job),
             _ => None,
         });
         let mut held: Vec<JobId> = edited.collect();

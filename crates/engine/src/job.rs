@@ -1,9 +1,10 @@
 //! Jobs: their definition, schedule and policies.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use cron::{Schedule, Timestamp};
+use cron::{Beyond, Schedule, Timestamp, Workdays};
 pub use words::{ChildrenMode, ScriptLanguage};
 
 use crate::policy::{Block, Delivery, Misfire, Named, Overlap, Retry, Route};
@@ -39,6 +40,23 @@ pub struct AppId(pub i64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkflowId(pub i64);
 
+/// Id of a work calendar; never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CalendarId(pub i64);
+
+/// Work calendar of a job: its days, and the rule for scheduled times on other days.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobWorkdays {
+    /// Id of the calendar.
+    pub calendar: CalendarId,
+    /// Name of the calendar.
+    pub name: String,
+    /// Revision of the calendar, incremented by each change of its days.
+    pub revision: i64,
+    /// The days and the rule.
+    pub rule: Workdays,
+}
+
 /// A job as stored: its definition and the state of its schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
@@ -72,6 +90,8 @@ pub struct JobSpec {
     pub name: String,
     /// Schedule of the job.
     pub schedule: Schedule,
+    /// Work calendar that keeps, skips or moves the times of a cron expression or timetable.
+    pub workdays: Option<JobWorkdays>,
     /// The schedule fires only from this time on.
     pub valid_from: Option<Timestamp>,
     /// The schedule fires only up to this time.
@@ -122,6 +142,7 @@ impl JobSpec {
             app,
             name: name.into(),
             schedule,
+            workdays: None,
             valid_from: None,
             valid_until: None,
             jitter: Duration::ZERO,
@@ -144,6 +165,23 @@ impl JobSpec {
         }
     }
 
+    /// The schedule as the work calendar keeps or moves its times.
+    pub fn planned(&self) -> Cow<'_, Schedule> {
+        match self.workdays.as_ref().and_then(|workdays| self.schedule.on(&workdays.rule)) {
+            Some(timetable) => Cow::Owned(Schedule::Timetable(timetable)),
+            None => Cow::Borrowed(&self.schedule),
+        }
+    }
+
+    /// Whether a job without a next fire stays started: more data of its work calendar may give it one.
+    pub fn awaits_calendar(&self) -> bool {
+        let stops = |workdays: &JobWorkdays| {
+            let calendar = &workdays.rule.calendar;
+            calendar.beyond == Beyond::Stop && calendar.known_until.is_some()
+        };
+        self.workdays.as_ref().is_some_and(stops)
+    }
+
     /// First scheduled time after `after`, within the job's validity.
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         let after = match self.valid_from {
@@ -151,7 +189,7 @@ impl JobSpec {
             Some(from) => after.max(from - Duration::from_millis(1)),
             None => after,
         };
-        self.schedule.next_after(after).filter(|at| self.is_valid_still(*at))
+        self.planned().next_after(after).filter(|at| self.is_valid_still(*at))
     }
 
     /// Next fire after a run that ended, or after the job was started, at `ended`, within the job's validity; none

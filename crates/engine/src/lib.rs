@@ -53,7 +53,9 @@ pub use backfill::{
 pub use complete::CHILD_DEPTH_MAX;
 pub use declare::Declaration;
 pub use engine::{Engine, LEASE, Options, Parts, Status};
-pub use job::{AppId, ChildrenMode, Job, JobId, JobSpec, Script, ScriptLanguage, WorkflowId};
+pub use job::{
+    AppId, CalendarId, ChildrenMode, Job, JobId, JobSpec, JobWorkdays, Script, ScriptLanguage, WorkflowId,
+};
 pub use kill::Killed;
 pub use membership::Skew;
 pub use ports::*;

@@ -214,6 +214,7 @@ pub(crate) fn claim_at(job: &Job, fire_at: Timestamp) -> Timestamp {
 pub(crate) fn at_or_never(job: &Job, fire_at: Option<Timestamp>) -> NextFire {
     match fire_at {
         Some(fire_at) => NextFire::At { fire_at, claim_at: claim_at(job, fire_at) },
+        None if job.spec.awaits_calendar() => NextFire::AfterRun,
         None => NextFire::Never,
     }
 }

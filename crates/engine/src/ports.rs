@@ -536,7 +536,8 @@ pub enum NextFire {
         /// Time when it is to be claimed.
         claim_at: Timestamp,
     },
-    /// After the end of the run that is created now (fixed delay).
+    /// Not known yet: after the end of the run that is created now (fixed delay), or once the job's work calendar has
+    /// more data.
     AfterRun,
     /// Never again: the job is stopped.
     Never,
@@ -863,6 +864,9 @@ pub enum Control {
         /// Remark on the script or the workflow, if it changes.
         remark: String,
     },
+    /// Plan the fires again, because the job's work calendar has changed; like an edit with the same definition. A job
+    /// whose calendar is of the revision that it was last planned with is left as it is.
+    Replan,
     /// Delete the job; all its unsent runs are cancelled.
     Delete,
 }

@@ -22,6 +22,7 @@ use crate::audit::Audit;
 use crate::dispatch::HttpDispatch;
 use crate::executors::{self, Directory, Registrar, Tokens};
 use crate::http::{BodySlots, Front, Hosts, IdentityError, Proxies, Tls};
+use crate::jobs::{self, JobRules};
 use crate::outbound::{self, Guard, Outbound, Secret};
 use crate::rate::Rates;
 use crate::runs::{self, Ended, Following, LogFollower, LogKeeper, TraceRecorder, TraceWriter};
@@ -260,6 +261,7 @@ impl Centre {
         let writing_traces = tokio::spawn(state.trace_writer().run());
         let counting = runs::count_loop(state.clock.clone(), state.database.clone(), state.engine.clone());
         let counting = tokio::spawn(counting);
+        let replanning = tokio::spawn(jobs::replan_loop(state.clock.clone(), JobRules::of(&state)));
         let (engine_stop, engine_done) = schedule_apart(state.engine.clone());
         stop.await;
         let deadline = tokio::time::Instant::now() + STOP_MAX;
@@ -269,7 +271,9 @@ impl Centre {
         quiet.cancel();
         // A request that waits for an unresponsive database does not delay the stop.
         let _ = tokio::time::timeout_at(deadline, serving).await;
-        for side_loop in [keeping, keeping_logs, following_logs, writing_traces, counting, following] {
+        let side_loops =
+            [keeping, keeping_logs, following_logs, writing_traces, counting, replanning, following];
+        for side_loop in side_loops {
             side_loop.abort();
         }
         let _ = tokio::time::timeout_at(deadline, state.trace_writer().finish()).await;

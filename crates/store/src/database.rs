@@ -15,6 +15,7 @@ use engine::{
 };
 use timer::Timestamp;
 
+use crate::calendars::Calendars;
 use crate::health::Health;
 use crate::records::apps;
 use crate::schema::{Dialect, Schema};
@@ -55,6 +56,8 @@ pub struct Tables {
     pub repeats: Option<Repeats>,
     /// Checked definitions of workflows.
     pub graphs: Graphs,
+    /// Days of work calendars.
+    pub calendars: Calendars,
     /// Rules of workflows that a deliberate bug ignores. None otherwise.
     pub broken_rule: Option<BrokenRule>,
 }
@@ -146,6 +149,7 @@ impl Database {
             select_jobs,
             repeats,
             graphs,
+            calendars: Calendars::default(),
             broken_rule: None,
         };
         Database {

@@ -14,6 +14,7 @@ use engine::{
 };
 use timer::Timestamp;
 
+use crate::calendars::{self, WorkdaysColumns};
 use crate::database::Tables;
 use crate::foreign;
 use crate::runs::{IS_SCHEDULED, REPLACED, WAITING};
@@ -36,6 +37,8 @@ pub struct Stored {
     pub written: String,
     /// The same text when our row was written; `None` if our row does not have it.
     pub seen: Option<String>,
+    /// Columns of its work calendar, if it has one.
+    pub workdays: Option<WorkdaysColumns>,
 }
 
 /// The job's schedule does not fire.
@@ -58,6 +61,12 @@ impl Stored {
     /// may be started and wait for a time, and these have another status.
     pub fn is_idle(&self) -> bool {
         self.status == STARTED && self.job.next_fire_at.is_none() && self.job.problem.is_none()
+    }
+
+    /// Whether its work calendar was changed after the next fire was computed.
+    pub fn is_outdated(&self) -> bool {
+        let current = self.job.spec.workdays.as_ref().map(|workdays| workdays.revision);
+        self.workdays.as_ref().is_some_and(|columns| Some(columns.revision) != current)
     }
 
     /// Whether others have changed the schedule since our row was written.
@@ -108,6 +117,7 @@ pub async fn select(
     let rows = s.query(&format!("{} {tail}", tables.select_jobs), params, Lock::None).await?;
     let mut found = rows.into_iter().map(|row| stored(tables, row)).collect::<Result<Vec<_>, _>>()?;
     find_places(s, tables, &mut found).await?;
+    calendars::attach(s, tables, &mut found).await?;
     Ok(found)
 }
 
@@ -192,6 +202,8 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
         app: info.job_group,
         name: info.job_desc,
         schedule,
+        // Read by `calendars::attach`.
+        workdays: None,
         valid_from: own.valid_from_ms,
         valid_until: own.valid_until_ms,
         jitter: millis(own.jitter_ms),
@@ -223,7 +235,13 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
         problem,
     };
     let (status, seen) = (info.trigger_status, own.written);
-    Ok(Stored { job, shadow, holder_fire: None, status, next_time: next, written: text, seen })
+    let workdays = own.calendar_id.map(|calendar| WorkdaysColumns {
+        calendar,
+        revision: own.calendar_revision.unwrap_or_default(),
+        on: own.on_days,
+        shift: own.day_shift,
+    });
+    Ok(Stored { job, shadow, holder_fire: None, status, next_time: next, written: text, seen, workdays })
 }
 
 // ── Columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -309,6 +327,11 @@ table! {
         children_mode: Option<String> = own.job.spec.children_mode.stored(),
         alert: Option<bool> = own.job.spec.alert,
         workflow_id: Option<WorkflowId> = own.job.spec.workflow,
+        calendar_id: Option<i64> = own.job.spec.workdays.as_ref().map(|workdays| workdays.calendar.0),
+        calendar_revision: Option<i64> = own.job.spec.workdays.as_ref().map(|workdays| workdays.revision),
+        on_days: Option<String> = own.job.spec.workdays.as_ref().map(|workdays| workdays.rule.on.to_string()),
+        day_shift: Option<String> =
+            own.job.spec.workdays.as_ref().map(|workdays| workdays.rule.shift.to_string()),
     }
     not read {
         job_id = own.job.id,
@@ -440,10 +463,12 @@ impl Wording {
         text: None,
     };
 
-    /// XXL-JOB has no workflows: their schedules are only in our columns, so that Java admins leave them alone.
+    /// XXL-JOB has neither workflows nor work calendars: the schedules of such jobs are only in our columns, so that
+    /// Java admins leave them alone.
     fn of_job(spec: &JobSpec, tables: &Tables) -> Result<Wording, StoreError> {
         let wording = Wording::of(&spec.schedule, tables)?;
-        if spec.workflow.is_none() || wording.kind.is_some() {
+        let is_foreign = spec.workflow.is_some() || spec.workdays.is_some();
+        if !is_foreign || wording.kind.is_some() {
             return Ok(wording);
         }
         let (kind, text) = own_words(&spec.schedule);

@@ -9,6 +9,7 @@ mod adopt;
 mod agenda;
 mod alerts;
 mod backfills;
+mod calendars;
 mod changes;
 mod claim;
 mod complete;

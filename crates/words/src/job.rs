@@ -79,6 +79,46 @@ impl Overlap {
 }
 
 words! {
+    "kind of days";
+    /// Days of a work calendar on which a job fires.
+    pub enum OnDays = Work {
+        /// Workdays.
+        Work: "work",
+        /// Days off.
+        Off: "off",
+        /// All days, up to the end of the calendar's data if the calendar stops there.
+        Any: "any",
+    }
+}
+
+words! {
+    "shift of days";
+    /// How to handle a scheduled time on a day on which the job does not fire. A moved time keeps its time of day; times
+    /// that meet on one day fire once.
+    pub enum Shift = Skip {
+        /// It does not fire.
+        Skip: "skip",
+        /// It moves to the next day on which the job fires.
+        Next: "next",
+        /// It moves to the previous day on which the job fires.
+        Previous: "previous",
+        /// It moves to the nearest day on which the job fires; of two at the same distance, to the later one.
+        Nearest: "nearest",
+    }
+}
+
+words! {
+    "rule for days beyond the data";
+    /// Whether a job fires on days after the data of its work calendar.
+    pub enum Beyond = Weekdays {
+        /// The weekdays decide; previews mark such fires as assumed.
+        Weekdays: "weekdays",
+        /// Nothing fires until the calendar has more data.
+        Stop: "stop",
+    }
+}
+
+words! {
     "delivery policy";
     /// Delivery policy: how to continue when a request was, or may have been, sent but no response arrived.
     pub enum Delivery = Probe {

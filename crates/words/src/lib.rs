@@ -27,7 +27,7 @@ mod workflow;
 
 pub use alert::{AlertKind, AlertState};
 pub use backfill::{BackfillOrder, BackfillState, Existing, InstantState, OnFailure};
-pub use job::{Block, ChildrenMode, CronDialect, Delivery, Overlap, Route};
+pub use job::{Beyond, Block, ChildrenMode, CronDialect, Delivery, OnDays, Overlap, Route, Shift};
 pub use misfire::Misfire;
 pub use named::Named;
 pub use retry::{Backoff, Retry};

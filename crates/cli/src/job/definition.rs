@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use protocol::v1::{
-    Backoff, Block, CronDialect, Delivery, Instant, JobBody, Misfire, Named, Overlap, Route, Schedule,
-    ScriptBody, ScriptLanguage, Word,
+    Backoff, Block, CronDialect, Delivery, Instant, JobBody, JobWorkdays, Misfire, Named, OnDays, Overlap,
+    Route, Schedule, ScriptBody, ScriptLanguage, Shift, Word,
 };
 
 use crate::duration;
@@ -71,6 +71,18 @@ pub struct Definition {
     /// No schedule: only manual triggers and parent jobs start it.
     #[arg(long, group = "schedule")]
     manual: bool,
+    /// Work calendar that keeps, skips or moves the times of a cron expression or timetable.
+    #[arg(long, value_name = "NAME")]
+    calendar: Option<String>,
+    /// Days of the work calendar on which the job fires [default: work].
+    #[arg(long, value_parser = words::<OnDays>())]
+    on: Option<OnDays>,
+    /// How to handle scheduled times on other days [default: skip].
+    #[arg(long, value_parser = words::<Shift>())]
+    shift: Option<Shift>,
+    /// Remove the work calendar.
+    #[arg(long, conflicts_with_all = ["calendar", "on", "shift"])]
+    no_calendar: bool,
     /// Time from which the schedule fires.
     #[arg(long, value_name = "TIME")]
     valid_from: Option<Instant>,
@@ -148,6 +160,7 @@ impl Definition {
         set(&mut body.param, &self.param);
         set(&mut body.schedule, &self.schedule());
         self.change_cron(&mut body.schedule, &before.schedule)?;
+        self.change_workdays(&mut body.workdays)?;
         set(&mut body.misfire, &self.misfire);
         set(&mut body.overlap, &self.overlap);
         set(&mut body.delivery, &self.delivery);
@@ -170,6 +183,28 @@ impl Definition {
     /// Whether no option is given.
     pub fn is_empty(&self) -> bool {
         *self == Definition::default()
+    }
+
+    fn change_workdays(&self, workdays: &mut Option<JobWorkdays>) -> Result<()> {
+        if self.no_calendar {
+            *workdays = None;
+        }
+        if let Some(name) = &self.calendar {
+            let new =
+                || JobWorkdays { calendar: name.clone(), on: OnDays::default(), shift: Shift::default() };
+            workdays.get_or_insert_with(new).calendar.clone_from(name);
+        }
+        match workdays {
+            Some(workdays) => {
+                set(&mut workdays.on, &self.on);
+                set(&mut workdays.shift, &self.shift);
+                Ok(())
+            }
+            None if self.on.is_some() || self.shift.is_some() => {
+                bail!("--on and --shift require a work calendar; set one with --calendar")
+            }
+            None => Ok(()),
+        }
     }
 
     fn schedule(&self) -> Option<Schedule> {

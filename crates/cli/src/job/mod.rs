@@ -373,10 +373,20 @@ impl Jobs {
         terminal::say(&format!("{schedule_text}{place}"))?;
         for fire in &preview.fires {
             let changed = if fire.clock_changed { "  (after a daylight saving change)" } else { "" };
-            terminal::say(&format!("  {}{changed}", fire.local))?;
+            let holiday = fire.holiday.as_ref().map(|name| format!("  {name}")).unwrap_or_default();
+            let assumed = if fire.is_assumed { "  (after the data of the work calendar)" } else { "" };
+            terminal::say(&format!("  {}{holiday}{changed}{assumed}", fire.local))?;
         }
         if preview.fires.is_empty() {
             terminal::say("  no future fires")?;
+        }
+        if !preview.excluded.is_empty() {
+            terminal::say("not on these times, because of the work calendar:")?;
+        }
+        for time in &preview.excluded {
+            let holiday = time.holiday.as_ref().map(|name| format!("  {name}")).unwrap_or_default();
+            let moved = time.moved_to.map(|at| format!("  (moved to {})", terminal::local(at)));
+            terminal::say(&format!("  {}{holiday}{}", time.local, moved.unwrap_or_default()))?;
         }
         Ok(())
     }

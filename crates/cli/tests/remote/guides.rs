@@ -67,6 +67,18 @@ fn the_page_about_the_command_line_works_as_written() {
 }
 
 #[test]
+fn the_page_about_work_calendars_works_as_written() {
+    let centre = Centre::signed_in();
+    let mut desk = Desk::new();
+    desk.meet(&centre);
+    let seen = desk.follow("calendars.md");
+    for expected in ["cn: 4 days added", "国庆节", "payroll/report (payroll/report)"] {
+        assert!(seen.contains(expected), "no `{expected}` in\n{seen}");
+    }
+    centre.stop();
+}
+
+#[test]
 fn a_slip_of_the_pen_in_a_guide_is_noticed() {
     let desk = Desk::new();
     desk.build_example("first");

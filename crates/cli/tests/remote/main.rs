@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod backfills;
+mod calendars;
 mod crashes;
 mod errors;
 mod files;

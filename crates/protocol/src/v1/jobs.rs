@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Block, ChildrenMode, Delivery, Instant, Misfire, Named, Overlap, Retry, Route, Schedule, ScriptLanguage,
-    WorkflowBody,
+    Block, ChildrenMode, Delivery, Instant, JobWorkdays, Misfire, Named, Overlap, Retry, Route, Schedule,
+    ScriptLanguage, WorkflowBody,
 };
 
 /// Definition of a job, as sent to `PUT /v1/jobs/{job}`. An omitted field has its default.
@@ -18,6 +18,9 @@ pub struct JobBody {
     pub name: String,
     /// Schedule of the job.
     pub schedule: Schedule,
+    /// Work calendar that keeps, skips or moves the times of a cron expression or timetable. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workdays: Option<JobWorkdays>,
     /// Handler to call. Omit it for a script job and for a workflow.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub handler: String,
@@ -100,6 +103,7 @@ impl JobBody {
             app: app.into(),
             name: name.into(),
             schedule,
+            workdays: None,
             handler: String::new(),
             param: String::new(),
             script: None,

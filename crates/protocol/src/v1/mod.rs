@@ -17,6 +17,7 @@ mod problem;
 mod runs;
 mod schedule;
 mod users;
+mod work_calendars;
 mod workflows;
 
 pub use alerts::{AlertCounts, AlertView, DeliveryView};
@@ -44,15 +45,19 @@ pub use problem::{FieldProblem, Problem, ProblemCode};
 pub use runs::{
     Clear, Cleared, Kill, LogPage, Miss, MissReason, Origin, RunState, RunView, TraceStep, TraceStepKind,
 };
-pub use schedule::{Preview, PreviewFire, PreviewRequest, Schedule};
+pub use schedule::{ExcludedTime, Preview, PreviewFire, PreviewRequest, Schedule};
 pub use users::{
     ApiKeyBody, ApiKeyView, Grant, Me, NewApiKey, PasswordChange, Right, SessionView, SignIn, UserBody,
     UserView,
 };
 pub use words::{
-    AlertKind, AlertState, BackfillOrder, BackfillState, Backoff, Block, ChildrenMode, CronDialect, Delivery,
-    Existing, InputType, InstantState, Misfire, Named, OnError, OnFailure, Overlap, Phase, Retry, RetryFrom,
-    Route, RunStatus, ScriptLanguage, StepState, UnknownWord, Word,
+    AlertKind, AlertState, BackfillOrder, BackfillState, Backoff, Beyond, Block, ChildrenMode, CronDialect,
+    Delivery, Existing, InputType, InstantState, Misfire, Named, OnDays, OnError, OnFailure, Overlap, Phase,
+    Retry, RetryFrom, Route, RunStatus, ScriptLanguage, Shift, StepState, UnknownWord, Word,
+};
+pub use work_calendars::{
+    JobWorkdays, MovedFires, WorkCalendarBody, WorkCalendarDay, WorkCalendarImport, WorkCalendarImported,
+    WorkCalendarView,
 };
 pub use workflows::{
     ApprovalBody, CheckedWorkflow, Decision, DecisionView, GridRun, JoinRule, Need, NeedBranch,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CronDialect, Instant};
+use super::{CronDialect, Instant, JobWorkdays};
 
 /// Schedule of a job, tagged by `kind`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,6 +68,9 @@ pub enum Schedule {
 pub struct PreviewRequest {
     /// Schedule to preview.
     pub schedule: Schedule,
+    /// Work calendar of the job. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workdays: Option<JobWorkdays>,
     /// Preview fires after this time. Default: now.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
@@ -87,6 +90,24 @@ pub struct Preview {
     pub zone: String,
     /// Next fires.
     pub fires: Vec<PreviewFire>,
+    /// Scheduled times between them that the work calendar skips or moves, at most 200.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<ExcludedTime>,
+}
+
+/// A scheduled time that a work calendar skips or moves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ExcludedTime {
+    /// The time in the schedule's zone, without an offset, for example `2026-10-01T09:00:00`.
+    pub local: String,
+    /// Name of the holiday on that day, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holiday: Option<String>,
+    /// Time of the fire instead, if the scheduled time is moved and not skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub moved_to: Option<Instant>,
 }
 
 /// An upcoming fire.
@@ -100,4 +121,14 @@ pub struct PreviewFire {
     pub local: String,
     /// Whether the UTC offset changed since the previous fire.
     pub clock_changed: bool,
+    /// Name of the holiday or make-up workday in the work calendar, if the day of the fire has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holiday: Option<String>,
+    /// Whether the day is after the data of the work calendar, so that it may still become a holiday.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_assumed: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }

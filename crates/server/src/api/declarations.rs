@@ -102,7 +102,7 @@ impl ExecutorState {
         app: AppId,
         job: &DeclaredJob,
     ) -> Result<Declared, RequestError> {
-        let reading = Reading { zone: &self.jobs.zone, now: self.engine.now(), before: None };
+        let reading = Reading { zone: &self.jobs.zone, now: self.engine.now(), before: None, workdays: None };
         let spec = reading.spec(&job.body(who.app), app, Vec::new(), None).map_err(RequestError::fields)?;
         let declaration = Declaration {
             app,

@@ -12,6 +12,7 @@ use timer::{Clock, SystemClock};
 
 use crate::centre::ServerState;
 use crate::http::Tls;
+use crate::jobs::ends_soon;
 use crate::outbound::Calls;
 use crate::settings::Settings;
 
@@ -162,6 +163,7 @@ async fn look_inside(settings: &Settings, database: std::sync::Arc<Database>, fi
     let looked = async {
         state.registrar.load().await?;
         jobs(&state, settings, findings).await?;
+        calendars(&state, settings, findings).await?;
         executors(&state, findings).await
     };
     if let Err(error) = looked.await {
@@ -188,6 +190,27 @@ fn clock(about: &About) -> Finding {
             "synchronize both machines with the same time servers (chrony, systemd-timesyncd)",
         ),
     }
+}
+
+/// Finds work calendars whose data has ended or will soon.
+async fn calendars(
+    state: &ServerState,
+    settings: &Settings,
+    findings: &mut Vec<Finding>,
+) -> Result<(), StoreError> {
+    let today = settings.zone.day_at(SystemClock::new().now());
+    for row in state.database.work_calendars().await? {
+        if let Some(until) = row.calendar.known_until.filter(|_| ends_soon(&row.calendar, today)) {
+            findings.push(Finding::weak(
+                format!(
+                    "the data of the work calendar `{}` ends on {until}; {} jobs use it",
+                    row.name, row.jobs
+                ),
+                format!("import the next year: `tickwright calendar import {} FILE`", row.name),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Finds started jobs that would not run: with a schedule that cannot be read, or a script while scripts are disabled.

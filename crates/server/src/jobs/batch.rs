@@ -39,7 +39,7 @@ impl Jobs<'_> {
         }
         let control = match action {
             BulkAction::Start => {
-                self.check_may_start(&job.spec.schedule, job.spec.app, self.rules.engine.now())?;
+                self.check_may_start(&job.spec.planned(), job.spec.app, self.rules.engine.now())?;
                 Control::Start
             }
             BulkAction::Stop => {

@@ -5,6 +5,7 @@
 //! error as one that does not exist.
 
 mod batch;
+mod calendars;
 mod children;
 mod declared;
 mod form;
@@ -30,6 +31,7 @@ use crate::request_error::RequestError;
 use crate::telemetry::Hints;
 use crate::users::Principal;
 pub use batch::{Family, was_overtaken};
+pub use calendars::{ends_soon, replan_loop};
 pub use form::{preview, source};
 
 /// Parts of a node that the job rules use.
@@ -98,9 +100,9 @@ impl Jobs<'_> {
         if spec.script.is_some() {
             self.check_may_script(spec.app)?;
         }
-        self.check_interval(&spec.schedule)?;
+        self.check_interval(&spec.planned())?;
         if belongings.enabled == Some(true) {
-            self.check_may_start(&spec.schedule, spec.app, self.rules.engine.now())?;
+            self.check_may_start(&spec.planned(), spec.app, self.rules.engine.now())?;
         }
         Ok(())
     }
@@ -150,13 +152,13 @@ impl Jobs<'_> {
             self.check_may_script(spec.app)?;
         }
         if spec.schedule != job.spec.schedule {
-            self.check_interval(&spec.schedule)?;
+            self.check_interval(&spec.planned())?;
         }
         self.check_operates(job, spec, enabled.unwrap_or(job.enabled))?;
         let now = self.rules.engine.now();
         match enabled {
-            Some(true) if !job.enabled => self.check_may_start(&spec.schedule, spec.app, now),
-            enabled if enabled.unwrap_or(true) && job.enabled && !fires_again(&spec.schedule, now) => {
+            Some(true) if !job.enabled => self.check_may_start(&spec.planned(), spec.app, now),
+            enabled if enabled.unwrap_or(true) && job.enabled && !fires_again(&spec.planned(), now) => {
                 Err(RequestError::field("schedule", "this schedule has no future fires; stop the job first"))
             }
             _ => Ok(()),
@@ -203,7 +205,7 @@ impl Jobs<'_> {
 
     /// Starts the schedule of a job.
     pub async fn start(&self, job: &Job) -> Result<(), RequestError> {
-        self.check_may_start(&job.spec.schedule, job.spec.app, self.rules.engine.now())?;
+        self.check_may_start(&job.spec.planned(), job.spec.app, self.rules.engine.now())?;
         self.rules.engine.start(job.id).await?;
         self.rules.hints.announce(Event::Jobs);
         Ok(())

@@ -3,12 +3,15 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::{AppId, Change, Control, Job, JobId, JobSpec, NewJob, NextFire, Planner, Script, StoreError};
+use engine::{
+    AppId, CalendarId, Change, Control, Job, JobId, JobSpec, NewJob, NextFire, Planner, Script, StoreError,
+};
 use timer::Timestamp;
 
 use super::taken::{self, JAVA_READ_AHEAD};
 use super::{Add, Decision, Edit};
 use crate::adopt::claim_of;
+use crate::calendars;
 use crate::database::Tables;
 use crate::jobs::{self, Stored};
 use crate::records::{apps, job_tags, scripts};
@@ -27,6 +30,8 @@ pub struct Facts {
     /// Keys that earlier changes of the batch take.
     promised: BTreeSet<String>,
     apps: BTreeSet<AppId>,
+    /// Revisions of the work calendars that the definitions name, which are locked.
+    calendars: BTreeMap<CalendarId, i64>,
     /// The last fire of each job that a Java admin, or we, took ahead.
     last_taken: BTreeMap<i64, Timestamp>,
     /// Scheduled times of runs that nodes still have to release after earlier changes.
@@ -91,9 +96,11 @@ impl Facts {
     ) -> Result<Facts, SessionError> {
         let holders = holders(s, wanted).await?;
         let apps = apps::lock(s, &apps).await?;
+        let calendar = |spec: &&JobSpec| spec.workdays.as_ref().map(|workdays| workdays.calendar);
+        let calendars = calendars::lock(s, wanted.iter().filter_map(calendar).collect()).await?;
         let at = s.now().await?;
         let (promised, unsettled) = (BTreeSet::new(), BTreeMap::new());
-        Ok(Facts { at, jobs, holders, promised, apps, last_taken, unsettled })
+        Ok(Facts { at, jobs, holders, promised, apps, calendars, last_taken, unsettled })
     }
 
     /// Decides about each change.
@@ -144,7 +151,8 @@ impl Facts {
         control: &'a Control,
         planner: &dyn Planner,
     ) -> Result<Decision<'a>, StoreError> {
-        let job = self.jobs.get(&id.0).map(|stored| &stored.job).ok_or(StoreError::NoSuchJob(id))?;
+        let stored = self.jobs.get(&id.0).ok_or(StoreError::NoSuchJob(id))?;
+        let job = &stored.job;
         self.check_settled(job)?;
         let none = Edit {
             job: job.clone(),
@@ -159,6 +167,10 @@ impl Facts {
             Control::Start => Edit { start: self.start(job, planner)?, ..none },
             Control::Stop => Edit { stop: Some(Scope::Scheduled), ..none },
             Control::Delete => Edit { stop: Some(Scope::All), ..none },
+            Control::Replan => {
+                let spec = stored.is_outdated().then(|| Cow::Owned(job.spec.clone()));
+                Edit { spec, ..none }
+            }
             Control::Edit { spec, revision } => {
                 check_revision(job, *revision)?;
                 self.check_definition(tables, spec, Some(job))?;
@@ -252,6 +264,12 @@ impl Facts {
                 return Err(StoreError::Conflict(format!("the key `{key}` occurs twice; keys are unique")));
             }
         }
+        if let Some(workdays) = &spec.workdays
+            && self.calendars.get(&workdays.calendar) != Some(&workdays.revision)
+        {
+            let why = format!("the work calendar `{}` was changed in the meantime; try again", workdays.name);
+            return Err(StoreError::Conflict(why));
+        }
         match job.is_some_and(|job| job.spec.app == spec.app) || self.apps.contains(&spec.app) {
             true => Ok(()),
             false => Err(StoreError::Invalid(format!(
@@ -267,7 +285,7 @@ fn definition(change: &Change) -> Option<&JobSpec> {
     match change {
         Change::Add(new) => Some(&new.spec),
         Change::Control(_, Control::Edit { spec, .. } | Control::Put { spec, .. }) => Some(spec),
-        Change::Control(_, Control::Start | Control::Stop | Control::Delete) => None,
+        Change::Control(_, Control::Start | Control::Stop | Control::Replan | Control::Delete) => None,
     }
 }
 

@@ -351,7 +351,7 @@ async fn redefine(
     versions::add(s, at, &workflows.collect::<Vec<_>>()).await?;
 
     // A job that waits for the end of a run keeps waiting.
-    let is_idle = |job: &&Job| job.next_fire_at.is_none();
+    let is_idle = |job: &&Job| job.next_fire_at.is_none() && job.spec.workdays.is_none();
     let idle = going_on.iter().map(|(_, job)| job).filter(is_idle).map(|job| job.id.0);
     let waiting = jobs::with_scheduled_runs(s, &idle.collect::<Vec<_>>()).await?;
     let firing = going_on.iter().map(|(_, job)| job).filter(|job| !waiting.contains(&job.id.0));

@@ -10,6 +10,7 @@ pub mod apps;
 pub mod backfills;
 pub mod batches;
 mod bench;
+pub mod calendars;
 pub mod claims;
 pub mod control;
 pub mod crashes;
@@ -119,6 +120,9 @@ macro_rules! conformance_tests {
             places::a_replaced_run_has_its_real_result
             places::a_later_fire_waits_for_the_answer_about_an_unsent_one
             places::an_attempt_of_a_broadcast_is_not_kept_out_by_its_own_fire
+            calendars::a_calendar_comes_back_as_it_was_saved
+            calendars::a_job_is_planned_again_when_its_calendar_changes
+            calendars::a_calendar_that_a_job_uses_stays
             workflows::steps_follow_one_another_and_a_join_waits_for_all
             workflows::a_grid_has_the_states_of_the_last_runs
             workflows::a_step_gets_the_outputs_and_inputs_that_it_names
@@ -276,6 +280,7 @@ pub const FUNCTIONS: &str = concat!(
     include_str!("apps.rs"),
     include_str!("backfills.rs"),
     include_str!("batches.rs"),
+    include_str!("calendars.rs"),
     include_str!("claims.rs"),
     include_str!("control.rs"),
     include_str!("crashes.rs"),

@@ -31,6 +31,7 @@ mod settings;
 mod tokens;
 mod trace_rows;
 mod users;
+mod work_calendars;
 mod workflow_grid;
 mod workflows;
 
@@ -61,6 +62,7 @@ pub use sessions::{NewSession, UserSession};
 pub use tokens::{NewToken, Token};
 pub use trace_rows::{NodeTrace, Sending};
 pub use users::{Access, Password, User, UserFilter, UserId};
+pub use work_calendars::CalendarRow;
 pub use workflow_grid::{GridRun, WorkflowGrid};
 pub use workflows::{
     Decision, Resume, Resumed, RunEnd, Step, WORKFLOW_VERSIONS, WorkflowRow, WorkflowRun, WorkflowRunSteps,

@@ -32,7 +32,7 @@ pub async fn start(call: Call, job: Authorised<Job>) -> Result<Reply, RequestErr
         return Err(RequestError::field("parallel", format!("must be from 1 to {PARALLEL_MAX}")));
     }
     check_param(body.param.as_deref().unwrap_or_default())?;
-    let schedule = job.spec.schedule.clone();
+    let schedule = job.spec.planned().into_owned();
     let within = ranges.clone();
     // Counting the fires of a long range takes a fraction of a second.
     let times = tokio::task::spawn_blocking(move || times_of(&schedule, &zone, &within));

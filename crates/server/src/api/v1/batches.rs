@@ -19,6 +19,7 @@ use super::call::Call;
 use super::job_body::{Showing, check_key};
 use super::jobs::{CHILDREN_READ, EDIT, OVERTAKEN, THERE_ALREADY, belongings, outdated, reading, records_of};
 use super::reply::{Noted, Reply};
+use super::work_calendars::Resolving;
 use super::{problem, workflow_definitions};
 use crate::jobs::{Family, was_overtaken};
 use crate::request_error::RequestError;
@@ -144,6 +145,7 @@ struct Plans<'a> {
     /// Existing jobs that are named as children.
     named: BTreeMap<String, Job>,
     apps: BTreeMap<String, Result<AppId, RequestError>>,
+    calendars: Resolving,
     family: Family,
     /// New jobs by key: the change that adds each, and its app.
     added: BTreeMap<String, (usize, AppId)>,
@@ -164,8 +166,9 @@ impl<'a> Plans<'a> {
         let children = open.iter().flat_map(|index| jobs[*index].job.children.iter().take(CHILDREN_READ + 1));
         let children: BTreeSet<String> = children.map(String::as_str).map(child_name).collect();
         let named = find_jobs(call, children.iter().map(String::as_str)).await?;
-        let (apps, family, added) = (BTreeMap::new(), Family::default(), BTreeMap::new());
-        Ok(Plans { call, rows, named, apps, family, added, changes: Vec::new(), each: Vec::new() })
+        let (apps, calendars) = (BTreeMap::new(), Resolving::default());
+        let (family, added) = (Family::default(), BTreeMap::new());
+        Ok(Plans { call, rows, named, apps, calendars, family, added, changes: Vec::new(), each: Vec::new() })
     }
 
     /// Plans the open jobs, children before their parents.
@@ -221,8 +224,9 @@ impl<'a> Plans<'a> {
         let app = self.app(&body.app).await?;
         let children = self.children(body, None)?;
         let workflow = workflow_definitions::save(self.call, body, None).await?;
-        let spec =
-            reading(self.call, None).spec(body, app, children, workflow).map_err(RequestError::fields)?;
+        let workdays = self.calendars.workdays(self.call, body.workdays.as_ref()).await?;
+        let reading = reading(self.call, None).on(workdays);
+        let spec = reading.spec(body, app, children, workflow).map_err(RequestError::fields)?;
         let spec = JobSpec { key: Some(keyed.key.clone()), ..spec };
         self.call.jobs().check_new_in(&self.family, &spec, &belongings(body))?;
         Ok(spec)
@@ -247,9 +251,9 @@ impl<'a> Plans<'a> {
             false => jobs.edited_children(&row.job, named).await?,
         };
         let workflow = workflow_definitions::save(self.call, body, Some(&row.job)).await?;
-        let spec = reading(self.call, Some(&row.job))
-            .spec(body, app, children, workflow)
-            .map_err(RequestError::fields)?;
+        let workdays = self.calendars.workdays(self.call, body.workdays.as_ref()).await?;
+        let reading = reading(self.call, Some(&row.job)).on(workdays);
+        let spec = reading.spec(body, app, children, workflow).map_err(RequestError::fields)?;
         jobs.check_edit_in(&mut self.family, &row.job, &spec, body.enabled).await?;
         let fields = changed_fields(self.call, &row, &spec, body);
         if fields.is_empty() {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cron::{Cron, Dialect, DstRule, Language, Rule, Timetable, Zone};
-use engine::{AppId, Job, JobId, JobSpec, Script, WorkflowId};
+use cron::{Cron, Dialect, DstRule, Language, Rule, Timetable, Workdays, Zone};
+use engine::{AppId, Job, JobId, JobSpec, JobWorkdays, Script, WorkflowId};
 use protocol::v1::{
-    CronDialect, FieldProblem, Instant, JobBody, JobView, Misfire, Named, Right, Schedule, ScriptBody, Word,
-    WorkflowBody,
+    CronDialect, FieldProblem, Instant, JobBody, JobView, Misfire, Named, OnDays, Right, Schedule,
+    ScriptBody, Shift, Word, WorkflowBody,
 };
 use store::{JobName, JobRow};
 use timer::Timestamp;
@@ -25,9 +25,16 @@ pub struct Reading<'a> {
     pub now: Timestamp,
     /// Definition before the edit; `None` for a new job.
     pub before: Option<&'a JobSpec>,
+    /// Work calendar that the body names.
+    pub workdays: Option<JobWorkdays>,
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
+    /// With the work calendar that the body names.
+    pub fn on(self, workdays: Option<JobWorkdays>) -> Reading<'a> {
+        Reading { workdays, ..self }
+    }
+
     /// Converts a body to the definition of a job with that app, those children and that workflow.
     pub fn spec(
         &self,
@@ -38,6 +45,10 @@ impl Reading<'_> {
     ) -> Result<JobSpec, Vec<FieldProblem>> {
         let mut wrong = Wrong::default();
         let schedule = wrong.take(self.schedule(&body.schedule), cron::Schedule::Never);
+        let is_by_clock = matches!(schedule, cron::Schedule::Cron { .. } | cron::Schedule::Timetable(_));
+        wrong.check("workdays", self.workdays.is_none() || is_by_clock, || {
+            "requires a cron schedule or a timetable".into()
+        });
         wrong.check("name", !body.name.trim().is_empty(), || "must not be empty".into());
         let script = body.script.as_ref().map(|script| self.script(script));
         wrong.check(
@@ -67,6 +78,7 @@ impl Reading<'_> {
         wrong.none()?;
         let mut spec = JobSpec::new(app, body.name.trim(), schedule, body.handler.trim());
         spec.key = self.before.and_then(|before| before.key.clone());
+        spec.workdays.clone_from(&self.workdays);
         spec.valid_from = body.valid_from.map(timestamp);
         spec.valid_until = body.valid_until.map(timestamp);
         spec.jitter = Duration::from_millis(body.jitter_ms);
@@ -278,7 +290,7 @@ impl Showing<'_> {
         JobView {
             id: id.0,
             key: spec.key,
-            schedule_text: spec.schedule.describe(language),
+            schedule_text: schedule_text(&spec.schedule, spec.workdays.as_ref(), language),
             body,
             next_fire_at: next_fire_at.map(instant),
             last_fire_at: row.last_fire_at.map(instant),
@@ -308,6 +320,7 @@ impl Showing<'_> {
             app: self.app.clone(),
             name: spec.name.clone(),
             schedule: self.schedule(row),
+            workdays: spec.workdays.as_ref().map(workdays_words),
             handler: spec.handler.clone(),
             param: spec.param.clone(),
             script,
@@ -344,6 +357,64 @@ impl Showing<'_> {
             schedule => schedule_words(schedule, self.zone),
         }
     }
+}
+
+/// Work calendar of a job in an API type.
+fn workdays_words(workdays: &JobWorkdays) -> protocol::v1::JobWorkdays {
+    let Workdays { on, shift, .. } = workdays.rule;
+    protocol::v1::JobWorkdays {
+        calendar: workdays.name.clone(),
+        on: match on {
+            cron::OnDays::Work => OnDays::Work,
+            cron::OnDays::Off => OnDays::Off,
+            cron::OnDays::Any => OnDays::Any,
+        },
+        shift: match shift {
+            cron::Shift::Skip => Shift::Skip,
+            cron::Shift::Next => Shift::Next,
+            cron::Shift::Previous => Shift::Previous,
+            cron::Shift::Nearest => Shift::Nearest,
+        },
+    }
+}
+
+/// Description of a schedule with its work calendar.
+pub fn schedule_text(
+    schedule: &cron::Schedule,
+    workdays: Option<&JobWorkdays>,
+    language: Language,
+) -> String {
+    let text = schedule.describe(language);
+    let Some(JobWorkdays { name, rule, .. }) = workdays else { return text };
+    let (days, shift) = match language {
+        Language::English => (
+            match rule.on {
+                cron::OnDays::Work => format!(", on workdays of {name}"),
+                cron::OnDays::Off => format!(", on days off of {name}"),
+                cron::OnDays::Any => format!(", within the data of {name}"),
+            },
+            match rule.shift {
+                cron::Shift::Skip => "",
+                cron::Shift::Next => ", else on the next one",
+                cron::Shift::Previous => ", else on the previous one",
+                cron::Shift::Nearest => ", else on the nearest one",
+            },
+        ),
+        Language::Chinese => (
+            match rule.on {
+                cron::OnDays::Work => format!("，仅 {name} 的工作日"),
+                cron::OnDays::Off => format!("，仅 {name} 的休息日"),
+                cron::OnDays::Any => format!("，仅 {name} 的数据范围内"),
+            },
+            match rule.shift {
+                cron::Shift::Skip => "",
+                cron::Shift::Next => "，否则顺延到下一个",
+                cron::Shift::Previous => "，否则提前到上一个",
+                cron::Shift::Nearest => "，否则移到最近的一个",
+            },
+        ),
+    };
+    text + &days + shift
 }
 
 /// Converts a schedule to its API type.
@@ -386,7 +457,7 @@ mod tests {
     use super::*;
 
     fn reading(zone: &Zone) -> Reading<'_> {
-        Reading { zone, now: Timestamp::from_millis(1_782_000_000_000), before: None }
+        Reading { zone, now: Timestamp::from_millis(1_782_000_000_000), before: None, workdays: None }
     }
 
     fn body(json: &str) -> JobBody {

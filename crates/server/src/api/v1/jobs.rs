@@ -1,6 +1,7 @@
 //! `/v1/jobs`: job definitions, triggers, missed fires and scripts.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use engine::{AppId, Job, JobId, JobSpec, Store as _, StoreError};
@@ -17,6 +18,7 @@ use super::job_body::{Reading, Showing, check_key};
 use super::reply::Reply;
 use super::route::Needs;
 use super::session::rights_view;
+use super::work_calendars::Resolving;
 use super::{history, schedules, workflow_definitions};
 use crate::jobs::{Belongings, JobRules};
 use crate::request_error::RequestError;
@@ -114,8 +116,11 @@ pub async fn fires(call: Call, job: Authorised<Job>) -> Result<Reply, RequestErr
     let count = call.query.number("count")?;
     let after = call.query.instant("after")?.unwrap_or(call.state.engine.now());
     // The job's own `valid_from` and `valid_until` also count, so its next fires are computed one by one.
+    let first = job.spec.valid_from.map(|from| from - Duration::from_millis(1));
+    let after = first.map_or(after, |first| after.max(first));
     let next = |after| job.spec.next_after(after);
-    Ok(Reply::json(&schedules::preview(&call, &job.spec.schedule, count, after, next)?))
+    let days = job.spec.workdays.as_ref();
+    Ok(Reply::json(&schedules::preview(&call, (&job.spec.schedule, days), count, after, next)?))
 }
 
 pub async fn misses(call: Call, job: Authorised<Job>) -> Result<Reply, RequestError> {
@@ -169,8 +174,9 @@ pub async fn create(call: Call, app: Authorised<AppInBody>) -> Result<Reply, Req
     let body: JobBody = call.json()?;
     let children = children(&call, &body, None).await?;
     let workflow = workflow_definitions::save(&call, &body, None).await?;
-    let spec =
-        reading(&call, None).spec(&body, app.0.id, children, workflow).map_err(RequestError::fields)?;
+    let workdays = Resolving::default().workdays(&call, body.workdays.as_ref()).await?;
+    let reading = reading(&call, None).on(workdays);
+    let spec = reading.spec(&body, app.0.id, children, workflow).map_err(RequestError::fields)?;
     add(&call, &body, spec).await
 }
 
@@ -180,7 +186,9 @@ async fn new_spec(call: &Call, body: &JobBody, key: String) -> Result<JobSpec, R
     let app = admit_app(call, &body.app, EDIT).await?;
     let children = children(call, body, None).await?;
     let workflow = workflow_definitions::save(call, body, None).await?;
-    let spec = reading(call, None).spec(body, app.id, children, workflow).map_err(RequestError::fields)?;
+    let workdays = Resolving::default().workdays(call, body.workdays.as_ref()).await?;
+    let reading = reading(call, None).on(workdays);
+    let spec = reading.spec(body, app.id, children, workflow).map_err(RequestError::fields)?;
     Ok(JobSpec { key: Some(key), ..spec })
 }
 
@@ -252,8 +260,9 @@ async fn edit(call: &Call, body: &JobBody, job: Job) -> Result<Reply, RequestErr
     let jobs = call.jobs();
     let children = jobs.edited_children(&job, children(call, body, Some(&job)).await?).await?;
     let workflow = workflow_definitions::save(call, body, Some(&job)).await?;
-    let spec =
-        reading(call, Some(&job)).spec(body, app.id, children, workflow).map_err(RequestError::fields)?;
+    let workdays = Resolving::default().workdays(call, body.workdays.as_ref()).await?;
+    let reading = reading(call, Some(&job)).on(workdays);
+    let spec = reading.spec(body, app.id, children, workflow).map_err(RequestError::fields)?;
     let before = written(call, job.id).await?;
     jobs.check_edit(&job, &spec, body.enabled).await?;
     if let Err(error) = jobs.put(&job, spec, belongings(body)).await {
@@ -276,7 +285,7 @@ pub async fn put_workflow(call: &Call, job: Job, workflow: WorkflowBody) -> Resu
 
 pub fn reading<'a>(call: &'a Call, before: Option<&'a Job>) -> Reading<'a> {
     let before = before.map(|job| &job.spec);
-    Reading { zone: &call.state.zone, now: call.state.engine.now(), before }
+    Reading { zone: &call.state.zone, now: call.state.engine.now(), before, workdays: None }
 }
 
 pub fn belongings(body: &JobBody) -> Belongings<'_> {

@@ -33,6 +33,7 @@ mod statistics;
 mod timeline;
 mod traces;
 mod users;
+mod work_calendars;
 mod workflow_body;
 mod workflow_definitions;
 mod workflow_text;

@@ -7,8 +7,9 @@ use protocol::v1::{
     InstantState, JobBody, JobChange, JobView, Kill, LogPage, Me, Miss, NewApiKey, NewToken, NodeView,
     Overview, PasswordChange, Preview, PreviewRequest, PutJobs, PutResult, RestoreVersion, Resume, Resumed,
     RunStatus, RunView, ScriptBody, ScriptVersion, SessionView, SettingView, SignIn, Statistics, StepView,
-    TokenView, Trigger, Triggered, UserBody, UserView, Word, WorkflowBody, WorkflowCheck, WorkflowGrid,
-    WorkflowRunView, WorkflowVersion,
+    TokenView, Trigger, Triggered, UserBody, UserView, Word, WorkCalendarBody, WorkCalendarImport,
+    WorkCalendarImported, WorkCalendarView, WorkflowBody, WorkflowCheck, WorkflowGrid, WorkflowRunView,
+    WorkflowVersion,
 };
 use store::Rights;
 
@@ -18,7 +19,7 @@ use super::route::Values::{self, Flag, Instant, Number, OneOf, Text};
 use super::route::{Needs, Parameter, Route, route};
 use super::{
     alerts, apps, audit, backfills, batches, centre, events, jobs, keys, runs, schedules, session,
-    statistics, users, workflow_versions, workflows,
+    statistics, users, work_calendars, workflow_versions, workflows,
 };
 
 const NOTHING: Needs = Needs::Nothing;
@@ -50,7 +51,7 @@ const CLIENT: Parameter = (
     Text,
 );
 const IF_MATCH: Parameter =
-    ("If-Match", "The `ETag` of the job to replace. The request fails if the job has changed since.", Text);
+    ("If-Match", "The `ETag` of the object to replace. The request fails if it has changed since.", Text);
 const IF_NONE_MATCH: Parameter = ("If-None-Match", "`*`: the request fails if the job already exists.", Text);
 const IDEMPOTENCY: Parameter = (
     IDEMPOTENCY_KEY,
@@ -116,6 +117,12 @@ pub fn table() -> Vec<Route> {
         route(Post, "/v1/jobs/{job}/versions/{version}/restore", Api, EDIT, workflow_versions::restore).audited_as("workflow.restore").summary("Save the definition of an earlier version again, as a new version. The rest of the job stays unchanged.").headers(&[IF_MATCH]).optional_body::<RestoreVersion>().returns::<JobView>(200),
         route(Post, "/v1/workflows/check", Api, NOTHING, workflows::check).summary("Check the definition of a workflow without saving it, and convert it between JSON and YAML.").body::<WorkflowCheck>().returns::<CheckedWorkflow>(200).large(),
         route(Post, "/v1/schedules/preview", Api, NOTHING, schedules::show).summary("Describe a schedule and return its next fires.").body::<PreviewRequest>().returns::<Preview>(200),
+        route(Get, "/v1/work-calendars", Api, NOTHING, work_calendars::list).summary("List work calendars, without their days.").returns_list::<WorkCalendarView>(),
+        route(Get, "/v1/work-calendars/{calendar}", Api, NOTHING, work_calendars::show).summary("Return a work calendar with its days.").returns::<WorkCalendarView>(200),
+        route(Put, "/v1/work-calendars/{calendar}", Api, ADMIN, work_calendars::put).audited_as("calendar.put").summary("Create or replace a work calendar, and plan its jobs again. Returns 201 if it was created.").headers(&[IF_MATCH]).body::<WorkCalendarBody>().returns_new_or_changed::<WorkCalendarView>().large(),
+        route(Delete, "/v1/work-calendars/{calendar}", Api, ADMIN, work_calendars::delete).audited_as("calendar.delete").summary("Delete a work calendar. No job may use it.").returns_status(204),
+        route(Post, "/v1/work-calendars/{calendar}/import", Api, ADMIN, work_calendars::import).audited_as("calendar.import").summary("Import the days of an iCalendar, CSV or JSON file into a new or existing work calendar, and plan its jobs again. With `dry_run`, only return what would change.").headers(&[IF_MATCH]).body::<WorkCalendarImport>().returns::<WorkCalendarImported>(200).large(),
+        route(Get, "/v1/work-calendars/{calendar}/export", Api, NOTHING, work_calendars::export).summary("Return the days of a work calendar as a file.").query(&[("format", "Format of the file. Default: `csv`.", OneOf(&["csv", "ical", "json"]))]).returns_text(),
         route(Get, "/v1/calendar", Api, VIEW, statistics::calendar).summary("Count future fires per time bucket.").query(&[FROM, UNTIL, STEP, APP]).returns::<Calendar>(200),
 
         // Runs.

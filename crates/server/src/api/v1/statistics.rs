@@ -298,7 +298,9 @@ impl Fires {
     /// Adds the fires of a job. Returns false if there are too many to count.
     fn add(&mut self, job: &Job) -> bool {
         self.jobs += 1;
-        let name = format!("{:?} {:?} {:?}", job.spec.schedule, job.spec.valid_from, job.spec.valid_until);
+        let days = job.spec.workdays.as_ref().map(|own| (own.calendar, own.rule.on, own.rule.shift));
+        let (schedule, validity) = (&job.spec.schedule, (job.spec.valid_from, job.spec.valid_until));
+        let name = format!("{schedule:?} {days:?} {validity:?}");
         if !self.known.contains_key(&name) {
             let counted = self.count(job);
             self.known.insert(name.clone(), counted);

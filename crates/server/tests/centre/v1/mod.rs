@@ -11,4 +11,5 @@ mod rights;
 mod runs;
 mod session;
 mod users;
+mod work_calendars;
 mod workflows;

@@ -48,7 +48,8 @@ impl Things {
         let named =
             [("{app}", self.app.clone()), ("{job}", self.job.into()), ("{run}", self.run.to_string())];
         let others = [("{name}", self.user.to_owned()), ("{id}", id), ("{step}", "load".to_owned())];
-        let others = others.into_iter().chain([("{version}", "1".to_owned())]);
+        let others =
+            others.into_iter().chain([("{version}", "1".to_owned()), ("{calendar}", "cn".to_owned())]);
         let others = others.into_iter().chain([("{backfill}", self.backfill.to_string())]);
         let named = named.into_iter().chain(others);
         named.fold(route.path.to_owned(), |path, (name, value)| path.replace(name, &value))
@@ -97,6 +98,7 @@ async fn status(bench: &Bench, client: &Client<'_>, method: &str, path: &str) ->
 
 async fn ensure_jobs(bench: &Bench) {
     let admin = bench.admin().await;
+    admin.done("PUT", "/v1/work-calendars/cn", &json!({})).await;
     for (key, app) in [("own", bench.app.as_str()), ("foreign", "other1")] {
         admin.done("PUT", &format!("/v1/jobs/{key}"), &body(app, key)).await;
     }

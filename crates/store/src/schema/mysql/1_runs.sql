@@ -41,11 +41,17 @@ CREATE TABLE IF NOT EXISTS tw_job (
     problem TEXT,
     -- Definition in tw_workflow, if a run of the job is a workflow run.
     workflow_id BIGINT,
+    -- Work calendar in tw_work_calendar, its revision when the next fire was computed, and the rule for its days.
+    calendar_id BIGINT,
+    calendar_revision BIGINT,
+    on_days VARCHAR(16),
+    day_shift VARCHAR(16),
     revision BIGINT NOT NULL DEFAULT 0,
     -- Changed instead of only locked on clusters of several writers.
     guard BIGINT NOT NULL DEFAULT 0,
     UNIQUE KEY tw_job_key (job_key),
-    KEY tw_job_claim (claim_ms, job_id)
+    KEY tw_job_claim (claim_ms, job_id),
+    KEY tw_job_calendar (calendar_id)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 -- Open runs: a row is deleted when its run has finished.

@@ -94,3 +94,24 @@ CREATE TABLE IF NOT EXISTS tw_audit (
     KEY tw_audit_object (object),
     KEY tw_audit_at (at_ms)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
+
+-- Work calendars: weekdays as bits, the lowest is Monday. Dates are numbers such as 20261001.
+CREATE TABLE IF NOT EXISTS tw_work_calendar (
+    id BIGINT NOT NULL AUTO_INCREMENT,
+    name VARCHAR(100) NOT NULL,
+    week INT NOT NULL,
+    known_until BIGINT,
+    beyond VARCHAR(16) NOT NULL,
+    -- Incremented by each change; the jobs with this calendar are then planned again.
+    revision BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE KEY tw_work_calendar_name (name)
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
+
+CREATE TABLE IF NOT EXISTS tw_work_calendar_day (
+    calendar_id BIGINT NOT NULL,
+    day BIGINT NOT NULL,
+    is_work INT NOT NULL,
+    name VARCHAR(400) NOT NULL,
+    PRIMARY KEY (calendar_id, day)
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;

@@ -41,12 +41,19 @@ CREATE TABLE IF NOT EXISTS tw_job (
     problem TEXT,
     -- Definition in tw_workflow, if a run of the job is a workflow run.
     workflow_id BIGINT,
+    -- Work calendar in tw_work_calendar, its revision when the next fire was computed, and the rule for its days.
+    calendar_id BIGINT,
+    calendar_revision BIGINT,
+    on_days VARCHAR(16),
+    day_shift VARCHAR(16),
     revision BIGINT NOT NULL DEFAULT 0,
     -- Changed instead of only locked on clusters of several writers.
     guard BIGINT NOT NULL DEFAULT 0
 );
 
 CREATE INDEX IF NOT EXISTS tw_job_claim ON tw_job (claim_ms, job_id);
+
+CREATE INDEX IF NOT EXISTS tw_job_calendar ON tw_job (calendar_id);
 
 -- Open runs: a row is deleted when its run has finished.
 CREATE TABLE IF NOT EXISTS tw_run (

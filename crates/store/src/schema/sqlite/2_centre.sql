@@ -101,3 +101,23 @@ CREATE INDEX IF NOT EXISTS tw_audit_principal ON tw_audit (principal);
 CREATE INDEX IF NOT EXISTS tw_audit_object ON tw_audit (object);
 
 CREATE INDEX IF NOT EXISTS tw_audit_at ON tw_audit (at_ms);
+
+-- Work calendars: weekdays as bits, the lowest is Monday. Dates are numbers such as 20261001.
+CREATE TABLE IF NOT EXISTS tw_work_calendar (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name VARCHAR(100) NOT NULL,
+    week INTEGER NOT NULL,
+    known_until INTEGER,
+    beyond VARCHAR(16) NOT NULL,
+    -- Incremented by each change; the jobs with this calendar are then planned again.
+    revision INTEGER NOT NULL,
+    UNIQUE (name)
+);
+
+CREATE TABLE IF NOT EXISTS tw_work_calendar_day (
+    calendar_id INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    is_work INTEGER NOT NULL,
+    name VARCHAR(400) NOT NULL,
+    PRIMARY KEY (calendar_id, day)
+) WITHOUT ROWID;
