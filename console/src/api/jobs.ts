@@ -92,7 +92,20 @@ export const checkWorkflow = (body: WorkflowCheck) => post<CheckedWorkflow>('/v1
 
 /** What people wrote about a job, without what the centre says of it. */
 export function bodyOf(view: JobView): JobBody {
-  const { id, key, schedule_text, next_fire_at, last_fire_at, created_at, updated_at, revision, problem, overridden, rights, ...body } =
-    view
+  const {
+    id,
+    key,
+    schedule_text,
+    next_fire_at,
+    last_fire_at,
+    created_at,
+    updated_at,
+    revision,
+    fires,
+    problem,
+    overridden,
+    rights,
+    ...body
+  } = view
   return body
 }

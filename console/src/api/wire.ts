@@ -694,6 +694,11 @@ export interface JobBody {
   handler?: string
   /** Maximum random delay of each fire after its scheduled time, in milliseconds. Default: 0. */
   jitter_ms?: number
+  /**
+   * Maximum number of fires of the schedule, from 1; then the job is stopped. Manual triggers, retries and skipped
+   * fires do not count. A start after the last one counts anew. Default: no limit.
+   */
+  max_fires?: number
   /** Misfire policy: how to handle fires that could not be dispatched in time. */
   misfire: Misfire
   /** Display name. */
@@ -810,6 +815,8 @@ export interface JobView {
   delivery: Delivery
   /** Whether the schedule is active. If omitted: false for a new job, unchanged for an existing one. */
   enabled?: boolean
+  /** Number of fires that count for `max_fires`; absent without a maximum. A job that has reached it is stopped. */
+  fires?: number
   /** Handler to call. Omit it for a script job and for a workflow. */
   handler?: string
   /** Id of the job; never changes. */
@@ -823,6 +830,11 @@ export interface JobView {
   key?: string
   /** Last scheduled time for which the job fired. */
   last_fire_at: Instant | null
+  /**
+   * Maximum number of fires of the schedule, from 1; then the job is stopped. Manual triggers, retries and skipped
+   * fires do not count. A start after the last one counts anew. Default: no limit.
+   */
+  max_fires?: number
   /** Misfire policy: how to handle fires that could not be dispatched in time. */
   misfire: Misfire
   /** Display name. */

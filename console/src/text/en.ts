@@ -216,6 +216,7 @@ export const en = {
       backfills: 'Backfills',
       history: 'History',
     },
+    firesOf: (fires: number, max: number) => (fires >= max ? `${max}, all of them have taken place` : `${max}, so far ${fires}`),
     health: 'Health',
     lastRuns: 'Last runs',
     duration: 'Duration',

@@ -472,6 +472,7 @@ export const FIELDS = {
   enabled: { label: { en: 'State', zh: '状态' } },
   workdays: { label: { en: 'Work calendar', zh: '工作日历' } },
   valid_from: { label: { en: 'Valid from', zh: '生效时间' } },
+  max_fires: { label: { en: 'Maximum number of fires', zh: '最大触发次数' } },
   valid_until: { label: { en: 'Valid until', zh: '失效时间' } },
   jitter_ms: { label: { en: 'Jitter (random delay)', zh: '随机延迟上限' } },
   misfire: {

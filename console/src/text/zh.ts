@@ -208,6 +208,7 @@ export const zh: Words = {
   job: {
     tabs: { overview: '概览', script: '脚本', workflow: '工作流', versions: '版本', backfills: '补数', history: '修改历史' },
     health: '健康状况',
+    firesOf: (fires: number, max: number) => (fires >= max ? `${max}，已全部触发` : `${max}，已触发 ${fires}`),
     lastRuns: '最近的执行',
     duration: '耗时',
     next: '接下来的触发',

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use protocol::v1::{
-    ApprovalBody, Delivery, Instant, JobBody, JoinRule, Misfire, Need, OnError, Overlap, Phase, Retry,
-    RetryFrom, Route, Schedule, ScriptBody, StepBody, WorkflowBody, WorkflowInput,
+    ApprovalBody, Delivery, Instant, JobBody, JobWorkdays, JoinRule, Misfire, Need, OnError, Overlap, Phase,
+    Retry, RetryFrom, Route, Schedule, ScriptBody, StepBody, WorkflowBody, WorkflowInput,
 };
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
@@ -27,6 +27,10 @@ pub struct WorkflowFile {
     valid_from: Option<Instant>,
     #[serde(default)]
     valid_until: Option<Instant>,
+    #[serde(default)]
+    workdays: Option<JobWorkdays>,
+    #[serde(default)]
+    max_fires: Option<u64>,
     #[serde(default)]
     misfire: Misfire,
     #[serde(default)]
@@ -186,6 +190,8 @@ impl From<WorkflowFile> for JobBody {
             enabled: file.enabled,
             valid_from: file.valid_from,
             valid_until: file.valid_until,
+            workdays: file.workdays,
+            max_fires: file.max_fires,
             misfire: file.misfire,
             overlap: file.overlap,
             retry: file.retry,

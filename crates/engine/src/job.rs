@@ -71,6 +71,8 @@ pub struct Job {
     pub next_fire_at: Option<Timestamp>,
     /// Revision, incremented by each edit; an edit based on an older one is rejected.
     pub revision: i64,
+    /// Number of fires of its schedule that were claimed, if [`JobSpec::max_fires`] limits them.
+    pub fires: u64,
     /// Active run of the job, if [`Overlap`] allows only one.
     pub running: Option<RunId>,
     /// Number of its runs that wait for the active one. Counted only if [`Overlap`] allows only one.
@@ -96,6 +98,8 @@ pub struct JobSpec {
     pub valid_from: Option<Timestamp>,
     /// The schedule fires only up to this time.
     pub valid_until: Option<Timestamp>,
+    /// Maximum number of fires of the schedule; then the job is stopped.
+    pub max_fires: Option<u64>,
     /// Maximum delay of each fire, to spread jobs with the same scheduled time. Always the same for one fire.
     pub jitter: Duration,
     /// Misfire policy: how to handle fires that could not be sent in time.
@@ -133,6 +137,13 @@ pub struct JobSpec {
     pub author: String,
 }
 
+impl Job {
+    /// Number of fires that its schedule still has; `None` without a limit.
+    pub fn fires_left(&self) -> Option<u64> {
+        self.spec.max_fires.map(|max| max.saturating_sub(self.fires))
+    }
+}
+
 impl JobSpec {
     /// Creates a job with the defaults: misfires skipped after 5 s, runs may overlap, no retries, delivery policy
     /// probe.
@@ -145,6 +156,7 @@ impl JobSpec {
             workdays: None,
             valid_from: None,
             valid_until: None,
+            max_fires: None,
             jitter: Duration::ZERO,
             misfire: Misfire::Skip,
             overlap: Overlap::Allow,
@@ -180,6 +192,12 @@ impl JobSpec {
             calendar.beyond == Beyond::Stop && calendar.known_until.is_some()
         };
         self.workdays.as_ref().is_some_and(stops)
+    }
+
+    /// Whether the job is claimed only when it is due. An exclusive job is, because the other run may end until then;
+    /// so is one whose fires are counted, because a fire that was claimed ahead may be withdrawn.
+    pub fn is_claimed_when_due(&self) -> bool {
+        self.overlap.is_exclusive() || self.max_fires.is_some()
     }
 
     /// First scheduled time after `after`, within the job's validity.

@@ -68,11 +68,12 @@ impl Planner for Tick<'_> {
     }
 
     fn plan_at_most(&self, job: &Job, rows: usize) -> Plan {
-        let horizon = if job.spec.overlap.is_exclusive() { self.now } else { self.now + LOOK_AHEAD };
+        let horizon = if job.spec.is_claimed_when_due() { self.now } else { self.now + LOOK_AHEAD };
         let shards = if job.spec.workflow.is_some() { 1 } else { self.router.shards(job).max(1) };
         let fires_max = (rows / shards).clamp(1, FIRES_MAX as usize);
         let mut plan = self.plan_until(job, self.now, horizon, fires_max);
         self.keep_to_quota(job, shards, &mut plan);
+        self.keep_to_limit(job, &mut plan);
         if self.bugs.has(Sabotage::NextFromNow)
             && let NextFire::At { .. } = plan.next
         {
@@ -85,7 +86,9 @@ impl Planner for Tick<'_> {
     }
 
     fn settle(&self, job: &Job, at: Timestamp) -> Plan {
-        self.plan_until(job, at, at, FIRES_MAX as usize)
+        let mut plan = self.plan_until(job, at, at, FIRES_MAX as usize);
+        self.keep_to_limit(job, &mut plan);
+        plan
     }
 
     fn assign(&self, job: &Job, run: &Run) -> Assignment {
@@ -126,6 +129,9 @@ impl Planner for Tick<'_> {
     }
 
     fn next_after(&self, job: &Job, after: Timestamp) -> NextFire {
+        if job.fires_left() == Some(0) {
+            return NextFire::Never;
+        }
         // Started or edited: with a fixed delay, the first run is one delay away.
         self.at_or_never(job, job.spec.next_after(after).or_else(|| job.spec.next_after_end(after)))
     }
@@ -180,9 +186,21 @@ impl Tick<'_> {
         }
     }
 
+    /// Removes fires beyond the job's maximum, and stops the job at its last one.
+    fn keep_to_limit(&self, job: &Job, plan: &mut Plan) {
+        let Some(left) = job.fires_left() else { return };
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        if plan.fires.len() < left {
+            return;
+        }
+        plan.fires.truncate(left);
+        plan.replace &= left > 0;
+        plan.next = NextFire::Never;
+    }
+
     fn at_or_never(&self, job: &Job, fire_at: Option<Timestamp>) -> NextFire {
         if let Some(at) = fire_at
-            && job.spec.overlap.is_exclusive()
+            && job.spec.is_claimed_when_due()
         {
             self.wake_at(at);
         }
@@ -205,9 +223,9 @@ impl Tick<'_> {
 }
 
 /// Time when the fire of a job is to be claimed: ahead of its scheduled time, so that only sending is left to do
-/// then. An exclusive job is claimed only when it is due, because the other run may end until then.
+/// then; some jobs are claimed only when they are due.
 pub(crate) fn claim_at(job: &Job, fire_at: Timestamp) -> Timestamp {
-    if job.spec.overlap.is_exclusive() { fire_at } else { fire_at - LOOK_AHEAD }
+    if job.spec.is_claimed_when_due() { fire_at } else { fire_at - LOOK_AHEAD }
 }
 
 /// Fire of a job at a scheduled time, if there is one left.

@@ -23,6 +23,7 @@ pub(crate) fn job(schedule: Schedule, next: i64) -> Job {
         enabled: true,
         next_fire_at: Some(ms(next)),
         revision: 1,
+        fires: 0,
         running: None,
         waiting: 0,
         problem: None,

@@ -160,7 +160,11 @@ async fn set_shadows(s: &mut dyn Session, rows: Vec<Vec<Value>>) -> Result<(), S
 async fn advance(s: &mut dyn Session, due: &[Stored], plans: &[Plan]) -> Result<(), SessionError> {
     let mut shadows = Vec::with_capacity(due.len());
     let (mut moved, mut stopped) = (Vec::with_capacity(due.len()), Vec::new());
+    let mut counted = Vec::new();
     for (stored, plan) in due.iter().zip(plans) {
+        if stored.job.spec.max_fires.is_some() && !plan.fires.is_empty() {
+            counted.push((stored.job.id, stored.job.fires + plan.fires.len() as u64));
+        }
         let id = Value::Int(stored.job.id.0);
         let old: Value = stored.job.next_fire_at.map_or(NO_TIME.into(), Value::from);
         let (next, claim) = jobs::next_columns(plan.next);
@@ -180,6 +184,7 @@ async fn advance(s: &mut dyn Session, due: &[Stored], plans: &[Plan]) -> Result<
         let sql = format!("UPDATE xxl_job_info SET trigger_status = {STOPPED} WHERE id IN ?");
         s.execute(&sql, &[Value::Ids(stops)]).await?;
     }
+    jobs::set_fires(s, &counted).await?;
     set_shadows(s, shadows).await
 }
 

@@ -206,6 +206,7 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
         workdays: None,
         valid_from: own.valid_from_ms,
         valid_until: own.valid_until_ms,
+        max_fires: own.max_fires.map(i64::unsigned_abs),
         jitter: millis(own.jitter_ms),
         misfire: misfire_of(&info.misfire_strategy, own.misfire.as_deref()),
         overlap: value_of(own.overlap.as_deref(), Overlap::Allow),
@@ -230,6 +231,7 @@ fn stored(tables: &Tables, row: Row) -> Result<Stored, SessionError> {
         enabled,
         next_fire_at,
         revision: own.revision,
+        fires: own.fires.unsigned_abs(),
         running: None,
         waiting: 0,
         problem,
@@ -306,6 +308,7 @@ table! {
     #[derive(Default)]
     struct OwnRow in "tw_job" of own: Own<'_> {
         revision: i64 = own.job.revision,
+        fires: i64 = i64::try_from(own.job.fires).unwrap_or(i64::MAX),
         next_ms: Option<Timestamp> = own.job.next_fire_at,
     }
     edited by job_id with revision, problem {
@@ -318,6 +321,8 @@ table! {
         written: Option<String> = own.written,
         valid_from_ms: Option<Timestamp> = own.job.spec.valid_from,
         valid_until_ms: Option<Timestamp> = own.job.spec.valid_until,
+        max_fires: Option<i64> =
+            own.job.spec.max_fires.map(|max| i64::try_from(max).unwrap_or(i64::MAX)),
         jitter_ms: i64 = whole_millis(own.job.spec.jitter),
         timeout_ms: Option<i64> = own.job.spec.timeout.map(whole_millis),
         misfire: Option<String> = misfire_words(own.job.spec.misfire).1,
@@ -463,11 +468,11 @@ impl Wording {
         text: None,
     };
 
-    /// XXL-JOB has neither workflows nor work calendars: the schedules of such jobs are only in our columns, so that
-    /// Java admins leave them alone.
+    /// XXL-JOB has neither workflows, nor work calendars, nor limits of fires: the schedules of such jobs are only in our
+    /// columns, so that Java admins leave them alone.
     fn of_job(spec: &JobSpec, tables: &Tables) -> Result<Wording, StoreError> {
         let wording = Wording::of(&spec.schedule, tables)?;
-        let is_foreign = spec.workflow.is_some() || spec.workdays.is_some();
+        let is_foreign = spec.workflow.is_some() || spec.workdays.is_some() || spec.max_fires.is_some();
         if !is_foreign || wording.kind.is_some() {
             return Ok(wording);
         }
@@ -658,6 +663,7 @@ pub fn new(id: JobId, spec: JobSpec) -> Job {
         enabled: false,
         next_fire_at: None,
         revision: 0,
+        fires: 0,
         running: None,
         waiting: 0,
         problem: None,
@@ -723,6 +729,17 @@ pub async fn set_next_times(
     let columns = ["next_ms", "claim_ms"];
     s.update(Columns { table: "tw_job", keys: &["job_id"], columns: &columns }, owns).await?;
     Ok(())
+}
+
+/// Sets the number of counted fires of jobs.
+pub async fn set_fires(s: &mut dyn Session, fires: &[(JobId, u64)]) -> Result<(), SessionError> {
+    if fires.is_empty() {
+        return Ok(());
+    }
+    let row =
+        |(job, fires): &(JobId, u64)| vec![job.0.into(), i64::try_from(*fires).unwrap_or(i64::MAX).into()];
+    let set = Columns { table: "tw_job", keys: &["job_id"], columns: &["fires"] };
+    s.update(set, fires.iter().map(row).collect()).await
 }
 
 /// Stops jobs: they have no next fire, and a last fire after `at` is that of a run that is withdrawn. For a job that is

@@ -89,6 +89,9 @@ pub struct Definition {
     /// Time up to which the schedule fires.
     #[arg(long, value_name = "TIME")]
     valid_until: Option<Instant>,
+    /// Maximum number of fires; then the job is stopped.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    max_fires: Option<u64>,
     /// Maximum random delay of each fire.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     jitter: Option<Duration>,
@@ -172,6 +175,7 @@ impl Definition {
         set(&mut body.alert, &self.alert);
         set(&mut body.jitter_ms, &self.jitter.map(millis));
         body.timeout_ms = self.timeout.map(millis).or(body.timeout_ms);
+        body.max_fires = self.max_fires.or(body.max_fires);
         body.valid_from = self.valid_from.or(body.valid_from);
         body.valid_until = self.valid_until.or(body.valid_until);
         set_all(&mut body.children, &self.children);

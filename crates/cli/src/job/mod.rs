@@ -417,6 +417,15 @@ fn state(job: &JobView) -> (&'static str, Mood) {
     }
 }
 
+/// Maximum number of fires, and how many of them have taken place.
+fn fires(job: &JobView) -> String {
+    match (job.body.max_fires, job.fires.unwrap_or_default()) {
+        (None, _) => String::new(),
+        (Some(max), fires) if fires >= max => format!("{max}, all of them have taken place"),
+        (Some(max), fires) => format!("{max}, so far {fires}"),
+    }
+}
+
 fn facts(job: &JobView) -> String {
     let JobBody { retry, timeout_ms, jitter_ms, .. } = job.body;
     let body = &job.body;
@@ -436,6 +445,7 @@ fn facts(job: &JobView) -> String {
         ("last fire", instant(job.last_fire_at)),
         ("valid from", instant(body.valid_from)),
         ("valid until", instant(body.valid_until)),
+        ("max fires", fires(job)),
         ("handler", body.handler.clone()),
         ("param", body.param.clone()),
         ("language", script.map(|script| terminal::word(&script.language)).unwrap_or_default()),

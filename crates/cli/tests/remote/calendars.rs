@@ -49,7 +49,7 @@ fn a_calendar_is_imported_shown_exported_and_used() {
     centre.says("job edit report --no-calendar");
     assert_eq!(centre.json("job show report")["workdays"], json!(null));
     centre.says("calendar rm cn");
-    centre.shell().run("calendar show cn").fails(4, "this work calendar does not exist");
+    centre.shell().run("calendar show cn").fails(4, "this calendar does not exist");
     centre.shell().run("job edit report --shift next").fails(1, "set one with --calendar");
     centre.shell().run("job edit report --calendar us").fails(1, "the work calendar `us` does not exist");
     centre.stop();

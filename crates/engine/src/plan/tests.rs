@@ -435,3 +435,66 @@ fn a_run_of_a_backfill_waits_for_the_place_and_replaces_nobody() {
         assert!(matches!(assigned(&job), Assignment::Send(_)), "however long ago its time was");
     }
 }
+
+/// K3.
+#[test]
+fn a_job_with_a_maximum_of_fires_stops_at_the_last_one() {
+    let check = |fires: u64, now, sent: &[i64], next: Option<i64>| {
+        let mut job = each_second(10_000);
+        (job.spec.max_fires, job.fires) = (Some(5), fires);
+        assert_eq!(summary(&plan(&job, now)), (sent.to_vec(), vec![], next), "{fires} of 5");
+    };
+    // It is claimed when it is due: a fire that is withdrawn before its time is not counted.
+    check(0, 8_500, &[], Some(10_000));
+    check(0, 10_000, &[10_000], Some(11_000));
+    check(0, 13_000, &[10_000, 11_000, 12_000, 13_000], Some(14_000));
+    check(0, 15_000, &[10_000, 11_000, 12_000, 13_000, 14_000], None);
+    check(4, 10_000, &[10_000], None);
+    check(5, 10_000, &[], None);
+    check(9, 10_000, &[], None);
+
+    let mut job = each_second(10_000);
+    (job.spec.max_fires, job.fires) = (Some(5), 5);
+    let tick = Tick::new(ms(10_000), &Three, Bugs::default());
+    assert_eq!(tick.next_after(&job, ms(10_000)), NextFire::Never);
+    assert_eq!(tick.settle(&job, ms(10_000)).fires, []);
+    job.fires = 3;
+    assert_eq!(tick.settle(&job, ms(20_000)).fires.len(), 2);
+}
+
+/// K1.
+#[test]
+fn a_job_whose_calendar_has_ended_waits_for_more_data() {
+    use std::sync::Arc;
+
+    use cron::{Beyond, Cron, DstRule, OnDays, Shift, Weekdays, WorkCalendar, Workdays, Zone};
+
+    use crate::job::{CalendarId, JobWorkdays};
+
+    let mut calendar = WorkCalendar::new(Weekdays::ALL);
+    calendar.known_until = Some("1970-01-02".parse().unwrap());
+    let check = |beyond, expected| {
+        let mut calendar = calendar.clone();
+        calendar.beyond = beyond;
+        let mut job = each_second(0);
+        let daily = Cron::parse("0 0 0 * * ?").unwrap();
+        job.spec.schedule = Schedule::cron(daily, Zone::utc(), DstRule::NATURAL);
+        job.spec.workdays = Some(JobWorkdays {
+            calendar: CalendarId(1),
+            name: "cn".into(),
+            revision: 1,
+            rule: Workdays::new(Arc::new(calendar), OnDays::Work, Shift::Skip),
+        });
+        let tick = Tick::new(ms(0), &Three, Bugs::default());
+        let next = |after| match tick.next_after(&job, ms(after)) {
+            NextFire::At { fire_at, .. } => Some(fire_at.as_millis()),
+            other => {
+                assert_eq!(other, NextFire::AfterRun);
+                None
+            }
+        };
+        assert_eq!((next(0), next(86_400_000)), expected);
+    };
+    check(Beyond::Stop, (Some(86_400_000), None));
+    check(Beyond::Weekdays, (Some(86_400_000), Some(2 * 86_400_000)));
+}

@@ -47,6 +47,10 @@ pub struct JobBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub valid_until: Option<Instant>,
+    /// Maximum number of fires of the schedule, from 1; then the job is stopped. Manual triggers, retries and skipped
+    /// fires do not count. A start after the last one counts anew. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_fires: Option<u64>,
     /// Maximum random delay of each fire after its scheduled time, in milliseconds. Default: 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub jitter_ms: u64,
@@ -111,6 +115,7 @@ impl JobBody {
             enabled: None,
             valid_from: None,
             valid_until: None,
+            max_fires: None,
             jitter_ms: 0,
             misfire: Misfire::default(),
             overlap: Overlap::default(),
@@ -144,6 +149,9 @@ pub struct JobView {
     pub body: JobBody,
     /// Description of the schedule, in the language of the header `Accept-Language`: English (default) or Chinese.
     pub schedule_text: String,
+    /// Number of fires that count for `max_fires`; absent without a maximum. A job that has reached it is stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fires: Option<u64>,
     /// Next scheduled time, if there is one.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
     pub next_fire_at: Option<Instant>,
@@ -416,6 +424,7 @@ mod tests {
             created_at: None,
             updated_at: None,
             revision: 1,
+            fires: None,
             problem: None,
             overridden: Vec::new(),
             rights: vec![super::super::Right::View],

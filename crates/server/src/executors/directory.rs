@@ -505,6 +505,7 @@ mod tests {
             enabled: true,
             next_fire_at: None,
             revision: 0,
+            fires: 0,
             running: None,
             waiting: 0,
             problem: None,

@@ -340,6 +340,7 @@ mod tests {
             enabled,
             next_fire_at,
             revision: 0,
+            fires: 0,
             running: None,
             waiting: 0,
             problem,

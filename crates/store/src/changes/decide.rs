@@ -237,7 +237,9 @@ impl Facts {
         // Fires that a Java admin had taken before the job was stopped are still sent.
         let last = self.last_taken.get(&job.id.0).copied().unwrap_or_default();
         let after = last.clamp(self.at, self.at + JAVA_READ_AHEAD);
-        match planner.next_after(&Job { enabled: true, ..job.clone() }, after) {
+        // A job that has reached its maximum is counted anew.
+        let fires = if job.fires_left() == Some(0) { 0 } else { job.fires };
+        match planner.next_after(&Job { enabled: true, fires, ..job.clone() }, after) {
             NextFire::Never => Err(StoreError::Invalid(format!(
                 "{} cannot be started: its schedule has no future fires",
                 if job.id.0 > 0 { format!("job {}", job.id) } else { format!("the job `{}`", job.spec.name) }

@@ -270,6 +270,8 @@ async fn write(
         nexts.extend(edit.start.map(|next| (edit.id(), spec, next)));
     }
     jobs::set_next_times(s, tables, &nexts).await?;
+    let counted_anew = starts.iter().filter(|edit| edit.job.fires_left() == Some(0));
+    jobs::set_fires(s, &counted_anew.map(|edit| (edit.id(), 0)).collect::<Vec<_>>()).await?;
     let tags: Vec<(JobId, &[String])> =
         edits.iter().filter_map(|edit| Some((edit.id(), edit.tags?))).collect();
     job_tags::replace(s, &tags).await?;
@@ -336,14 +338,19 @@ async fn redefine(
         let spec = edit.spec.as_ref()?.clone().into_owned();
         Some(Job { spec, revision: edit.job.revision + 1, problem: None, ..edit.job.clone() })
     };
-    let edited: Vec<(&Edit<'_>, Job)> =
+    let mut edited: Vec<(&Edit<'_>, Job)> =
         edits.iter().filter_map(|edit| Some((edit, changed(edit)?))).collect();
     if edited.is_empty() {
         return Ok(());
     }
     cancel_after(s, tables, &edited.iter().map(|(edit, _)| edit.id().0).collect::<Vec<_>>(), at).await?;
-    let going_on: Vec<&(&Edit<'_>, Job)> = edited.iter().filter(|(edit, _)| edit.goes_on()).collect();
-    settle(s, tables, going_on.iter().map(|(edit, _)| &edit.job), at, Unclaimed::Sent, planner).await?;
+    let going_on = |(edit, _): &&(&Edit<'_>, Job)| edit.goes_on();
+    let settled = edited.iter().filter(going_on).map(|(edit, _)| &edit.job);
+    let counted = settle(s, tables, settled, at, Unclaimed::Sent, planner).await?;
+    for (edit, job) in &mut edited {
+        job.fires = counted.get(&edit.id().0).copied().unwrap_or(job.fires);
+    }
+    let going_on: Vec<&(&Edit<'_>, Job)> = edited.iter().filter(going_on).collect();
     let after: Vec<&Job> = edited.iter().map(|(_, job)| job).collect();
     jobs::update(s, tables, &after, at).await?;
     jobs::update_own(s, tables, &after).await?;

@@ -1,12 +1,13 @@
 //! Due fires that are not claimed when a schedule changes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{Disposition, Job, JobId, NextFire, Plan, Planner, Trouble, Unsent};
 use timer::Timestamp;
 
 use crate::alerts::{self, About};
 use crate::database::Tables;
+use crate::jobs;
 use crate::runs::{self, Entry, IS_SCHEDULED, Opening};
 use crate::session::{Lock, Row, Session, SessionError, Value};
 
@@ -20,7 +21,7 @@ pub enum Unclaimed {
 }
 
 /// Handles the fires up to `at` that are not claimed, so that none is lost when the next times of the jobs are
-/// overwritten.
+/// overwritten. Returns the new numbers of fires of jobs with a maximum.
 pub async fn settle<'a>(
     s: &mut dyn Session,
     tables: &Tables,
@@ -28,18 +29,24 @@ pub async fn settle<'a>(
     at: Timestamp,
     unclaimed: Unclaimed,
     planner: &dyn Planner,
-) -> Result<(), SessionError> {
+) -> Result<BTreeMap<i64, u64>, SessionError> {
     let is_due =
         |job: &&Job| job.enabled && job.problem.is_none() && job.next_fire_at.is_some_and(|next| next <= at);
     let due: Vec<&Job> = jobs.filter(is_due).collect();
     let mut rows = Rows { open: open_until(s, &due, at).await?, ..Rows::default() };
+    let mut counted = BTreeMap::new();
     for job in due {
         let mut next = job.next_fire_at;
+        let mut fires = job.fires;
         for _ in 0..PLANS_MAX {
             if next.is_none_or(|next| next > at) {
                 break;
             }
-            let plan = planner.settle(&Job { next_fire_at: next, ..job.clone() }, at);
+            let plan = planner.settle(&Job { next_fire_at: next, fires, ..job.clone() }, at);
+            if job.spec.max_fires.is_some() && matches!(unclaimed, Unclaimed::Sent) {
+                fires += plan.fires.len() as u64;
+                counted.insert(job.id.0, fires);
+            }
             next = match plan.next {
                 NextFire::At { fire_at, .. } => Some(fire_at),
                 NextFire::AfterRun | NextFire::Never => None,
@@ -51,7 +58,9 @@ pub async fn settle<'a>(
             }
         }
     }
-    rows.write(s, tables, at).await
+    rows.write(s, tables, at).await?;
+    jobs::set_fires(s, &counted.iter().map(|(job, fires)| (JobId(*job), *fires)).collect::<Vec<_>>()).await?;
+    Ok(counted)
 }
 
 /// Maximum plans per job: each covers tens of thousands of fires.

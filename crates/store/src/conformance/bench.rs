@@ -49,6 +49,9 @@ impl Planner for Simple {
             }
             _ => plan.fires.push(fire(false)),
         }
+        if job.fires_left() == Some(plan.fires.len() as u64) {
+            plan.next = NextFire::Never;
+        }
         plan
     }
 

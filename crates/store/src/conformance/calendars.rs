@@ -1,4 +1,4 @@
-//! Work calendars, and the jobs that keep to them.
+//! Work calendars, the jobs that keep to them, and jobs with a maximum of fires.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,4 +116,23 @@ pub async fn a_calendar_that_a_job_uses_stays(fresh: Fresh) {
     bench.control(job, Control::Edit { spec: Box::new(edit.clone()), revision: None }).await;
     assert_eq!(bench.store.job(job).await.unwrap().unwrap().spec, edit);
     assert!(bench.store.delete_work_calendar("cn").await.unwrap());
+}
+
+/// K3.
+pub async fn fires_are_counted_up_to_the_maximum(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let spec = JobSpec { max_fires: Some(2), ..bench.hourly() };
+    let job = bench.start(&spec).await;
+    let found = async || bench.store.job(job).await.unwrap().unwrap();
+    assert_eq!((found().await.spec, found().await.fires), (spec.clone(), 0));
+    for fires in 1..=2 {
+        assert_eq!((bench.fire(job).await.len(), found().await.fires), (1, fires));
+    }
+    let stopped = found().await;
+    assert_eq!((stopped.enabled, stopped.next_fire_at), (false, None), "the second one was the last");
+
+    // A new start counts anew.
+    bench.control(job, Control::Start).await;
+    let started = found().await;
+    assert_eq!((started.enabled, started.fires), (true, 0));
 }

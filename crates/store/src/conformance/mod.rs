@@ -123,6 +123,7 @@ macro_rules! conformance_tests {
             calendars::a_calendar_comes_back_as_it_was_saved
             calendars::a_job_is_planned_again_when_its_calendar_changes
             calendars::a_calendar_that_a_job_uses_stays
+            calendars::fires_are_counted_up_to_the_maximum
             workflows::steps_follow_one_another_and_a_join_waits_for_all
             workflows::a_grid_has_the_states_of_the_last_runs
             workflows::a_step_gets_the_outputs_and_inputs_that_it_names

@@ -81,6 +81,7 @@ impl<'a> Reading<'a> {
         spec.workdays.clone_from(&self.workdays);
         spec.valid_from = body.valid_from.map(timestamp);
         spec.valid_until = body.valid_until.map(timestamp);
+        spec.max_fires = body.max_fires;
         spec.jitter = Duration::from_millis(body.jitter_ms);
         spec.misfire = body.misfire;
         spec.overlap = body.overlap;
@@ -161,6 +162,9 @@ impl<'a> Reading<'a> {
         ] {
             wrong.check(field, value <= max, || format!("must be at most {max}"));
         }
+        wrong.check("max_fires", body.max_fires.is_none_or(|max| (1..=FIRES_MAX).contains(&max)), || {
+            format!("must be 1 to {FIRES_MAX}; omit it for no limit")
+        });
         wrong.check("timeout_ms", body.timeout_ms != Some(0), || {
             "must be 1 or more; omit it for no limit".into()
         });
@@ -250,6 +254,9 @@ const KEY_MAX: usize = 190;
 const TAGS_MAX: usize = 20;
 const TAG_MAX: usize = 64;
 
+/// Thirty years of a fire per second.
+const FIRES_MAX: u64 = 1_000_000_000;
+
 /// A run that fails this often will not succeed.
 const RETRIES_MAX: u64 = 1_000;
 
@@ -286,8 +293,9 @@ impl Showing<'_> {
         let body = self.body(&row);
         let overridden = row.declaration.as_ref().map(|said| said.overridden(&row.job)).unwrap_or_default();
         let overridden = overridden.into_iter().map(str::to_owned).collect();
-        let Job { id, spec, next_fire_at, revision, problem, .. } = row.job;
+        let Job { id, spec, next_fire_at, revision, fires, problem, .. } = row.job;
         JobView {
+            fires: spec.max_fires.map(|_| fires),
             id: id.0,
             key: spec.key,
             schedule_text: schedule_text(&spec.schedule, spec.workdays.as_ref(), language),
@@ -328,6 +336,7 @@ impl Showing<'_> {
             enabled: Some(row.job.enabled),
             valid_from: spec.valid_from.map(instant),
             valid_until: spec.valid_until.map(instant),
+            max_fires: spec.max_fires,
             jitter_ms: millis(spec.jitter),
             misfire: spec.misfire,
             overlap: spec.overlap,
@@ -475,6 +484,7 @@ mod tests {
                 enabled: false,
                 next_fire_at: None,
                 revision: 3,
+                fires: 0,
                 running: None,
                 waiting: 0,
                 problem: None,

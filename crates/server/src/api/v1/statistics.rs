@@ -355,7 +355,17 @@ mod tests {
     fn job(schedule: Schedule) -> Job {
         let spec = JobSpec::new(AppId(1), "job", schedule, "handler");
         let (enabled, next_fire_at, problem) = (true, None, None);
-        Job { id: JobId(1), spec, enabled, next_fire_at, revision: 0, running: None, waiting: 0, problem }
+        Job {
+            id: JobId(1),
+            spec,
+            enabled,
+            next_fire_at,
+            revision: 0,
+            fires: 0,
+            running: None,
+            waiting: 0,
+            problem,
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::jobs::ends_soon;
 use crate::request_error::RequestError;
 
 impl Object for CalendarRow {
-    const KIND: &'static str = "work calendar";
+    const KIND: &'static str = "calendar";
 
     async fn find(call: &Call) -> Result<Option<CalendarRow>, RequestError> {
         Ok(call.state.database.work_calendar(call.named("calendar")).await?)

@@ -30,6 +30,9 @@ CREATE TABLE IF NOT EXISTS tw_job (
     taken TEXT,
     valid_from_ms BIGINT,
     valid_until_ms BIGINT,
+    -- Maximum number of fires, and the number of fires that count for it.
+    max_fires BIGINT,
+    fires BIGINT NOT NULL DEFAULT 0,
     jitter_ms BIGINT NOT NULL DEFAULT 0,
     timeout_ms BIGINT,
     misfire VARCHAR(64),

@@ -30,6 +30,9 @@ CREATE TABLE IF NOT EXISTS tw_job (
     taken TEXT,
     valid_from_ms INTEGER,
     valid_until_ms INTEGER,
+    -- Maximum number of fires, and the number of fires that count for it.
+    max_fires INTEGER,
+    fires INTEGER NOT NULL DEFAULT 0,
     jitter_ms INTEGER NOT NULL DEFAULT 0,
     timeout_ms INTEGER,
     misfire VARCHAR(64),
