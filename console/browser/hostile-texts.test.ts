@@ -183,7 +183,7 @@ describe.each(['en-GB', 'zh-CN'])('in %s', (locale) => {
   }
 
   test('lists show them as they were written', async () => {
-    for (const path of ['/', '/jobs', '/runs', '/alerts', '/executors', '/users', '/keys', '/audit', '/settings', '/about']) {
+    for (const path of ['/', '/jobs', '/runs', '/alerts', '/executors', '/calendars', '/users', '/keys', '/audit', '/settings', '/about']) {
       await visit(path)
       if (['/jobs', '/alerts', '/users', '/keys', '/executors'].includes(path)) await shows(...TEXTS)
       await harmless()

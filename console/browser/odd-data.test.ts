@@ -63,6 +63,7 @@ describe.each(MODES)('%s', (_, t, options) => {
       ['/jobs', says(t.jobs.empty.title)],
       ['/runs', says(t.runs.empty.title)],
       ['/alerts', says(t.alerts.empty.title)],
+      ['/calendars', says(t.calendars.empty.title)],
       ['/keys', says(t.keys.empty.title)],
       ['/jobs/4711', says(t.values.problem.not_found![0])],
       ['/runs/4711', says(t.values.problem.not_found![0])],

@@ -188,6 +188,7 @@ try {
     'workflow-edit': `/jobs/${sales.id}/workflow`,
     alerts: '/alerts',
     executors: '/executors',
+    calendars: '/calendars',
     users: '/users',
     keys: '/keys',
     audit: '/audit',

@@ -253,6 +253,7 @@ describe.each([
 
   test('the other pages are there, without faults', async () => {
     for (const [name, title] of [
+      [t.calendars.title, t.calendars.title],
       [t.users.title, t.users.title],
       [t.keys.title, t.keys.title],
       [t.audit.title, t.audit.title],
