@@ -25,6 +25,7 @@
 //! | create a handler at run time | [`Builder::job`], [`Job::new`] |
 //! | run blocking or CPU-bound code | a plain `fn`, [`Job::blocking`] |
 //! | read the parameter | [`Context::param`], [`Context::param_as`] |
+//! | return data for later steps of a workflow | [`Output::json`] |
 //! | split the work between executors | [`Context::shard`] |
 //! | write lines to the run's log, shown in the console | [`Context::log`], [`log!`], [`RunLogLayer`] |
 //! | stop when the run is cancelled | [`Context::is_cancelled`], [`Context::cancellation`] |
@@ -66,6 +67,7 @@ mod journal;
 #[cfg(feature = "layer")]
 mod layer;
 mod ledger;
+mod output;
 mod process;
 mod record;
 mod registrar;
@@ -141,6 +143,7 @@ pub use layer::RunLogLayer;
 /// The linker drops functions of a library that nothing refers to; `use jobs as _;` keeps them. The names of all
 /// handlers are logged at the start.
 pub use macros::job;
+pub use output::Output;
 pub use run::{Outcome, Shard};
 pub use scripts::{Language, Scripts, UnknownLanguage};
 pub use timer::{Clock, Timestamp};

@@ -5,17 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use protocol::xxl::texts;
+use serde_json::Value;
 
 use crate::context::Context;
 use crate::job::Job;
-use crate::process;
+use crate::output::Output;
+use crate::process::{self, Ended};
 
 /// The handler `command`, also named `commandJobHandler`: starts a program of its allowlist.
 ///
 /// The parameter is a JSON array, for example `["rsync", "-a", "from dir", "to"]`, or words separated by spaces.
 /// The first is the program: its path as in the allowlist, or the file name of that path. No shell is involved, so
 /// `;`, `|` and `$` are ordinary characters. Working folder and environment are those of a
-/// [script](crate::Scripts); exit code 0 is success.
+/// [script](crate::Scripts), `TICKWRIGHT_OUTPUT` included; exit code 0 is success.
 ///
 /// ```no_run
 /// use tickwright_executor::handlers::Commands;
@@ -70,13 +72,13 @@ impl Commands {
         })
     }
 
-    async fn run(&self, ctx: &Context) -> Result<(), String> {
+    async fn run(&self, ctx: &Context) -> Result<Option<String>, String> {
         let mut words = words(ctx.param())?.into_iter();
         let name = words.next().ok_or_else(|| USAGE.to_owned())?;
         let program = self.find(&name).ok_or_else(|| self.refusal(&name))?;
         match process::run(ctx, program, words.map(OsString::from).collect()).await {
-            Ok(0) => Ok(()),
-            Ok(code) => Err(texts::command_failed(code)),
+            Ok(Ended { code: 0, output }) => output.map(Output::into_text).transpose(),
+            Ok(Ended { code, .. }) => Err(texts::command_failed(code)),
             Err(error) => Err(format!("failed to start `{}`: {error}", program.display())),
         }
     }
@@ -101,10 +103,20 @@ const USAGE: &str = "the parameter has no program; use `[\"program\", \"argument
 fn words(param: &str) -> Result<Vec<String>, String> {
     let param = param.trim();
     if param.starts_with('[') {
-        return serde_json::from_str(param)
-            .map_err(|error| format!("the parameter is not a JSON array of strings: {error}"));
+        let words: Vec<Value> = serde_json::from_str(param)
+            .map_err(|error| format!("the parameter is not a JSON array of strings: {error}"))?;
+        return words.into_iter().map(word).collect();
     }
     Ok(param.split_whitespace().map(str::to_owned).collect())
+}
+
+fn word(value: Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text),
+        // A step of a workflow may have rendered it from an output.
+        Value::Number(number) => Ok(number.to_string()),
+        other => Err(format!("the parameter is not a JSON array of strings: it has {other}")),
+    }
 }
 
 #[cfg(test)]
@@ -117,7 +129,8 @@ mod tests {
         check(r#"["a", "b c", ""]"#, &["a", "b c", ""]);
         check("  a  b;c $(d) ", &["a", "b;c", "$(d)"]);
         check("", &[]);
-        assert!(words("[1]").is_err());
+        check("[\"a\", 1]", &["a", "1"]);
+        assert!(words("[null]").is_err());
         assert!(words("[\"a\"").is_err());
     }
 

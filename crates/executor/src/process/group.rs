@@ -12,13 +12,14 @@ use std::thread;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::sync::oneshot;
 
+use super::Ended;
 use super::workspace::Folder;
 
 /// A process group; killed when dropped.
 pub(crate) struct Group {
     id: Pid,
     state: Arc<Mutex<State>>,
-    end: oneshot::Receiver<io::Result<ExitStatus>>,
+    end: oneshot::Receiver<io::Result<Ended>>,
 }
 
 #[derive(Default)]
@@ -41,19 +42,18 @@ impl Group {
         // runtime.
         let waiting = move || {
             let status = wait(child, id, &state, &folder);
+            let ended = status.and_then(|status| Ok(Ended { code: code(status), output: folder.output()? }));
             drop(folder);
             // The receiver is gone if the run was dropped.
-            let _ = tell.send(status);
+            let _ = tell.send(ended);
         };
         thread::Builder::new().name("run".to_owned()).spawn(waiting)?;
         Ok(group)
     }
 
-    /// Waits until the first process has ended and the rest of the group is gone; returns the exit code.
-    pub async fn ended(&mut self) -> io::Result<i32> {
-        let status = (&mut self.end).await.map_err(io::Error::other)??;
-        let by_signal = || status.signal().map_or(-1, |signal| 128 + signal);
-        Ok(status.code().unwrap_or_else(by_signal))
+    /// Waits until the first process has ended and the rest of the group is gone.
+    pub async fn ended(&mut self) -> io::Result<Ended> {
+        (&mut self.end).await.map_err(io::Error::other)?
     }
 
     /// Sends a terminating signal to the whole group.
@@ -71,6 +71,11 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.stop(Signal::KILL);
     }
+}
+
+fn code(status: ExitStatus) -> i32 {
+    let by_signal = || status.signal().map_or(-1, |signal| 128 + signal);
+    status.code().unwrap_or_else(by_signal)
 }
 
 /// Blocks until the first process has ended, then kills the rest of the group.

@@ -13,14 +13,23 @@ use std::io;
 use std::path::Path;
 
 use crate::context::Context;
+use crate::output::Output;
 
 pub(crate) use output::Lines;
 pub(crate) use workspace::{OUTPUT_MAX, Workspace, create_private};
 
-/// Runs a program to its end and returns its exit code; for a program ended by a signal 128 plus the signal number,
-/// as in shells. On cancellation it sends `SIGTERM` to the group first and kills it later.
+/// End of a program.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Exit code; for a program ended by a signal 128 plus the signal number, as in shells.
+    pub code: i32,
+    /// What it wrote to the file `TICKWRIGHT_OUTPUT`, if it wrote something.
+    pub output: Option<Output>,
+}
+
+/// Runs a program to its end. On cancellation it sends `SIGTERM` to the group first and kills it later.
 #[cfg(unix)]
-pub(crate) async fn run(ctx: &Context, program: &Path, arguments: Vec<OsString>) -> io::Result<i32> {
+pub(crate) async fn run(ctx: &Context, program: &Path, arguments: Vec<OsString>) -> io::Result<Ended> {
     use std::process::{Command, Stdio};
 
     use rustix::process::Signal;
@@ -44,39 +53,39 @@ pub(crate) async fn run(ctx: &Context, program: &Path, arguments: Vec<OsString>)
     let ending = async {
         tokio::select! {
             biased;
-            code = group.ended() => return code,
+            ended = group.ended() => return ended,
             () = ctx.cancellation().cancelled() => group.stop(Signal::TERM),
         }
         tokio::select! {
             biased;
-            code = group.ended() => return code,
+            ended = group.ended() => return ended,
             () = clock.sleep(TERM_GRACE) => group.stop(Signal::KILL),
         }
         group.ended().await
     };
-    let code = {
+    let ended = {
         let copying = lines.copy(output);
         tokio::pin!(ending, copying);
         tokio::select! {
-            code = &mut ending => {
+            ended = &mut ending => {
                 // The content of the pipe arrives immediately. A process that left the group may keep the pipe open
                 // forever.
                 tokio::select! {
                     () = &mut copying => {}
                     () = clock.sleep(LAST_WORDS) => {}
                 }
-                code
+                ended
             }
             () = &mut copying => ending.await,
         }
     };
     lines.finish();
-    code
+    ended
 }
 
 /// Not supported: there is no safe way to kill a process tree on this system.
 #[cfg(not(unix))]
-pub(crate) async fn run(_: &Context, _: &Path, _: Vec<OsString>) -> io::Result<i32> {
+pub(crate) async fn run(_: &Context, _: &Path, _: Vec<OsString>) -> io::Result<Ended> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "scripts and programs require a Unix system"))
 }
 

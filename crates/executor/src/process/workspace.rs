@@ -5,10 +5,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
+
+use crate::output::Output;
 
 /// Working folders of all runs of one executor.
 #[derive(Debug)]
@@ -80,8 +82,22 @@ impl Folder {
     }
 
     /// Environment variables that mark the processes of this run.
-    pub fn mark(&self) -> [(&'static str, &OsStr); 2] {
-        [(MARK, self.path.as_os_str()), ("TMPDIR", self.path.as_os_str())]
+    pub fn mark(&self) -> [(&'static str, OsString); 3] {
+        let path = || self.path.clone().into_os_string();
+        [(MARK, path()), ("TMPDIR", path()), ("TICKWRIGHT_OUTPUT", self.path.join(OUTPUT_FILE).into())]
+    }
+
+    /// What the processes of this run wrote to their output file, without white space around it.
+    pub fn output(&self) -> io::Result<Option<Output>> {
+        let file = self.path.join(OUTPUT_FILE);
+        // A program may have put anything there; only a plain file is read.
+        if !fs::symlink_metadata(&file).is_ok_and(|found| found.is_file()) {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        fs::File::open(&file)?.take(FILE_MAX).read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+        Ok((!text.is_empty()).then(|| Output::text(text)))
     }
 
     /// Kills every process that carries the mark of this folder, in any group.
@@ -95,6 +111,11 @@ impl Folder {
         }
     }
 }
+
+/// Name of the output file.
+const OUTPUT_FILE: &str = "tickwright-output";
+/// Enough to see that an output is too long.
+const FILE_MAX: u64 = 1024 * 1024;
 
 const MARK: &str = "TICKWRIGHT_WORK_FOLDER";
 

@@ -16,7 +16,8 @@ use protocol::xxl::texts;
 use super::{Language, Script, Scripts};
 use crate::context::Context;
 use crate::job::Job;
-use crate::process::{self, create_private};
+use crate::output::Output;
+use crate::process::{self, Ended, create_private};
 
 /// All scripts of an executor that are in use.
 #[derive(Debug)]
@@ -124,8 +125,8 @@ fn handler(language: Language, file: ScriptFile) -> Job {
             ];
             let program = language.program();
             match process::run(&ctx, Path::new(program), arguments.into()).await {
-                Ok(0) => Ok(()),
-                Ok(code) => Err(texts::script_failed(code)),
+                Ok(Ended { code: 0, output }) => output.map(Output::into_text).transpose(),
+                Ok(Ended { code, .. }) => Err(texts::script_failed(code)),
                 Err(error) => {
                     ctx.log(format_args!("failed to start `{program}`: {error}"));
                     Err(texts::script_failed(NOT_STARTED))

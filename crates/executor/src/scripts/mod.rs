@@ -19,7 +19,8 @@ pub(crate) use cache::ScriptCache;
 /// It runs in its own process group, in a new folder that is removed afterwards. Its environment contains `PATH`,
 /// `HOME`, `LANG`, `LC_ALL`, `TZ`, the variables named with [`Builder::pass_env`](crate::Builder::pass_env),
 /// `TMPDIR` (the folder) and `TICKWRIGHT_` with `PARAM`, `SHARD_INDEX`, `SHARD_TOTAL`, `RUN_ID`, `JOB_ID`,
-/// `ATTEMPT` (if known), `TRIGGERED_AT` (milliseconds) and `WORK_FOLDER`. Its output becomes the run's log. When
+/// `ATTEMPT` (if known), `TRIGGERED_AT` (milliseconds), `WORK_FOLDER` and `OUTPUT`: what it writes to that file is the
+/// message of the run, and as JSON its output for the later steps of a workflow. Its output becomes the run's log. When
 /// the run is stopped, the process group receives `SIGTERM` and is killed two seconds later, with all it started.
 ///
 /// ```no_run

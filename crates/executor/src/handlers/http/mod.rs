@@ -21,6 +21,7 @@ use crate::centre::with_causes;
 use crate::context::Context;
 use crate::https::{self, Connector, Trust};
 use crate::job::Job;
+use crate::output::Output;
 use crate::process::Lines;
 
 /// The handler `http`, also named `httpJobHandler`: calls a URL of its allowlist.
@@ -38,6 +39,7 @@ use crate::process::Lines;
 /// | `auth` | the `Authorization` header, `{"user": …, "password": …}` or `{"bearer": …}` | |
 /// | `timeout` | timeout of the whole call in milliseconds | 3000 |
 /// | `status` | the status that means success, or an array of them | any 2xx |
+/// | `output` | whether the run returns `{"status": …, "body": …}`, with the body as JSON if it is JSON | no |
 ///
 /// XXL-JOB's older format with lines `url:`, `method:` and `data:` is accepted too. The response body, up to 1 MiB,
 /// is written to the run's log. Redirects are followed if they stay within the allowlist. Certificates are verified.
@@ -173,21 +175,31 @@ async fn conclude(
     let (head, mut body) = response.into_parts();
     ctx.log(format_args!("status {}", head.status));
     let mut lines = Lines::new(ctx, RESPONSE_MAX);
+    let mut kept = Vec::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             format!("lost the connection while reading the response: {}", with_causes(&error))
         })?;
-        if let Some(bytes) = frame.data_ref()
-            && !lines.push(bytes)
-        {
-            break;
+        if let Some(bytes) = frame.data_ref() {
+            if parameter.output {
+                kept.extend_from_slice(bytes);
+            }
+            if !lines.push(bytes) {
+                break;
+            }
         }
     }
     lines.finish();
-    if parameter.expects(head.status) {
-        Ok(format!("status {}", head.status))
+    if !parameter.expects(head.status) {
+        return Err(format!("expected status {}, found {}", parameter.expected(), head.status));
+    }
+    if parameter.output {
+        let body = String::from_utf8_lossy(&kept);
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap_or_else(|_| body.into());
+        let status = head.status.as_u16();
+        Output::json(&serde_json::json!({ "status": status, "body": body })).into_text()
     } else {
-        Err(format!("expected status {}, found {}", parameter.expected(), head.status))
+        Ok(format!("status {}", head.status))
     }
 }
 

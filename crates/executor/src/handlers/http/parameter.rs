@@ -22,6 +22,8 @@ pub(crate) struct Parameter {
     pub headers: HeaderMap,
     pub body: Vec<u8>,
     pub timeout: Duration,
+    /// Whether the run has status and body of the response as its output.
+    pub output: bool,
     status: Vec<u16>,
 }
 
@@ -66,6 +68,7 @@ struct Written {
     auth: Option<Auth>,
     timeout: Option<u64>,
     status: Option<Statuses>,
+    output: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -142,7 +145,7 @@ impl Written {
             Some(Statuses::One(status)) => vec![status],
             Some(Statuses::Several(statuses)) => statuses,
         };
-        Ok(Parameter { url, method, headers, body, timeout, status })
+        Ok(Parameter { url, method, headers, body, timeout, output: self.output, status })
     }
 }
 
