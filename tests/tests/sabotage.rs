@@ -55,12 +55,16 @@ fn every_deliberate_bug_is_caught() {
     assert!(escaped.is_empty(), "not caught: {escaped:?}");
 }
 
-const WORKFLOW_BUGS: [Sabotage; 5] = [
+const WORKFLOW_BUGS: [Sabotage; 9] = [
     Sabotage::KeepFailedSteps,
     Sabotage::OpenAtFirstEnd,
     Sabotage::CountEndsTwice,
     Sabotage::StopAtSkips,
     Sabotage::ReadLatestDefinition,
+    Sabotage::LeaveUnreached,
+    Sabotage::DecideTwice,
+    Sabotage::TakeAnySuccess,
+    Sabotage::LookBeforeRegistering,
 ];
 
 #[test]

@@ -540,6 +540,38 @@ export interface DeliveryView {
 }
 
 /**
+ * Runs of another job or workflow that a step waits for. The newest run of each scheduled time decides, whatever started
+ * it.
+ */
+export interface DependsBody {
+  /**
+   * Its scheduled times: `same` for those of the date of the run, `previous` for the last one before the run, or days
+   * before the date of the run, for example `-1d` or `-7d..-1d`. For a job without scheduled times of its own, each day
+   * needs a run. Default: `same`.
+   */
+  date?: string
+  /** What happens while a scheduled time has no run. */
+  if_missing?: IfMissing
+  /** How many of the scheduled times must have succeeded. */
+  need?: DependsNeed
+  /** Key of the job or workflow; `id:` and the number of a job without a key. */
+  on: string
+  /** What happens when the newest run has failed. */
+  on_failed?: IfFailed
+  /** Time in milliseconds after which the step fails. Default: none. */
+  timeout_ms?: number
+}
+
+/**
+ * How many of the scheduled times that a step depends on must have succeeded.
+ *
+ * - `all`: Each of them.
+ * - `any`: At least one of them.
+ */
+export const DependsNeed = ['all', 'any'] as const
+export type DependsNeed = (typeof DependsNeed)[number]
+
+/**
  * A hint that data has changed; the client reads that data again. Under load the stream may drop hints, but never
  * the last one.
  */
@@ -640,6 +672,39 @@ export interface GridRun {
   /** Duration in milliseconds, if it has ended. */
   took_ms: number | null
 }
+
+/** Request of a step. In all texts, `${{ … }}` are expressions. */
+export interface HttpBody {
+  /** Body: a text, or any other JSON value, which is sent as JSON. */
+  body?: unknown
+  /** Headers by name. */
+  headers?: Record<string, string>
+  /** Method. Default: `POST`. */
+  method?: string
+  /** Time for the response in milliseconds. Default: 3 000. */
+  timeout_ms?: number
+  /** URL, for example `https://hooks.example.com/board`. */
+  url: string
+}
+
+/**
+ * What happens when the newest run of a scheduled time that a step depends on has failed.
+ *
+ * - `wait`: The step waits for a newer run, for example a resumed one.
+ * - `fail`: The step fails.
+ */
+export const IfFailed = ['wait', 'fail'] as const
+export type IfFailed = (typeof IfFailed)[number]
+
+/**
+ * What happens while a scheduled time that a step depends on has no run.
+ *
+ * - `wait`: The step waits for one.
+ * - `fail`: The step fails.
+ * - `start`: The step starts one, if the scheduled time has passed, and waits for it.
+ */
+export const IfMissing = ['wait', 'fail', 'start'] as const
+export type IfMissing = (typeof IfMissing)[number]
 
 /**
  * Type of an input of a workflow run.
@@ -1433,6 +1498,22 @@ export interface ScriptVersion {
   source: string
 }
 
+/** A secret to set. */
+export interface SecretBody {
+  /** The value, at most 8 KiB. No answer contains it. */
+  value: string
+}
+
+/** A secret of an app, without its value. */
+export interface SecretView {
+  /** Name, unique in the app. */
+  name: string
+  /** Time when it was set last. */
+  set_at: Instant
+  /** User who set it last. */
+  set_by: string
+}
+
 /** A session of a user. */
 export interface SessionView {
   /** User agent that opened the session. */
@@ -1506,18 +1587,28 @@ export interface StatisticsBucket {
   runs: RunCounts
 }
 
-/** A step of a workflow. It has exactly one of `job`, `handler`, `script`, `workflow`, `approval` and `wait_ms`. */
+/**
+ * A step of a workflow. It has exactly one of `job`, `handler`, `script`, `http`, `command`, `workflow`,
+ * `depends`, `approval` and `wait_ms`.
+ */
 export interface StepBody {
   /** Whether a failure counts as a success for the steps that need it, and for the run. */
   allow_failure?: boolean
-  /** App whose executors run its handler or script. Default: the app of the workflow. */
+  /** App whose executors run its handler, script, request or program. Default: the app of the workflow. */
   app?: string
   approval?: ApprovalBody
   /** Number of connections that open it, instead of `when`. */
   at_least?: number
+  /**
+   * Program that an agent of its app starts, and its arguments; `${{ … }}` are expressions. Requires an agent that may
+   * start the program.
+   */
+  command?: string[]
   delivery?: Delivery
+  depends?: DependsBody
   /** Handler that it calls, without a job of its own. */
   handler?: string
+  http?: HttpBody
   /** Condition, an expression: a step whose condition is false is skipped. */
   if?: string
   /** Key of the job that it runs; `id:` and the number of a job without a key. */

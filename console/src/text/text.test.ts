@@ -47,6 +47,8 @@ test('every action on record has words', () => {
     'calendar.put',
     'calendar.import',
     'calendar.delete',
+    'secret.put',
+    'secret.delete',
     'token.create',
     'token.end',
     'executor.check',

@@ -324,6 +324,8 @@ export const VALUES = {
     'calendar.delete': { en: 'Work calendar deleted', zh: '删除工作日历' },
     'app.put': { en: 'App saved', zh: '保存应用' },
     'app.delete': { en: 'App deleted', zh: '删除应用' },
+    'secret.put': { en: 'Secret set', zh: '设置密钥' },
+    'secret.delete': { en: 'Secret deleted', zh: '删除密钥' },
     'token.create': { en: 'Token created', zh: '生成令牌' },
     'token.end': { en: 'Token revoked', zh: '吊销令牌' },
     'executor.check': { en: 'Executor checked', zh: '检查执行器' },

@@ -1,10 +1,13 @@
 //! `tickwright app`: apps and their executors.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use protocol::v1::{Addressing, AppBody, AppView, ExecutorState, ExecutorView, NewToken, ProblemCode};
+use protocol::v1::{
+    Addressing, AppBody, AppView, ExecutorState, ExecutorView, NewToken, ProblemCode, SecretBody, SecretView,
+};
 
 use crate::api::{Call, Client, Output, Remote, path};
 use crate::secret;
@@ -39,6 +42,35 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         to: Option<PathBuf>,
     },
+    /// List, set or delete the secrets of an app, which steps of workflows name. Values are never shown.
+    #[command(subcommand)]
+    Secret(SecretCommand),
+}
+
+#[derive(Subcommand)]
+enum SecretCommand {
+    /// List the secrets of an app, without their values.
+    List {
+        /// Name of the app.
+        app: String,
+    },
+    /// Set a secret. Steps of workflows name it as `${{ secret("name") }}`.
+    Set {
+        /// Name of the app.
+        app: String,
+        /// Name of the secret.
+        name: String,
+        /// File with the value, readable by you only [default: standard input].
+        #[arg(long, value_name = "FILE")]
+        from: Option<PathBuf>,
+    },
+    /// Delete a secret. Runs that need it are rejected from then on.
+    Delete {
+        /// Name of the app.
+        app: String,
+        /// Name of the secret.
+        name: String,
+    },
 }
 
 /// Runs the command.
@@ -48,7 +80,52 @@ pub async fn run(App { remote, command }: App) -> Result<()> {
         Command::List => list(&client, remote.output).await,
         Command::Add { name, title } => add(&client, &name, title, remote.output).await,
         Command::Token { app, to } => token(&client, &app, to.as_deref(), remote.output).await,
+        Command::Secret(SecretCommand::List { app }) => secrets(&client, &app, remote.output).await,
+        Command::Secret(SecretCommand::Set { app, name, from }) => {
+            let value = match from {
+                Some(file) => secret::read(&format!("file:{}", file.display()))?,
+                None => {
+                    let mut text = String::new();
+                    std::io::stdin().read_to_string(&mut text).context("failed to read standard input")?;
+                    text.trim_end_matches(['\r', '\n']).to_owned()
+                }
+            };
+            client.send(Call::put(secret_path(&app, &name)).json(&SecretBody { value })).await?;
+            tell(remote.output, &format!("secret {name} of {app} set"))
+        }
+        Command::Secret(SecretCommand::Delete { app, name }) => {
+            client.send(Call::delete(secret_path(&app, &name))).await?;
+            tell(remote.output, &format!("secret {name} of {app} deleted"))
+        }
     }
+}
+
+fn secret_path(app: &str, name: &str) -> String {
+    path(&path("/v1/apps/", app, "/secrets/"), name, "")
+}
+
+fn tell(output: Output, done: &str) -> Result<()> {
+    match output {
+        Output::Json => Ok(()),
+        Output::Table => terminal::say(done),
+    }
+}
+
+async fn secrets(client: &Client, app: &str, output: Output) -> Result<()> {
+    let secrets = client.fetch(Call::get(path("/v1/apps/", app, "/secrets"))).await;
+    let secrets: Vec<SecretView> = secrets.with_context(|| format!("app `{app}`"))?;
+    if output == Output::Json {
+        return terminal::say_json(&secrets);
+    }
+    let paint = Paint::stdout();
+    let row = |secret: &SecretView| {
+        vec![
+            paint.cell(&secret.name, Mood::Plain),
+            paint.cell(&secret.set_by, Mood::Plain),
+            paint.cell(terminal::local(secret.set_at), Mood::Quiet),
+        ]
+    };
+    terminal::say(&terminal::table(&["SECRET", "SET BY", "SET"], secrets.iter().map(row)))
 }
 
 async fn add(client: &Client, name: &str, title: Option<String>, output: Output) -> Result<()> {

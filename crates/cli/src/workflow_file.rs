@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use protocol::v1::{
-    ApprovalBody, Delivery, Instant, JobBody, JobWorkdays, JoinRule, Misfire, Need, OnError, Overlap, Phase,
-    Retry, RetryFrom, Route, Schedule, ScriptBody, StepBody, WorkflowBody, WorkflowInput,
+    ApprovalBody, Delivery, DependsBody, DependsNeed, HttpBody, IfFailed, IfMissing, Instant, JobBody,
+    JobWorkdays, JoinRule, Misfire, Need, OnError, Overlap, Phase, Retry, RetryFrom, Route, Schedule,
+    ScriptBody, StepBody, WorkflowBody, WorkflowInput,
 };
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
@@ -96,6 +97,10 @@ struct StepFile {
     #[serde(default)]
     script: Option<ScriptBody>,
     #[serde(default)]
+    http: Option<HttpFile>,
+    #[serde(default)]
+    command: Option<Vec<String>>,
+    #[serde(default)]
     app: Option<String>,
     #[serde(default)]
     retry: Option<Retry>,
@@ -112,6 +117,8 @@ struct StepFile {
     #[serde(default)]
     approval: Option<ApprovalFile>,
     #[serde(default)]
+    depends: Option<DependsFile>,
+    #[serde(default)]
     wait: Option<Length>,
     #[serde(default)]
     allow_failure: bool,
@@ -127,6 +134,40 @@ struct ApprovalFile {
     approvers: Vec<String>,
     #[serde(default)]
     by_starter: Option<bool>,
+    #[serde(default)]
+    timeout: Option<Length>,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DependsFile {
+    on: String,
+    #[serde(default = "same")]
+    date: String,
+    #[serde(default)]
+    need: DependsNeed,
+    #[serde(default)]
+    if_missing: IfMissing,
+    #[serde(default)]
+    on_failed: IfFailed,
+    #[serde(default)]
+    timeout: Option<Length>,
+}
+
+fn same() -> String {
+    "same".to_owned()
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HttpFile {
+    url: String,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    body: Value,
     #[serde(default)]
     timeout: Option<Length>,
 }
@@ -212,6 +253,21 @@ impl From<StepFile> for StepBody {
             by_starter: approval.by_starter,
             timeout_ms: approval.timeout.map(|length| length.0),
         });
+        let depends = file.depends.map(|depends| DependsBody {
+            on: depends.on,
+            date: depends.date,
+            need: depends.need,
+            if_missing: depends.if_missing,
+            on_failed: depends.on_failed,
+            timeout_ms: depends.timeout.map(|length| length.0),
+        });
+        let http = file.http.map(|http| HttpBody {
+            url: http.url,
+            method: http.method,
+            headers: http.headers,
+            body: http.body,
+            timeout_ms: http.timeout.map(|length| length.0),
+        });
         StepBody {
             name: String::new(),
             phase: Phase::Main,
@@ -222,6 +278,8 @@ impl From<StepFile> for StepBody {
             job: file.job,
             handler: file.handler,
             script: file.script,
+            http,
+            command: file.command,
             app: file.app,
             retry: file.retry,
             delivery: file.delivery,
@@ -230,6 +288,7 @@ impl From<StepFile> for StepBody {
             param: file.param,
             with: file.with,
             approval,
+            depends,
             wait_ms: file.wait.map(|length| length.0),
             allow_failure: file.allow_failure,
             timeout_ms: file.timeout.map(|length| length.0),

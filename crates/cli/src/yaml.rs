@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, anyhow, bail};
-use protocol::v1::JobBody;
+use protocol::v1::{JobBody, StepBody};
 use serde::{Deserialize, Serialize};
 
 use crate::workflow_file::WorkflowFile;
@@ -87,7 +87,12 @@ pub fn options() -> serde_saphyr::Options {
 /// Jobs that the steps of a workflow run.
 pub fn step_jobs(body: &JobBody) -> impl Iterator<Item = &String> {
     let steps = body.workflow.iter().flat_map(|workflow| &workflow.steps);
-    steps.flat_map(|step| step.job.iter().chain(&step.workflow))
+    steps.flat_map(|step| step.job.iter().chain(&step.workflow).chain(awaited(step)))
+}
+
+/// Job that a step depends on.
+fn awaited(step: &StepBody) -> Option<&String> {
+    step.depends.as_ref().map(|depends| &depends.on)
 }
 
 /// Maximum number of keys and values in a file. A job has about fifty, so this is enough for a hundred thousand
@@ -203,7 +208,7 @@ jobs:
         let examples = pages.iter().flat_map(|page| page.split("```yaml\n").skip(1));
         let examples: Vec<&str> = examples.filter_map(|rest| rest.split("```").next()).collect();
         let examples: Vec<&str> = examples.into_iter().filter(|text| text.contains("workflows:")).collect();
-        assert_eq!(examples.len(), 4);
+        assert_eq!(examples.len(), 6);
         for example in examples {
             for (key, job) in Jobs::read(example).unwrap().jobs {
                 let problems = job.workflow.map(|workflow| server::workflow_problems(&workflow));

@@ -60,6 +60,14 @@ pub enum Sabotage {
     StopAtSkips,
     /// A workflow run uses the current definition, not the one that it began with (W7).
     ReadLatestDefinition,
+    /// A step that can never open does not end (W4).
+    LeaveUnreached,
+    /// A second decision about a step replaces the first one (W13).
+    DecideTwice,
+    /// A step that depends on runs of another job takes any success, not the newest run (W14).
+    TakeAnySuccess,
+    /// A step that depends on runs of another job looks at them first, and is notified of ends from then on (W14).
+    LookBeforeRegistering,
 }
 
 /// Enabled deliberate bug: always none without the `sabotage` feature.

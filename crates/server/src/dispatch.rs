@@ -47,7 +47,13 @@ impl Dispatch for HttpDispatch {
             ));
         };
         let started = self.clock.monotonic();
-        let request = request(order);
+        let mut request = request(order);
+        match self.directory.secrets().fill(order.job.spec.app, &request.executor_params) {
+            Ok(filled) => request.executor_params = filled,
+            Err(name) => {
+                return refused(format!("the app `{}` has no secret `{name}`; set it, then retry", to.name));
+            }
+        }
         let mut failures: Vec<(String, String)> = Vec::new();
         let mut is_deferred = false;
         let mut next = match &order.run.address {

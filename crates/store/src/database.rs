@@ -75,6 +75,14 @@ pub enum BrokenRule {
     Skips,
     /// A run keeps its definition.
     OwnDefinition,
+    /// The newest run of a scheduled time decides about the steps that depend on it.
+    NewestRuns,
+    /// A step that depends on runs of a job is registered before it looks at them.
+    RegisteredFirst,
+    /// A step that can never open ends.
+    Unreached,
+    /// The first decision about a step counts.
+    FirstDecision,
 }
 
 impl Tables {

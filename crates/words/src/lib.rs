@@ -34,4 +34,4 @@ pub use retry::{Backoff, Retry};
 pub use run::RunStatus;
 pub use script::ScriptLanguage;
 pub use word::{UnknownWord, Word};
-pub use workflow::{InputType, OnError, Phase, RetryFrom, StepState};
+pub use workflow::{DependsNeed, IfFailed, IfMissing, InputType, OnError, Phase, RetryFrom, StepState};

@@ -46,6 +46,41 @@ words! {
 }
 
 words! {
+    "number of needed runs";
+    /// How many of the scheduled times that a step depends on must have succeeded.
+    pub enum DependsNeed = All {
+        /// Each of them.
+        All: "all",
+        /// At least one of them.
+        Any: "any",
+    }
+}
+
+words! {
+    "rule for missing runs";
+    /// What happens while a scheduled time that a step depends on has no run.
+    pub enum IfMissing = Wait {
+        /// The step waits for one.
+        Wait: "wait",
+        /// The step fails.
+        Fail: "fail",
+        /// The step starts one, if the scheduled time has passed, and waits for it.
+        Start: "start",
+    }
+}
+
+words! {
+    "rule for failed runs";
+    /// What happens when the newest run of a scheduled time that a step depends on has failed.
+    pub enum IfFailed = Wait {
+        /// The step waits for a newer run, for example a resumed one.
+        Wait: "wait",
+        /// The step fails.
+        Fail: "fail",
+    }
+}
+
+words! {
     "phase";
     /// Phase of a workflow run. Steps need only steps of their own phase.
     pub enum Phase = Main {

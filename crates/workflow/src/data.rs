@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::date;
 use crate::definition::{Input, InputType};
+use crate::{date, secret};
 
 /// Output of a step, from the message of a successful run. A JSON object or list is the output itself; any other text is
 /// `{"message": text}`, and no text is `{}`.
@@ -20,17 +20,25 @@ pub fn output_of(message: &str) -> Result<Value, String> {
             "the output has {length} bytes, at most {OUTPUT_MAX} are allowed; store it elsewhere and return a reference"
         ));
     }
+    let message = || {
+        let mut message = Value::Object(Map::from_iter([("message".to_owned(), text.into())]));
+        secret::without_markers(&mut message);
+        Ok(message)
+    };
     if !text.starts_with(['{', '[']) {
-        return Ok(Value::Object(Map::from_iter([("message".to_owned(), Value::String(text.to_owned()))])));
+        return message();
     }
     match serde_json::from_str(text) {
-        Ok(output) => Ok(output),
+        Ok(mut output) => {
+            secret::without_markers(&mut output);
+            Ok(output)
+        }
         // XXL-JOB's Java executors cut long messages.
         Err(error) if error.is_eof() || text.ends_with("...") => {
             Err(format!("the output is JSON that was cut off after {} bytes", text.len()))
         }
         // A text that only looks like JSON, for example `[INFO] done`.
-        Err(_) => Ok(Value::Object(Map::from_iter([("message".to_owned(), Value::String(text.to_owned()))]))),
+        Err(_) => message(),
     }
 }
 

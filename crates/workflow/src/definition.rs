@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-pub use words::{InputType, OnError, Phase, RetryFrom};
+pub use words::{DependsNeed, IfFailed, IfMissing, InputType, OnError, Phase, RetryFrom};
+
+pub use crate::dependency::Dates;
 
 /// Definition of a workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -219,6 +221,25 @@ pub enum Action {
         /// The duration.
         #[serde(with = "millis")]
         duration: Duration,
+    },
+    /// Waits until runs of another job have succeeded.
+    Depends {
+        /// Id of the job.
+        job: i64,
+        /// Its scheduled times.
+        dates: Dates,
+        /// How many of them must have succeeded.
+        #[serde(default, skip_serializing_if = "is_default")]
+        need: DependsNeed,
+        /// What happens while one has no run.
+        #[serde(default, skip_serializing_if = "is_default")]
+        if_missing: IfMissing,
+        /// What happens when one has failed.
+        #[serde(default, skip_serializing_if = "is_default")]
+        on_failed: IfFailed,
+        /// Time after which the step fails. Default: none.
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "millis::optional")]
+        timeout: Option<Duration>,
     },
 }
 

@@ -14,7 +14,7 @@ use cel::parser::Parser;
 use cel::{Context, Env, ExecutionError};
 use serde_json::Value;
 
-use crate::date;
+use crate::{date, secret};
 
 /// A parsed expression.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct Names {
     pub inputs: BTreeSet<String>,
     /// Facts about the run, for example `date`.
     pub run: BTreeSet<String>,
+    /// Whether it names a secret.
+    pub secret: bool,
 }
 
 impl Names {
@@ -41,6 +43,7 @@ impl Names {
         self.steps.extend(other.steps.iter().cloned());
         self.inputs.extend(other.inputs.iter().cloned());
         self.run.extend(other.run.iter().cloned());
+        self.secret |= other.secret;
     }
 }
 
@@ -244,6 +247,10 @@ fn declare_functions(context: &mut Context<'_, '_>, built: &Arc<AtomicUsize>) ->
             let format =
                 |day: Arc<String>, pattern: Arc<String>| answer("format_date", date::format(&day, &pattern));
             context.add_function("format_date", format)
+        })
+        .and_then(|()| {
+            let secret = |name: Arc<String>| answer("secret", secret::marker(&name));
+            context.add_function("secret", secret)
         });
     declared.map_err(|error| error.to_string())
 }
@@ -259,7 +266,7 @@ const ADD: &str = "@add";
 const LIMITED: &str = "@limited";
 
 /// Functions of CEL and of this module that expressions may call.
-const FUNCTIONS: [&str; 19] = [
+const FUNCTIONS: [&str; 20] = [
     "size",
     "contains",
     "startsWith",
@@ -279,6 +286,7 @@ const FUNCTIONS: [&str; 19] = [
     "format_date",
     "default",
     "has",
+    "secret",
 ];
 
 fn add(left: &cel::Value, right: &cel::Value, built: &AtomicUsize) -> Result<cel::Value, String> {
@@ -428,6 +436,7 @@ impl Walk {
             }
             // Operators and functions of macros are not names.
             name if !name.starts_with(|first: char| first.is_ascii_alphabetic()) => {}
+            "secret" => self.names.secret = true,
             name if FUNCTIONS.contains(&name) => {}
             name => {
                 let known = FUNCTIONS.join(", ");
@@ -668,6 +677,7 @@ mod tests {
             steps: BTreeSet::from(["x".into(), "w".into()]),
             inputs: BTreeSet::from(["a".into()]),
             run: BTreeSet::from(["id".into()]),
+            secret: false,
         };
         assert_eq!(names.names(), &expected);
     }

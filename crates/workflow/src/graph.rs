@@ -114,6 +114,13 @@ pub enum Opening {
         /// Time to wait.
         duration: Duration,
     },
+    /// It waits for runs of a job.
+    Depends {
+        /// Id of the job.
+        job: i64,
+        /// Time for them.
+        timeout: Option<Duration>,
+    },
 }
 
 impl Graph {
@@ -190,6 +197,7 @@ impl Graph {
                 timeout: *timeout,
             },
             Action::Wait { duration } => Opening::Wait { duration: *duration },
+            Action::Depends { job, timeout, .. } => Opening::Depends { job: *job, timeout: *timeout },
         })
     }
 
@@ -263,6 +271,7 @@ impl Builder {
         let mut output_steps = Vec::new();
         output.expressions(&mut |expression| {
             self.check_inputs(&definition, "output", expression.names());
+            self.check_no_secret("output", expression.names());
             for name in &expression.names().steps {
                 match self.by_name.get(name) {
                     Some(step) => output_steps.push(*step),
@@ -358,7 +367,9 @@ impl Builder {
             }
         });
         let (field, template) = match &step.action {
-            Action::Job { param: Param::Own, .. } | Action::Wait { .. } => ("", None),
+            Action::Job { param: Param::Own, .. } | Action::Wait { .. } | Action::Depends { .. } => {
+                ("", None)
+            }
             Action::Job { param: Param::Text(text), .. } => ("param", Some(Template::parse_text(text))),
             Action::Job { param: Param::With(value), .. } => ("with", Some(Template::parse(value))),
             Action::Workflow { inputs, .. } => {
@@ -388,6 +399,7 @@ impl Builder {
             let Some(default) = &input.default else { continue };
             let template = self.template(&path, Template::parse(default));
             let names = template.names();
+            self.check_no_secret(&path, &names);
             if !names.steps.is_empty() || !names.inputs.is_empty() {
                 self.say(&path, "a default sees only `run`: no step has run yet");
             }
@@ -488,10 +500,15 @@ impl Builder {
                 definition.steps[other.index()].phase < step.phase || ancestors.has(me, other)
             };
             if let Some(condition) = &node.condition {
+                self.check_no_secret(&format!("{path}.if"), condition.names());
                 self.check_expression(definition, &format!("{path}.if"), condition.names(), &has_ended);
             }
             if let Some(template) = &node.template {
-                self.check_expression(definition, &format!("{path}.with"), &template.names(), &has_ended);
+                let names = template.names();
+                if names.secret && !matches!(step.action, Action::Job { .. }) {
+                    self.say(format!("{path}.with"), SECRETS_ONLY);
+                }
+                self.check_expression(definition, &format!("{path}.with"), &names, &has_ended);
             }
             for (number, edge) in node.needs.iter().enumerate() {
                 if let Condition::If(expression) = &edge.branch {
@@ -500,6 +517,7 @@ impl Builder {
                         earlier || other == edge.from || ancestors.has(edge.from, other)
                     };
                     let path = format!("{path}.needs[{number}].if");
+                    self.check_no_secret(&path, expression.names());
                     self.check_expression(definition, &path, expression.names(), &has_ended);
                 }
             }
@@ -522,6 +540,12 @@ impl Builder {
                 }
                 Some(_) => {}
             }
+        }
+    }
+
+    fn check_no_secret(&mut self, path: &str, names: &Names) {
+        if names.secret {
+            self.say(path, SECRETS_ONLY);
         }
     }
 
@@ -600,6 +624,8 @@ fn is_name(name: &str) -> bool {
     let allowed = |next: char| next.is_ascii_lowercase() || next.is_ascii_digit() || next == '_';
     !name.is_empty() && name.len() <= NAME_MAX && name.chars().all(allowed)
 }
+
+const SECRETS_ONLY: &str = "`secret` can be used only in the parameter of a step that runs a job, a handler, a script, a request or a program";
 
 /// Maximum number of steps of a workflow.
 pub const STEPS_MAX: usize = 10_000;

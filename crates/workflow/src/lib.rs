@@ -8,12 +8,15 @@
 //! - [`Progress`]: what follows when steps end.
 //! - [`resume`]: what a new run keeps of one that has ended.
 //! - [`taken`]: which connections were taken.
+//! - [`dependency`]: dependencies on runs of other jobs.
+//! - [`secret`]: secrets in parameters.
 //! - [`join`], [`expression`], [`template`], [`data`]: the rules that these use.
 
 mod connections;
 pub mod data;
 pub mod date;
 pub mod definition;
+pub mod dependency;
 pub mod expression;
 mod graph;
 pub mod join;
@@ -21,6 +24,7 @@ mod progress;
 #[cfg(feature = "reference")]
 pub mod reference;
 pub mod resume;
+pub mod secret;
 pub mod template;
 
 pub use connections::taken;

@@ -521,7 +521,7 @@ impl<'g> Progress<'g> {
         };
         match opening {
             Ok(opening) => {
-                let waits = matches!(opening, Opening::Approval { .. } | Opening::Wait { .. });
+                let waits = !matches!(opening, Opening::Job { .. } | Opening::Workflow { .. });
                 self.change(step, if waits { StepState::Waiting } else { StepState::Open });
                 self.changes.opened.push((step, opening));
             }

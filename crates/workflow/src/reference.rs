@@ -339,7 +339,7 @@ fn ancestors(workflow: &Workflow, step: &Step) -> BTreeSet<String> {
 
 fn opened(step: &Step) -> StepState {
     match step.action {
-        Action::Approval { .. } | Action::Wait { .. } => StepState::Waiting,
+        Action::Approval { .. } | Action::Wait { .. } | Action::Depends { .. } => StepState::Waiting,
         Action::Job { .. } | Action::Workflow { .. } => StepState::Open,
     }
 }

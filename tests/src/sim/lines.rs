@@ -19,7 +19,7 @@ use protocol::xxl::{LogPage, TriggerRequest, texts};
 use server::executors::{Directory, Key, Registrar, Tokens};
 use server::outbound::{Address, BreakerState, CallError, Callee, Calls, Circuit, Sent, Shut};
 use server::{Hints, HttpDispatch};
-use store::{App, Beat, NewToken, Noted, Registered, Registration, Registry, Token};
+use store::{App, Beat, NewToken, Noted, Registered, Registration, Registry, StoredSecret, Token};
 use timer::Timestamp;
 use tokio::time::Instant;
 
@@ -474,6 +474,10 @@ impl Registry for FaultyRegistry {
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
         self.connection.call("tokens", self.registry.tokens(), nothing).await
+    }
+
+    async fn secrets(&self) -> Result<Vec<StoredSecret>, StoreError> {
+        self.connection.call("secrets", self.registry.secrets(), nothing).await
     }
 
     async fn add_token(&self, token: &NewToken) -> Result<i64, StoreError> {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use cron::Schedule;
 use engine::policy::{Backoff, Retry};
@@ -9,10 +10,13 @@ use engine::{
     AppId, Bugs, Control, JobId, JobSpec, Origin, Outcome, RunId, Sabotage, Store as _, StoreError, Trigger,
 };
 use serde_json::json;
-use store::{BrokenRule, Database, Resume, WorkflowRunSteps};
-use workflow::definition::{Action, Join, Need, OnError, Param, Phase, Step, Workflow};
+use store::{BrokenRule, Database, Decision, Resume, WorkflowRunSteps};
+use timer::Timestamp;
+use workflow::definition::{
+    Action, Dates, DependsNeed, IfFailed, IfMissing, Join, Need, OnError, Param, Phase, Step, Workflow,
+};
 use workflow::reference::{self, Reference};
-use workflow::{Graph, StepNo, StepState};
+use workflow::{Graph, RunOutcome, StepNo, StepState};
 
 use super::clock::{Ms, START};
 use super::dice::Dice;
@@ -22,12 +26,16 @@ use super::world::World;
 use super::{Cluster, Stopped, all_runs, in_virtual_time, nemesis, settle};
 
 /// Deliberate bugs, with the rules that the store ignores for them.
-pub(super) const BROKEN_RULES: [(Sabotage, BrokenRule); 5] = [
+pub(super) const BROKEN_RULES: [(Sabotage, BrokenRule); 9] = [
     (Sabotage::KeepFailedSteps, BrokenRule::FailedSteps),
     (Sabotage::OpenAtFirstEnd, BrokenRule::OpenNeeds),
     (Sabotage::CountEndsTwice, BrokenRule::CountedEnds),
     (Sabotage::StopAtSkips, BrokenRule::Skips),
     (Sabotage::ReadLatestDefinition, BrokenRule::OwnDefinition),
+    (Sabotage::LeaveUnreached, BrokenRule::Unreached),
+    (Sabotage::DecideTwice, BrokenRule::FirstDecision),
+    (Sabotage::TakeAnySuccess, BrokenRule::NewestRuns),
+    (Sabotage::LookBeforeRegistering, BrokenRule::RegisteredFirst),
 ];
 
 /// Result of the simulation.
@@ -37,6 +45,10 @@ pub struct WorkflowRuns {
     pub runs: usize,
     /// Number of those that resume or retry another one.
     pub resumed: usize,
+    /// Number of decisions about steps.
+    pub decided: usize,
+    /// Number of steps that succeeded by a run of another workflow.
+    pub depended: usize,
     /// Number of requests of steps that executors accepted.
     pub steps: usize,
     /// Violations.
@@ -121,6 +133,34 @@ impl Client<'_> {
             let run = runs[self.dice.number(0, runs.len() as i64 - 1) as usize].id;
             self.resume(run).await;
         }
+        for run in runs.iter().rev().take(4) {
+            self.decide(run.id).await;
+        }
+    }
+
+    /// Decides about steps that wait, sometimes as two users who disagree.
+    async fn decide(&mut self, run: RunId) {
+        let database = &self.cluster.database;
+        let Some(found) = database.workflow_run(run).await.expect("the store itself never fails") else {
+            return;
+        };
+        for (definition, step) in found.definition.steps.iter().zip(&found.steps) {
+            let asks = matches!(definition.action, Action::Approval { .. });
+            if !asks || step.row.state != StepState::Waiting || self.dice.chance(0.3) {
+                continue;
+            }
+            let approved = self.dice.chance(0.7);
+            for (user, approved) in [("ada", approved), ("bob", !approved)] {
+                let decision = Decision { approved, user: user.to_owned(), remark: String::new() };
+                match database.decide_step(run, &definition.name, &decision).await {
+                    Ok(()) | Err(StoreError::Conflict(_)) => {}
+                    Err(error) => panic!("run {run}: {error}"),
+                }
+                if self.dice.chance(0.5) {
+                    break;
+                }
+            }
+        }
     }
 
     /// Asks for any run, also one that has not ended. Sometimes the answer is lost, and the request repeated.
@@ -198,7 +238,8 @@ async fn create(world: &World, cluster: &Cluster, dice: &mut Dice) -> Vec<JobId>
     }
     let mut workflows = Vec::new();
     for number in 0..3 {
-        let graph = Graph::new(definition(dice, &jobs)).expect("steps need only steps before them");
+        let graph =
+            Graph::new(definition(dice, &jobs, &workflows)).expect("steps need only steps before them");
         let id = cluster.database.add_workflow(graph.definition(), "sim").await.expect("it is right");
         let mut spec = JobSpec::new(cluster.app, format!("workflow {number}"), Schedule::Never, "");
         spec.workflow = Some(id);
@@ -224,15 +265,21 @@ fn step_job(app: AppId, dice: &mut Dice, number: usize) -> JobSpec {
     spec
 }
 
-/// A random graph. What a failure stops depends on the order of ends; here everything goes on that can.
-fn definition(dice: &mut Dice, jobs: &[JobId]) -> Workflow {
+/// A random graph. What a failure stops depends on the order of ends; here everything goes on that can. Some steps depend
+/// on runs of a workflow before this one.
+fn definition(dice: &mut Dice, jobs: &[JobId], before: &[JobId]) -> Workflow {
     let count = dice.number(3, 10) as usize;
     let mut steps: Vec<Step> = Vec::new();
     for number in 0..count {
         let job = dice.pick(jobs);
-        let action = match dice.chance(0.1) {
-            true => Action::Wait { duration: dice.millis(10, 2_000) },
-            false => Action::Job { job: job.0, param: Param::Own },
+        let action = if dice.chance(0.1) {
+            Action::Wait { duration: dice.millis(10, 2_000) }
+        } else if !before.is_empty() && dice.chance(0.25) {
+            depends(dice, before)
+        } else if dice.chance(0.1) {
+            approval(dice)
+        } else {
+            Action::Job { job: job.0, param: Param::Own }
         };
         let mut step = Step::new(format!("s{number}"), &[], action);
         for before in 0..number {
@@ -258,6 +305,23 @@ fn definition(dice: &mut Dice, jobs: &[JobId]) -> Workflow {
         steps.push(Step { phase: Phase::Finally, ..tidy });
     }
     Workflow { steps, on_error: OnError::Continue, ..Workflow::default() }
+}
+
+fn approval(dice: &mut Dice) -> Action {
+    let timeout = Some(dice.millis(5_000, 40_000));
+    Action::Approval { ask: "go on?".to_owned(), approvers: Vec::new(), by_starter: true, timeout }
+}
+
+/// Workflows here have no schedule, so the newest run of the day decides.
+fn depends(dice: &mut Dice, before: &[JobId]) -> Action {
+    Action::Depends {
+        job: dice.pick(before).0,
+        dates: Dates::SAME,
+        need: dice.pick(&[DependsNeed::All, DependsNeed::Any]),
+        if_missing: dice.pick(&[IfMissing::Wait, IfMissing::Fail]),
+        on_failed: dice.pick(&[IfFailed::Wait, IfFailed::Fail]),
+        timeout: Some(dice.millis(60_000, 90_000)),
+    }
 }
 
 async fn judge(
@@ -291,6 +355,8 @@ async fn judge(
                 None => {}
             }
             check(&world.evidence(), &found, &mut result);
+            depended(database, &found, &mut result).await;
+            decided(&found, &mut result);
         }
     }
     if result.runs - result.resumed != RUNS as usize {
@@ -302,6 +368,106 @@ async fn judge(
         .broken
         .extend(evidence.broken.iter().map(|found| format!("{}: {}", found.promise, found.evidence)));
     result
+}
+
+/// W13: a step that asks people ended as the stored decision says; without one it has failed by its timeout.
+fn decided(found: &WorkflowRunSteps, result: &mut WorkflowRuns) {
+    for (definition, step) in found.definition.steps.iter().zip(&found.steps) {
+        let asks = matches!(definition.action, Action::Approval { .. });
+        if !asks || found.kept.contains(&step.row.step) {
+            continue;
+        }
+        let decision = found.decisions.get(&step.row.step);
+        result.decided += usize::from(decision.is_some());
+        let fits = match step.row.state {
+            StepState::Succeeded => decision.is_some_and(|decision| decision.approved),
+            // A decision can come with the timeout.
+            StepState::Failed => decision.is_none_or(|decision| !decision.approved) || is_overdue(step),
+            _ => true,
+        };
+        if !fits {
+            let (state, run) = (step.row.state, found.run.id);
+            result
+                .broken
+                .push(format!("W13: step {} of run {run} is {state} by {decision:?}", definition.name));
+        }
+    }
+}
+
+fn is_overdue(step: &store::Step) -> bool {
+    step.message.as_deref().is_some_and(|message| message.contains("in time"))
+}
+
+/// W14: a step that depends on another workflow succeeded by the newest run of it, and soon after that run had ended.
+async fn depended(database: &Database, found: &WorkflowRunSteps, result: &mut WorkflowRuns) {
+    for (definition, step) in found.definition.steps.iter().zip(&found.steps) {
+        let Action::Depends { job, .. } = definition.action else { continue };
+        // A kept step looked in another run.
+        if found.kept.contains(&step.row.step) {
+            continue;
+        }
+        let Some((opened, ended)) = step.opened_at.zip(step.ended_at) else { continue };
+        let place = format!("W14: step {} of run {}", definition.name, found.run.id);
+        let others = runs_before(database, JobId(job), ended).await;
+        match step.row.state {
+            StepState::Succeeded => {
+                let output = database.step_output(found.run.id, step.row.step).await;
+                let output = output.expect("the store itself never fails").unwrap_or_default();
+                let Some(met) = output["runs"][0].as_i64() else {
+                    result.broken.push(format!("{place} succeeded by no run: {output}"));
+                    continue;
+                };
+                result.depended += 1;
+                let met = database.workflow_run(RunId(met)).await.expect("the store itself never fails");
+                let Some(met) = met.filter(|run| run.run.job == JobId(job)) else {
+                    result.broken.push(format!("{place} succeeded by a run of another job: {output}"));
+                    continue;
+                };
+                let end = met.run.end.as_ref().filter(|end| end.outcome == RunOutcome::Succeeded);
+                let newest = others.iter().map(order_of).max();
+                if end.is_none() || newest > Some(order_of(&met)) {
+                    let newest = others.iter().max_by_key(|run| order_of(run)).map(|run| run.run.id);
+                    result.broken.push(format!("{place} succeeded by run {}, not by {newest:?}", met.run.id));
+                }
+                let since = end.map_or(opened, |end| end.at.max(opened));
+                if ended.duration_since(since) > LATE {
+                    result
+                        .broken
+                        .push(format!("{place} succeeded {:?} too late", ended.duration_since(since)));
+                }
+            }
+            StepState::Failed => {
+                // It waited until its timeout: then no run had met it for long before.
+                let newest = others.iter().max_by_key(|run| order_of(run));
+                let end = newest.and_then(|run| run.run.end.as_ref());
+                let end = end.filter(|end| end.outcome == RunOutcome::Succeeded);
+                if let Some(end) = end
+                    && ended.duration_since(end.at.max(opened)) > LATE
+                {
+                    result.broken.push(format!("{place} failed although {newest:?} had succeeded"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Time within which a step notices a run, with faults: the databases and nodes are away for shorter times.
+const LATE: Duration = Duration::from_secs(30);
+
+/// Runs are ordered by their scheduled times, then by their ids: a resumed run has the time of the run before.
+fn order_of(run: &WorkflowRunSteps) -> (Timestamp, RunId) {
+    (run.run.scheduled_at, run.run.id)
+}
+
+/// Workflow runs of a job that had certainly begun before a time. Clocks of nodes differ by less than a second.
+async fn runs_before(database: &Database, job: JobId, by: Timestamp) -> Vec<WorkflowRunSteps> {
+    let mut found = Vec::new();
+    for record in all_runs(database, job).await {
+        let run = database.workflow_run(record.id).await.expect("the store itself never fails");
+        found.extend(run.filter(|run| run.run.begun_at + Duration::from_secs(1) < by));
+    }
+    found
 }
 
 fn name_of(found: &WorkflowRunSteps, step: StepNo) -> String {

@@ -133,6 +133,34 @@ pub enum TroubleCode {
     Other,
 }
 
+/// A secret to set.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SecretBody {
+    /// The value, at most 8 KiB. No answer contains it.
+    pub value: String,
+}
+
+impl std::fmt::Debug for SecretBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SecretBody")
+    }
+}
+
+/// A secret of an app, without its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SecretView {
+    /// Name, unique in the app.
+    pub name: String,
+    /// User who set it last.
+    pub set_by: String,
+    /// Time when it was set last.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub set_at: Instant,
+}
+
 /// Request to check whether an executor is reachable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

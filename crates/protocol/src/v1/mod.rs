@@ -23,7 +23,7 @@ mod workflows;
 pub use alerts::{AlertCounts, AlertView, DeliveryView};
 pub use apps::{
     Addressing, AppBody, AppView, ExecutorCheck, ExecutorState, ExecutorTrouble, ExecutorView, GoneExecutor,
-    NewToken, TokenView, TroubleCode,
+    NewToken, SecretBody, SecretView, TokenView, TroubleCode,
 };
 pub use audit::AuditView;
 pub use backfills::{
@@ -52,17 +52,18 @@ pub use users::{
 };
 pub use words::{
     AlertKind, AlertState, BackfillOrder, BackfillState, Backoff, Beyond, Block, ChildrenMode, CronDialect,
-    Delivery, Existing, InputType, InstantState, Misfire, Named, OnDays, OnError, OnFailure, Overlap, Phase,
-    Retry, RetryFrom, Route, RunStatus, ScriptLanguage, Shift, StepState, UnknownWord, Word,
+    Delivery, DependsNeed, Existing, IfFailed, IfMissing, InputType, InstantState, Misfire, Named, OnDays,
+    OnError, OnFailure, Overlap, Phase, Retry, RetryFrom, Route, RunStatus, ScriptLanguage, Shift, StepState,
+    UnknownWord, Word,
 };
 pub use work_calendars::{
     JobWorkdays, MovedFires, WorkCalendarBody, WorkCalendarDay, WorkCalendarImport, WorkCalendarImported,
     WorkCalendarView,
 };
 pub use workflows::{
-    ApprovalBody, CheckedWorkflow, Decision, DecisionView, GridRun, JoinRule, Need, NeedBranch,
-    RestoreVersion, Resume, ResumeVersion, Resumed, StepBody, StepView, WorkflowBody, WorkflowCheck,
-    WorkflowGrid, WorkflowInput, WorkflowProblem, WorkflowRunView, WorkflowVersion,
+    ApprovalBody, CheckedWorkflow, Decision, DecisionView, DependsBody, GridRun, HttpBody, JoinRule, Need,
+    NeedBranch, RestoreVersion, Resume, ResumeVersion, Resumed, StepBody, StepView, WorkflowBody,
+    WorkflowCheck, WorkflowGrid, WorkflowInput, WorkflowProblem, WorkflowRunView, WorkflowVersion,
 };
 
 /// Request header that makes a trigger or backfill idempotent: a repeated request with the same key starts no second one.

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Delivery, InputType, Instant, OnError, Phase, Retry, RetryFrom, Route, RunState, RunView, ScriptBody,
-    StepState,
+    Delivery, DependsNeed, IfFailed, IfMissing, InputType, Instant, OnError, Phase, Retry, RetryFrom, Route,
+    RunState, RunView, ScriptBody, StepState,
 };
 
 /// Steps that each run of a job consists of, instead of a handler or script. A run gets its inputs as its parameter: a
@@ -98,7 +98,8 @@ pub struct WorkflowInput {
     pub one_of: Vec<Value>,
 }
 
-/// A step of a workflow. It has exactly one of `job`, `handler`, `script`, `workflow`, `approval` and `wait_ms`.
+/// A step of a workflow. It has exactly one of `job`, `handler`, `script`, `http`, `command`, `workflow`,
+/// `depends`, `approval` and `wait_ms`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -129,16 +130,23 @@ pub struct StepBody {
     /// Script that it runs, without a job of its own. Requires the right `script`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptBody>,
-    /// App whose executors run its handler or script. Default: the app of the workflow.
+    /// Request that an agent of its app sends, without a job of its own. Requires an agent that may call the URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpBody>,
+    /// Program that an agent of its app starts, and its arguments; `${{ … }}` are expressions. Requires an agent that may
+    /// start the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// App whose executors run its handler, script, request or program. Default: the app of the workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
-    /// Retry policy of its handler or script. Default: no retries.
+    /// Retry policy of its handler, script, request or program. Default: no retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// Delivery policy of its handler or script. Default: that of a new job.
+    /// Delivery policy of its handler, script, request or program. Default: that of a new job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
-    /// Routing strategy of its handler or script. Default: that of a new job.
+    /// Routing strategy of its handler, script, request or program. Default: that of a new job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Route>,
     /// Key of the workflow that it runs. It ends with that run.
@@ -153,6 +161,9 @@ pub struct StepBody {
     /// Asks people, and waits for their decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalBody>,
+    /// Waits until runs of another job or workflow have succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depends: Option<DependsBody>,
     /// Waits for this many milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
@@ -210,6 +221,62 @@ pub enum JoinRule {
     AnySucceeded,
     /// The first one has failed.
     AnyFailed,
+}
+
+/// Runs of another job or workflow that a step waits for. The newest run of each scheduled time decides, whatever started
+/// it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct DependsBody {
+    /// Key of the job or workflow; `id:` and the number of a job without a key.
+    pub on: String,
+    /// Its scheduled times: `same` for those of the date of the run, `previous` for the last one before the run, or days
+    /// before the date of the run, for example `-1d` or `-7d..-1d`. For a job without scheduled times of its own, each day
+    /// needs a run. Default: `same`.
+    #[serde(default = "same", skip_serializing_if = "is_same")]
+    pub date: String,
+    /// How many of the scheduled times must have succeeded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub need: DependsNeed,
+    /// What happens while a scheduled time has no run.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub if_missing: IfMissing,
+    /// What happens when the newest run has failed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_failed: IfFailed,
+    /// Time in milliseconds after which the step fails. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+fn same() -> String {
+    "same".to_owned()
+}
+
+fn is_same(date: &String) -> bool {
+    date == "same"
+}
+
+/// Request of a step. In all texts, `${{ … }}` are expressions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct HttpBody {
+    /// URL, for example `https://hooks.example.com/board`.
+    pub url: String,
+    /// Method. Default: `POST`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Headers by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// Body: a text, or any other JSON value, which is sent as JSON.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub body: Value,
+    /// Time for the response in milliseconds. Default: 3 000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
 }
 
 /// Question to people.

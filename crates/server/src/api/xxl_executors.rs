@@ -358,7 +358,8 @@ impl ExecutorState {
             }
         }
         let written = join_all(reports.into_iter().map(|item| {
-            let (run, outcome) = outcome_of(item);
+            let message = item.handle_msg.map(|message| self.tokens.secrets.mask(message));
+            let (run, outcome) = outcome_of(CallbackItem { handle_msg: message, ..item });
             self.engine.report(run, outcome)
         }));
         match written.await.into_iter().find_map(|result| result.err().filter(StoreError::is_transient)) {

@@ -14,6 +14,7 @@ use store::{Addresses, App, Registered, Registration};
 use timer::Timestamp;
 
 use super::route::{Candidates, Choices};
+use super::secrets::Secrets;
 use super::tokens::{Tokens, fingerprint};
 use crate::outbound::{Address, Callee, Secret};
 
@@ -105,6 +106,11 @@ pub struct Sighting {
 }
 
 impl Directory {
+    /// Secrets of apps.
+    pub fn secrets(&self) -> &Secrets {
+        &self.tokens.secrets
+    }
+
     /// Creates an empty directory that sends these tokens to executors.
     pub fn new(tokens: Arc<Tokens>) -> Directory {
         Directory { tokens, ..Directory::default() }

@@ -3,6 +3,7 @@
 mod directory;
 mod registrar;
 mod route;
+mod secrets;
 mod silence;
 mod tokens;
 

@@ -245,10 +245,16 @@ impl Registrar {
         state.revision
     }
 
+    /// Encrypts a secret.
+    pub fn seal(&self, value: &str) -> String {
+        self.key.seal(value)
+    }
+
     async fn read_apps(&self) -> Result<(), StoreError> {
         let apps = self.registry.apps().await?;
         let rows = self.registry.tokens().await?;
         self.tokens.learn(&apps, &rows, &self.key, self.now());
+        self.tokens.secrets.learn(&self.registry.secrets().await?, &self.key);
         self.directory.learn_apps(apps);
         Ok(())
     }

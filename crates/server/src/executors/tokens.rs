@@ -16,6 +16,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use store::{App, Token};
 use timer::Timestamp;
 
+use super::secrets::Secrets;
 use crate::outbound::Secret;
 
 /// The apps that a caller may access, with their jobs, runs and registrations, and how the caller proved it.
@@ -37,6 +38,8 @@ pub struct Tokens {
     /// Whether callers without a token may access apps that have none, unless there is a token for all apps.
     open: bool,
     rows: RwLock<Rows>,
+    /// Secrets of apps, encrypted with the same key.
+    pub secrets: Secrets,
 }
 
 #[derive(Default)]
@@ -52,7 +55,7 @@ struct Rows {
 impl Tokens {
     /// `global` is from the configuration; `open` admits callers without a token to apps that have none.
     pub fn new(global: Option<Secret>, open: bool) -> Self {
-        Tokens { global, open, rows: RwLock::default() }
+        Tokens { global, open, rows: RwLock::default(), secrets: Secrets::default() }
     }
 
     /// Replaces the tokens with those in the database.

@@ -126,7 +126,10 @@ impl Source<'_> {
         let page = page.map_err(|error| self.not_given(&callee, &error))?;
         match page.log_content.trim() == texts::NO_LOG_FILE {
             true => Err(self.unread(format!("the executor {} has no log of this run", callee.address))),
-            false => Ok(given(page, from)),
+            false => {
+                let page = given(page, from);
+                Ok(LogPage { text: self.directory.secrets().mask(page.text), ..page })
+            }
         }
     }
 

@@ -16,6 +16,7 @@ pub mod control;
 pub mod crashes;
 pub mod crowds;
 pub mod declarations;
+pub mod dependencies;
 pub mod endings;
 pub mod nodes;
 pub mod places;
@@ -136,6 +137,13 @@ macro_rules! conformance_tests {
             workflows::a_step_of_a_deleted_job_fails_and_an_exclusive_one_waits
             workflows::a_workflow_cut_anywhere_goes_on_as_if_nothing_had_happened
             workflows::each_saved_definition_is_a_version
+            dependencies::a_step_waits_for_the_newest_run_of_the_date
+            dependencies::a_run_that_ended_before_counts_unless_a_newer_one_failed
+            dependencies::a_step_that_waits_too_long_or_for_a_deleted_job_fails
+            dependencies::a_missing_run_of_the_schedule_is_started_once
+            dependencies::days_of_a_schedule_need_each_of_its_times
+            dependencies::a_dependency_cut_anywhere_misses_no_end
+            dependencies::an_end_at_the_same_moment_as_the_look_is_seen
             workflows::definitions_and_jobs_of_steps_are_pruned_once_nothing_needs_them
             workflows::a_workflow_keeps_its_definition_and_its_schedule_is_hidden_from_java_admins
             resume::a_resumed_run_keeps_what_succeeded_and_runs_the_rest
@@ -287,6 +295,7 @@ pub const FUNCTIONS: &str = concat!(
     include_str!("crashes.rs"),
     include_str!("crowds.rs"),
     include_str!("declarations.rs"),
+    include_str!("dependencies.rs"),
     include_str!("endings.rs"),
     include_str!("traces.rs"),
     include_str!("nodes.rs"),

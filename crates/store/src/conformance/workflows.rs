@@ -74,7 +74,7 @@ impl Flow {
     }
 
     /// Applies all events.
-    async fn advance_at(&self, now: Timestamp) -> Advance {
+    pub(super) async fn advance_at(&self, now: Timestamp) -> Advance {
         let mut all = Advance::default();
         loop {
             let planner = Simple { now };

@@ -6,7 +6,7 @@ use engine::{AppId, RunId, StoreError};
 use timer::Timestamp;
 
 use super::counters::{self, REGISTRY};
-use super::registry;
+use super::{registry, secrets};
 use crate::database::{Database, Tables, transaction};
 use crate::schema::check_text;
 use crate::session::{Columns, Lock, Row, Session, SessionError, Value};
@@ -254,6 +254,7 @@ pub async fn delete_app(s: &mut dyn Session, tables: &Tables, id: AppId) -> Resu
     }
     s.delete("xxl_job_group", "id", &[id.0]).await?;
     s.delete("tw_token", "app_id", &[id.0]).await?;
+    secrets::forget_app(s, id).await?;
     s.delete("tw_grant", "app_id", &[id.0]).await?;
     if app_by_name(s, tables, &app.spec.name).await?.is_none() {
         registry::forget_app(s, &app.spec.name).await?;

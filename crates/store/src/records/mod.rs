@@ -26,6 +26,7 @@ mod rights;
 mod run_logs;
 mod run_rows;
 pub(crate) mod scripts;
+mod secrets;
 mod sessions;
 mod settings;
 mod tokens;
@@ -58,6 +59,7 @@ pub use rights::Rights;
 pub use run_logs::RunLog;
 pub use run_rows::{ClearPosition, Clearing, Keep, OpenRun, RunFilter, RunRow, RunStatus, RunTally};
 pub use scripts::{SCRIPT_VERSIONS, ScriptVersion};
+pub use secrets::{SECRETS_MAX, StoredSecret};
 pub use sessions::{NewSession, UserSession};
 pub use tokens::{NewToken, Token};
 pub use trace_rows::{NodeTrace, Sending};
@@ -114,6 +116,9 @@ pub trait Registry: Send + Sync {
     /// Returns all tokens, including expired ones.
     async fn tokens(&self) -> Result<Vec<Token>, StoreError>;
 
+    /// Returns the secrets of all apps.
+    async fn secrets(&self) -> Result<Vec<StoredSecret>, StoreError>;
+
     /// Adds a token; returns its id.
     async fn add_token(&self, token: &NewToken) -> Result<i64, StoreError>;
 }
@@ -166,6 +171,10 @@ impl Registry for Database {
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
         transaction!(self, s => tokens::tokens(s))
+    }
+
+    async fn secrets(&self) -> Result<Vec<StoredSecret>, StoreError> {
+        transaction!(self, s => secrets::secrets(s))
     }
 
     async fn add_token(&self, token: &NewToken) -> Result<i64, StoreError> {

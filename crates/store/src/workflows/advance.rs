@@ -17,6 +17,7 @@ use workflow::{
     Changes, Graph, Opening, Progress, RunOutcome, StepEnd, StepNo, StepRow, StepState, Stop, Wants,
 };
 
+use super::dependencies::{self, Dependency, Look};
 use super::rows::{self, RunEnd, Step, WorkflowRun};
 use super::{CHECK, CHECK_EVERY, Event, EventRow, Kind, facts, graph, insert_events};
 use crate::claim::asked_to_cancel;
@@ -56,13 +57,19 @@ pub async fn advance(
         .into_iter()
         .zip(&graphs)
         .map(|(ready, graph)| Member::new(graph, ready, now, tables.broken_rule));
-    apply(s, group.collect(), &mut work).await?;
+    apply(s, tables, group.collect(), planner, &mut work).await?;
     work.write(s, tables, node, now, planner).await
 }
 
 /// Applies the events of several runs. Their rows are read together: a database server is asked as often for a hundred
 /// runs as for one.
-async fn apply(s: &mut dyn Session, mut group: Vec<Member<'_>>, work: &mut Work) -> Result<(), SessionError> {
+async fn apply(
+    s: &mut dyn Session,
+    tables: &Tables,
+    mut group: Vec<Member<'_>>,
+    planner: &dyn Planner,
+    work: &mut Work,
+) -> Result<(), SessionError> {
     let steps = |member: &Member<'_>| -> BTreeSet<StepNo> {
         let ends = member.events.iter().filter(|event| event.kind.is_end());
         ends.filter_map(|event| event.step).collect()
@@ -70,12 +77,13 @@ async fn apply(s: &mut dyn Session, mut group: Vec<Member<'_>>, work: &mut Work)
     read(s, &mut group, steps).await?;
     for member in &mut group {
         for event in std::mem::take(&mut member.events) {
-            member.advancing.take(s, &mut member.progress, event).await?;
+            let Member { advancing, progress, .. } = &mut *member;
+            work.started |= advancing.take(s, tables, planner, progress, event).await?;
         }
     }
     complete(s, &mut group).await?;
     for Member { advancing, progress, .. } in group {
-        advancing.write(s, progress.finish(), work).await?;
+        advancing.write(s, tables, progress.finish(), work).await?;
     }
     Ok(())
 }
@@ -188,6 +196,12 @@ struct Work {
     /// Runs with time limits, and their deadlines.
     limited: Vec<(RunId, Option<Timestamp>)>,
     ended: Vec<(RunId, Outcome)>,
+    /// Steps that begin to depend on runs of other jobs.
+    depending: Vec<Dependency>,
+    /// Steps that do not depend on them any more.
+    independent: Vec<(RunId, StepNo)>,
+    /// Whether runs were opened for steps that depend on them.
+    started: bool,
     more: bool,
 }
 
@@ -280,7 +294,10 @@ impl Work {
         let jobs = jobs::load(s, tables, &ids.into_iter().collect::<Vec<_>>()).await?;
         self.open(s, tables, node, &jobs, planner, &mut advance).await?;
 
+        advance.waiting |= self.started;
         rows::save_steps(s, &self.steps).await?;
+        dependencies::register(s, &self.depending).await?;
+        dependencies::forget(s, &self.independent).await?;
         rows::insert_outputs(s, &self.outputs).await?;
         rows::save_runs(s, &self.runs).await?;
         self.check_limited(s, now).await?;
@@ -471,6 +488,8 @@ struct Advancing<'g> {
     messages: BTreeMap<StepNo, String>,
     /// Steps whose runs are to be cancelled.
     to_cancel: BTreeSet<StepNo>,
+    /// What steps wait for.
+    notes: BTreeMap<StepNo, String>,
     /// A rule that a deliberate bug ignores.
     broken_rule: Option<BrokenRule>,
 }
@@ -494,16 +513,20 @@ impl<'g> Advancing<'g> {
             outputs: BTreeMap::new(),
             messages: BTreeMap::new(),
             to_cancel: BTreeSet::new(),
+            notes: BTreeMap::new(),
             broken_rule,
         }
     }
 
+    /// Applies an event. True if runs were opened that wait to be claimed.
     async fn take(
         &mut self,
         s: &mut dyn Session,
+        tables: &Tables,
+        planner: &dyn Planner,
         progress: &mut Progress<'_>,
         event: Event,
-    ) -> Result<(), SessionError> {
+    ) -> Result<bool, SessionError> {
         match event.kind {
             Kind::Begin => progress.begin(),
             Kind::Resume => {
@@ -512,11 +535,13 @@ impl<'g> Advancing<'g> {
                 progress.resume(self.keep(kept).into_iter().map(|step| step.row).collect());
             }
             Kind::Succeeded | Kind::Failed | Kind::Cancelled => {
-                let Some(step) = event.step else { return Ok(()) };
+                let Some(step) = event.step else { return Ok(false) };
                 let body = event.body.unwrap_or_default();
                 self.end(progress, step, event.kind, body);
             }
-            Kind::Told(WorkflowEvent::Check) => self.check(s, progress).await?,
+            Kind::Look if event.body.is_some() => self.register_late(s, tables, event.step).await?,
+            Kind::Look => return self.look(s, tables, planner, progress, event.step).await,
+            Kind::Told(WorkflowEvent::Check) => return self.check(s, tables, planner, progress).await,
             Kind::Told(WorkflowEvent::Pause) => progress.pause(),
             Kind::Told(WorkflowEvent::Continue) => {
                 let held = rows::select_steps(s, self.run.id, " AND state = ?", vec![StepState::Held.into()])
@@ -527,7 +552,57 @@ impl<'g> Advancing<'g> {
             Kind::Told(WorkflowEvent::Cancel) => progress.stop(Stop::Cancelled),
             Kind::Told(WorkflowEvent::CancelNow) => progress.stop(Stop::CancelledNow),
         }
-        Ok(())
+        Ok(false)
+    }
+
+    /// Registers a step after it has looked, for a deliberate bug.
+    async fn register_late(
+        &self,
+        s: &mut dyn Session,
+        tables: &Tables,
+        step: Option<StepNo>,
+    ) -> Result<(), SessionError> {
+        let Some(step) = step else { return Ok(()) };
+        let action = &self.graph.step(step).action;
+        let dependency = dependencies::prepare(s, tables, &self.run, step, action).await?;
+        dependencies::register(s, &dependency.into_iter().collect::<Vec<_>>()).await
+    }
+
+    /// Lets a step look at the runs that it depends on; without a number, all such steps. True if runs were opened.
+    async fn look(
+        &mut self,
+        s: &mut dyn Session,
+        tables: &Tables,
+        planner: &dyn Planner,
+        progress: &mut Progress<'_>,
+        step: Option<StepNo>,
+    ) -> Result<bool, SessionError> {
+        let waiting = rows::select_steps(s, self.run.id, " AND state = ?", vec![StepState::Waiting.into()]);
+        let waiting = waiting.await?;
+        let mut has_started = false;
+        for row in self.keep(waiting) {
+            let number = row.row.step;
+            let action = &self.graph.step(number).action;
+            let is_meant = step.is_none_or(|step| step == number);
+            let has_ended = self.outputs.contains_key(&number) || self.messages.contains_key(&number);
+            if !is_meant || has_ended || !matches!(action, Action::Depends { .. }) {
+                continue;
+            }
+            match dependencies::look(s, tables, self.now, &self.run, action, planner).await? {
+                Look::Met(output) => self.end(progress, number, Kind::Succeeded, output.to_string()),
+                Look::Failed(reason) => self.end(progress, number, Kind::Failed, reason),
+                Look::Waits { message, started } => {
+                    self.notes.insert(number, message);
+                    has_started |= started > 0;
+                    if self.broken_rule == Some(BrokenRule::RegisteredFirst) {
+                        let body = Some("register".to_owned());
+                        let late = Event { run: self.run.id, kind: Kind::Look, step: Some(number), body };
+                        insert_events(s, self.now, vec![late]).await?;
+                    }
+                }
+            }
+        }
+        Ok(has_started)
     }
 
     fn end(&mut self, progress: &mut Progress<'_>, step: StepNo, kind: Kind, body: String) {
@@ -555,7 +630,13 @@ impl<'g> Advancing<'g> {
     }
 
     /// Ends what has reached its time limit.
-    async fn check(&mut self, s: &mut dyn Session, progress: &mut Progress<'_>) -> Result<(), SessionError> {
+    async fn check(
+        &mut self,
+        s: &mut dyn Session,
+        tables: &Tables,
+        planner: &dyn Planner,
+        progress: &mut Progress<'_>,
+    ) -> Result<bool, SessionError> {
         if self.run.deadline.is_some_and(|deadline| deadline <= self.now) {
             let is_finally = self.run.progress.phase == Phase::Finally;
             progress.stop(if is_finally { Stop::CancelledNow } else { Stop::TimedOut });
@@ -571,13 +652,26 @@ impl<'g> Advancing<'g> {
                 Action::Approval { .. } => {
                     self.end(progress, number, Kind::Failed, "nobody has decided in time".to_owned());
                 }
+                Action::Depends { .. } => {
+                    self.end(progress, number, Kind::Failed, self.overdue(&step));
+                }
                 Action::Job { .. } | Action::Workflow { .. } => {
                     self.to_cancel.insert(number);
                     self.end(progress, number, Kind::Failed, "it has exceeded its timeout".to_owned());
                 }
             }
         }
-        Ok(())
+        // Runs of other programs end without an event.
+        if self.graph.definition().steps.iter().any(|step| matches!(step.action, Action::Depends { .. })) {
+            return self.look(s, tables, planner, progress, None).await;
+        }
+        Ok(false)
+    }
+
+    /// Why a step that depends on runs has waited too long.
+    fn overdue(&self, step: &Step) -> String {
+        let waited = step.message.as_deref().unwrap_or("the runs on which it depends have not succeeded");
+        format!("it has exceeded its timeout: {waited}")
     }
 
     fn keep(&mut self, steps: Vec<Step>) -> Vec<Step> {
@@ -590,6 +684,7 @@ impl<'g> Advancing<'g> {
     async fn write(
         mut self,
         s: &mut dyn Session,
+        tables: &Tables,
         mut changes: Changes,
         work: &mut Work,
     ) -> Result<(), SessionError> {
@@ -607,6 +702,10 @@ impl<'g> Advancing<'g> {
             if row.state.is_over() && !step.row.state.is_over() {
                 step.ended_at = Some(self.now);
                 step.due_at = None;
+                if matches!(self.graph.step(row.step).action, Action::Depends { .. }) {
+                    work.independent.push((run, row.step));
+                    step.message = None;
+                }
                 step.message = self.messages.remove(&row.step).or(step.message);
             }
             step.row = row;
@@ -615,7 +714,14 @@ impl<'g> Advancing<'g> {
         }
         for (number, opening) in changes.opened {
             let Some(position) = positions.get(&number).copied() else { continue };
+            if let Opening::Depends { .. } = opening {
+                self.depend(s, tables, number, work).await?;
+            }
             self.open(position, number, opening, work);
+        }
+        for (number, note) in std::mem::take(&mut self.notes) {
+            let waits = self.steps.remove(&number).filter(|_| !positions.contains_key(&number));
+            work.steps.extend(waits.map(|step| Step { message: Some(note), ..step }));
         }
         let outputs = self.outputs.iter().map(|(step, output)| (run, *step, output.to_string()));
         work.outputs.extend(outputs);
@@ -661,6 +767,9 @@ impl<'g> Advancing<'g> {
                     row.tally.waits = row.tally.waits.saturating_sub(1);
                 }
             }
+            Some(BrokenRule::Unreached) => {
+                changes.steps.retain(|row| row.state != StepState::Unreached);
+            }
             Some(BrokenRule::Skips) => {
                 let skipped = changes.steps.iter().filter(|row| row.state == StepState::Skipped);
                 let deaf: BTreeSet<StepNo> =
@@ -697,6 +806,30 @@ impl<'g> Advancing<'g> {
         s.execute(sql, &params).await.map(|_| ())
     }
 
+    /// Registers a step that depends on runs of another job. It looks at them in a later transaction, so none can end
+    /// unseen in between.
+    async fn depend(
+        &self,
+        s: &mut dyn Session,
+        tables: &Tables,
+        number: StepNo,
+        work: &mut Work,
+    ) -> Result<(), SessionError> {
+        let action = &self.graph.step(number).action;
+        let (kind, body) = match dependencies::prepare(s, tables, &self.run, number, action).await? {
+            Ok(dependency) => {
+                if self.broken_rule != Some(BrokenRule::RegisteredFirst) {
+                    work.depending.push(dependency);
+                }
+                (Kind::Look, None)
+            }
+            Err(reason) => (Kind::Failed, Some(reason)),
+        };
+        work.events.push(Event { run: self.run.id, kind, step: Some(number), body });
+        work.more = true;
+        Ok(())
+    }
+
     /// Lets a step begin.
     fn open(&self, position: usize, number: StepNo, opening: Opening, work: &mut Work) {
         let step = &mut work.steps[position];
@@ -723,6 +856,9 @@ impl<'g> Advancing<'g> {
                 step.due_at = timeout.map(|timeout| self.now + timeout);
             }
             Opening::Wait { duration } => step.due_at = Some(self.now + duration),
+            Opening::Depends { timeout, .. } => {
+                step.due_at = timeout.map(|timeout| self.now + timeout).or(step.due_at);
+            }
         }
     }
 
@@ -813,7 +949,7 @@ impl<'g> Advancing<'g> {
     /// Whether the run or one of its steps ends by itself after some time.
     fn has_limits(&self) -> bool {
         let ends_by_itself =
-            |action: &Action| matches!(action, Action::Wait { .. } | Action::Approval { .. });
+            |action: &Action| !matches!(action, Action::Job { .. } | Action::Workflow { .. });
         self.run.deadline.is_some()
             || self
                 .graph

@@ -134,6 +134,14 @@ pub async fn touch(s: &mut dyn Session, now: Timestamp, ids: &BTreeSet<i64>) -> 
     s.execute("UPDATE tw_workflow SET at_ms = ? WHERE id IN ?", &[now.into(), ids]).await
 }
 
+/// SHA-256 of a text, in hexadecimal.
+pub fn hex_digest(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 /// Stores a definition that was checked. One that exists already keeps its id. `own` are jobs of its steps that must
 /// exist.
 pub async fn insert_definition(
@@ -145,10 +153,7 @@ pub async fn insert_definition(
     let unwritable = |error| StoreError::Invalid(format!("the workflow cannot be stored: {error}"));
     let body = serde_json::to_string(definition).map_err(unwritable)?;
     crate::schema::check_text(&body)?;
-    let digest = Sha256::digest(body.as_bytes()).iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    });
+    let digest = hex_digest(&body);
     let sql = "SELECT id, body FROM tw_workflow WHERE digest = ? ORDER BY id DESC LIMIT 1";
     let now = s.now().await?;
     if let Some(row) = s.query(sql, &[Value::from(digest.as_str())], Lock::None).await?.into_iter().next() {

@@ -6,6 +6,7 @@
 //! the run. So a step ends once, and no transaction waits for a workflow run while it holds anything else.
 
 pub mod advance;
+mod dependencies;
 mod graphs;
 pub mod prune;
 pub mod resume;
@@ -22,13 +23,15 @@ use timer::Timestamp;
 use workflow::data::output_of;
 use workflow::{StepNo, date};
 
-use crate::database::Tables;
+use crate::database::{BrokenRule, Tables};
 use crate::runs::{self, Closing, FireEnd};
 use crate::session::{Columns, Lock, Session, SessionError, Value};
 use crate::table::{Cell, table};
 use crate::wall::Wall;
 
-pub use graphs::{Graphs, WorkflowRow, graph, insert_definition, select_definition, select_definitions};
+pub use graphs::{
+    Graphs, WorkflowRow, graph, hex_digest, insert_definition, select_definition, select_definitions,
+};
 pub use rows::{RunEnd, Step, WorkflowRun, outputs, select_runs, select_steps};
 
 // ── Opening ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -174,6 +177,8 @@ pub enum Kind {
     Cancelled,
     /// The run was opened, with steps that it keeps of another one.
     Resume,
+    /// A step that depends on runs of another job is to look at them.
+    Look,
     /// An event of the engine or of a user.
     Told(WorkflowEvent),
 }
@@ -202,7 +207,7 @@ impl From<Kind> for Value {
 }
 
 /// Numbers in the rows.
-const KINDS: [(Kind, i64); 10] = [
+const KINDS: [(Kind, i64); 11] = [
     (Kind::Begin, 0),
     (Kind::Succeeded, 1),
     (Kind::Failed, 2),
@@ -213,6 +218,7 @@ const KINDS: [(Kind, i64); 10] = [
     (Kind::Told(WorkflowEvent::Cancel), 7),
     (Kind::Told(WorkflowEvent::CancelNow), 8),
     (Kind::Resume, 9),
+    (Kind::Look, 10),
 ];
 
 table! {
@@ -253,16 +259,20 @@ pub async fn tell(s: &mut dyn Session, run: RunId, event: WorkflowEvent) -> Resu
     Ok(true)
 }
 
-/// Stores the ends of steps whose runs are closed. A step with another attempt, or another shard, has not ended.
+/// Stores the ends of steps whose runs are closed, and lets the steps look that depend on these runs. A step with another
+/// attempt, or another shard, has not ended.
 pub async fn note_ends(
     s: &mut dyn Session,
     now: Timestamp,
     closings: &[Closing],
     ends: &[FireEnd],
 ) -> Result<(), SessionError> {
-    let events = closings.iter().zip(ends).filter(|(_, end)| end.over);
+    let ended = closings.iter().zip(ends).filter(|(_, end)| end.over);
     let end_of = |(closing, end): (&Closing, &FireEnd)| end_of_step(&closing.run, &closing.outcome, *end);
-    insert_events(s, now, events.filter_map(end_of).collect()).await
+    let mut events: Vec<Event> = ended.clone().filter_map(end_of).collect();
+    let times: Vec<_> = ended.map(|(closing, _)| (closing.run.job, closing.run.scheduled_at)).collect();
+    events.extend(dependencies::events(s, &times).await?);
+    insert_events(s, now, events).await
 }
 
 /// Stores the end of a step whose run was given up and has succeeded after all: its next attempt was taken back.
@@ -273,8 +283,12 @@ pub async fn note_late_end(
     outcome: &Outcome,
     end: FireEnd,
 ) -> Result<(), SessionError> {
-    let event = end_of_step(run, outcome, end).filter(|_| end.over);
-    insert_events(s, now, event.into_iter().collect()).await
+    if !end.over {
+        return Ok(());
+    }
+    let mut events: Vec<Event> = end_of_step(run, outcome, end).into_iter().collect();
+    events.extend(dependencies::events(s, &[(run.job, run.scheduled_at)]).await?);
+    insert_events(s, now, events).await
 }
 
 fn end_of_step(run: &Run, outcome: &Outcome, end: FireEnd) -> Option<Event> {
@@ -381,7 +395,11 @@ pub async fn decide(
     let Some(number) = graph.find(step) else {
         return Err(StoreError::Invalid(format!("the workflow of run {run} has no step `{step}`")).into());
     };
-    if let Some(earlier) = decisions(s, run).await?.remove(&number) {
+    let earlier = decisions(s, run).await?.remove(&number);
+    if tables.broken_rule == Some(BrokenRule::FirstDecision) && earlier.is_some() {
+        let sql = "DELETE FROM tw_decision WHERE run_id = ? AND step = ?";
+        s.execute(sql, &[run.into(), number.into()]).await?;
+    } else if let Some(earlier) = earlier {
         if (earlier.approved, &earlier.user) == (decision.approved, &decision.user) {
             return Ok(());
         }
@@ -420,7 +438,7 @@ pub async fn decisions(s: &mut dyn Session, run: RunId) -> Result<BTreeMap<StepN
 }
 
 /// Tables with rows of workflow runs, and their columns with the run's id.
-pub const TABLES: [(&str, &str); 7] = [
+pub const TABLES: [(&str, &str); 8] = [
     ("tw_workflow_run", "run_id"),
     ("tw_step", "run_id"),
     ("tw_step_output", "run_id"),
@@ -428,6 +446,7 @@ pub const TABLES: [(&str, &str); 7] = [
     ("tw_workflow_event", "run_id"),
     ("tw_resume", "run_id"),
     ("tw_kept_step", "run_id"),
+    ("tw_dependency", "run_id"),
 ];
 
 /// Columns of the only statement that changes a row of `tw_run` for its workflow run.

@@ -27,6 +27,7 @@ mod route;
 mod routes;
 mod runs;
 mod schedules;
+mod secrets;
 mod session;
 mod state;
 mod statistics;

@@ -6,10 +6,10 @@ use protocol::v1::{
     CheckedWorkflow, Clear, Cleared, Decision, Event, ExecutorCheck, ExecutorView, IDEMPOTENCY_KEY,
     InstantState, JobBody, JobChange, JobView, Kill, LogPage, Me, Miss, NewApiKey, NewToken, NodeView,
     Overview, PasswordChange, Preview, PreviewRequest, PutJobs, PutResult, RestoreVersion, Resume, Resumed,
-    RunStatus, RunView, ScriptBody, ScriptVersion, SessionView, SettingView, SignIn, Statistics, StepView,
-    TokenView, Trigger, Triggered, UserBody, UserView, Word, WorkCalendarBody, WorkCalendarImport,
-    WorkCalendarImported, WorkCalendarView, WorkflowBody, WorkflowCheck, WorkflowGrid, WorkflowRunView,
-    WorkflowVersion,
+    RunStatus, RunView, ScriptBody, ScriptVersion, SecretBody, SecretView, SessionView, SettingView, SignIn,
+    Statistics, StepView, TokenView, Trigger, Triggered, UserBody, UserView, Word, WorkCalendarBody,
+    WorkCalendarImport, WorkCalendarImported, WorkCalendarView, WorkflowBody, WorkflowCheck, WorkflowGrid,
+    WorkflowRunView, WorkflowVersion,
 };
 use store::Rights;
 
@@ -18,7 +18,7 @@ use super::route::Plane::{Api, Open, Person};
 use super::route::Values::{self, Flag, Instant, Number, OneOf, Text};
 use super::route::{Needs, Parameter, Route, route};
 use super::{
-    alerts, apps, audit, backfills, batches, centre, events, jobs, keys, runs, schedules, session,
+    alerts, apps, audit, backfills, batches, centre, events, jobs, keys, runs, schedules, secrets, session,
     statistics, users, work_calendars, workflow_versions, workflows,
 };
 
@@ -93,6 +93,9 @@ pub fn table() -> Vec<Route> {
         route(Get, "/v1/apps/{app}/tokens", Api, ADMIN, apps::tokens).summary("List the tokens of an app, without their values.").returns_list::<TokenView>(),
         route(Post, "/v1/apps/{app}/tokens", Api, ADMIN, apps::add_token).audited_as("token.create").summary("Create a token. Its value is returned only once. Older tokens stay valid.").returns::<NewToken>(201),
         route(Delete, "/v1/apps/{app}/tokens/{id}", Api, ADMIN, apps::end_token).audited_as("token.end").summary("Delete a token. It is invalid immediately.").returns_status(204),
+        route(Get, "/v1/apps/{app}/secrets", Api, VIEW, secrets::list).summary("List the secrets of an app, without their values.").returns_list::<SecretView>(),
+        route(Put, "/v1/apps/{app}/secrets/{name}", Api, EDIT, secrets::put).audited_as("secret.put").summary("Set a secret that steps of workflows name as `secret(\"name\")`. Only requests to executors of the app contain its value.").body::<SecretBody>().returns_status(204),
+        route(Delete, "/v1/apps/{app}/secrets/{name}", Api, EDIT, secrets::delete).audited_as("secret.delete").summary("Delete a secret. Runs that need it are rejected from then on.").returns_status(204),
         route(Post, "/v1/apps/{app}/executors/check", Api, OPERATE, apps::check).audited_as("executor.check").summary("Call an executor and return whether it is reachable.").body::<ExecutorCheck>().returns::<ExecutorView>(200),
 
         // Jobs.

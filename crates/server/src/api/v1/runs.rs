@@ -108,7 +108,7 @@ fn view(app: String, name: Option<&JobName>, trace: &Trace, row: RunRow) -> RunV
         },
         address: row.address,
         handler: row.handler,
-        param: row.param,
+        param: workflow::secret::shown(&row.param).into_owned(),
         shard_index,
         shard_total,
         dispatch_message: row.trigger_message.unwrap_or_default(),

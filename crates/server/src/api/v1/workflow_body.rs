@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use engine::{AppId, JobId};
 use protocol::v1::{
-    ApprovalBody, Delivery, FieldProblem, JobBody, JoinRule, Named, Need, NeedBranch, Retry, Route, Schedule,
-    ScriptBody, StepBody, WorkflowBody, WorkflowInput,
+    ApprovalBody, Delivery, DependsBody, FieldProblem, HttpBody, JobBody, JoinRule, Named, Need, NeedBranch,
+    Retry, Route, Schedule, ScriptBody, StepBody, WorkflowBody, WorkflowInput,
 };
 use store::JobRow;
 use workflow::definition::{self, Action, Branch, FINALLY_TIMEOUT, Join, Param, Workflow};
@@ -35,7 +35,12 @@ pub struct StepJobs {
 
 /// Names of all jobs that the steps of a workflow name.
 pub fn job_names(body: &WorkflowBody) -> impl Iterator<Item = &String> {
-    body.steps.iter().flat_map(|step| step.job.iter().chain(&step.workflow))
+    body.steps.iter().flat_map(|step| step.job.iter().chain(&step.workflow).chain(awaited(step)))
+}
+
+/// Name of the job that a step depends on.
+fn awaited(step: &StepBody) -> Option<&String> {
+    step.depends.as_ref().map(|depends| &depends.on)
 }
 
 /// The job of a step with a handler or script of its own. It never changes: another definition is another job.
@@ -59,12 +64,16 @@ pub fn own_jobs(body: &WorkflowBody, app: &str) -> BTreeMap<String, OwnJob> {
 /// The name is part of the job, so steps of different names have different ones: an executor that runs one run per job
 /// at a time runs these steps at the same time.
 fn own_job(step: &StepBody, app: &str) -> Option<JobBody> {
-    if step.handler.is_none() && step.script.is_none() {
-        return None;
-    }
+    let handler = match step {
+        StepBody { handler: Some(handler), .. } => handler.as_str(),
+        StepBody { script: Some(_), .. } => "",
+        StepBody { http: Some(_), .. } => HTTP,
+        StepBody { command: Some(_), .. } => COMMAND,
+        _ => return None,
+    };
     let app = step.app.as_deref().unwrap_or(app);
     Some(JobBody {
-        handler: step.handler.clone().unwrap_or_default(),
+        handler: handler.to_owned(),
         script: step.script.clone(),
         retry: step.retry.unwrap_or_default(),
         delivery: step.delivery.unwrap_or_default(),
@@ -72,6 +81,10 @@ fn own_job(step: &StepBody, app: &str) -> Option<JobBody> {
         ..JobBody::new(app, &step.name, Schedule::None)
     })
 }
+
+/// Handlers of agents for requests and programs.
+const HTTP: &str = "http";
+const COMMAND: &str = "command";
 
 // ── From API types ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -124,8 +137,15 @@ fn too_long(body: &WorkflowBody, max: u64) -> Vec<FieldProblem> {
     let of_run = of_run.into_iter().map(|(field, length)| (format!("workflow.{field}"), length));
     let of_steps = body.steps.iter().flat_map(|step| {
         let asked = step.approval.as_ref().and_then(|approval| approval.timeout_ms);
-        let lengths =
-            [("timeout_ms", step.timeout_ms), ("wait_ms", step.wait_ms), ("approval.timeout_ms", asked)];
+        let depends = step.depends.as_ref().and_then(|depends| depends.timeout_ms);
+        let http = step.http.as_ref().and_then(|http| http.timeout_ms);
+        let lengths = [
+            ("timeout_ms", step.timeout_ms),
+            ("wait_ms", step.wait_ms),
+            ("approval.timeout_ms", asked),
+            ("depends.timeout_ms", depends),
+            ("http.timeout_ms", http),
+        ];
         lengths.map(|(field, length)| (format!("workflow.steps.{}.{field}", step.name), length))
     });
     let too_long = of_run.chain(of_steps).filter(|(_, length)| length.is_some_and(|length| length > max));
@@ -139,8 +159,11 @@ pub fn problems(body: &WorkflowBody) -> Vec<FieldProblem> {
     let jobs = body.steps.iter().filter_map(|step| Some((step.job.clone()?, job(false))));
     let workflows = body.steps.iter().filter_map(|step| Some((step.workflow.clone()?, job(true))));
     let own = body.steps.iter().map(|step| (step.name.clone(), JobId(1)));
-    let jobs = StepJobs { named: jobs.chain(workflows).collect(), own: own.collect() };
-    definition(body, &jobs).err().unwrap_or_default()
+    let mut named: BTreeMap<_, _> = jobs.chain(workflows).collect();
+    for depends in body.steps.iter().filter_map(|step| step.depends.as_ref()) {
+        named.entry(depends.on.clone()).or_insert(job(true));
+    }
+    definition(body, &StepJobs { named, own: own.collect() }).err().unwrap_or_default()
 }
 
 type Wrong = (&'static str, String);
@@ -191,16 +214,48 @@ fn action_of(body: &StepBody, jobs: &StepJobs) -> Result<Action, Wrong> {
             Some(_) => Err((field, format!("`{shown}` is a workflow; name it as `workflow`"))),
         }
     };
-    let StepBody { job, handler, script, workflow, approval, wait_ms, .. } = body;
-    let action = match (job, handler, script, workflow, approval, wait_ms) {
-        (Some(job), None, None, None, None, None) => {
+    let kinds = [
+        body.job.is_some(),
+        body.handler.is_some(),
+        body.script.is_some(),
+        body.http.is_some(),
+        body.command.is_some(),
+        body.workflow.is_some(),
+        body.depends.is_some(),
+        body.approval.is_some(),
+        body.wait_ms.is_some(),
+    ];
+    if kinds.into_iter().filter(|is_set| *is_set).count() != 1 {
+        let why = "must have exactly one of `job`, `handler`, `script`, `http`, `command`, `workflow`, `depends`, \
+                   `approval` and `wait_ms`";
+        return Err(("", why.into()));
+    }
+    let takes_param =
+        body.job.is_some() || body.handler.is_some() || body.script.is_some() || body.workflow.is_some();
+    if !takes_param && (body.param.is_some() || body.with.is_some()) {
+        return Err((".with", "only a step with a job, handler, script or workflow has a parameter".into()));
+    }
+    let own = || jobs.own.get(&body.name).map_or(0, |job| job.0);
+    let action = match body {
+        StepBody { job: Some(job), .. } => {
             Action::Job { job: find(".job", job, false)?, param: param_of(body)? }
         }
-        (None, Some(_), None, None, None, None) | (None, None, Some(_), None, None, None) => {
-            let job = jobs.own.get(&body.name).map_or(0, |job| job.0);
-            Action::Job { job, param: param_of(body)? }
+        StepBody { handler: Some(_), .. } | StepBody { script: Some(_), .. } => {
+            Action::Job { job: own(), param: param_of(body)? }
         }
-        (None, None, None, Some(name), None, None) if body.param.is_none() => {
+        StepBody { http: Some(http), .. } => {
+            Action::Job { job: own(), param: Param::With(http_param(http)?) }
+        }
+        StepBody { command: Some(words), .. } if words.is_empty() => {
+            return Err((".command", "must begin with a program".into()));
+        }
+        StepBody { command: Some(words), .. } => {
+            Action::Job { job: own(), param: Param::With(words.clone().into()) }
+        }
+        StepBody { workflow: Some(_), param: Some(_), .. } => {
+            return Err((".param", "a workflow gets its inputs with `with`".into()));
+        }
+        StepBody { workflow: Some(name), .. } => {
             let inputs = match &body.with {
                 None => BTreeMap::new(),
                 Some(serde_json::Value::Object(fields)) => fields.clone().into_iter().collect(),
@@ -208,23 +263,15 @@ fn action_of(body: &StepBody, jobs: &StepJobs) -> Result<Action, Wrong> {
             };
             Action::Workflow { job: find(".workflow", name, true)?, inputs }
         }
-        (None, None, None, None, Some(asked), None) => {
+        StepBody { depends: Some(depends), .. } => depends_on(depends, jobs)?,
+        StepBody { approval: Some(asked), .. } => {
             let ApprovalBody { ask, approvers, by_starter, timeout_ms } = asked.clone();
             let timeout = timeout_ms.map(Duration::from_millis);
             Action::Approval { ask, approvers, by_starter: by_starter.unwrap_or(true), timeout }
         }
-        (None, None, None, None, None, Some(wait)) => Action::Wait { duration: Duration::from_millis(*wait) },
-        _ => {
-            let why =
-                "must have exactly one of `job`, `handler`, `script`, `workflow`, `approval` and `wait_ms`";
-            return Err(("", why.into()));
-        }
+        _ => Action::Wait { duration: Duration::from_millis(body.wait_ms.unwrap_or_default()) },
     };
-    let takes_param = matches!(action, Action::Job { .. } | Action::Workflow { .. });
-    if !takes_param && (body.param.is_some() || body.with.is_some()) {
-        return Err((".with", "only a step with a job, handler, script or workflow has a parameter".into()));
-    }
-    let has_own_job = handler.is_some() || script.is_some();
+    let has_own_job = own_job(body, "").is_some();
     let policies = [
         (".app", body.app.is_some()),
         (".retry", body.retry.is_some()),
@@ -232,8 +279,65 @@ fn action_of(body: &StepBody, jobs: &StepJobs) -> Result<Action, Wrong> {
         (".route", body.route.is_some()),
     ];
     match policies.into_iter().find(|(_, is_set)| *is_set && !has_own_job) {
-        Some((field, _)) => Err((field, "only a step with a handler or script of its own has it".into())),
+        Some((field, _)) => {
+            Err((field, "only a step with a handler, script, request or program has it".into()))
+        }
         None => Ok(action),
+    }
+}
+
+fn depends_on(depends: &DependsBody, jobs: &StepJobs) -> Result<Action, Wrong> {
+    let DependsBody { on, date, need, if_missing, on_failed, timeout_ms } = depends;
+    let shown: String = on.chars().take(60).collect();
+    let job =
+        jobs.named.get(on).ok_or_else(|| (".depends.on", format!("the job `{shown}` does not exist")))?;
+    let dates: definition::Dates = date.parse().map_err(|problem: String| (".depends.date", problem))?;
+    let timeout = timeout_ms.map(Duration::from_millis);
+    let (need, if_missing, on_failed) = (*need, *if_missing, *on_failed);
+    Ok(Action::Depends { job: job.id.0, dates, need, if_missing, on_failed, timeout })
+}
+
+/// Parameter of the handler `http`.
+fn http_param(http: &HttpBody) -> Result<serde_json::Value, Wrong> {
+    if http.url.trim().is_empty() {
+        return Err((".http.url", "is missing".into()));
+    }
+    let mut param = serde_json::Map::from_iter([
+        ("url".to_owned(), http.url.clone().into()),
+        // The agent returns status and body instead of a text.
+        ("output".to_owned(), true.into()),
+    ]);
+    param.extend(http.method.clone().map(|method| ("method".to_owned(), method.into())));
+    if !http.headers.is_empty() {
+        let headers = http.headers.iter().map(|(name, value)| (name.clone(), value.clone().into()));
+        param.insert("headers".to_owned(), serde_json::Value::Object(headers.collect()));
+    }
+    if !http.body.is_null() {
+        param.insert("body".to_owned(), http.body.clone());
+    }
+    param.extend(http.timeout_ms.map(|timeout| ("timeout".to_owned(), timeout.into())));
+    Ok(param.into())
+}
+
+/// Inverse of [`http_param`]; none if the parameter was written by hand.
+fn http_of(param: &Param) -> Option<HttpBody> {
+    let Param::With(serde_json::Value::Object(fields)) = param else { return None };
+    if fields.get("output") != Some(&serde_json::Value::Bool(true)) {
+        return None;
+    }
+    let mut fields = fields.clone();
+    fields.remove("output");
+    if let Some(timeout) = fields.remove("timeout") {
+        fields.insert("timeout_ms".to_owned(), timeout);
+    }
+    serde_json::from_value(fields.into()).ok()
+}
+
+/// Program and arguments of a step; none if the parameter was written by hand.
+fn command_of(param: &Param) -> Option<Vec<String>> {
+    match param {
+        Param::With(words @ serde_json::Value::Array(_)) => serde_json::from_value(words.clone()).ok(),
+        _ => None,
     }
 }
 
@@ -253,10 +357,12 @@ pub fn job_ids(definition: &Workflow) -> impl Iterator<Item = JobId> {
     definition.steps.iter().filter_map(|step| job_of(&step.action))
 }
 
-/// Id of the job that a step runs, if it runs one.
+/// Id of the job that a step runs or depends on, if there is one.
 pub fn job_of(action: &Action) -> Option<JobId> {
     match action {
-        Action::Job { job, .. } | Action::Workflow { job, .. } => Some(JobId(*job)),
+        Action::Job { job, .. } | Action::Workflow { job, .. } | Action::Depends { job, .. } => {
+            Some(JobId(*job))
+        }
         Action::Approval { .. } | Action::Wait { .. } => None,
     }
 }
@@ -323,11 +429,21 @@ fn step_body(step: &definition::Step, showing: &Showing<'_>) -> StepBody {
     }
     match &step.action {
         Action::Job { job, param } => {
-            match showing.names.own.get(&JobId(*job)) {
+            let own = showing.names.own.get(&JobId(*job));
+            match own {
                 Some(own) => show_own(&mut body, own, showing),
                 None => body.job = Some(key(*job)),
             }
             match param {
+                _ if own.is_some() && body.handler.as_deref() == Some(HTTP) && http_of(param).is_some() => {
+                    (body.handler, body.http) = (None, http_of(param));
+                }
+                _ if own.is_some()
+                    && body.handler.as_deref() == Some(COMMAND)
+                    && command_of(param).is_some() =>
+                {
+                    (body.handler, body.command) = (None, command_of(param));
+                }
                 Param::Own => {}
                 Param::Text(text) => body.param = Some(text.clone()),
                 Param::With(with) => body.with = Some(with.clone()),
@@ -344,6 +460,11 @@ fn step_body(step: &definition::Step, showing: &Showing<'_>) -> StepBody {
             body.approval = Some(ApprovalBody { ask, approvers, by_starter, timeout_ms });
         }
         Action::Wait { duration } => body.wait_ms = Some(millis(*duration)),
+        Action::Depends { job, dates, need, if_missing, on_failed, timeout } => {
+            let (on, date, timeout_ms) = (key(*job), dates.to_string(), timeout.map(millis));
+            let (need, if_missing, on_failed) = (*need, *if_missing, *on_failed);
+            body.depends = Some(DependsBody { on, date, need, if_missing, on_failed, timeout_ms });
+        }
     }
     body
 }

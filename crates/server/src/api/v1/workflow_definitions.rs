@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::{AppId, Job, JobId, JobSpec, StoreError, WorkflowId};
 use protocol::v1::{FieldProblem, JobBody, ProblemCode, WorkflowBody};
 use store::{Database, JobRow, Rights};
-use workflow::definition::{Action, Step, Workflow};
+use workflow::definition::{Action, IfMissing, Step, Workflow};
 use workflow::{PROBLEMS_MAX, STEPS_MAX};
 
 use super::authorise::{BY_NUMBER, READ_MAX, admit_app, find_jobs};
@@ -106,22 +106,26 @@ fn changed_steps<'a>(definition: &'a Workflow, before: &Workflow) -> Vec<&'a Ste
     definition.steps.iter().filter(|step| !is_kept(step)).collect()
 }
 
-/// Checks that the caller may operate the jobs that changed steps name.
+/// Checks that the caller may operate the jobs that changed steps run or start.
 fn check_rights(
     changed: &[&Step],
     own: &BTreeMap<String, OwnJob>,
     operated: &BTreeSet<JobId>,
 ) -> Result<(), RequestError> {
     let lacks_right = |step: &&&Step| {
+        let only_waits =
+            matches!(step.action, Action::Depends { if_missing: IfMissing::Wait | IfMissing::Fail, .. });
         !own.contains_key(&step.name)
+            && !only_waits
             && workflow_body::job_of(&step.action).is_some_and(|job| !operated.contains(&job))
     };
     let problem = |step: &&Step| FieldProblem {
         field: match step.action {
             Action::Workflow { .. } => format!("workflow.steps.{}.workflow", step.name),
+            Action::Depends { .. } => format!("workflow.steps.{}.depends.on", step.name),
             _ => format!("workflow.steps.{}.job", step.name),
         },
-        detail: "requires the right to operate the job that it runs".to_owned(),
+        detail: "requires the right to operate the job that it runs or starts".to_owned(),
     };
     let problems: Vec<_> = changed.iter().filter(lacks_right).take(PROBLEMS_MAX).map(problem).collect();
     if problems.is_empty() { Ok(()) } else { Err(RequestError::fields(problems)) }
@@ -157,8 +161,9 @@ async fn own_specs(
 /// Jobs of steps that are added in one transaction.
 const ADDED_AT_ONCE: usize = 100;
 
-/// Refuses a workflow that runs itself, directly or through other workflows. Two that are saved at the same time may
-/// escape this; their runs fail when they are nested too deep.
+/// Refuses a workflow that runs itself, or waits for a run of its own of the same date, directly or through other workflows.
+/// Two that are saved at the same time may escape this; their runs fail when they are nested too deep, or wait until their
+/// timeouts.
 async fn check_circle(
     database: &Database,
     job: Option<JobId>,
@@ -167,17 +172,24 @@ async fn check_circle(
     // Jobs that were reached, and the steps of this workflow that lead to them.
     let mut reached: BTreeMap<JobId, String> = BTreeMap::new();
     let mut next: Vec<(JobId, String)> =
-        sub_workflows(definition).map(|(job, step)| (job, step.to_owned())).collect();
+        awaited(definition).map(|(job, step)| (job, step.to_owned())).collect();
     while !next.is_empty() {
         next.retain(|(job, step)| reached.insert(*job, step.clone()).is_none());
         if let Some(step) = job.and_then(|job| reached.get(&job)) {
-            let field = format!("workflow.steps.{step}.workflow");
-            let why = "must not run this workflow again, directly or through other workflows";
+            let first = definition.steps.iter().find(|other| other.name == *step).map(|step| &step.action);
+            let (field, why) = match first {
+                Some(Action::Depends { .. }) => (
+                    "depends",
+                    "must not wait for a run of the same date of this workflow, directly or through other workflows",
+                ),
+                _ => ("workflow", "must not run this workflow again, directly or through other workflows"),
+            };
+            let field = format!("workflow.steps.{step}.{field}");
             return Err(RequestError::fields(vec![FieldProblem { field, detail: why.to_owned() }]));
         }
         if reached.len() > REACHED_MAX {
             let why =
-                format!("must not run more than {REACHED_MAX} other workflows, directly or through others");
+                format!("must not need more than {REACHED_MAX} other workflows, directly or through others");
             return Err(RequestError::field("workflow.steps", why));
         }
         let ids: Vec<JobId> = next.iter().map(|(job, _)| *job).collect();
@@ -186,17 +198,19 @@ async fn check_circle(
             let Some(id) = row.job.spec.workflow else { continue };
             let Some(found) = database.workflow(id).await? else { continue };
             let step = &reached[&row.job.id];
-            inner.extend(sub_workflows(&found.definition).map(|(job, _)| (job, step.clone())));
+            inner.extend(awaited(&found.definition).map(|(job, _)| (job, step.clone())));
         }
         next = inner;
     }
     Ok(())
 }
 
-/// Jobs of the sub-workflows of a workflow, and the steps that run them.
-fn sub_workflows(definition: &Workflow) -> impl Iterator<Item = (JobId, &str)> {
+/// Jobs whose runs of the same date have to end before a run of this workflow can: its sub-workflows, and those that it
+/// depends on. With the steps that need them.
+fn awaited(definition: &Workflow) -> impl Iterator<Item = (JobId, &str)> {
     definition.steps.iter().filter_map(|step| match step.action {
         Action::Workflow { job, .. } => Some((JobId(job), step.name.as_str())),
+        Action::Depends { job, dates, .. } if dates.includes_same() => Some((JobId(job), step.name.as_str())),
         _ => None,
     })
 }
@@ -207,10 +221,15 @@ const REACHED_MAX: usize = 500;
 /// Problems of a definition that the caller might save in a new job.
 pub async fn problems(call: &Call, body: &WorkflowBody) -> Result<Vec<FieldProblem>, RequestError> {
     let found = find_jobs(call, workflow_body::job_names(body).map(String::as_str)).await?;
-    let may_operate = |job: &Job| call.who.principal.may(Rights::OPERATE, job.spec.app);
+    let awaited: BTreeSet<&String> =
+        body.steps.iter().filter_map(|step| Some(&step.depends.as_ref()?.on)).collect();
+    let may_use = |name: &String, job: &Job| {
+        let needed = if awaited.contains(name) { Rights::VIEW } else { Rights::OPERATE };
+        call.who.principal.may(needed, job.spec.app)
+    };
     let named = found
         .iter()
-        .filter(|(_, job)| may_operate(job))
+        .filter(|(name, job)| may_use(name, job))
         .map(|(name, job)| (name.clone(), StepJob { id: job.id, is_workflow: job.spec.workflow.is_some() }));
     let jobs = StepJobs { named: named.collect(), own: BTreeMap::new() };
     let mut problems = workflow_body::definition(body, &jobs).err().unwrap_or_default();

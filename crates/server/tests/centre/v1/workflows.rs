@@ -649,3 +649,179 @@ async fn each_saved_definition_is_a_version_that_can_be_restored() {
     assert_eq!(gone.status, 422, "{gone:?}");
     assert!(gone.body.contains("workflow.steps.only.job"), "{gone:?}");
 }
+
+#[tokio::test]
+async fn a_step_waits_for_the_newest_run_of_another_workflow() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let _executor = bench.executor(vec![load(), fussy()]).await;
+    put_jobs(&bench, &admin, &["load", "fussy"]).await;
+    let sales = json!({
+        "inputs": { "how": { "type": "text", "default": "well" } },
+        "steps": [{ "name": "a", "job": "fussy", "param": "${{ inputs.how }}" }],
+        "on_error": "stop"
+    });
+    assert_eq!(admin.send("PUT", "/v1/jobs/sales", &workflow(&bench, sales)).await.status, 201);
+    let definition = json!({
+        "steps": [
+            { "name": "sales", "depends": { "on": "sales", "timeout_ms": 3_600_000 } },
+            { "name": "report", "needs": ["sales"], "job": "load", "param": "of run ${{ steps.sales.output.runs[0] }}" }
+        ],
+        "on_error": "stop"
+    });
+    let made = admin.send("PUT", "/v1/jobs/board", &workflow(&bench, definition.clone())).await;
+    assert_eq!((made.status, &made.json()["workflow"]), (201, &definition), "{made:?}");
+
+    let run = trigger(&admin, "board", json!({})).await;
+    let waits = async |why: &str| {
+        until(&format!("the step says that the run {why}"), async || {
+            let steps = admin.get(&format!("/v1/runs/{run}/steps")).await;
+            let message = steps["steps"][0]["message"].as_str().unwrap_or_default();
+            (steps["steps"][0]["state"] == "waiting" && message.contains(why)).then_some(())
+        })
+        .await;
+    };
+    waits("has no run yet").await;
+    let failed = trigger(&admin, "sales", json!({ "how": "fail" })).await;
+    ended(&admin, failed, "failed").await;
+    waits("has failed").await;
+    let newest = trigger(&admin, "sales", json!({})).await;
+    ended(&admin, newest, "succeeded").await;
+    ended(&admin, run, "succeeded").await;
+    assert_eq!(step(&admin, run, "report").await["output"], json!({ "message": format!("of run {newest}") }));
+
+    let circle = json!({ "steps": [{ "name": "a", "depends": { "on": "board" } }] });
+    let refused = admin.send("PUT", "/v1/jobs/sales", &workflow(&bench, circle)).await.json();
+    assert_eq!(refused["fields"][0]["field"], "workflow.steps.a.depends", "{refused}");
+    let earlier = json!({ "steps": [{ "name": "a", "depends": { "on": "board", "date": "previous" } }] });
+    assert_eq!(admin.send("PUT", "/v1/jobs/sales", &workflow(&bench, earlier)).await.status, 200);
+    let wrong = |depends: Value| workflow(&bench, json!({ "steps": [{ "name": "a", "depends": depends }] }));
+    for (depends, field) in [
+        (json!({ "on": "gone" }), "workflow.steps.a.depends.on"),
+        (json!({ "on": "sales", "date": "yesterday" }), "workflow.steps.a.depends.date"),
+    ] {
+        let refused = admin.send("PUT", "/v1/jobs/wrong", &wrong(depends)).await.json();
+        assert_eq!(refused["fields"][0]["field"], field, "{refused}");
+    }
+    // Waiting needs the right to view the other job, starting it the right to operate it.
+    let evelyn = bench.person("evelyn", Rights::VIEW.with(Rights::EDIT)).await;
+    let starts = json!({ "on": "sales", "if_missing": "start" });
+    let refused = evelyn.send("PUT", "/v1/jobs/mine", &wrong(starts)).await.json();
+    assert_eq!(refused["fields"][0]["field"], "workflow.steps.a.depends.on", "{refused}");
+    let saved = evelyn.send("PUT", "/v1/jobs/mine", &wrong(json!({ "on": "sales" }))).await;
+    assert_eq!(saved.status, 201, "{saved:?}");
+    bench.stop().await;
+}
+
+/// A handler that writes its parameter to the log and returns it, with the length of its password.
+fn spill() -> Job {
+    Job::new("spill", |ctx: Context| async move {
+        ctx.log(ctx.param());
+        let given: Value = serde_json::from_str(ctx.param()).unwrap_or_default();
+        let length = given["password"].as_str().unwrap_or_default().len();
+        json!({ "given": given, "length": length }).to_string()
+    })
+}
+
+#[tokio::test]
+async fn a_secret_reaches_its_executor_and_no_view() {
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let _executor = bench.executor(vec![spill()]).await;
+    let secrets = format!("/v1/apps/{}/secrets", bench.app);
+    let value = "corr\"ect-horse";
+    let set = admin.send("PUT", &format!("{secrets}/db"), &json!({ "value": value })).await;
+    assert_eq!(set.status, 204, "{set:?}");
+    let listed = admin.get(&secrets).await;
+    assert_eq!((&listed[0]["name"], listed.to_string().contains("horse")), (&json!("db"), false), "{listed}");
+    let definition = json!({ "steps": [
+        { "name": "spill", "handler": "spill", "with": { "user": "etl", "password": "${{ secret('db') }}" } }
+    ] });
+    let made = admin.send("PUT", "/v1/jobs/daily", &workflow(&bench, definition)).await;
+    assert_eq!(made.status, 201, "{made:?}");
+
+    let run = trigger(&admin, "daily", json!({})).await;
+    ended(&admin, run, "succeeded").await;
+    let spilt = step(&admin, run, "spill").await;
+    assert_eq!(spilt["output"]["length"], value.len(), "the executor has it: {spilt}");
+    assert_eq!(spilt["output"]["given"]["password"], "***");
+    assert!(spilt["runs"][0]["param"].as_str().unwrap().contains("${{ secret('db') }}"), "{spilt}");
+    let log = admin.get(&format!("/v1/runs/{}/log", spilt["run"])).await;
+    let text = log["text"].as_str().unwrap();
+    assert!(text.contains("***") && !text.contains("horse"), "{text}");
+    let shown = format!("{}{}{}", spilt, admin.get("/v1/audit").await, admin.get("/v1/jobs/daily").await);
+    assert!(!shown.contains("horse"), "{shown}");
+    let stored = bench.database.secrets().await.unwrap();
+    assert!(!stored[0].sealed.contains("horse"));
+
+    let changed = admin.send("PUT", &format!("{secrets}/db"), &json!({ "value": "short" })).await;
+    assert_eq!(changed.status, 204, "{changed:?}");
+    let run = trigger(&admin, "daily", json!({})).await;
+    ended(&admin, run, "succeeded").await;
+    assert_eq!(step(&admin, run, "spill").await["output"]["length"], 5);
+
+    admin.done("DELETE", &format!("{secrets}/db"), &Value::Null).await;
+    assert_eq!(admin.refused("DELETE", &format!("{secrets}/db"), &Value::Null).await, "not_found");
+    let run = trigger(&admin, "daily", json!({})).await;
+    let view = ended(&admin, run, "failed").await;
+    assert!(view["result_message"].as_str().unwrap().contains("has no secret `db`"), "{view}");
+
+    let viewer = bench.person("viewer", Rights::VIEW).await;
+    assert_eq!(
+        viewer.refused("PUT", &format!("{secrets}/db"), &json!({ "value": "x" })).await,
+        "not_allowed"
+    );
+    for (name, body) in [("a%20b", json!({ "value": "x" })), ("db", json!({ "value": "" }))] {
+        assert_eq!(admin.refused("PUT", &format!("{secrets}/{name}"), &body).await, "invalid_fields");
+    }
+    let condition = json!({ "steps": [{ "name": "a", "if": "secret('db') == 'x'", "handler": "spill" }] });
+    let refused = admin.send("PUT", "/v1/jobs/wrong", &workflow(&bench, condition)).await.json();
+    assert_eq!(refused["fields"][0]["field"], "workflow.steps.a.if", "{refused}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn agents_send_requests_and_start_programs_for_steps() {
+    use executor::handlers::{Commands, Http};
+
+    let bench = Bench::start().await;
+    let admin = bench.admin().await;
+    let http = Http::new().allow(&format!("http://{}/", bench.address)).unwrap().jobs();
+    let commands = Commands::new().allow("/bin/sh").unwrap().jobs();
+    let _executor = bench.executor(http.into_iter().chain(commands).chain([load()]).collect()).await;
+    let definition = json!({
+        "steps": [
+            { "name": "ask", "http": { "url": format!("http://{}/healthz", bench.address), "method": "GET",
+              "headers": { "X-Run": "${{ run.id }}" }, "timeout_ms": 20_000 }, "retry": { "count": 1 } },
+            { "name": "count", "needs": ["ask"],
+              "command": ["sh", "-c", "echo \"{\\\"rows\\\": $1}\" > $TICKWRIGHT_OUTPUT", "sh", "${{ steps.ask.output.status }}"] },
+            { "name": "done", "needs": ["count"], "handler": "load", "param": "${{ steps.count.output.rows + 1 }}" }
+        ],
+        "on_error": "stop"
+    });
+    let made = admin.send("PUT", "/v1/jobs/daily", &workflow(&bench, definition.clone())).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let shown = made.json()["workflow"].clone();
+    for (position, kind) in [(0, "http"), (1, "command")] {
+        assert_eq!(shown["steps"][position][kind], definition["steps"][position][kind], "{shown}");
+        assert!(shown["steps"][position].get("handler").is_none(), "{shown}");
+    }
+    let again = admin.send("PUT", "/v1/jobs/daily", &workflow(&bench, shown)).await;
+    assert_eq!((again.status, &again.json()["revision"]), (200, &made.json()["revision"]), "nothing is new");
+
+    let run = trigger(&admin, "daily", json!({})).await;
+    ended(&admin, run, "succeeded").await;
+    let asked = step(&admin, run, "ask").await;
+    assert_eq!(asked["output"]["status"], 200, "{asked}");
+    assert!(!asked["output"]["body"].is_null(), "{asked}");
+    assert_eq!(step(&admin, run, "done").await["output"], json!({ "message": "201" }));
+    for wrong in [
+        json!({ "name": "a", "command": [] }),
+        json!({ "name": "a", "http": { "url": " " } }),
+        json!({ "name": "a", "http": { "url": "http://x/" }, "param": "x" }),
+    ] {
+        let body = workflow(&bench, json!({ "steps": [wrong] }));
+        assert_eq!(admin.refused("PUT", "/v1/jobs/wrong", &body).await, "invalid_fields");
+    }
+    bench.stop().await;
+}

@@ -88,3 +88,25 @@ CREATE TABLE IF NOT EXISTS tw_workflow_event (
 );
 
 CREATE INDEX IF NOT EXISTS tw_workflow_event_run ON tw_workflow_event (run_id);
+
+-- Steps that wait for runs of other jobs, by the range of scheduled times.
+CREATE TABLE IF NOT EXISTS tw_dependency (
+    run_id BIGINT NOT NULL,
+    step BIGINT NOT NULL,
+    job_id BIGINT NOT NULL,
+    from_ms BIGINT NOT NULL,
+    until_ms BIGINT NOT NULL,
+    PRIMARY KEY (run_id, step)
+);
+
+CREATE INDEX IF NOT EXISTS tw_dependency_job ON tw_dependency (job_id);
+
+-- Secrets of apps, encrypted with the cluster's key.
+CREATE TABLE IF NOT EXISTS tw_secret (
+    app_id BIGINT NOT NULL,
+    name VARCHAR(64) NOT NULL,
+    sealed TEXT NOT NULL,
+    author VARCHAR(190) NOT NULL,
+    at_ms BIGINT NOT NULL,
+    PRIMARY KEY (app_id, name)
+);
