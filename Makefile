@@ -25,6 +25,10 @@ run: toolchain ## Builds and starts the scheduling centre on 127.0.0.1:8080, its
 embedded: toolchain ## Runs the embedded example: three processes on one database, one of them killed.
 	cargo run --release -p tickwright-examples --example embedded
 
+.PHONY: flow
+flow: toolchain ## Runs the workflow example: a workflow in a program that is its own scheduling centre.
+	cargo run -p tickwright-examples --example flow
+
 .PHONY: test
 test: toolchain ## Runs every check and every test, on SQLite, MariaDB and PostgreSQL.
 	@scripts/databases run -- scripts/test

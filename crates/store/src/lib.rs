@@ -25,6 +25,7 @@ mod database;
 mod declare;
 #[cfg(feature = "conformance")]
 pub mod faults;
+mod flow;
 mod foreign;
 mod health;
 #[cfg(feature = "conformance")]
@@ -60,6 +61,7 @@ use timer::SystemClock;
 pub use database::Database;
 #[cfg(feature = "conformance")]
 pub use database::{BrokenRule, Ignored};
+pub use flow::{Flow, FlowStep};
 pub use mysql::MySqlStore;
 pub use postgres::PostgresStore;
 pub use records::*;
