@@ -29,6 +29,13 @@ pub struct Import {
     remote: Remote,
 }
 
+impl Import {
+    /// An import of a file, each job by itself.
+    pub fn of(file: PathBuf, dry_run: bool, remote: Remote) -> Import {
+        Import { file, dry_run, atomic: false, remote }
+    }
+}
+
 /// Imports a file, some jobs per request. A rejected job does not prevent the import of the others, unless all or none
 /// are wanted. An interrupted import is completed by the next one.
 pub async fn run(options: Import) -> Result<()> {

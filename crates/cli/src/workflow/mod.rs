@@ -2,6 +2,7 @@
 
 mod follow;
 mod from_children;
+mod graph;
 mod versions;
 
 use std::fs;
@@ -14,8 +15,10 @@ use protocol::v1::{
     Triggered, WorkflowRunView,
 };
 
+use self::graph::Form;
 use crate::api::{Call, Client, Output, Remote, path};
 use crate::duration;
+use crate::import::{self, Import};
 use crate::places::place;
 use crate::terminal::{self, Mood, Paint};
 use crate::yaml::Jobs;
@@ -36,6 +39,26 @@ enum Command {
         /// The file.
         #[arg(value_name = "FILE")]
         file: PathBuf,
+    },
+    /// Create or update the jobs and workflows of a file, and print the changes. The same as `tickwright import`.
+    Apply {
+        /// The file; - for standard input.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Print the changes without applying them.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Print the steps of a workflow, as text or as a diagram.
+    Graph {
+        /// Key of the workflow, or its id as id:42.
+        workflow: String,
+        /// Read it from this file, without a scheduling centre.
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Form of the graph.
+        #[arg(long, value_enum, default_value_t = Form::Text)]
+        form: Form,
     },
     /// Print a job and its child jobs as one workflow, as a file for `tickwright import`. Changes nothing.
     FromChildren {
@@ -128,12 +151,24 @@ struct Decide {
 
 /// Runs the command.
 pub async fn run(Workflow { remote, command }: Workflow) -> Result<()> {
-    if let Command::Check { file } = &command {
-        return check(file);
+    match &command {
+        Command::Check { file } => return check(file),
+        Command::Graph { workflow, file: Some(file), form } => {
+            return graph::print(&graph::of_file(file, workflow)?, *form);
+        }
+        _ => {}
+    }
+    if let Command::Apply { file, dry_run } = command {
+        return import::run(Import::of(file, dry_run, remote)).await;
     }
     let client = Client::of(&remote)?;
     match command {
         Command::Check { file } => check(&file),
+        // Done above: it creates its own client.
+        Command::Apply { .. } => Ok(()),
+        Command::Graph { workflow, form, .. } => {
+            graph::print(&graph::of_centre(&client, &workflow).await?, form)
+        }
         Command::FromChildren { job, key } => from_children::from_children(&client, &job, &key).await,
         Command::Run { workflow, inputs, follow } => {
             start(&client, &workflow, inputs, follow, remote.output).await

@@ -5,6 +5,7 @@ mod backfills;
 mod calendars;
 mod crashes;
 mod errors;
+mod examples;
 mod files;
 mod guides;
 mod jobs;
