@@ -168,7 +168,7 @@ impl Visit<'_> {
             job_id: run.job.0,
             executor_address: run.address,
             executor_handler: run.handler,
-            executor_param: run.param,
+            executor_param: workflow::secret::shown(&run.param).into_owned(),
             executor_sharding_param: run.shard,
             executor_fail_retry_count: run.retries_left,
             trigger_time: time(run.triggered_at),

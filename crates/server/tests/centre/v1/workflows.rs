@@ -2,7 +2,7 @@
 
 use executor::{Context, Job};
 use serde_json::{Value, json};
-use store::Rights;
+use store::{Registry as _, Rights};
 
 use super::client::{Client, body};
 use crate::kit::{Bench, until};
