@@ -187,7 +187,7 @@ mod tests {
         check(All, &[Good, Open], wait, wait);
         check(All, &[Good, Gone], wait, fails(1));
         check(All, &[Bad, Open], wait, fails(0));
-        check(Any, &[], wait, Verdict::Failed(None));
+        check(Any, &[], Verdict::Failed(None), Verdict::Failed(None));
         check(Any, &[Bad, Good], met, met);
         check(Any, &[Bad, Open], wait, wait);
         check(Any, &[Bad, Gone], wait, fails(0));
