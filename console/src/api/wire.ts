@@ -678,7 +678,7 @@ export interface HttpBody {
   /** Body: a text, or any other JSON value, which is sent as JSON. */
   body?: unknown
   /** Headers by name. */
-  headers?: Record<string, string>
+  headers?: Record<string, unknown>
   /** Method. Default: `POST`. */
   method?: string
   /** Time for the response in milliseconds. Default: 3 000. */
