@@ -59,7 +59,7 @@ impl Parameter {
 struct Written {
     url: String,
     method: Option<String>,
-    headers: BTreeMap<String, String>,
+    headers: BTreeMap<String, Value>,
     cookies: BTreeMap<String, String>,
     content_type: Option<String>,
     #[serde(alias = "data")]
@@ -112,7 +112,13 @@ impl Written {
             Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is not an HTTP method"))?;
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
-            put(&mut headers, name, value)?;
+            let value = match value {
+                Value::String(text) => text.clone(),
+                // A step of a workflow may have rendered it from an output.
+                Value::Number(_) | Value::Bool(_) => value.to_string(),
+                _ => return Err(format!("the header `{name}` is neither a text nor a number")),
+            };
+            put(&mut headers, name, &value)?;
         }
         if !self.cookies.is_empty() {
             let cookies: Vec<_> =
