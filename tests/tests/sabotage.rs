@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use engine::{Bugs, Sabotage};
 use tickwright_tests::for_each;
-use tickwright_tests::sim::{Setup, simulate, workflow_runs};
+use tickwright_tests::sim::{Setup, lost_commits, simulate, workflow_runs};
 
 const BUGS: [Sabotage; 21] = [
     Sabotage::AdvanceWithoutRow,
@@ -74,6 +74,27 @@ fn every_deliberate_bug_of_workflows_is_caught() {
         let bug = WORKFLOW_BUGS[number as usize];
         let caught = (0..WITHIN).find_map(|seed| {
             let found = workflow_runs(seed, Bugs::with(bug)).broken;
+            found.into_iter().next().map(|violation| (seed, violation))
+        });
+        match caught {
+            Some((seed, violation)) => println!("caught {bug:?} at seed #{seed} ({violation})"),
+            None => escaped.lock().unwrap().push(bug),
+        }
+        true
+    });
+    let escaped = escaped.into_inner().unwrap();
+    assert!(escaped.is_empty(), "not caught: {escaped:?}");
+}
+
+const LOSS_BUGS: [Sabotage; 3] = [Sabotage::TrustDatabase, Sabotage::ReuseRunIds, Sabotage::ForgetResults];
+
+#[test]
+fn every_deliberate_bug_about_lost_commits_is_caught() {
+    let escaped = Mutex::new(Vec::new());
+    for_each(0, LOSS_BUGS.len() as u64, |number| {
+        let bug = LOSS_BUGS[number as usize];
+        let caught = (0..WITHIN).find_map(|seed| {
+            let found = lost_commits(seed, Bugs::with(bug)).broken;
             found.into_iter().next().map(|violation| (seed, violation))
         });
         match caught {

@@ -40,8 +40,9 @@ export interface AlertCounts {
  * - `lost`: The result of a run is unknown.
  * - `late`: A run started long after its scheduled time.
  * - `not_run`: A scheduled time passed without a run.
+ * - `history_lost`: The database has lost committed changes.
  */
-export const AlertKind = ['failed', 'timed_out', 'lost', 'late', 'not_run'] as const
+export const AlertKind = ['failed', 'timed_out', 'lost', 'late', 'not_run', 'history_lost'] as const
 export type AlertKind = (typeof AlertKind)[number]
 
 /** One page of a list. */

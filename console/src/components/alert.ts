@@ -5,7 +5,7 @@ import { wordsFor } from '../text/both'
 import type { Words } from '../text/en'
 import type { Tone } from './tone'
 
-const TONES: Record<AlertKind, Tone> = { failed: 'bad', timed_out: 'bad', lost: 'bad', late: 'warn', not_run: 'warn' }
+const TONES: Record<AlertKind, Tone> = { failed: 'bad', timed_out: 'bad', lost: 'bad', late: 'warn', not_run: 'warn', history_lost: 'bad' }
 
 export const alertTone = (kind: AlertKind): Tone => TONES[kind]
 

@@ -245,6 +245,7 @@ export const VALUES = {
     lost: { en: 'Lost', zh: '丢失' },
     late: { en: 'Late', zh: '延迟' },
     not_run: { en: 'Not run', zh: '未执行' },
+    history_lost: { en: 'Commits lost', zh: '数据丢失' },
   } satisfies Each<AlertKind>,
   alertState: {
     waiting: { en: 'Sending', zh: '发送中' },

@@ -39,6 +39,9 @@ impl Engine {
                 Ok(wait) => wait,
                 Err(error) => {
                     self.complain(&error, "failed to claim", RETRY);
+                    if error.is_outage() {
+                        self.doubt_database();
+                    }
                     in_doubt = true;
                     RETRY
                 }
@@ -200,10 +203,11 @@ impl Engine {
     }
 
     fn may_claim(&self) -> bool {
-        self.status().may_claim && self.outbox().len() < HELD_MAX
+        self.status().may_claim && self.outbox().len() < HELD_MAX && self.trusts_database()
     }
 
     pub(crate) fn put_into_outbox(&self, claim: Claim) {
+        self.history().claimed(&claim.orders, self.now());
         let mut outbox = self.outbox();
         for replaced in claim.replaced {
             outbox.add_replaced(replaced);

@@ -85,6 +85,7 @@ impl Engine {
                 _ => false,
             };
             if is_over {
+                self.history().ended(&report.ending, self.now());
                 self.drop_obsolete_notes(report.ending.run);
                 self.emit(StepEvent::Completed { run: report.ending.run, outcome });
             }

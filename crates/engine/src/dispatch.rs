@@ -186,6 +186,9 @@ impl Engine {
         let left = self.lease_left();
         let receipt = self.while_held(&order, self.inner.dispatch.send(&order, left)).await;
         self.emit(StepEvent::Answered { order: &order, receipt: &receipt });
+        if matches!(receipt, Receipt::Refused { .. } | Receipt::Deferred { .. }) {
+            self.history().sent(order.run.id, false);
+        }
         match receipt {
             Receipt::Accepted { .. } if self.inner.dispatch.marks_first() => {
                 self.outbox().forget(order.run.id, order.run.version)
@@ -269,6 +272,7 @@ impl Engine {
                 if !std::mem::replace(&mut has_left, true) {
                     let now = self.now();
                     self.outbox().left(&order.run, now);
+                    self.history().sent(order.run.id, true);
                     let late = now.duration_since(order.run.due_at);
                     self.emit(StepEvent::Dispatched { order, late });
                 }

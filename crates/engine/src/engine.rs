@@ -19,6 +19,7 @@ use crate::adopt::Adopting;
 use crate::agenda::RegistryState;
 use crate::complain::Full;
 use crate::complete::Reports;
+use crate::history::History;
 use crate::membership::{Beat, Membership, Skew};
 use crate::note::Notes;
 use crate::outbox::Outbox;
@@ -109,6 +110,8 @@ pub(crate) struct Inner {
     /// Current incarnation; none before the first join.
     life: Mutex<Option<Membership>>,
     outbox: Mutex<Outbox>,
+    /// What the database has acknowledged.
+    pub(crate) history: Mutex<History>,
     pub(crate) notes: Notes,
     pub(crate) reports: Reports,
     pub(crate) paces: Paces,
@@ -178,6 +181,7 @@ impl Engine {
                 options: parts.options,
                 life: Mutex::new(None),
                 outbox: Mutex::new(Outbox::new(now)),
+                history: Mutex::default(),
                 notes: Notes::default(),
                 reports: Reports::new(),
                 paces: Paces {
@@ -288,7 +292,7 @@ impl Engine {
         self.life().as_ref().map(|life| life.peers.clone()).unwrap_or_default()
     }
 
-    /// One incarnation: joins, runs the loops, and returns when it has been fenced.
+    /// One incarnation: joins, runs the loops, and returns when it has been fenced or the database has lost commits.
     async fn live(&self) {
         self.join().await;
         self.set_agenda(None);
@@ -323,6 +327,7 @@ impl Engine {
                     tracing::info!(node = %joined.node, "joined");
                     let life = Membership::new(joined.node, LEASE, &beat);
                     *self.outbox() = Outbox::new(life.now(beat.received));
+                    self.history().begin(life.now(beat.received));
                     *self.life() = Some(life);
                     // An earlier incarnation of the same name is fenced now, if there was one.
                     self.look_early();
@@ -336,7 +341,7 @@ impl Engine {
         }
     }
 
-    /// Renews the lease of this incarnation. Returns when it is fenced.
+    /// Renews the lease of this incarnation. Returns when it is fenced, or when the database has lost commits.
     async fn heart_loop(&self) {
         let mut wait = HEARTBEAT;
         loop {
@@ -346,15 +351,16 @@ impl Engine {
                 () = self.inner.clock.sleep(wait) => {}
             }
             let node = self.node();
-            let sent = self.inner.clock.monotonic();
-            wait = match self.inner.store.heartbeat(&node, LEASE).await {
-                Ok(()) => {
+            wait = match self.beat_once(&node).await {
+                Ok(None) => HEARTBEAT,
+                Ok(Some(sign)) if self.are_commits_lost() => {
                     if let Some(life) = self.life().as_mut() {
-                        life.renew(LEASE, sent);
+                        life.end();
                     }
-                    self.inner.send_now.notify_one();
-                    HEARTBEAT
+                    self.recover_history(&node, sign).await;
+                    return;
                 }
+                Ok(Some(_)) => RETRY,
                 Err(StoreError::Fenced(_)) if !self.sabotaged(Sabotage::NoFencing) => {
                     tracing::warn!(%node, "other nodes have declared this node dead; dropping all claims and joining again");
                     if let Some(life) = self.life().as_mut() {

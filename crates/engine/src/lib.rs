@@ -6,7 +6,7 @@
 //! One fire passes through these files in this order: [`plan`](Planner) → `claim` → `outbox` → `dispatch` → `note`
 //! → `complete`. Besides, `agenda` shows the loops whether they have work, `lifeline` detects dead nodes, `rescue` takes over their runs, `watch` asks executors
 //! about runs without a report, `control` starts, stops and edits jobs, `declare` applies declarations of programs,
-//! `kill` cancels one run, `workflow` lets the steps of workflow runs follow one another, `backfill` runs jobs for
+//! `kill` cancels one run, `history` recognises a database that has lost commits, `workflow` lets the steps of workflow runs follow one another, `backfill` runs jobs for
 //! scheduled times of the past, `alert` sends notifications and `prune` deletes old rows.
 
 mod adopt;
@@ -21,6 +21,7 @@ mod declare;
 mod dispatch;
 pub mod embedded;
 mod engine;
+mod history;
 mod job;
 mod kill;
 mod lanes;

@@ -244,6 +244,27 @@ impl Outbox {
         true
     }
 
+    /// Removes runs without rows before they are sent. Returns whether one of them was already handed to the dispatch.
+    pub(crate) fn drop_unsent(&mut self, runs: &[RunId]) -> bool {
+        let mut is_any_sent = false;
+        for id in runs {
+            if let Some((Position::Sent, _)) = self.positions.get(id) {
+                is_any_sent = true;
+                continue;
+            }
+            match self.positions.remove(id) {
+                Some((Position::Waiting(key), _)) => _ = self.wheel.cancel(key),
+                Some((Position::Behind, _)) => {
+                    for queue in self.queues.values_mut() {
+                        queue.behind.retain(|_, order| order.run.id != *id);
+                    }
+                }
+                _ => {}
+            }
+        }
+        is_any_sent
+    }
+
     /// Takes back all runs that were not handed to the dispatch, except those of jobs with a replaced run: another
     /// node would send them before the executor has ended that.
     pub(crate) fn take_all_back(&mut self) -> Vec<Run> {

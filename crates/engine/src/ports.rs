@@ -5,6 +5,7 @@
 //! between reading and writing rows. Every method is one transaction, so a caller can only crash before or after
 //! it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,9 +36,25 @@ pub trait Store: Send + Sync {
     /// Starts a new incarnation of the node. Its epoch is above all earlier ones of that name, which are fenced.
     async fn join(&self, name: &str, lease: Duration) -> Result<Joined, StoreError>;
 
-    /// Extends the lease to `lease` from now by the database's clock. [`StoreError::Fenced`] if this incarnation has
-    /// been fenced.
-    async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<(), StoreError>;
+    /// Extends the lease to `lease` from now by the database's clock, and stores the number of the heartbeat, which must
+    /// be above all earlier ones of this incarnation. [`StoreError::Fenced`] if this incarnation has been fenced.
+    async fn heartbeat(&self, node: &Node, lease: Duration, beat: Heartbeat) -> Result<Pulse, StoreError>;
+
+    /// Number of connections that were opened to the database so far: a new one may lead to a server that lacks the
+    /// latest commits. Constant (the default) where there is one file.
+    fn connections(&self) -> u64 {
+        0
+    }
+
+    /// Which of these runs the database has.
+    async fn kept(&self, runs: &[RunId]) -> Result<Kept, StoreError>;
+
+    /// Makes the ids of all new runs larger than this one, and than all that the database has, by a wide margin: other
+    /// nodes may know of higher ones.
+    async fn skip_run_ids(&self, past: RunId) -> Result<(), StoreError>;
+
+    /// Stores alerts about the database itself. None of them is added to an earlier one.
+    async fn raise(&self, now: Timestamp, incidents: &[Incident]) -> Result<(), StoreError>;
 
     /// Reads the time, the nodes, and when each kind of work is due next, in one statement that takes no locks. With
     /// `running`, running runs of fenced owners count as [`abandoned`](Store::abandoned) too.
@@ -339,6 +356,45 @@ pub struct Joined {
     pub node: Node,
     /// Time of the database's clock.
     pub now: Timestamp,
+}
+
+/// A heartbeat of an incarnation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// Number of the heartbeat, from 1.
+    pub number: i64,
+    /// Number of the last heartbeat that the database has acknowledged; 0 if there is none.
+    pub acknowledged: i64,
+}
+
+/// Result of [`Store::heartbeat`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pulse {
+    /// The lease is extended.
+    Renewed,
+    /// The database lacks a heartbeat that it had acknowledged; with the end of the lease that it has, if it has the
+    /// incarnation at all. Nothing was changed.
+    Older(Option<Timestamp>),
+}
+
+/// Result of [`Store::kept`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// The runs, open or finished, with their jobs.
+    pub runs: BTreeMap<RunId, JobId>,
+    /// Those of them that are open.
+    pub open: BTreeSet<RunId>,
+}
+
+/// An incident to raise an alert for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incident {
+    /// Job concerned; 0 if the incident belongs to no job.
+    pub job: JobId,
+    /// Run concerned, if there is one.
+    pub run: Option<RunId>,
+    /// The problem.
+    pub trouble: Trouble,
 }
 
 /// Result of [`Store::agenda`]: the work that is in the database, of all nodes. A loop queries its own work only when

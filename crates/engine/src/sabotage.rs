@@ -42,6 +42,13 @@ pub enum Sabotage {
     BlindToStoredResults,
     /// Fires that a Java admin has taken ahead fire again after an edit or a start (I2).
     BlindToTakenFires,
+    /// A node does not notice that the database has lost commits (I24).
+    TrustDatabase,
+    /// The ids of runs continue without a gap on a database server that lacks commits (I24). Implemented by the
+    /// simulated database.
+    ReuseRunIds,
+    /// Results that the database has lost are not stored again (I24).
+    ForgetResults,
     /// The place of a run in a backfill is given again when the run succeeds after it was given up (B2). Implemented by
     /// the store.
     PlaceGivenTwice,

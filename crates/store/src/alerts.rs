@@ -37,7 +37,10 @@ pub async fn raise(
         let key = (about.0, about.2.kind.stored());
         let before = latest.get(&key).copied();
         match before {
-            Some(at) if now < rows[at].joins_until => rows[at].add(now),
+            // Each of these names other runs.
+            Some(at) if now < rows[at].joins_until && about.2.kind != TroubleKind::HistoryLost => {
+                rows[at].add(now);
+            }
             _ => {
                 let row = Remembered::first(tables.repeats, now, before.map(|at| &rows[at]));
                 latest.insert(key, rows.len());
@@ -290,7 +293,7 @@ mod tests {
     #[test]
     fn kinds_are_read_back() {
         use TroubleKind::*;
-        for kind in [Failed, TimedOut, Lost, Late, NotRun] {
+        for kind in [Failed, TimedOut, Lost, Late, NotRun, HistoryLost] {
             assert_eq!(kind_of(kind.stored()), kind);
         }
         assert_eq!(kind_of("alert"), Failed);

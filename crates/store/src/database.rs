@@ -8,10 +8,10 @@ use cron::Zone;
 use engine::policy::Repeats;
 use engine::{
     Abandoned, Adopted, Advance, Agenda, Alert, AppId, Backfill, BackfillChange, BackfillId, CancelAnswer,
-    Change, Changes, Claim, Declaration, Declared, Ender, Ending, Filled, HistoryEntry, Job, JobId, JobRange,
-    JobSpec, Joined, LIFELINE_GRACE, LifelineId, Lifelines, Move, Moved, NewBackfill, Node, Order, Outcome,
-    Planner, Retention, Run, RunId, RunRecord, Slots, Store, StoreError, Trigger, Verdict, Watched,
-    WorkflowEvent,
+    Change, Changes, Claim, Declaration, Declared, Ender, Ending, Filled, Heartbeat, HistoryEntry, Incident,
+    Job, JobId, JobRange, JobSpec, Joined, Kept, LIFELINE_GRACE, LifelineId, Lifelines, Move, Moved,
+    NewBackfill, Node, Order, Outcome, Planner, Pulse, Retention, Run, RunId, RunRecord, Slots, Store,
+    StoreError, Trigger, Verdict, Watched, WorkflowEvent,
 };
 use timer::Timestamp;
 
@@ -24,7 +24,7 @@ use crate::wall::Wall;
 use crate::workflows::{self, Graphs};
 use crate::{
     JavaAdmins, Options, adopt, agenda, alerts, backfills, changes, claim, complete, control, declare,
-    foreign, jobs, moves, nodes, prune, read, withdraw,
+    foreign, history, jobs, moves, nodes, prune, read, withdraw,
 };
 
 /// A database with all data of the scheduling centre: the engine's [`Store`], and the methods in `records`.
@@ -231,6 +231,18 @@ impl Database {
         }
     }
 
+    /// From now on commits will be lost, as with an asynchronous standby that lags behind. Only for SQLite.
+    #[cfg(feature = "conformance")]
+    pub async fn begin_losing(&self) -> Result<(), StoreError> {
+        self.backend.doom().await.map_err(surfaced)
+    }
+
+    /// Loses all commits since [`begin_losing`](Database::begin_losing).
+    #[cfg(feature = "conformance")]
+    pub async fn lose_commits(&self) -> Result<(), StoreError> {
+        self.backend.lose().await.map_err(surfaced)
+    }
+
     /// Fault injection for tests.
     #[cfg(feature = "conformance")]
     pub fn faults(&self) -> std::sync::Arc<crate::faults::Faults> {
@@ -289,7 +301,7 @@ pub fn surfaced(error: SessionError) -> StoreError {
 #[async_trait]
 impl Store for Database {
     fn has_one_writer(&self) -> bool {
-        self.tables.schema.dialect() == Dialect::Sqlite || std::env::var_os("TW_ONE").is_some()
+        self.tables.schema.dialect() == Dialect::Sqlite
     }
 
     async fn join(&self, name: &str, lease: Duration) -> Result<Joined, StoreError> {
@@ -314,8 +326,24 @@ impl Store for Database {
         transaction!(self, s => nodes::fence_broken(s, broken))
     }
 
-    async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<(), StoreError> {
-        single!(self, s => nodes::heartbeat(s, node, lease))
+    async fn heartbeat(&self, node: &Node, lease: Duration, beat: Heartbeat) -> Result<Pulse, StoreError> {
+        single!(self, s => nodes::heartbeat(s, node, lease, beat))
+    }
+
+    fn connections(&self) -> u64 {
+        self.backend.connections()
+    }
+
+    async fn kept(&self, runs: &[RunId]) -> Result<Kept, StoreError> {
+        single!(self, s => history::kept(s, runs))
+    }
+
+    async fn skip_run_ids(&self, past: RunId) -> Result<(), StoreError> {
+        single!(self, s => history::skip_run_ids(s, self.tables.schema.dialect(), past))
+    }
+
+    async fn raise(&self, now: Timestamp, incidents: &[Incident]) -> Result<(), StoreError> {
+        transaction!(self, s => history::raise(s, &self.tables, now, incidents))
     }
 
     async fn agenda(&self, running: bool) -> Result<Agenda, StoreError> {

@@ -28,6 +28,7 @@ pub mod faults;
 mod flow;
 mod foreign;
 mod health;
+mod history;
 #[cfg(feature = "conformance")]
 mod java;
 mod jobs;

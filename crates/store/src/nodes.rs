@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{Joined, LifelineId, Node, Outcome, Peer, RunState, StoreError};
+use engine::{Heartbeat, Joined, LifelineId, Node, Outcome, Peer, Pulse, RunState, StoreError};
 use timer::Timestamp;
 
 use crate::database::Tables;
@@ -97,18 +97,40 @@ fn ids(lifelines: &[LifelineId]) -> Value {
 /// Width of the column.
 const NAME_MAX: usize = 190;
 
-/// Extends the lease, in one statement.
-pub async fn heartbeat(s: &mut dyn Session, node: &Node, lease: Duration) -> Result<(), SessionError> {
+/// Extends the lease, in one statement if nothing is wrong. A heartbeat that a later one has overtaken changes nothing.
+pub async fn heartbeat(
+    s: &mut dyn Session,
+    node: &Node,
+    lease: Duration,
+    beat: Heartbeat,
+) -> Result<Pulse, SessionError> {
     let (clock, now) = s.clock();
     let lease = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
     let sql = format!(
-        "UPDATE tw_node SET lease_until_ms = {clock} + ? WHERE name = ? AND epoch = ? AND fenced = 0"
+        "UPDATE tw_node SET lease_until_ms = {clock} + ?, beats = ? \
+         WHERE name = ? AND epoch = ? AND fenced = 0 AND beats >= ? AND beats < ?"
     );
+    let here = [node.name.as_str().into(), node.epoch.into()];
     let mut params: Vec<Value> = now.into_iter().collect();
-    params.extend([lease.into(), node.name.as_str().into(), node.epoch.into()]);
-    match s.execute(&sql, &params).await? {
-        0 => Err(StoreError::Fenced(node.clone()).into()),
-        _ => Ok(()),
+    params.extend([lease.into(), beat.number.into()]);
+    params.extend(here.clone());
+    params.extend([beat.acknowledged.into(), beat.number.into()]);
+    if s.execute(&sql, &params).await? > 0 {
+        return Ok(Pulse::Renewed);
+    }
+    let sql = "SELECT fenced, beats, lease_until_ms FROM tw_node WHERE name = ? AND epoch = ?";
+    let Some(row) = s.query(sql, &here, Lock::None).await?.into_iter().next() else {
+        return Ok(Pulse::Older(None));
+    };
+    let mut row = row.read();
+    let (is_fenced, beats, lease_until) = (row.int()? != 0, row.int()?, row.instant()?);
+    if beats < beat.acknowledged {
+        Ok(Pulse::Older(Some(lease_until)))
+    } else if is_fenced {
+        Err(StoreError::Fenced(node.clone()).into())
+    } else {
+        // The same heartbeat was sent again over another connection.
+        Ok(Pulse::Renewed)
     }
 }
 

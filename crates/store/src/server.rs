@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use engine::{LifelineId, StoreError};
@@ -33,6 +33,16 @@ pub trait Server: Database {
 
     /// Begins a transaction.
     const BEGIN: &'static str;
+
+    /// Commits the transaction. Returns the warning of the server, if it gave one: then the commit may be lost with this
+    /// server.
+    fn commit(
+        connection: &mut Self::Connection,
+    ) -> impl Future<Output = Result<Option<String>, sqlx::Error>> + Send;
+
+    /// Query for a number that changes when the server may lack commits that an earlier one acknowledged, and the
+    /// statement that leaves a gap in the ids of runs then.
+    const TIMELINE: Option<(&'static str, &'static str)>;
 
     /// Classifies an error of the server.
     fn classify(error: &dyn DatabaseError) -> ErrorClass;
@@ -89,6 +99,10 @@ pub struct Connections<DB: Server> {
     /// Number of abandoned transactions that are still being rolled back.
     ending: watch::Sender<usize>,
     reach: Arc<Reach>,
+    /// Number of connections opened.
+    opened: Arc<AtomicU64>,
+    /// Last timeline seen; 0 if there is none.
+    timeline: Arc<AtomicI64>,
 }
 
 impl<DB: Server> Clone for Connections<DB> {
@@ -98,6 +112,8 @@ impl<DB: Server> Clone for Connections<DB> {
             addresses: self.addresses.clone(),
             ending: self.ending.clone(),
             reach: self.reach.clone(),
+            opened: self.opened.clone(),
+            timeline: self.timeline.clone(),
         }
     }
 }
@@ -134,6 +150,10 @@ impl<DB: Server> Connections<DB> {
         // Which of several hosts accepts writes is found out before the first connection.
         reach.note(addresses.are_several());
         let (known, to_check) = (Arc::clone(addresses), Arc::clone(addresses));
+        let opened = Arc::new(AtomicU64::new(0));
+        let to_count = Arc::clone(&opened);
+        let timeline = Arc::new(AtomicI64::new(0));
+        let to_compare = Arc::clone(&timeline);
         let pool = PoolOptions::new()
             .max_connections(most.max(1))
             .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -144,10 +164,13 @@ impl<DB: Server> Connections<DB> {
                 Box::pin(async move { Ok(is_current) })
             })
             .after_connect(move |connection, _| {
-                let addresses = Arc::clone(&to_check);
+                let (addresses, timeline) = (Arc::clone(&to_check), Arc::clone(&to_compare));
+                // Before the connection is used.
+                to_count.fetch_add(1, Ordering::SeqCst);
                 Box::pin(async move {
                     addresses.check(connection).await?;
-                    DB::run(connection, settings).await
+                    DB::run(connection, settings).await?;
+                    leave_gap::<DB>(connection, &timeline).await
                 })
             })
             .connect_lazy_with(addresses.current());
@@ -156,7 +179,19 @@ impl<DB: Server> Connections<DB> {
             addresses: Arc::clone(addresses),
             ending: watch::Sender::new(0),
             reach: Arc::new(reach),
+            opened,
+            timeline,
         }
+    }
+
+    /// Timeline of the server, if it has one and was reached; else 0.
+    pub fn timeline(&self) -> i64 {
+        self.timeline.load(Ordering::SeqCst)
+    }
+
+    /// Number of connections opened so far.
+    pub fn opened(&self) -> u64 {
+        self.opened.load(Ordering::SeqCst)
     }
 
     async fn acquire(&self) -> Result<PoolConnection<DB>, sqlx::Error> {
@@ -222,6 +257,37 @@ impl<DB: Server> Connections<DB> {
             _ => sqlx::Error::PoolTimedOut,
         }
     }
+}
+
+/// Leaves a gap in the ids of runs if the timeline of the server has changed, before the connection is used.
+async fn leave_gap<DB: Server>(
+    connection: &mut DB::Connection,
+    known: &AtomicI64,
+) -> Result<(), sqlx::Error> {
+    let Some((query, gap)) = DB::TIMELINE else { return Ok(()) };
+    let timeline = match DB::numbers(connection, query.to_owned()).await {
+        Ok(rows) => rows.into_iter().next().and_then(|row| row.read().int().ok()).unwrap_or(0),
+        // Some services of cloud providers do not have it; they lose no commits either.
+        Err(sqlx::Error::Database(error)) => {
+            tracing::debug!(%error, "the server does not return its timeline");
+            0
+        }
+        Err(error) => return Err(error),
+    };
+    let before = known.load(Ordering::SeqCst);
+    if timeline == 0 || timeline == before {
+        return Ok(());
+    }
+    if before != 0 {
+        tracing::info!(
+            before,
+            timeline,
+            "another database server is the primary; the ids of runs continue after a gap"
+        );
+        DB::numbers(connection, gap.to_owned()).await?;
+    }
+    known.store(timeline, Ordering::SeqCst);
+    Ok(())
 }
 
 /// A transaction on a pooled connection. It begins with the first statement that locks or writes: earlier reads see
@@ -332,6 +398,11 @@ impl<DB: Server> Transaction<DB> {
         })
     }
 
+    /// Forgets the error of a statement that the server refused, where the transaction goes on nevertheless.
+    pub fn forgive(&mut self) {
+        self.failed = None;
+    }
+
     /// Commits. If there is no answer, it is unknown whether the commit was done.
     pub async fn commit(mut self) -> Result<(), SessionError> {
         if let Some(error) = self.failed.take() {
@@ -341,12 +412,16 @@ impl<DB: Server> Transaction<DB> {
         if !self.begun {
             return Ok(());
         }
-        let committed = bounded(DB::run(self.connection()?, "COMMIT")).await;
+        let committed = bounded(DB::commit(self.connection()?)).await;
         match committed {
-            Ok(()) => {
+            Ok(None) => {
                 // Returns it to the pool.
                 self.connection.take();
                 Ok(())
+            }
+            Ok(Some(warning)) => {
+                self.connection.take();
+                Err(StoreError::CommitUnknown(warning).into())
             }
             Err(sqlx::Error::Database(error)) if DB::classify(&*error) == ErrorClass::Collision => {
                 self.unsettled = false;

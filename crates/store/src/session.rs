@@ -28,6 +28,23 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
+    /// Number of connections opened so far; constant where there is one file.
+    fn connections(&self) -> u64 {
+        0
+    }
+
+    /// From now on commits will be lost. Only SQLite can.
+    #[cfg(feature = "conformance")]
+    async fn doom(&self) -> Result<(), SessionError> {
+        Err(StoreError::Invalid("this database cannot lose commits".into()).into())
+    }
+
+    /// Loses all commits since [`doom`](Backend::doom).
+    #[cfg(feature = "conformance")]
+    async fn lose(&self) -> Result<(), SessionError> {
+        self.doom().await
+    }
+
     /// Whether other connections may have written since the last call.
     async fn others_wrote(&self) -> Result<bool, SessionError> {
         Ok(true)
@@ -96,6 +113,11 @@ pub enum Lock {
 pub trait Session: Send {
     /// Runs a query written with `?` for each parameter.
     async fn query(&mut self, sql: &str, params: &[Value], lock: Lock) -> Result<Vec<Row>, SessionError>;
+
+    /// Runs a query that some servers refuse, outside a transaction. `None` if it was refused.
+    async fn try_query(&mut self, sql: &str) -> Result<Option<Vec<Row>>, SessionError> {
+        self.query(sql, &[], Lock::None).await.map(Some)
+    }
 
     /// Runs a statement written with `?` for each parameter; returns the number of matched rows, including unchanged
     /// ones.

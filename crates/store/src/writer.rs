@@ -36,6 +36,11 @@ impl<DB: Server> Addresses<DB> {
         Addresses { all, current: Mutex::new(Current { index: 0, since: None }) }
     }
 
+    /// All addresses, in the order of the URL.
+    pub fn all(&self) -> &[Address<DB>] {
+        &self.all
+    }
+
     /// Whether there is a choice.
     pub fn are_several(&self) -> bool {
         self.all.len() > 1

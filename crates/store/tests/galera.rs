@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection};
 use tickwright_store::conformance::servers;
-use tickwright_store::{Database, MySqlStore, Options};
+use tickwright_store::{Database, MySqlStore, Options, hosts};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_may_not_overlap_runs_once() {
@@ -26,6 +26,19 @@ async fn processes_may_open_a_new_database_at_once() {
         // Opens all at the same time.
         let stores = stores(&format!("open{number}")).await;
         assert!(stores.is_none_or(|stores| stores.len() == 3));
+    }
+}
+
+#[tokio::test]
+async fn each_server_tells_its_settings() {
+    let Ok(urls) = std::env::var("TICKWRIGHT_TEST_GALERA_URLS") else { return };
+    let urls: Vec<&str> = urls.split_whitespace().collect();
+    let address = |url: &str| url.rsplit_once('@').unwrap().1.split('/').next().unwrap().to_owned();
+    let all = urls.iter().map(|url| address(url)).collect::<Vec<_>>().join(",");
+    let answers = hosts(&urls[0].replace(&address(urls[0]), &all)).await.unwrap();
+    assert_eq!(answers.len(), 3);
+    for answer in answers {
+        assert!(answer.unwrap().galera.unwrap().contains("evs.suspect_timeout = PT"));
     }
 }
 

@@ -102,7 +102,7 @@ async fn where_all_connections_end_at_once_nobody_is_declared_over(server: Serve
     }
     for (store, node) in [&first, &second].into_iter().zip(&nodes) {
         store.depend_on(node, Some(look(&**store).await.own)).await.unwrap();
-        store.heartbeat(node, LEASE).await.unwrap();
+        store.heartbeat(node, LEASE, engine::Heartbeat { number: 1, acknowledged: 0 }).await.unwrap();
         assert_eq!(store.agenda(false).await.unwrap().nodes.len(), 2);
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use cron::{Schedule, Zone};
 use engine::policy::Target;
 use engine::{
-    Assignment, Control, Job, JobId, JobRange, JobSpec, NextFire, Outcome, Plan, Planner, Run, RunId, Slots,
-    Store, StoreError, Trigger,
+    Assignment, Control, Heartbeat, Job, JobId, JobRange, JobSpec, NextFire, Outcome, Plan, Planner, Run,
+    RunId, Slots, Store, StoreError, Trigger,
 };
 use tickwright_store::{Database, Options, SqliteStore, open};
 use timer::Timestamp;
@@ -97,7 +97,11 @@ async fn what_was_committed_is_there_after_a_restart_and_earlier_lives_are_over(
 
     let store = opened(&folder.file(), false).await.unwrap();
     assert_eq!(store.job(job).await.unwrap().unwrap().spec.name, "kept");
-    assert_eq!(store.heartbeat(&joined.node, lease).await, Err(StoreError::Fenced(joined.node.clone())));
+    let beat = Heartbeat { number: 1, acknowledged: 0 };
+    assert_eq!(
+        store.heartbeat(&joined.node, lease, beat).await,
+        Err(StoreError::Fenced(joined.node.clone()))
+    );
     assert!(store.join("node", lease).await.unwrap().node.epoch > joined.node.epoch);
 }
 

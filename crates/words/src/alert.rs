@@ -16,6 +16,8 @@ words! {
         Late: "late",
         /// A scheduled time passed without a run.
         NotRun: "not_run",
+        /// The database has lost committed changes.
+        HistoryLost: "history_lost",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use engine::Alert;
+use engine::{Alert, TroubleKind};
 
 use super::dice::Dice;
 use super::world::World;
@@ -29,6 +29,9 @@ impl engine::Alarms for Alarms {
         }
         self.world.note(|| format!("alert about run {:?}: {}", alert.run, alert.trouble.message));
         let at = self.world.now();
+        if alert.trouble.kind == TroubleKind::HistoryLost {
+            self.world.evidence().losses.push(alert.trouble.message.clone());
+        }
         if let Some(run) = alert.run {
             self.world.evidence().alarms.push((at, run, alert.trouble.kind));
         }

@@ -46,6 +46,8 @@ pub struct Evidence {
     pub stopped: Vec<(usize, Ms)>,
     /// Delivered alerts.
     pub alarms: Vec<(Ms, RunId, TroubleKind)>,
+    /// Delivered alerts about commits that the database has lost.
+    pub losses: Vec<String>,
     /// Committed outcomes, by run and message.
     pub durable: BTreeSet<(RunId, String)>,
     /// The last observed state of each run.

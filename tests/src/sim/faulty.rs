@@ -364,11 +364,29 @@ impl Store for Faulty {
         Ok(joined)
     }
 
-    async fn heartbeat(&self, node: &Node, lease: Duration) -> Result<(), StoreError> {
-        self.call("heartbeat", self.store.heartbeat(node, lease), |evidence, at, ()| {
-            evidence.leases.insert(node.clone(), at + lease.as_millis() as Ms);
+    async fn heartbeat(&self, node: &Node, lease: Duration, beat: Heartbeat) -> Result<Pulse, StoreError> {
+        self.call("heartbeat", self.store.heartbeat(node, lease, beat), |evidence, at, pulse| {
+            if *pulse == Pulse::Renewed {
+                evidence.leases.insert(node.clone(), at + lease.as_millis() as Ms);
+            }
         })
         .await
+    }
+
+    fn connections(&self) -> u64 {
+        self.world.servers()
+    }
+
+    async fn kept(&self, runs: &[RunId]) -> Result<Kept, StoreError> {
+        self.call("kept", self.store.kept(runs), nothing).await
+    }
+
+    async fn skip_run_ids(&self, past: RunId) -> Result<(), StoreError> {
+        self.call("skip_run_ids", self.store.skip_run_ids(past), nothing).await
+    }
+
+    async fn raise(&self, now: Timestamp, incidents: &[Incident]) -> Result<(), StoreError> {
+        self.call("raise", self.store.raise(now, incidents), nothing).await
     }
 
     async fn agenda(&self, running: bool) -> Result<Agenda, StoreError> {

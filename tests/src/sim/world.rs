@@ -29,6 +29,8 @@ pub struct World {
 struct Faults {
     outage: bool,
     fair: bool,
+    /// Number of database servers that have been the primary.
+    servers: u64,
 }
 
 impl World {
@@ -86,7 +88,8 @@ impl World {
 
     /// Ends random faults.
     pub fn clear_up(&self) {
-        *self.faults() = Faults { outage: false, fair: true };
+        let mut faults = self.faults();
+        *faults = Faults { outage: false, fair: true, ..*faults };
     }
 
     /// Makes the database unavailable for all nodes, or available again.
@@ -97,6 +100,16 @@ impl World {
     /// Whether the database is unavailable for all nodes.
     pub fn is_outage(&self) -> bool {
         self.faults().outage
+    }
+
+    /// Another database server becomes the primary: all nodes need new connections.
+    pub fn change_server(&self) {
+        self.faults().servers += 1;
+    }
+
+    /// Number of database servers that have been the primary before this one.
+    pub fn servers(&self) -> u64 {
+        self.faults().servers
     }
 
     fn faults(&self) -> MutexGuard<'_, Faults> {

@@ -73,6 +73,10 @@ impl Notice {
             AlertKind::Late => "started late",
             AlertKind::NotRun => "did not run",
             AlertKind::Failed => "failed",
+            AlertKind::HistoryLost if self.job == 0 => {
+                return "Tickwright: the database has lost commits".into();
+            }
+            AlertKind::HistoryLost => "has runs that the database has lost",
         };
         format!("Tickwright: {name} (job {}) {happened}", self.job)
     }

@@ -173,6 +173,7 @@ mod tests {
         check(AlertKind::Lost, "(job 7) was lost");
         check(AlertKind::Late, "(job 7) started late");
         check(AlertKind::NotRun, "(job 7) did not run");
+        check(AlertKind::HistoryLost, "(job 7) has runs that the database has lost");
         let title = Notice { job_name: "a\r\nBcc: b@c\t\u{7}".into(), ..notice() }.title();
         assert_eq!(title, "Tickwright: a  Bcc: b@c   (job 7) failed");
         let text = Notice { run: None, executor: None, scheduled_at_ms: None, ..notice() }.text();

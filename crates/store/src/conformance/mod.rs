@@ -18,6 +18,7 @@ pub mod crowds;
 pub mod declarations;
 pub mod dependencies;
 pub mod endings;
+pub mod history;
 pub mod nodes;
 pub mod places;
 pub mod records;
@@ -74,8 +75,12 @@ macro_rules! conformance_tests {
             nodes::only_a_life_whose_lease_has_ended_can_be_declared_over
             nodes::a_life_that_is_over_can_neither_claim_nor_extend_its_lease
             nodes::only_lives_that_depend_on_a_broken_lifeline_are_declared_over
+            nodes::a_heartbeat_finds_that_commits_are_lost
             nodes::a_node_that_leaves_hands_its_runs_back
             nodes::runs_of_a_dead_life_are_found_with_its_lease
+            history::the_runs_that_the_database_has_are_known
+            history::ids_that_may_have_been_given_are_not_given_again
+            history::each_alert_about_lost_commits_stands_alone
             agenda::the_agenda_has_the_earliest_time_of_each_kind_of_work
             agenda::the_agenda_has_runs_of_fenced_nodes
             claims::a_claim_moves_the_job_and_opens_its_run
@@ -297,6 +302,7 @@ pub const FUNCTIONS: &str = concat!(
     include_str!("declarations.rs"),
     include_str!("dependencies.rs"),
     include_str!("endings.rs"),
+    include_str!("history.rs"),
     include_str!("traces.rs"),
     include_str!("nodes.rs"),
     include_str!("users.rs"),

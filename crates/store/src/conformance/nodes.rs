@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use engine::{Control, LifelineId, RunState, Slots, Store as _, StoreError};
+use engine::{Control, Heartbeat, LifelineId, Pulse, RunState, Slots, Store as _, StoreError};
 
 use super::Fresh;
 use super::bench::{Bench, LEASE, Simple};
+
+/// The first heartbeat of an incarnation.
+pub const FIRST: Heartbeat = Heartbeat { number: 1, acknowledged: 0 };
 
 pub async fn a_new_life_has_a_higher_epoch_and_ends_the_one_before(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
@@ -32,7 +35,7 @@ pub async fn a_new_life_has_a_higher_epoch_and_ends_the_one_before(fresh: Fresh)
 pub async fn only_a_life_whose_lease_has_ended_can_be_declared_over(fresh: Fresh) {
     let bench = Bench::new(fresh).await;
     assert!(!bench.store.fence(&bench.node).await.unwrap());
-    bench.store.heartbeat(&bench.node, 2 * LEASE).await.unwrap();
+    bench.store.heartbeat(&bench.node, 2 * LEASE, FIRST).await.unwrap();
     let agenda = bench.store.agenda(false).await.unwrap();
     let extended = agenda.nodes[0].lease_until;
     assert!(bench.now + 2 * LEASE <= extended && extended <= agenda.now + 2 * LEASE, "{agenda:?}");
@@ -54,7 +57,7 @@ pub async fn a_life_that_is_over_can_neither_claim_nor_extend_its_lease(fresh: F
     let fenced = Err(StoreError::Fenced(bench.node.clone()));
     let planner = Simple { now: at };
     let store = &bench.store;
-    assert_eq!(store.heartbeat(&bench.node, LEASE).await, fenced);
+    assert_eq!(store.heartbeat(&bench.node, LEASE, FIRST).await, Err(StoreError::Fenced(bench.node.clone())));
     assert_eq!(store.claim_due(&bench.node, at, Slots::ALL, 10, &planner).await.map(|_| ()), fenced);
     assert_eq!(store.claim_waiting(&bench.node, at, Slots::ALL, 10, &planner).await.map(|_| ()), fenced);
     assert_eq!(bench.open(waiting).await.unwrap().state, RunState::Waiting);
@@ -79,7 +82,7 @@ pub async fn only_lives_that_depend_on_a_broken_lifeline_are_declared_over(fresh
     assert_eq!(store.fence_broken(&[LifelineId(8)]).await, Ok(vec![]), "another's has broken");
     store.depend_on(&bench.node, None).await.unwrap();
     assert_eq!(store.fence_broken(&[broken]).await, Ok(vec![]), "it depends on none any more");
-    store.heartbeat(&bench.node, LEASE).await.unwrap();
+    store.heartbeat(&bench.node, LEASE, FIRST).await.unwrap();
 
     store.depend_on(&bench.node, Some(LifelineId(8))).await.unwrap();
     store.depend_on(&bench.node, Some(broken)).await.unwrap();
@@ -87,7 +90,7 @@ pub async fn only_lives_that_depend_on_a_broken_lifeline_are_declared_over(fresh
     assert_eq!(store.fence_broken(&[broken]).await, Ok(vec![bench.node.clone()]), "whoever did it");
     let fenced = Err(StoreError::Fenced(bench.node.clone()));
     assert_eq!(store.depend_on(&bench.node, None).await, fenced);
-    assert_eq!(store.heartbeat(&bench.node, LEASE).await, fenced);
+    assert_eq!(store.heartbeat(&bench.node, LEASE, FIRST).await, Err(StoreError::Fenced(bench.node.clone())));
 
     // Its lease has ended with it, and no earlier.
     let agenda = other.store.agenda(false).await.unwrap();
@@ -133,4 +136,29 @@ pub async fn runs_of_a_dead_life_are_found_with_its_lease(fresh: Fresh) {
     let found = again.store.abandoned(true, 10).await.unwrap();
     assert_eq!(found.iter().map(|found| found.run.id).collect::<Vec<_>>(), [running.id, claimed.id]);
     assert_eq!(again.store.abandoned(true, 1).await.unwrap().len(), 1);
+}
+
+pub async fn a_heartbeat_finds_that_commits_are_lost(fresh: Fresh) {
+    let bench = Bench::new(fresh).await;
+    let beat = async |number, acknowledged| {
+        let beat = Heartbeat { number, acknowledged };
+        bench.store.heartbeat(&bench.node, LEASE, beat).await
+    };
+    assert_eq!(beat(1, 0).await, Ok(Pulse::Renewed));
+    // The response to the second one was lost.
+    assert_eq!(beat(3, 1).await, Ok(Pulse::Renewed));
+    assert_eq!(beat(2, 1).await, Ok(Pulse::Renewed), "it arrived late, and changes nothing");
+    assert_eq!(beat(4, 3).await, Ok(Pulse::Renewed));
+    assert_eq!(beat(4, 3).await, Ok(Pulse::Renewed), "it was sent again over another connection");
+
+    let lease_until = bench.store.agenda(false).await.unwrap().nodes[0].lease_until;
+    assert_eq!(beat(6, 5).await, Ok(Pulse::Older(Some(lease_until))), "the fifth one was acknowledged");
+    assert_eq!(bench.store.agenda(false).await.unwrap().nodes[0].lease_until, lease_until);
+    // Other nodes may have fenced it meanwhile.
+    let again = bench.another("first").await;
+    assert_eq!(beat(6, 5).await, Ok(Pulse::Older(Some(lease_until))));
+    assert_eq!(beat(5, 4).await, Err(StoreError::Fenced(bench.node.clone())));
+
+    again.store.leave(&again.node).await.unwrap();
+    assert_eq!(again.store.heartbeat(&again.node, LEASE, FIRST).await, Ok(Pulse::Older(None)));
 }

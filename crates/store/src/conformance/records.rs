@@ -78,7 +78,7 @@ pub async fn what_is_old_is_pruned_and_what_is_open_stays(fresh: Fresh) {
     assert_eq!(bench.store.prune(&all, 1_000).await, Ok(1));
     assert_ne!(bench.trigger(job, 1).await, by_hand);
     assert!(bench.store.fence(&old.node).await.unwrap());
-    assert!(bench.store.heartbeat(&bench.node, HOUR).await.is_ok(), "the living stay");
+    assert!(bench.store.heartbeat(&bench.node, HOUR, super::nodes::FIRST).await.is_ok(), "the living stay");
 }
 
 pub async fn runs_beyond_so_many_are_pruned_and_what_is_open_stays(fresh: Fresh) {

@@ -13,12 +13,14 @@ use engine::{LifelineId, Lifelines, StoreError};
 use futures_util::TryStreamExt;
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlDatabaseError};
-use sqlx::{AssertSqlSafe, ConnectOptions, Either, Executor, MySql, raw_sql};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Either, Executor, MySql, raw_sql};
 use timer::Timestamp;
+use tokio::time::Instant;
 
 use crate::Options;
 use crate::database::{Database, again, surfaced};
 use crate::lifeline::Lifeline;
+use crate::records::hosts::{self, HostClock, HostFacts};
 use crate::schema::{self, Dialect, Schema};
 use crate::server::{self, Connections, ErrorClass, Server, Transaction, bounded};
 use crate::session::{Backend, Columns, Lock, Row, Session, SessionError, Value};
@@ -112,7 +114,23 @@ fn check_tidb(version: &str, mode: &str) -> Result<(), SessionError> {
     Ok(())
 }
 
-fn addresses(url: &str) -> Result<Arc<Addresses<MySql>>, SessionError> {
+/// Facts about one host.
+pub async fn facts(address: &MySqlConnectOptions, begun: Instant) -> Result<HostFacts, sqlx::Error> {
+    let mut connection = MySqlConnection::connect_with(address).await?;
+    let asked = Instant::now();
+    let clock = hosts::number(MySql::numbers(&mut connection, format!("SELECT {CLOCK}")).await?)?;
+    let clock = HostClock::read(begun, asked, clock);
+    let mut variable = async |name: &str| {
+        let sql = format!("SHOW GLOBAL VARIABLES LIKE '{name}'");
+        Ok::<_, sqlx::Error>(hosts::text(MySql::numbers(&mut connection, sql).await?).unwrap_or_default())
+    };
+    let is_galera = variable("wsrep_on").await?.eq_ignore_ascii_case("on");
+    let galera = if is_galera { Some(variable("wsrep_provider_options").await?) } else { None };
+    let _ = connection.close().await;
+    Ok(HostFacts { clock, galera, replication: None })
+}
+
+pub fn addresses(url: &str) -> Result<Arc<Addresses<MySql>>, SessionError> {
     let address = |url: &String| {
         let address =
             MySqlConnectOptions::from_str(url).map_err(|error| server::surfaced::<MySql>(&error))?;
@@ -146,6 +164,10 @@ impl Backend for MySqlBackend {
 
     fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    fn connections(&self) -> u64 {
+        self.connections.opened()
     }
 
     async fn lifelines(&self) -> Result<Option<Lifelines>, SessionError> {
@@ -282,6 +304,9 @@ impl MySqlSession {
 /// The time at which the statement began. Sessions are in UTC, where no wall-clock time is repeated.
 const CLOCK: &str = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
 
+/// Query for the difference between two ids that follow one another.
+const STEP: &str = "SELECT @@SESSION.auto_increment_increment";
+
 /// Result of a statement.
 struct Ran {
     found: u64,
@@ -306,6 +331,17 @@ impl Session for MySqlSession {
         rows::decode(&ran.rows).map_err(|error| server::surfaced::<MySql>(&error))
     }
 
+    async fn try_query(&mut self, sql: &str) -> Result<Option<Vec<Row>>, SessionError> {
+        match self.query(sql, &[], Lock::None).await {
+            Err(SessionError::Store(StoreError::Schema(reason))) => {
+                tracing::info!(reason, "the server refuses a query that it need not answer");
+                self.transaction.forgive();
+                Ok(None)
+            }
+            answer => answer.map(Some),
+        }
+    }
+
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, SessionError> {
         Ok(self.run(fill_in(sql, params)).await?.found)
     }
@@ -316,8 +352,8 @@ impl Session for MySqlSession {
 
     /// The server returns the first id only. The others follow from it: for a statement with a known number of rows,
     /// InnoDB reserves all ids at once under every `innodb_autoinc_lock_mode`. Clusters use an increment larger than
-    /// one, and may change it at any time, so it is queried together with the rows; on Galera, where it may change even
-    /// between the two, the server returns each id.
+    /// one, and may change it at any time, so it is queried before and after the rows; on Galera with MariaDB the server
+    /// returns each id.
     async fn insert_numbered(
         &mut self,
         into: Columns<'_>,
@@ -337,15 +373,21 @@ impl Session for MySqlSession {
                 ids[from..].sort_unstable();
                 continue;
             }
-            statement.push_str("; SELECT @@SESSION.auto_increment_increment");
-            let ran = self.run(statement).await?;
-            let step = rows::decode(&ran.rows).map_err(|error| server::surfaced::<MySql>(&error))?;
-            let (Ok(first), Some(Value::Int(step))) =
-                (i64::try_from(ran.first_id), step.first().and_then(|Row(values)| values.first()))
-            else {
-                return Err(StoreError::Schema(format!("{} does not number its rows", into.table)).into());
-            };
-            ids.extend((0..count as i64).map(|index| first + index * step));
+            let ran = self.run(format!("{STEP}; {statement}; {STEP}")).await?;
+            let steps = rows::decode(&ran.rows).map_err(|error| server::surfaced::<MySql>(&error))?;
+            let steps = steps.into_iter().map(|row| row.read().int()).collect::<Result<Vec<_>, _>>()?;
+            match (i64::try_from(ran.first_id), &steps[..]) {
+                (Ok(first), [before, after]) if before == after || count == 1 => {
+                    ids.extend((0..count as i64).map(|index| first + index * after));
+                }
+                (Ok(_), [before, after]) => {
+                    let changed = format!("the increment of ids changed from {before} to {after}");
+                    return Err(SessionError::Collision(changed));
+                }
+                _ => {
+                    return Err(StoreError::Schema(format!("{} does not number its rows", into.table)).into());
+                }
+            }
         }
         Ok(ids)
     }
@@ -392,6 +434,12 @@ impl Session for MySqlSession {
 impl Server for MySql {
     const BEGIN: &'static str = "START TRANSACTION";
 
+    async fn commit(connection: &mut MySqlConnection) -> Result<Option<String>, sqlx::Error> {
+        MySql::run(connection, "COMMIT").await.map(|()| None)
+    }
+
+    const TIMELINE: Option<(&'static str, &'static str)> = None;
+
     async fn run(connection: &mut MySqlConnection, sql: &'static str) -> Result<(), sqlx::Error> {
         connection.execute(raw_sql(sql)).await.map(|_| ())
     }
@@ -413,9 +461,15 @@ impl Server for MySql {
 
     fn classify(error: &dyn DatabaseError) -> ErrorClass {
         let number = error.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number);
+        if error.message().contains(PROHIBITED) {
+            return ErrorClass::Schema;
+        }
         classify(number.unwrap_or(0), error.code().as_deref().unwrap_or(""))
     }
 }
+
+/// Part of the message with which Percona XtraDB Cluster refuses named locks, under the number of unknown errors.
+const PROHIBITED: &str = "prohibits use of";
 
 fn classify(number: u16, state: &str) -> ErrorClass {
     match (number, state.get(..2).unwrap_or("")) {

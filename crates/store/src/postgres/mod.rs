@@ -3,6 +3,8 @@
 mod bulk;
 mod rows;
 mod statement;
+mod timeline;
+mod warning;
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -11,12 +13,14 @@ use async_trait::async_trait;
 use engine::{LifelineId, Lifelines, StoreError};
 use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{AssertSqlSafe, ConnectOptions, Executor, Postgres, raw_sql};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, Postgres, raw_sql};
 use timer::Timestamp;
+use tokio::time::Instant;
 
 use crate::Options;
 use crate::database::{Database, surfaced};
 use crate::lifeline::Lifeline;
+use crate::records::hosts::{self, HostClock, HostFacts, Replication};
 use crate::schema::{self, Dialect, Schema};
 use crate::server::{self, Connections, ErrorClass, Server, Transaction, bounded};
 use crate::session::{Backend, Columns, Lock, Row, Session, SessionError, Value};
@@ -60,6 +64,7 @@ impl PostgresBackend {
         check_server(&session.query("SELECT version()", &[], Lock::None).await?)?;
         session.transaction.begin().await?;
         let schema = schema::prepare(&mut session, Dialect::Postgres).await?;
+        timeline::begin(&mut session, connections.timeline()).await?;
         Box::new(session).commit().await?;
         Ok(PostgresBackend { connections, lifeline, schema })
     }
@@ -85,7 +90,31 @@ fn check_server(version: &[Row]) -> Result<(), SessionError> {
     }
 }
 
-fn addresses(url: &str) -> Result<Arc<Addresses<Postgres>>, SessionError> {
+/// Facts about one host.
+pub async fn facts(address: &PgConnectOptions, begun: Instant) -> Result<HostFacts, sqlx::Error> {
+    let mut connection = PgConnection::connect_with(address).await?;
+    let asked = Instant::now();
+    let clock = hosts::number(Postgres::numbers(&mut connection, format!("SELECT {CLOCK}")).await?)?;
+    let clock = HostClock::read(begun, asked, clock);
+    let mut number =
+        async |sql: &str| Postgres::numbers(&mut connection, sql.to_owned()).await.and_then(hosts::number);
+    let is_standby = number("SELECT CASE WHEN pg_is_in_recovery() THEN 1 ELSE 0 END").await? == 1;
+    // Not every service of a cloud provider has it.
+    let timeline = number(timeline::TIMELINE).await.unwrap_or(0);
+    let standbys = number("SELECT COUNT(*) FROM pg_stat_replication").await?;
+    // Without the role pg_monitor the states are hidden.
+    let synchronous = number(
+        "SELECT COUNT(*) FROM pg_stat_replication WHERE COALESCE(sync_state, 'sync') IN ('sync', 'quorum')",
+    )
+    .await?;
+    let names = "SELECT current_setting('synchronous_standby_names')".to_owned();
+    let synchronous_names = hosts::text(Postgres::numbers(&mut connection, names).await?).unwrap_or_default();
+    let _ = connection.close().await;
+    let replication = Replication { is_standby, timeline, synchronous_names, standbys, synchronous };
+    Ok(HostFacts { clock, galera: None, replication: Some(replication) })
+}
+
+pub fn addresses(url: &str) -> Result<Arc<Addresses<Postgres>>, SessionError> {
     let address = |url: &String| {
         let address =
             PgConnectOptions::from_str(url).map_err(|error| server::surfaced::<Postgres>(&error))?;
@@ -121,6 +150,10 @@ impl Backend for PostgresBackend {
 
     fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    fn connections(&self) -> u64 {
+        self.connections.opened()
     }
 
     async fn lifelines(&self) -> Result<Option<Lifelines>, SessionError> {
@@ -260,6 +293,13 @@ impl Session for PostgresSession {
 impl Server for Postgres {
     const BEGIN: &'static str = "BEGIN";
 
+    async fn commit(connection: &mut PgConnection) -> Result<Option<String>, sqlx::Error> {
+        let (committed, warning) = warning::watched(connection.execute(raw_sql("COMMIT"))).await;
+        committed.map(|_| warning)
+    }
+
+    const TIMELINE: Option<(&'static str, &'static str)> = Some((timeline::TIMELINE, timeline::SKIP_IDS));
+
     async fn run(connection: &mut PgConnection, sql: &'static str) -> Result<(), sqlx::Error> {
         connection.execute(raw_sql(sql)).await.map(|_| ())
     }
@@ -313,6 +353,20 @@ mod tests {
         check("PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu, compiled by gcc", None);
         check("CockroachDB CCL v25.3.1 (x86_64-pc-linux-gnu, built 2025/08/20)", Some("CockroachDB"));
         check("PostgreSQL 11.2-YB-2.25.0.0-b0 on x86_64-pc-linux-gnu", Some("YugabyteDB"));
+    }
+
+    #[tokio::test]
+    async fn a_warning_at_the_commit_is_returned() {
+        let Ok(url) = std::env::var("TICKWRIGHT_TEST_POSTGRES_URL") else {
+            println!("skipped: TICKWRIGHT_TEST_POSTGRES_URL is not set");
+            return;
+        };
+        let mut connection = PgConnection::connect(&url).await.expect("the server runs");
+        Postgres::run(&mut connection, Postgres::BEGIN).await.expect("it begins");
+        assert_eq!(Postgres::commit(&mut connection).await.expect("it commits"), None);
+        // Nothing was begun: the server says that it has committed, and warns.
+        let warning = Postgres::commit(&mut connection).await.expect("it commits");
+        assert_eq!(warning.as_deref(), Some("there is no transaction in progress"));
     }
 
     #[test]

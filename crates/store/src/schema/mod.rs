@@ -555,7 +555,10 @@ async fn take_turn(session: &mut dyn Session, dialect: Dialect) -> Result<(), Se
         // MySQL commits at every CREATE, so a transaction would not protect us.
         Dialect::MySql => {
             let sql = format!("SELECT GET_LOCK({MYSQL_LOCK}, 30)");
-            let rows = session.query(&sql, &[], Lock::None).await?;
+            let Some(rows) = session.try_query(&sql).await? else {
+                // Processes that start at once may collide; then each tries again.
+                return Ok(());
+            };
             match rows.first() {
                 Some(Row(values)) if values == &[Value::Int(1)] => Ok(()),
                 _ => Err(SessionError::Collision("another process is preparing the database".into())),
@@ -573,8 +576,7 @@ async fn end_turn(session: &mut dyn Session, dialect: Dialect, worked: bool) -> 
         // The turn ends with the transaction.
         return Ok(());
     }
-    let released =
-        session.query(&format!("SELECT RELEASE_LOCK({MYSQL_LOCK})"), &[], Lock::None).await.map(|_| ());
+    let released = session.try_query(&format!("SELECT RELEASE_LOCK({MYSQL_LOCK})")).await.map(|_| ());
     // The earlier error is more useful; a lost connection has released the lock anyway.
     if worked { released } else { Ok(()) }
 }

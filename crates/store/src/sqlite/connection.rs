@@ -15,6 +15,9 @@ use crate::session::{Row, SessionError, Value};
 /// A connection with its cache of prepared statements.
 pub struct Sqlite {
     connection: Connection,
+    /// Whether all transactions are parts of one that a test will roll back.
+    #[cfg(feature = "conformance")]
+    doomed: std::cell::Cell<bool>,
 }
 
 impl Sqlite {
@@ -56,10 +59,18 @@ impl Sqlite {
             .execute_batch("PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY")
             .map_err(trouble)?;
         array::load_module(&connection).map_err(trouble)?;
-        Ok(Sqlite { connection })
+        Ok(Sqlite {
+            connection,
+            #[cfg(feature = "conformance")]
+            doomed: std::cell::Cell::new(false),
+        })
     }
 
     pub fn begin(&self) -> Result<(), SessionError> {
+        #[cfg(feature = "conformance")]
+        if self.doomed.get() {
+            return self.connection.execute_batch("SAVEPOINT part").map_err(trouble);
+        }
         // Locks for writing at once: a transaction that begins with a read could not get the write lock while others
         // write.
         self.connection
@@ -70,6 +81,10 @@ impl Sqlite {
     }
 
     pub fn commit(&self) -> Result<(), SessionError> {
+        #[cfg(feature = "conformance")]
+        if self.doomed.get() {
+            return self.connection.execute_batch("RELEASE part").map_err(trouble);
+        }
         let committed = self.connection.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
         committed.map(|_| ()).map_err(|error| {
             self.rollback();
@@ -85,11 +100,33 @@ impl Sqlite {
 
     /// Rolls back. Does nothing if SQLite has already ended the transaction by itself.
     pub fn rollback(&self) {
+        #[cfg(feature = "conformance")]
+        if self.doomed.get() {
+            // Without a part there is nothing to roll back.
+            let _ = self.connection.execute_batch("ROLLBACK TO part; RELEASE part");
+            return;
+        }
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
             tracing::warn!(%error, "failed to roll back a transaction; the next one will fail and report it");
         }
+    }
+
+    /// From now on commits will be lost.
+    #[cfg(feature = "conformance")]
+    pub fn doom(&self) -> Result<(), SessionError> {
+        self.begin()?;
+        self.doomed.set(true);
+        Ok(())
+    }
+
+    /// Loses all commits since [`doom`](Sqlite::doom).
+    #[cfg(feature = "conformance")]
+    pub fn lose(&self) -> Result<(), SessionError> {
+        self.doomed.set(false);
+        self.rollback();
+        Ok(())
     }
 
     pub fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, SessionError> {

@@ -125,6 +125,16 @@ impl Backend for SqliteBackend {
         Some(self.clock.now())
     }
 
+    #[cfg(feature = "conformance")]
+    async fn doom(&self) -> Result<(), SessionError> {
+        SqliteSession::single(&self.link, &self.clock).await.run(Sqlite::doom).await
+    }
+
+    #[cfg(feature = "conformance")]
+    async fn lose(&self) -> Result<(), SessionError> {
+        SqliteSession::single(&self.link, &self.clock).await.run(Sqlite::lose).await
+    }
+
     async fn others_wrote(&self) -> Result<bool, SessionError> {
         let mut session = SqliteSession::single(&self.link, &self.clock).await;
         // A database in memory has no other connections: all who write to it use this one.

@@ -10,6 +10,8 @@ CREATE TABLE IF NOT EXISTS tw_node (
     depends SMALLINT NOT NULL DEFAULT 0,
     joined_ms BIGINT NOT NULL,
     version_text VARCHAR(64) NOT NULL DEFAULT '',
+    -- Number of the last heartbeat. A node that finds an older one knows that commits were lost.
+    beats BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (name, epoch)
 );
 
