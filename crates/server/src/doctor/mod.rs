@@ -1,5 +1,6 @@
 //! Checks whether a node with these settings would work: its database, clock, settings and executors.
 
+mod hosts;
 mod weak;
 
 use std::path::Path;
@@ -153,6 +154,7 @@ async fn look_inside(settings: &Settings, database: std::sync::Arc<Database>, fi
         Ok(about) => {
             findings.push(Finding::good(format!("the database responds: {}", described(&about))));
             findings.push(clock(&about));
+            hosts::check(&settings.database, findings).await;
         }
         Err(error) => return findings.push(not_opened(&error)),
     }
