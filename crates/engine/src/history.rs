@@ -403,8 +403,8 @@ const NO_JOB: JobId = JobId(0);
 /// How long runs and results are remembered: longer than a standby lags behind in normal operation.
 const REMEMBERED_FOR: Duration = Duration::from_secs(60);
 
-/// Maximum number of each that is remembered, some MB.
-const REMEMBERED_MAX: usize = 65_536;
+/// Maximum number of each that is remembered: a few MB, and 20 s of a thousand fires per second.
+const REMEMBERED_MAX: usize = 20_000;
 
 /// Maximum length of the text of a remembered result, in bytes.
 const RESULT_MAX: usize = 500;
