@@ -98,6 +98,13 @@ chaos: toolchain ## Breaks real processes, databases and networks while jobs fir
 	cargo build --release -p tickwright-cli -p tickwright-tests --features tickwright-tests/programs --bin tickwright --bin chaos
 	scripts/databases run -- target/release/chaos --seconds $(CHAOS_SECONDS)
 
+.PHONY: ha
+ha: toolchain ## Breaks replicated databases, Galera and PostgreSQL under Patroni, while jobs fire on three centres.
+	cargo build --release -p tickwright-cli -p tickwright-tests --features tickwright-tests/programs --bin tickwright --bin ha
+	scripts/databases run --galera -- target/release/ha
+	scripts/databases run --patroni sync -- target/release/ha
+	scripts/databases run --patroni async -- target/release/ha
+
 .PHONY: soak
 soak: toolchain ## Simulates many clusters with faults; SEEDS=100000 sets their number.
 	cargo run --release -p tickwright-tests --features tickwright-tests/programs --bin soak -- --seeds $(SEEDS)

@@ -4,6 +4,7 @@
 pub mod chaos;
 pub mod database;
 mod figure;
+pub mod ha;
 pub mod hostile;
 pub mod interop;
 pub mod lifecycles;

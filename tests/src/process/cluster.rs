@@ -36,6 +36,8 @@ pub struct Cluster {
     pub home: Home,
     /// Standby of the database, whose address the nodes know, too.
     pub standby: Option<Standby>,
+    /// Addresses of all servers of a replicated database, separated by commas: the nodes use them instead of a proxy.
+    pub hosts: Option<String>,
     /// The app of the executors.
     pub app: AppId,
     folder: PathBuf,
@@ -111,6 +113,7 @@ impl Cluster {
             proxies,
             home,
             standby: None,
+            hosts: None,
             app,
             folder,
             addresses,
@@ -206,10 +209,11 @@ impl Cluster {
         let url = self.home.url();
         match (self.proxies.get(node), database_address(&self.home)?) {
             (Some(proxy), Some(server)) => {
-                let hosts = match &self.standby {
+                let hosts = match (&self.hosts, &self.standby) {
+                    (Some(hosts), _) => hosts.clone(),
                     // First, so that the nodes have to find out which one accepts writes.
-                    Some(standby) => format!("{},{}", standby.address, proxy.address()),
-                    None => proxy.address().to_string(),
+                    (None, Some(standby)) => format!("{},{}", standby.address, proxy.address()),
+                    (None, None) => proxy.address().to_string(),
                 };
                 Ok(url.replace(&format!("@{server}/"), &format!("@{hosts}/")))
             }
@@ -225,6 +229,17 @@ impl Cluster {
         if let Home::Postgres { url, server, .. } = &mut self.home {
             for address in [url, server] {
                 *address = address.replace(&format!("@{before}/"), &format!("@{}/", standby.address));
+            }
+        }
+        Ok(())
+    }
+
+    /// Uses this server of a replicated database from now on, to read the results.
+    pub fn use_server(&mut self, address: &str) -> Result<()> {
+        let before = database_address(&self.home)?.context("a server")?;
+        if let Home::MySql { url, server, .. } | Home::Postgres { url, server, .. } = &mut self.home {
+            for known in [url, server] {
+                *known = known.replace(&format!("@{before}/"), &format!("@{address}/"));
             }
         }
         Ok(())

@@ -144,7 +144,7 @@ impl DatabaseServer {
 }
 
 impl Recipe {
-    fn of(pid: u32) -> Result<Recipe> {
+    pub(super) fn of(pid: u32) -> Result<Recipe> {
         let command = fs::read(format!("/proc/{pid}/cmdline"))?;
         let command = String::from_utf8(command)?.split_terminator('\0').map(str::to_owned).collect();
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
@@ -167,12 +167,12 @@ fn child_named(parent: u32, program: &str) -> Result<u32> {
     bail!("scripts/databases has no child called {program}")
 }
 
-fn children(parent: u32) -> Result<Vec<u32>> {
+pub(super) fn children(parent: u32) -> Result<Vec<u32>> {
     let text = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))?;
     Ok(text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
 }
 
-fn is_gone(pid: u32) -> bool {
+pub(super) fn is_gone(pid: u32) -> bool {
     match fs::read_to_string(format!("/proc/{pid}/stat")) {
         Err(_) => true,
         // A zombie: its parent has not reaped it.
