@@ -810,6 +810,7 @@ fn name_of(change: &Change) -> String {
         Change::Control(job, Control::Start) => format!("start {job}"),
         Change::Control(job, Control::Stop) => format!("stop {job}"),
         Change::Control(job, Control::Edit { .. } | Control::Put { .. }) => format!("edit {job}"),
+        Change::Control(job, Control::Replan) => format!("replan {job}"),
         Change::Control(job, Control::Delete) => format!("delete {job}"),
     }
 }
