@@ -41,6 +41,8 @@ export async function watchedPage(browser, options = {}) {
     if (message.type() === 'error' && !expected.test(message.text())) troubles.push(`console: ${message.text()}`)
   })
   page.on('dialog', async (dialog) => {
+    // The question about unsaved changes: a test leaves the page all the same.
+    if (dialog.type() === 'beforeunload') return dialog.accept()
     troubles.push(`dialog: ${dialog.message()}`)
     await dialog.dismiss()
   })
