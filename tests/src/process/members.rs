@@ -321,7 +321,7 @@ fn process(parts: &[&str]) -> Result<Option<u32>> {
         let has = |part: &&str| {
             arguments.iter().any(|argument| argument == part || argument.ends_with(&format!("/{part}")))
         };
-        if parts.iter().all(|part| has(part)) && !is_gone(pid) && !is_script(arguments[0]) {
+        if parts.iter().all(has) && !is_gone(pid) && !is_script(arguments[0]) {
             found.push(pid);
         }
     }

@@ -38,7 +38,7 @@ fn the_example_workflows_run() {
         let is_there = |app: &&str| {
             of(app).is_some_and(|app| app["executors"].as_array().is_some_and(|all| !all.is_empty()))
         };
-        apps.iter().all(|app| is_there(&app)).then_some(())
+        apps.iter().all(is_there).then_some(())
     });
     for name in ["daily-sales", "billing", "recompute", "weekly"] {
         let file = repository().join(format!("examples/workflows/{name}.yaml"));
