@@ -57,6 +57,7 @@ const form = (name: string) => page.getByRole('region', { name: t.steps.panel(na
 const button = (name: string) => page.getByRole('button', { name, exact: true })
 const editor = () => page.getByRole('textbox', { name: words.label })
 const written = async () => (await editor().innerText()).replace(/\u00a0/g, ' ')
+const focused = () => page.evaluate(() => document.activeElement?.getAttribute('data-field'))
 const edge = (from: string, to: string) => page.getByRole('button', { name: words.edge(from, to) })
 
 async function fine() {
@@ -162,6 +163,7 @@ test('everything is done with the keyboard', async () => {
   await page.keyboard.press('Enter')
   await step('tidy').waitFor()
   await edge('check', 'tidy').waitFor({ state: 'attached' })
+  await expect.poll(focused).toBe('name')
   await step('report').focus()
   await page.keyboard.press('c')
   const target = page.getByRole('combobox', { name: words.connectTo('report') })
@@ -173,14 +175,25 @@ test('everything is done with the keyboard', async () => {
   await step('tidy').focus()
   await page.keyboard.press('Delete')
   await step('tidy').waitFor({ state: 'detached' })
-  await step('orders').focus()
   await page.keyboard.press('Control+z')
   await step('tidy').waitFor()
   await page.keyboard.press('Control+Shift+z')
   await step('tidy').waitFor({ state: 'detached' })
+
+  // The last step is removed: the drawing keeps the focus, and it is undone from there.
+  await step('report').focus()
+  await page.keyboard.press('Delete')
+  await step('report').waitFor({ state: 'detached' })
+  await page.keyboard.press('Control+z')
+  await step('report').waitFor()
   await step('orders').focus()
   await page.keyboard.press('F2')
-  await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute('data-field'))).toBe('name')
+  await expect.poll(focused).toBe('name')
+  await page.keyboard.type('all_orders')
+  await page.keyboard.press('Enter')
+  await step('all_orders').waitFor()
+  await edge('all_orders', 'check').waitFor({ state: 'attached' })
+  await expect.poll(focused).toBe('name')
 })
 
 test('expressions are completed with inputs, steps before and outputs of the last run', async () => {
