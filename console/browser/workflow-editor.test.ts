@@ -278,8 +278,14 @@ test('of many steps there is a table first, which is sorted, searched and edited
   await button('s77').click()
   await form('s77').getByLabel(words.name, { exact: true }).fill('lucky')
   await page.keyboard.press('Enter')
+
+  // Neither has the old name any more: not the step, and not the one that needs it.
+  await page.getByText(t.steps.edit.nothing).waitFor()
+  await page.getByRole('searchbox', { name: t.steps.search }).fill('lucky')
+  await button('lucky').waitFor()
   await button('s78').waitFor()
-  await expect.poll(() => page.getByRole('row').filter({ hasText: 'lucky' }).count()).toBe(1)
+  await expect.poll(() => page.getByRole('row').filter({ hasText: 'lucky' }).count()).toBe(2)
+  await expect.poll(written).toContain('name: lucky')
   await fine()
 })
 
