@@ -37,7 +37,7 @@ beforeAll(async () => {
   await call('PUT', '/v1/apps/shop', { title: 'Shop' })
   const { token } = await call('POST', '/v1/apps/shop/tokens')
   await centre.agent('shop', token)
-  await put('quick', { script: { language: 'shell', source: 'echo done\n' } })
+  await put('quick', { script: { language: 'shell', source: 'echo done > "$TICKWRIGHT_OUTPUT"\n' } })
   job = (await put('sales', { name: 'Daily sales', workflow: SALES })).id
   const steps = Array.from({ length: MANY }, (_, index) => ({ name: `s${index}`, needs: index === 0 ? [] : [`s${index - 1}`], wait_ms: 5 }))
   await put('many', { workflow: { steps } })
@@ -210,7 +210,7 @@ test('expressions are completed with inputs, steps before and outputs of the las
   await condition.pressSequentially(" == 'x' && steps.ch")
   await page.getByRole('option', { name: 'check' }).click()
   await condition.pressSequentially('.output.')
-  await page.getByRole('option', { name: 'message' }).waitFor()
+  await page.getByRole('option', { name: 'message "done"' }).waitFor()
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
   await expect.poll(written).toContain("if: inputs.region == 'x' && steps.check.output.message")
