@@ -40,7 +40,7 @@ fn problems_have_a_line_and_a_column() {
         "6:",
         "circle: a → b → a",
     );
-    check(&format!("{load}      a: {{ needs: [lod], handler: x }}\n"), "7:19:", "there is no step `lod`");
+    check(&format!("{load}      a: {{ needs: [lod], handler: x }}\n"), "7:20:", "there is no step `lod`");
     check(
         &format!("      a: {{ handler: x, with: {{ rows: \"${{{{ steps.load.output }}}}\" }} }}\n{load}"),
         "6:",

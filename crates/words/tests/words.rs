@@ -21,7 +21,7 @@ fn a_value_is_read_back_from_each_of_its_words() {
     check::<Delivery>(3);
     check::<ChildrenMode>(2);
     check::<ScriptLanguage>(7);
-    check::<AlertKind>(5);
+    check::<AlertKind>(6);
     check::<AlertState>(4);
     check::<RunStatus>(3);
 }
