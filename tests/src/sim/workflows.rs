@@ -452,8 +452,8 @@ async fn depended(database: &Database, found: &WorkflowRunSteps, result: &mut Wo
     }
 }
 
-/// Time within which a step notices a run, with faults: the databases and nodes are away for shorter times.
-const LATE: Duration = Duration::from_secs(30);
+/// Time within which a step notices a run, with faults one after the other. Dependencies time out after a minute or more.
+const LATE: Duration = Duration::from_secs(45);
 
 /// Runs are ordered by their scheduled times, then by their ids: a resumed run has the time of the run before.
 fn order_of(run: &WorkflowRunSteps) -> (Timestamp, RunId) {
