@@ -1,4 +1,4 @@
-//! Executors of the workflows in `examples/workflows`: one program for their apps `etl`, `billing`, `risk` and `bi`.
+//! Executors of the workflows in `examples/workflows`: one program for their apps `warehouse`, `billing`, `risk` and `reports`.
 //!
 //! ```text
 //! cargo run -p tickwright-examples --example workers -- APP [CENTRE [TOKEN]]
@@ -14,16 +14,16 @@ use serde_json::{Value, json};
 #[tokio::main]
 async fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let app = arguments.next().context("name an app: etl, billing, risk or bi")?;
+    let app = arguments.next().context("name an app: warehouse, billing, risk or reports")?;
     let centre = arguments.next().unwrap_or_else(|| "http://127.0.0.1:8080".to_owned());
     let token = arguments.next().unwrap_or_default();
     let directory = std::env::temp_dir().join(format!("tickwright-workers-{app}-{}", std::process::id()));
     let jobs = match app.as_str() {
-        "etl" => etl(),
+        "warehouse" => warehouse(),
         "billing" => billing(),
         "risk" => risk(),
-        "bi" => bi(&centre)?,
-        other => bail!("there is no app `{other}`; name etl, billing, risk or bi"),
+        "reports" => reports(&centre)?,
+        other => bail!("there is no app `{other}`; name warehouse, billing, risk or reports"),
     };
     let builder = Executor::builder(&app).centre(&centre).token(token).directory(&directory);
     builder.listen("127.0.0.1:0").jobs(jobs).run().await?;
@@ -42,7 +42,7 @@ fn handler(name: &str, make: impl Fn(Value) -> Value + Clone + Send + Sync + 'st
     })
 }
 
-fn etl() -> Vec<Job> {
+fn warehouse() -> Vec<Job> {
     vec![
         handler("extract", |given| match given["table"].as_str() {
             Some("orders") => json!({ "rows": 1_000 }),
@@ -88,7 +88,7 @@ fn risk() -> Vec<Job> {
 }
 
 /// With the handler of agents for requests, which may call the centre.
-fn bi(centre: &str) -> Result<Vec<Job>> {
+fn reports(centre: &str) -> Result<Vec<Job>> {
     let report = handler(
         "board_report",
         |given| json!({ "url": format!("https://bi.example.com/{}", given["week"].as_str().unwrap_or_default()) }),

@@ -30,7 +30,7 @@ fn output(centre: &Centre, workflow: &str) -> Value {
 #[test]
 fn the_example_workflows_run() {
     let centre = Centre::signed_in();
-    let apps = ["etl", "billing", "risk", "bi"];
+    let apps = ["warehouse", "billing", "risk", "reports"];
     let _workers: Vec<Process> = apps.iter().map(|app| workers(&centre, app)).collect();
     until("all executors are registered", || {
         let listed = centre.json("app list");
@@ -64,8 +64,8 @@ fn the_example_workflows_run() {
     assert_eq!(centre.json(&format!("workflow steps {run} send"))["output"], json!({ "sent": 120 }));
 
     // The runs of the last scheduled times are missing, and started.
-    centre.shell().input("a-t0ken").run("app secret set bi hook").succeeds();
-    assert!(centre.says("app secret list bi").contains("hook"));
+    centre.shell().input("a-t0ken").run("app secret set reports hook").succeeds();
+    assert!(centre.says("app secret list reports").contains("hook"));
     let inputs = json!({ "hook": format!("{}/healthz", centre.url) });
     centre.shell().run(&format!("workflow run board/weekly --inputs '{inputs}' --follow")).succeeds();
     let done = output(&centre, "board/weekly");

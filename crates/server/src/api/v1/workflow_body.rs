@@ -569,7 +569,11 @@ mod tests {
         check(json!({ "name": "a", "workflow": "extract" }), "workflow.steps.a.workflow", "is no workflow");
         check(json!({ "name": "a", "wait_ms": 1, "param": "x" }), "workflow.steps.a.with", "has a parameter");
         check(json!({ "name": "a", "job": "extract", "handler": "x" }), "workflow.steps.a", "exactly one of");
-        check(json!({ "name": "a", "job": "extract", "app": "x" }), "workflow.steps.a.app", "only a step with a handler");
+        check(
+            json!({ "name": "a", "job": "extract", "app": "x" }),
+            "workflow.steps.a.app",
+            "only a step with a handler",
+        );
         check(json!({ "name": "a", "wait_ms": u64::MAX }), "workflow.steps.a.wait_ms", "at most 31622400000");
         check(
             json!({ "name": "a", "job": "extract", "param": "x", "with": {} }),
