@@ -36,23 +36,10 @@ const WITHIN: u64 = 300;
 
 #[test]
 fn every_deliberate_bug_is_caught() {
-    let escaped = Mutex::new(Vec::new());
-    for_each(0, BUGS.len() as u64, |number| {
-        let bug = BUGS[number as usize];
-        let caught = (0..WITHIN).find_map(|seed| {
-            let outcome = simulate(Setup { seed, bugs: Bugs::with(bug), ..Setup::default() });
-            outcome.violations.into_iter().next().map(|violation| (seed, violation))
-        });
-        match caught {
-            Some((seed, violation)) => {
-                println!("caught {bug:?} at seed #{seed} ({}: {})", violation.promise, violation.evidence);
-            }
-            None => escaped.lock().unwrap().push(bug),
-        }
-        true
+    all_are_caught(&BUGS, |seed, bugs| {
+        let outcome = simulate(Setup { seed, bugs, ..Setup::default() });
+        outcome.violations.iter().map(|found| format!("{}: {}", found.promise, found.evidence)).collect()
     });
-    let escaped = escaped.into_inner().unwrap();
-    assert!(escaped.is_empty(), "not caught: {escaped:?}");
 }
 
 const WORKFLOW_BUGS: [Sabotage; 9] = [
@@ -69,40 +56,31 @@ const WORKFLOW_BUGS: [Sabotage; 9] = [
 
 #[test]
 fn every_deliberate_bug_of_workflows_is_caught() {
-    let escaped = Mutex::new(Vec::new());
-    for_each(0, WORKFLOW_BUGS.len() as u64, |number| {
-        let bug = WORKFLOW_BUGS[number as usize];
-        let caught = (0..WITHIN).find_map(|seed| {
-            let found = workflow_runs(seed, Bugs::with(bug)).broken;
-            found.into_iter().next().map(|violation| (seed, violation))
-        });
-        match caught {
-            Some((seed, violation)) => println!("caught {bug:?} at seed #{seed} ({violation})"),
-            None => escaped.lock().unwrap().push(bug),
-        }
-        true
-    });
-    let escaped = escaped.into_inner().unwrap();
-    assert!(escaped.is_empty(), "not caught: {escaped:?}");
+    all_are_caught(&WORKFLOW_BUGS, |seed, bugs| workflow_runs(seed, bugs).broken);
 }
 
 const LOSS_BUGS: [Sabotage; 3] = [Sabotage::TrustDatabase, Sabotage::ReuseRunIds, Sabotage::ForgetResults];
 
 #[test]
 fn every_deliberate_bug_about_lost_commits_is_caught() {
+    all_are_caught(&LOSS_BUGS, |seed, bugs| lost_commits(seed, bugs).broken);
+}
+
+/// Simulates clusters with each bug until one breaks a promise.
+fn all_are_caught(bugs: &[Sabotage], broken: impl Fn(u64, Bugs) -> Vec<String> + Sync) {
     let escaped = Mutex::new(Vec::new());
-    for_each(0, LOSS_BUGS.len() as u64, |number| {
-        let bug = LOSS_BUGS[number as usize];
+    for_each(0, bugs.len() as u64, |number| {
+        let bug = bugs[number as usize];
         let caught = (0..WITHIN).find_map(|seed| {
-            let found = lost_commits(seed, Bugs::with(bug)).broken;
-            found.into_iter().next().map(|violation| (seed, violation))
+            let violation = broken(seed, Bugs::with(bug)).into_iter().next()?;
+            Some((seed, violation))
         });
         match caught {
             Some((seed, violation)) => println!("caught {bug:?} at seed #{seed} ({violation})"),
-            None => escaped.lock().unwrap().push(bug),
+            None => escaped.lock().expect("no holder panics").push(bug),
         }
         true
     });
-    let escaped = escaped.into_inner().unwrap();
+    let escaped = escaped.into_inner().expect("no holder panics");
     assert!(escaped.is_empty(), "not caught: {escaped:?}");
 }
